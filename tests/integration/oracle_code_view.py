@@ -129,7 +129,7 @@ def random_graph(rng, names):
 
 
 def random_stack(rng, stacks):
-    """Return a stack of (file, line, function, start line); most share frames with earlier ones."""
+    """Return a stack of (file, line, function, start line); most stacks share frames."""
     stack = list(rng.choice(stacks))[: rng.randrange(9)] if stacks and rng.random() < 0.8 else []
     depth = len(stack) + rng.randrange(rng.choice([2, 5, 5, 30]))
     while len(stack) < depth:
@@ -143,7 +143,7 @@ def random_log(rng, names):
     """Return an OpLogProto with stacks, types and float_ops for most of ``names``."""
     log, ids, stacks = tfprof_log_pb2.OpLogProto(), {}, []
 
-    def number(text):
+    def id_of(text):
         return ids.setdefault(text, len(ids))
 
     for name in sorted(names, key=lambda name: rng.random()):
@@ -157,15 +157,15 @@ def random_log(rng, names):
         entry.code_def.SetInParent()
         for file, line, function, start in stack:
             entry.code_def.traces.add(
-                file_id=number(file),
+                file_id=id_of(file),
                 lineno=line,
-                function_id=number(function),
+                function_id=id_of(function),
                 func_start_line=start,
-                line_id=number(""),
+                line_id=id_of(""),
             )
     entry_with_frames = log.log_entries.add(name=names[0])  # the TF profiler crashes if no node has frames
     entry_with_frames.code_def.traces.add(
-        file_id=number("train.py"), lineno=7, function_id=number("main"), line_id=number("")
+        file_id=id_of("train.py"), lineno=7, function_id=id_of("main"), line_id=id_of("")
     )
     for text, text_id in ids.items():
         log.id_to_string[text_id] = text
@@ -241,25 +241,25 @@ def real_case(seed):
 
 def frame_texts(log):
     """Return the texts of the frames, for patterns."""
-    text = {number: name.encode() for number, name in log.id_to_string.items()}
+    texts = {text_id: text.encode() for text_id, text in log.id_to_string.items()}
     traces = [trace for entry in log.log_entries for trace in entry.code_def.traces]
     return [
-        "{}:{}:{}".format(text[trace.file_id].decode().split("/")[-1], trace.lineno, text[trace.function_id].decode())
+        "{}:{}:{}".format(texts[trace.file_id].decode().split("/")[-1], trace.lineno, texts[trace.function_id].decode())
         for trace in traces
     ]
 
 
 def random_query(rng, texts, steps, has_pprof):
-    """Return options by name; most have the defaults of the TF profiler."""
+    """Return options by name; most of them have the defaults of the TF profiler."""
 
     def patterns(default, choices):
         if rng.random() < 0.75:
             return default
-        plain = [
+        escaped_texts = [
             text.replace("(", "\\(").replace(")", "\\)").replace(".", "\\.")
             for text in rng.sample(texts, min(2, len(texts)))
         ]
-        return rng.choice([[], rng.sample(choices, 1), rng.sample(choices, 2), plain])
+        return rng.choice([[], rng.sample(choices, 1), rng.sample(choices, 2), escaped_texts])
 
     query = {
         "max_depth": rng.choice([1, 2, 3, 4, 6, 10, 100, 100, 100, 100]),
@@ -281,15 +281,15 @@ def random_query(rng, texts, steps, has_pprof):
 
 def answer(folder, query, output):
     """Ask one question; return the message and the content of the output file."""
-    written = folder / "answer"
-    if written.exists():
-        written.unlink()
-    options = tfprof_options_pb2.OptionsProto(output=f"{output}:outfile={written}", **query)
+    output_path = folder / "answer"
+    if output_path.exists():
+        output_path.unlink()
+    options = tfprof_options_pb2.OptionsProto(output=f"{output}:outfile={output_path}", **query)
     proto = native.Profile(b"code", options.SerializeToString())
-    return proto, written.read_bytes() if written.exists() else b""
+    return proto, output_path.read_bytes() if output_path.exists() else b""
 
 
-def ask(folder, rng, graph, log, runs):
+def write_case(folder, rng, graph, log, runs):
     """Write one case and its answers."""
     folder.mkdir()
     (folder / "graph.pb").write_bytes(graph.SerializeToString())
@@ -310,12 +310,14 @@ def ask(folder, rng, graph, log, runs):
     os.dup2(stderr, 2)
     native.DeleteProfiler()
     log_file.seek(0)
-    lost = [
+    lost_counts = [
         line.split()[0]
         for line in log_file.read().decode("utf-8", "replace").splitlines()
         if "gradient nodes not" in line
     ]
-    (folder / "queries.json").write_text(json.dumps({"lost": int(lost[0]) if lost else 0, "queries": queries}))
+    (folder / "queries.json").write_text(
+        json.dumps({"lost": int(lost_counts[0]) if lost_counts else 0, "queries": queries})
+    )
 
 
 def main():
@@ -325,7 +327,9 @@ def main():
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)  # the TF profiler prints the paths of its files
     for case in range(seed, seed + cases):
-        ask(folder / f"case-{case}", random.Random(-case), *{"random": random_case, "real": real_case}[kind](case))
+        write_case(
+            folder / f"case-{case}", random.Random(-case), *{"random": random_case, "real": real_case}[kind](case)
+        )
 
 
 if __name__ == "__main__":

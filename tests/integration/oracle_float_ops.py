@@ -33,8 +33,8 @@ def value(*shape):
     return tf.random_uniform(shape, 0.5, 1.5)
 
 
-def element_wise():
-    """Return ops of one and two inputs, some of them broadcast, and reductions."""
+def element_wise_results():
+    """Yield the results of ops of one and two inputs, some of them broadcast, and of reductions."""
     x, y = value(3, 4, 5), value(4, 1)
     yield from (getattr(raw, kind)(x=x) for kind in UNARY if kind not in {"Relu", "Softplus"})
     yield raw.Relu(features=x)
@@ -58,7 +58,7 @@ def element_wise():
 
 
 def products():
-    """Return matrix products, some of them transposed."""
+    """Yield matrix products, some with transposed factors."""
     a, b = value(6, 5), value(5, 7)
     yield raw.MatMul(a=a, b=b)
     yield raw.MatMul(a=tf.transpose(a), b=b, transpose_a=True)
@@ -76,7 +76,7 @@ def products():
 
 
 def convolutions():
-    """Return convolutions and poolings with their gradients."""
+    """Yield a loss of convolutions and poolings, and its gradients."""
     images = value(2, 9, 8, 6)
     kernels = value(3, 3, 6, 4)
     results = []
@@ -95,7 +95,10 @@ def convolutions():
 
 
 def other_layouts():
-    """Return ops in the layout NCHW, which TensorFlow does not count and cannot run on a CPU."""
+    """Return gradients of ops in the layout NCHW.
+
+    TensorFlow does not count such ops, and cannot run them on a CPU.
+    """
     images, kernels = value(2, 6, 9, 8), value(3, 3, 6, 4)
     layout = {"data_format": "NCHW"}
     convolved = tf.nn.conv2d(images, kernels, [1, 1, 2, 2], "SAME", **layout)
@@ -107,8 +110,8 @@ def other_layouts():
 
 
 def kinds():
-    """Build a graph of all kinds; return its steps as (fetches, feed)."""
-    fetches = [*element_wise(), *products(), *convolutions()]
+    """Build a graph of all kinds of ops; return its steps as (fetches, feed)."""
+    fetches = [*element_wise_results(), *products(), *convolutions()]
     other_layouts()
     return [([result.op for result in fetches], {})] * 2
 
@@ -129,8 +132,8 @@ def fed():
     bias = tf.get_variable("dense/bias", [10])
     logits = tf.nn.bias_add(tf.matmul(flat, weights, name="dense/MatMul"), bias, name="dense/BiasAdd")
     square = tf.get_variable("square", [10, 10])
-    turn = lambda i, x: (i + 1, tf.matmul(x, square, name="loop/MatMul") * 0.1)  # noqa: E731
-    loop = tf.while_loop(lambda i, _x: i < 3, turn, (tf.constant(0), logits))[1]
+    loop_body = lambda i, x: (i + 1, tf.matmul(x, square, name="loop/MatMul") * 0.1)  # noqa: E731
+    loop = tf.while_loop(lambda i, _x: i < 3, loop_body, (tf.constant(0), logits))[1]
     loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=loop)) * scale
     train = tf.train.MomentumOptimizer(0.01, 0.9).minimize(loss)
     random = np.random.RandomState(0)
@@ -155,11 +158,12 @@ def odd():
     )
     doubled = tf.square(grown, name="doubled")
     random = np.random.RandomState(1)
-    feeds = ((2, (2, 2)), (3, ()), (2, (4,)))
-    return [([square, chosen, size, doubled], {anything: random.rand(*a), rows: random.rand(r, 3)}) for r, a in feeds]
+    sizes = ((2, (2, 2)), (3, ()), (2, (4,)))
+    fetches = [square, chosen, size, doubled]
+    return [(fetches, {anything: random.rand(*shape), rows: random.rand(row_count, 3)}) for row_count, shape in sizes]
 
 
-BUILD = {"kinds": kinds, "fed": fed, "odd": odd}
+BUILDERS = {"kinds": kinds, "fed": fed, "odd": odd}
 
 
 def new_session():
@@ -190,7 +194,7 @@ def options(step):
     return result
 
 
-def numbers(root):
+def float_ops(root):
     """Return the float_ops of each node in an op view, and their total."""
     nodes, node = {}, root
     while node.children:
@@ -216,16 +220,16 @@ def write(folder, build):
             profiler.add_step(number, run)
             (folder / f"run-{number}.pb").write_bytes(run.SerializeToString())
         for number in range(-1, len(steps)):
-            all_counts["steps"][number] = numbers(profiler.profile_operations(options(number)))
+            all_counts["steps"][number] = float_ops(profiler.profile_operations(options(number)))
         all_counts["filled"] = counts(graph)
         session.close()
     with tf.Graph().as_default() as graph:
         build()
-        graph_alone = numbers(tf.profiler.profile(graph, cmd="op", options=options(-1)))
+        graph_alone = float_ops(tf.profiler.profile(graph, cmd="op", options=options(-1)))
         run = tf.RunMetadata.FromString((folder / "run-0.pb").read_bytes())
         all_counts["once"] = [
             graph_alone,
-            numbers(tf.profiler.profile(graph, run_meta=run, cmd="op", options=options(-1))),
+            float_ops(tf.profiler.profile(graph, run_meta=run, cmd="op", options=options(-1))),
         ]
     (folder / "counts.json").write_text(json.dumps(all_counts))
 
@@ -233,7 +237,7 @@ def write(folder, build):
 def main():
     """Write all cases."""
     tf.disable_v2_behavior()
-    for name, build in BUILD.items():
+    for name, build in BUILDERS.items():
         write(Path(sys.argv[1]) / name, build)
 
 

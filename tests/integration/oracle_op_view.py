@@ -39,7 +39,7 @@ DEVICES = (
     "/host:CPU",
 )
 #: Names of nodes that are not in the graph.
-UNKNOWN = ("RecvTensor", "_SOURCE", "_SINK", "MEMCPYHtoD", "edge_5_x", "_arg_images_0_0", "made/up")
+UNKNOWN_NAMES = ("RecvTensor", "_SOURCE", "_SINK", "MEMCPYHtoD", "edge_5_x", "_arg_images_0_0", "made/up")
 BASE = {
     "max_depth": 10000,
     "min_bytes": 0,
@@ -106,7 +106,7 @@ def build():
     return images, labels, tf.global_variables_initializer(), [train, loss]
 
 
-def start(folder):
+def new_profiler(folder):
     """Write the graph before the profiler fills in shapes; return the profiler."""
     graph = tf.get_default_graph()
     (folder / "graph.pb").write_bytes(graph.as_graph_def(add_shapes=True).SerializeToString())
@@ -117,7 +117,7 @@ def trace(folder, level):
     """Trace the steps, write the graph and each RunMetadata; return a profiler with all steps."""
     images, labels, initializer, fetches = build()
     random = np.random.RandomState(0)
-    profiler = start(folder)
+    profiler = new_profiler(folder)
     with tf.Session() as session:
         session.run(initializer)
         for step in range(STEPS):
@@ -145,8 +145,8 @@ def fill_node(random, stats, name):
         memory = stats.memory.add(allocator_name=allocator, total_bytes=int(random.randint(10**6)))
         memory.peak_bytes, memory.live_bytes = int(random.randint(10**6)), int(random.randint(-(10**6), 10**6))
     # TensorFlow's Python looks up nodes with outputs in the graph.
-    outputs = 0 if ":" in stats.node_name else random.randint(3)
-    for slot in range(outputs):
+    output_count = 0 if ":" in stats.node_name else random.randint(3)
+    for slot in range(output_count):
         output = stats.output.add(slot=slot)
         if random.rand() < 0.8:
             sizes = output.tensor_description.allocation_description
@@ -160,14 +160,14 @@ def write_random(folder):
     """Write random steps on GPUs, streams and hosts; return a profiler with all steps."""
     build()
     random = np.random.RandomState(1)
-    profiler = start(folder)
-    names = [op.name for op in tf.get_default_graph().get_operations()][::3] + list(UNKNOWN)
+    profiler = new_profiler(folder)
+    names = [op.name for op in tf.get_default_graph().get_operations()][::3] + list(UNKNOWN_NAMES)
     for step in range(STEPS):
         metadata = tf.RunMetadata()
         for device in random.choice(DEVICES, 6):
-            devices = metadata.step_stats.dev_stats.add(device=device)
+            device_stats = metadata.step_stats.dev_stats.add(device=device)
             for name in random.choice(names, 60):
-                fill_node(random, devices.node_stats.add(), name)
+                fill_node(random, device_stats.node_stats.add(), name)
         profiler.add_step(step, metadata)
         (folder / f"run-{step}.pb").write_bytes(metadata.SerializeToString())
     return profiler

@@ -50,7 +50,10 @@ def reload_profile(path):
 
 
 def write_case(folder, out):
-    """Write the profiles of a case, unless its graph lacks inputs: TensorFlow cannot write that."""
+    """Write the profiles of a case.
+
+    TensorFlow cannot write them if the graph lacks inputs.
+    """
     if not json.loads(read(folder, "queries.json"))["whole"]:
         return
     os.makedirs(out)

@@ -1,4 +1,4 @@
-"""Advice, end reports and step times of unmodified jobs: messages, and the lines they name."""
+"""Advice, end reports and steps of unmodified jobs: the lines and functions that they name."""
 
 import json
 import subprocess
@@ -42,17 +42,17 @@ def _job(store: Path) -> LocalJob:
 
 
 @pytest.mark.parametrize(
-    ("mode", "slug", "number"),
+    ("mode", "slug", "number_name"),
     [("input_bound", "input", "share"), ("retraced", "retracing", "graphs"), ("small", "tiny", "ops_per_step")],
 )
 def test_advice_names_the_line_of_the_user(
-    private_places: Path, tf2_python: Path, mode: str, slug: str, number: str
+    private_places: Path, tf2_python: Path, mode: str, slug: str, number_name: str
 ) -> None:
     report = _run(tf2_python, mode)
     advice = _advice()
-    named = next(finding for finding in advice[slug] if number in finding["numbers"])
-    assert named["line"].startswith(_line(mode))
-    assert named["todo"]
+    finding = next(finding for finding in advice[slug] if number_name in finding["numbers"])
+    assert finding["line"].startswith(_line(mode))
+    assert finding["todo"]
     assert advice["memory"] == []  # the import of TensorFlow does not count as growth
     assert _line(mode) in report
     assert "site-packages" not in json.dumps(advice)
@@ -64,11 +64,11 @@ def test_advice_names_the_line_of_the_user(
 
 def test_advice_reports_memory_that_a_loop_keeps(private_places: Path, tf2_python: Path) -> None:
     _run(tf2_python, "grows")
-    (report,) = _advice()["memory"]
+    (finding,) = _advice()["memory"]
     # 2 MB per 0.2 s, and a little overhead.
-    assert 300e6 < report["numbers"]["bytes_per_minute"] < 700e6
-    assert report["numbers"]["first_bytes"] > 0
-    assert report["numbers"]["last_bytes"] > report["numbers"]["first_bytes"]
+    assert 300e6 < finding["numbers"]["bytes_per_minute"] < 700e6
+    assert finding["numbers"]["first_bytes"] > 0
+    assert finding["numbers"]["last_bytes"] > finding["numbers"]["first_bytes"]
 
 
 def check_steps(store: Path) -> None:

@@ -37,9 +37,9 @@ def spans():
 
 
 def send_spans(agent, entries):
-    # The detector compares whole seconds: the first slow step must be at the start of one.
-    began_ns = (int(time.time()) - SECONDS) * 10**9
-    body = struct.pack("<QQ", 0, began_ns) + b"".join(layout.SPAN.pack(*entry) for entry in entries)
+    # The detector compares whole seconds: the first slow step must be at the start of a second.
+    start_time_ns = (int(time.time()) - SECONDS) * 10**9
+    body = struct.pack("<QQ", 0, start_time_ns) + b"".join(layout.SPAN.pack(*entry) for entry in entries)
     agent.send(Head(wire.SPANS, UID, 0, 1, len(entries)), body)
 
 
@@ -69,7 +69,7 @@ def test_slower_steps_raise_an_alert_run_the_command_and_order_a_trace(daemon, t
     assert (head.uid, order["action"], order["steps"], order["gives_way"]) == (UID, "trace", 5, True)
     assert alert_file.read_text() == f"{UID:016x} slower\n"
     [alert] = alerts_of([LocalStore(daemon.store).job("train.py")])
-    # The change is known to the second: 20 steps.
+    # The step of the change is known to within a second, which has 20 steps.
     assert alert.text.startswith(f"steps are slower from train {alert.alert.step} on")
     assert abs(alert.alert.step - 601) <= 20
     assert (alert.alert.before, alert.alert.now) == (STEP_NS, 2 * STEP_NS)

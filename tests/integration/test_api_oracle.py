@@ -66,8 +66,8 @@ def test_every_method_of_the_builder_makes_the_same_options(oracle: tuple[dict[s
 
 def without_doc(text: str) -> list[str]:
     """Return the parts of a printed report before and after the explanation, which differs."""
-    before, doc, rest = text.partition("\nDoc:\n")
-    return [before, rest.partition("Profile:\n")[2]] if doc else [text]
+    before, doc, after = text.partition("\nDoc:\n")
+    return [before, after.partition("Profile:\n")[2]] if doc else [text]
 
 
 def test_the_methods_print_the_same_text(

@@ -24,7 +24,7 @@ ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
 TFPROF = [sys.executable, "-m", "tfprof.cli.main"]
 #: Seconds in which TensorFlow starts and takes some steps, also on a loaded machine.
 PATIENCE_S = 180.0
-#: A name for this process alone, since `attach --all` finds the loops of all tests on the host.
+#: A script name of this process alone: `attach --all` finds the loops of all tests on the host.
 SCRIPT = f"attach_loop_{os.getpid()}.py"
 LOOPS = [("tf1", "session"), ("tf1", "fit"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
 
@@ -121,10 +121,10 @@ def test_losses_equal_those_of_the_same_loop_without_tfprof(loop, venv, kind, pr
     attachment.detach()
     attachment.end()
     report = job.end()
-    alone = loop(venv, kind)
-    (alone.folder / "steps").write_text(str(report["steps"]))
-    out, err = alone.process.communicate(timeout=300)
-    assert alone.process.returncode == 0, err[-2000:]
+    plain_job = loop(venv, kind)
+    (plain_job.folder / "steps").write_text(str(report["steps"]))
+    out, err = plain_job.process.communicate(timeout=300)
+    assert plain_job.process.returncode == 0, err[-2000:]
     assert json.loads(out.splitlines()[-1])["losses"] == report["losses"]
 
 
@@ -188,7 +188,7 @@ def test_the_command_detaches_on_ctrl_c(loop, private_places):
 
 def test_ctrl_c_while_attaching_to_a_second_job_detaches_from_the_first(loop, private_places):
     first, second = loop("tf1", "session"), loop("tf1", "session")
-    os.kill(second.pid, signal.SIGSTOP)  # the command waits for it
+    os.kill(second.pid, signal.SIGSTOP)  # the command waits for this job
     command = subprocess.Popen(
         [*TFPROF, "attach", str(first.pid), str(second.pid)],
         stdout=subprocess.DEVNULL,
@@ -217,7 +217,7 @@ def test_a_job_stays_attached_until_an_order_detaches_it(loop, private_places):
     until(lambda: stored_jobs(private_places)[0].info.state == "detached", "the end of the job in the store")
 
 
-def test_ps_shows_a_loop_before_during_and_after(loop, private_places):
+def test_ps_shows_whether_a_loop_is_profiled(loop, private_places):
     job = loop("tf1", "session")
 
     def state():

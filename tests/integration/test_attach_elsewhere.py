@@ -21,7 +21,7 @@ from tfprof.collector.store.reader import LocalStore
 ROOT = Path(__file__).resolve().parent.parent.parent
 LOOP = Path(__file__).parent / "jobs" / "attach_loop.py"
 TFPROF = [sys.executable, "-m", "tfprof.cli.main"]
-#: Number of attachments to each interpreter; for more of them: TFPROF_TEST_ATTACHES=40.
+#: Number of attachments to each interpreter. By hand: TFPROF_TEST_ATTACHES=40.
 ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
 INTERPRETERS = [
     path
@@ -40,11 +40,11 @@ while not select.select([sys.stdin], [], [], 0)[0]:
     assert sum(i * i for i in range(3000)) == 8995500500
 print("done", flush=True)
 """
-COUNT = {"code": "import sys; sys.attaches = getattr(sys, 'attaches', 0) + 1; answer = str(sys.attaches)"}
+COUNTING_CODE = {"code": "import sys; sys.attaches = getattr(sys, 'attaches', 0) + 1; answer = str(sys.attaches)"}
 
 USER_NAMESPACE = ["unshare", "--user", "--map-root-user"]
 PID_NAMESPACE = [*USER_NAMESPACE, "--pid", "--fork", "--kill-child", "--mount-proc"]
-#: $0 is a folder for a root with all files of this one.
+#: Shell code that runs a command with the folder $0 as its root, which has all files of this root.
 OTHER_ROOT = 'mount --rbind / "$0" && exec chroot "$0" "$@"'
 
 
@@ -58,18 +58,18 @@ class Job:
         assert self.process.stdout is not None
         if self.process.stdout.readline() != "ready\n":
             pytest.fail(self.process.communicate()[1])
-        self.pid = innermost(self.process.pid)
+        self.pid = innermost_pid(self.process.pid)
 
     def count(self):
-        return injecting.inject(processes.process(self.pid), COUNT).answer
+        return injecting.inject(processes.process(self.pid), COUNTING_CODE).answer
 
     def end(self):
         out, err = self.process.communicate(timeout=60)
         assert (self.process.returncode, out, err) == (0, "done\n", "")
 
 
-def innermost(pid):
-    """Return the process that ``pid`` became or started."""
+def innermost_pid(pid):
+    """Return the pid of the last descendant of ``pid``, or ``pid`` itself if it has none."""
     tree = processes.process_tree(processes.all_pids())
     return tree.subtree(pid, frozenset())[-1].pid
 
@@ -120,21 +120,23 @@ def test_of_two_interpreters_the_running_one_is_used(start, python):
     all_libraries = [
         path for interpreter in INTERPRETERS for path in interpreter.parent.parent.glob("lib/libpython3.*.so.*")
     ]
-    other = next((path for path in all_libraries if own_name not in path.name.replace("libpython", "python")), None)
-    if other is None:
+    other_library = next(
+        (path for path in all_libraries if own_name not in path.name.replace("libpython", "python")), None
+    )
+    if other_library is None:
         pytest.skip("there is no library of another interpreter")
-    job = start(python, other)
-    assert other.name in libraries(job.pid)
+    job = start(python, other_library)
+    assert other_library.name in libraries(job.pid)
     check(job)
 
 
 def test_an_interpreter_whose_file_is_gone_is_found(start, tmp_path):
     python = INTERPRETERS[-1].resolve()
-    copied = [shutil.copy(path, tmp_path) for path in python.parent.parent.glob("lib/libpython3.*.so.*")]
+    copies = [shutil.copy(path, tmp_path) for path in python.parent.parent.glob("lib/libpython3.*.so.*")]
     job = start(python, LD_LIBRARY_PATH=str(tmp_path))
     if not any(str(tmp_path) in mapping.path for mapping in maps.mappings(job.pid)):
         pytest.skip(f"{python} does not take its library from elsewhere")
-    for path in copied:
+    for path in copies:
         os.unlink(path)
     check(job)
 
@@ -150,7 +152,7 @@ def test_a_library_that_is_only_loaded_is_no_interpreter():
         assert library.name in libraries(cat.pid)
         refusal = targets.refusal_of(cat.pid)
         with pytest.raises(AttachError, match="no CPython"):
-            injecting.inject(processes.process(cat.pid), COUNT)
+            injecting.inject(processes.process(cat.pid), COUNTING_CODE)
         assert cat.stdin is not None
         cat.stdin.close()
         assert cat.wait() == 0
@@ -185,10 +187,13 @@ def test_a_job_in_a_container_is_profiled_from_outside(tf1_python, tmp_path, pri
     shutil.copy(LOOP, script)  # by another name than the loops of other tests
     folder.mkdir()
     root.mkdir()
-    hidden = [*(ROOT / name for name in ("agent", "cli", "formats", "shim")), private_places.parent.parent / "run"]
-    hide = "".join(f'mount -t tmpfs none "{path}" && ' for path in hidden)
+    hidden_paths = [
+        *(ROOT / name for name in ("agent", "cli", "formats", "shim")),
+        private_places.parent.parent / "run",
+    ]
+    hide_paths = "".join(f'mount -t tmpfs none "{path}" && ' for path in hidden_paths)
     job = subprocess.Popen(
-        [*PID_NAMESPACE, "sh", "-c", hide + OTHER_ROOT, root, tf1_python, script, "session", folder],
+        [*PID_NAMESPACE, "sh", "-c", hide_paths + OTHER_ROOT, root, tf1_python, script, "session", folder],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -198,7 +203,7 @@ def test_a_job_in_a_container_is_profiled_from_outside(tf1_python, tmp_path, pri
         while not (folder / "running").exists():
             assert job.poll() is None, job.communicate()[1][-2000:]
             time.sleep(0.05)
-        pid = innermost(job.pid)
+        pid = innermost_pid(job.pid)
         assert processes.ns_pid(pid) != pid
         processes_shown = subprocess.run(
             [*TFPROF, "ps", "--json"], capture_output=True, text=True, timeout=60, check=True

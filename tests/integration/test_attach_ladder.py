@@ -26,8 +26,8 @@ INTERPRETERS = sorted(
     for path in Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python")
     if path.parent.parent.name[:4] != "3.6."
 ) or [Path(sys.executable)]
-#: The first interpreter with a remote debugging interface, None where it is missing.
-NEWEST = shutil.which("python3.14")
+#: Python 3.14, the first with a remote debugging interface; None if it is not installed.
+PYTHON_3_14 = shutil.which("python3.14")
 #: Bytes of an interpreter's `_PyRuntime` that are compared.
 RUNTIME_SIZE = 1024
 #: Injections into each interpreter. By hand: TFPROF_TEST_ATTACHES=40.
@@ -37,7 +37,7 @@ FIGURES = os.environ.get("TFPROF_TEST_FIGURES")
 
 pytestmark = pytest.mark.usefixtures("private_places")
 
-#: A script is BEGIN, one kind of WORK, which checks its own results, and END, which prints the
+#: A script is BEGIN, one kind of WORK, and END. The work checks its own results. END prints the
 #: number of rounds.
 BEGIN = """
 import ctypes, hashlib, os, signal, sys, threading, time
@@ -97,15 +97,16 @@ WORK = {
     ),
     "blocks": "import subprocess\nwhile True:\n    subprocess.call(['sleep', '0.3']); rounds += 49",
 }
-#: Kinds that have not loaded ctypes. The injected code needs it, and every TensorFlow job has it.
-#: Another thread imports it then, which waits for Python's lock after each system call.
+#: Kinds of work that have not loaded ctypes. The injected code needs ctypes, which every TensorFlow
+#: job has loaded. In these kinds another thread imports ctypes, and waits for Python's lock after
+#: each system call.
 WITHOUT_CTYPES = ("gc", "sleep", "lock", "blocks")
 
 
 class Job:
     """An interpreter at work; `end` stops it and returns its number of rounds."""
 
-    def __init__(self, python, kind, folder, **more):
+    def __init__(self, python, kind, folder, **variables):
         self.stop = folder / f"stop{time.monotonic_ns()}"
         floats = sum(i / 7.0 for i in range(300))
         begin = BEGIN.replace("ctypes, ", "") if kind in WITHOUT_CTYPES else BEGIN
@@ -116,7 +117,7 @@ class Job:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**environ, **more},
+            env={**environ, **variables},
         )
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "ready\n"
@@ -132,8 +133,8 @@ class Job:
 def start(tmp_path):
     jobs = []
 
-    def start_job(python, kind, **more):
-        jobs.append(Job(python, kind, tmp_path, **more))
+    def start_job(python, kind, **variables):
+        jobs.append(Job(python, kind, tmp_path, **variables))
         return jobs[-1]
 
     yield start_job
@@ -146,7 +147,7 @@ PAYLOAD = {"code": "import sys; kept = [[] for _ in range(3000)]; answer = '%d.%
 
 
 def inject_payload(job, methods=METHODS):
-    """Inject the payload; return how that was done."""
+    """Inject the payload; return how this was done, and the answer."""
     try:
         return inject(processes.process(job.process.pid), PAYLOAD, methods)
     except (OSError, AttachError):
@@ -173,7 +174,7 @@ def note_figures(**figures):
 @pytest.mark.parametrize("python", INTERPRETERS, ids=lambda path: path.parent.parent.name)
 def test_a_busy_interpreter_runs_injected_code_and_continues(start, python, kind):
     job = start(python, kind)
-    time.sleep(0.05)  # it is in the middle of its work
+    time.sleep(0.05)  # the job is in the middle of its work
     for _ in range(5 * ATTACHES if kind == "finalizers" else ATTACHES):
         injection = inject_payload(job)
         assert python.parent.parent.name.startswith(injection.answer)
@@ -184,22 +185,22 @@ def test_a_busy_interpreter_runs_injected_code_and_continues(start, python, kind
 
 def test_a_running_thread_takes_a_pending_call_and_a_sleeping_thread_a_callback(start):
     assert inject_payload(start(INTERPRETERS[-1], "arithmetic")).method == PENDING_CALL
-    asleep = start(INTERPRETERS[-1], "asleep")
-    until(lambda: psutil.Process(asleep.process.pid).status() == psutil.STATUS_SLEEPING, "its sleep")
-    time.sleep(0.5)  # it is in its sleep of five seconds, not in an import
-    assert inject_payload(asleep).method == CALLBACK
+    sleeping_job = start(INTERPRETERS[-1], "asleep")
+    until(lambda: psutil.Process(sleeping_job.process.pid).status() == psutil.STATUS_SLEEPING, "its sleep")
+    time.sleep(0.5)  # the job is in its sleep of five seconds, not in an import
+    assert inject_payload(sleeping_job).method == CALLBACK
 
 
 @pytest.fixture
-def newest():
-    if NEWEST is None:
+def python_3_14():
+    if PYTHON_3_14 is None:
         pytest.skip("no Python 3.14 here")
-    return Path(NEWEST)
+    return Path(PYTHON_3_14)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in WORK if kind != "asleep"])
-def test_an_interpreter_with_a_remote_debugging_interface_runs_a_file_and_continues(start, newest, kind):
-    job = start(newest, kind)
+def test_an_interpreter_with_a_remote_debugging_interface_runs_a_file_and_continues(start, python_3_14, kind):
+    job = start(python_3_14, kind)
     time.sleep(0.05)
     for _ in range(ATTACHES):
         injection = inject_payload(job)
@@ -211,8 +212,8 @@ def test_an_interpreter_with_a_remote_debugging_interface_runs_a_file_and_contin
     assert not list(Path(runtime_dir.runtime_root()).glob("attach/*"))
 
 
-def test_an_interpreter_whose_interface_is_off_gets_a_pending_call(start, newest):
-    job = start(newest, "arithmetic", PYTHON_DISABLE_REMOTE_DEBUG="1")
+def test_an_interpreter_whose_interface_is_off_gets_a_pending_call(start, python_3_14):
+    job = start(python_3_14, "arithmetic", PYTHON_DISABLE_REMOTE_DEBUG="1")
     assert inject_payload(job).method == PENDING_CALL
     with pytest.raises(AttachError) as caught:
         inject_payload(job, (REMOTE_DEBUGGING,))
@@ -222,27 +223,27 @@ def test_an_interpreter_whose_interface_is_off_gets_a_pending_call(start, newest
 
 @pytest.mark.parametrize("python", [path for path in INTERPRETERS if path.parent.parent.name.startswith("3.8.")])
 def test_a_queued_call_whose_signal_the_interpreter_loses_is_signalled_again(start, python, monkeypatch):
-    queue, cleared = _Injection._queue, []
+    original_queue, cleared_offsets = _Injection._queue, []
 
     def queue_without_signal(injection, thread):
         """Queue the call and clear its signal, as the interpreter may do at that moment."""
         runtime = injection._functions.python[remote_debugging.RUNTIME]
         before = injection._memory.read(runtime, RUNTIME_SIZE)
-        queue(injection, thread)
+        original_queue(injection, thread)
         after = injection._memory.read(runtime, RUNTIME_SIZE)
         at = next(at for at in range(0, RUNTIME_SIZE, 4) if (before[at], after[at]) == (0, 1))  # ceval.eval_breaker
         injection._memory.write(runtime + at, bytes(4))
-        cleared.append(at)
+        cleared_offsets.append(at)
 
     monkeypatch.setattr(_Injection, "_queue", queue_without_signal)
     job = start(python, "floats")
     time.sleep(0.05)
     injection = inject_payload(job)
-    assert (injection.method, injection.answer, len(cleared)) == (PENDING_CALL, "3.8", 1)
+    assert (injection.method, injection.answer, len(cleared_offsets)) == (PENDING_CALL, "3.8", 1)
     job.end()
 
 
-def test_a_job_that_ends_during_the_work_is_reported_at_once(start):
+def test_a_job_that_ends_in_injected_code_is_reported_at_once(start):
     job = start(INTERPRETERS[-1], "arithmetic")
     before = time.monotonic()
     with pytest.raises(ProcessLookupError):
@@ -266,7 +267,7 @@ def test_a_job_that_has_ended_is_gone_until_its_parent_waits_for_it(start):
 
 def test_only_the_given_methods_are_used(start):
     job = start(INTERPRETERS[-1], "arithmetic")
-    time.sleep(0.05)  # it has read its imports, during which it may be blocked
+    time.sleep(0.05)  # the job has ended its imports, during which it may be blocked
     with pytest.raises(AttachError, match="not blocked"):
         inject_payload(job, (CALLBACK,))
     job.end()
@@ -296,9 +297,9 @@ while True:
 
 
 @pytest.mark.parametrize("kind", ["floats", "malloc", "threads", "sleep", "signals"])
-@pytest.mark.parametrize("version", ["usual", "newest"])
+@pytest.mark.parametrize("version", ["usual", "3.14"])
 def test_the_injecting_process_may_be_killed_at_any_moment(start, request, version, kind):
-    python = request.getfixturevalue("newest") if version == "newest" else INTERPRETERS[-1]
+    python = request.getfixturevalue("python_3_14") if version == "3.14" else INTERPRETERS[-1]
     job, rng = start(python, kind), random.Random(kind)
     for _ in range(5 * ATTACHES):
         helper = subprocess.Popen(

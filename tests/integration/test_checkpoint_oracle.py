@@ -94,10 +94,8 @@ def test_views_show_values_below_their_variables(
     options = {"select": ["tensor_value"], "show_name_regexes": ["layer/double"], "output": "none", "max_depth": 9}
     job = open_store(store).job("last")
     root = job.profile_name_scope({**options, "account_type_regexes": [".*"], "start_name_regexes": [".*"]})
-    (shown,) = root.children
-    assert list(shown.tensor_value.value_double) == pytest.approx(
-        values(checkpoint_folder)["layer/double"][2], rel=1e-5
-    )
+    (node,) = root.children
+    assert list(node.tensor_value.value_double) == pytest.approx(values(checkpoint_folder)["layer/double"][2], rel=1e-5)
     root = job.profile_name_scope(
         {**options, "account_type_regexes": [".*"], "start_name_regexes": [".*"], "select": []}
     )

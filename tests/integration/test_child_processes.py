@@ -17,7 +17,7 @@ JOB = str(Path(__file__).parent / "jobs" / "children.py")
 TFPROF = str(Path(sys.executable).parent / "tfprof")
 #: Steps of each child.
 STEPS = 3
-TRACED = {"TFPROF_TRACE": "all", "TF_CPP_MIN_LOG_LEVEL": "3"}
+TRACE_ENVIRON = {"TFPROF_TRACE": "all", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 def _states(store: Path) -> Counter[tuple[str, int, int, int]]:
@@ -44,7 +44,7 @@ def test_each_child_is_shown_with_its_steps_or_counted_as_lost(
     interpreter = request.getfixturevalue(python)
     command = [TFPROF + "-run", str(interpreter), JOB, method, end, str(count), str(STEPS)]
     completed = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **TRACED}
+        command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **TRACE_ENVIRON}
     )
     assert completed.returncode == 0, completed.stderr
     assert completed.stdout == f"{count} children\n"
@@ -53,7 +53,7 @@ def test_each_child_is_shown_with_its_steps_or_counted_as_lost(
         lambda: (counts := _states(private_places))[recorded] + counts[lost] == count and counts, "all children"
     )
     assert states[without_steps] == 1
-    # The server that forks them may have a channel, too.
+    # The fork server may have a channel, too.
     assert states.total() - count - 1 == states["ended", 0, 0, 0] <= (method == "forkserver")
     messages = [line for line in completed.stderr.splitlines() if line.endswith("[too-short]")]
     assert [line.split(" processes are")[0].split(" process is")[0] for line in messages] == (

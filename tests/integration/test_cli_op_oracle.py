@@ -30,9 +30,9 @@ COUNTERS = {
     "parameters": "params",
 }
 EXACT = Parity(exact=True)
-#: Versions with a stable order of equal entries. TensorFlow 1.15 has none, and reads the slot
-#: numbers of inputs.
-STABLE = {"tf2"}
+#: Versions with a stable order of equal entries. TensorFlow 1.15 has no such order, and reads the
+#: slot numbers of inputs.
+STABLE_VERSIONS = {"tf2"}
 
 
 @pytest.fixture(
@@ -49,8 +49,8 @@ def oracle_answers(
     version, level = request.param.split("-")
     folder = tmp_path_factory.mktemp(request.param)
     plain_forks(version).output(ORACLE, folder, level)
-    parts = [path.read_bytes() for path in sorted(folder.glob("run-*.pb"))]
-    write_job(folder / "store", 1, trace_tables((folder / "graph.pb").read_bytes(), parts))
+    runs = [path.read_bytes() for path in sorted(folder.glob("run-*.pb"))]
+    write_job(folder / "store", 1, trace_tables((folder / "graph.pb").read_bytes(), runs))
     return version, folder
 
 
@@ -72,14 +72,14 @@ def differences(where: str, theirs: Mapping[str, Any], stats: Stats, prefix: str
     ]
 
 
-def entry_differences(answer: Mapping[str, Any], view: OpView, *, ordered: bool) -> list[str]:
-    """Return the differences of entries and nodes; of running totals only if ``ordered``."""
+def entry_differences(answer: Mapping[str, Any], view: OpView, *, is_ordered: bool) -> list[str]:
+    """Return the differences of entries and nodes; of running totals only if ``is_ordered``."""
     mine = {entry.name: entry for entry in view.entries}
     texts = []
     for theirs in answer["entries"]:
         entry = mine[theirs["name"]]
         texts += differences(entry.name, theirs, entry.own)
-        texts += differences(entry.name, theirs, entry.running_total, "total_") if ordered else []
+        texts += differences(entry.name, theirs, entry.running_total, "total_") if is_ordered else []
         nodes = {node.name: node for node in entry.nodes}
         assert {node["name"] for node in theirs["graph_nodes"]} == set(nodes)
         for node in theirs["graph_nodes"]:
@@ -96,16 +96,16 @@ def test_every_number_equals_that_of_the_tf_profiler(oracle_answers: tuple[str, 
     assert answers[0]["root"]["total_exec_micros"] > 0
     for answer in answers:
         _, _, view = ours(folder, answer["options"])
-        names, mine = [entry["name"] for entry in answer["entries"]], [entry.name for entry in view.entries]
-        by_name = answer["options"].get("order_by", "name") == "name"
-        if version in STABLE or by_name:
-            assert mine == names, answer["options"]
+        theirs, mine = [entry["name"] for entry in answer["entries"]], [entry.name for entry in view.entries]
+        is_by_name = answer["options"].get("order_by", "name") == "name"
+        if version in STABLE_VERSIONS or is_by_name:
+            assert mine == theirs, answer["options"]
         elif not any(option.startswith("min_") or option == "max_depth" for option in answer["options"]):
-            assert sorted(mine) == sorted(names), answer["options"]
+            assert sorted(mine) == sorted(theirs), answer["options"]
         else:
             continue  # the order of two equal entries decides which of them is shown
         texts = differences("root", answer["root"], view.total, "total_")
-        texts += entry_differences(answer, view, ordered=mine == names)
+        texts += entry_differences(answer, view, is_ordered=mine == theirs)
         assert not texts, answer["options"]
 
 
@@ -119,7 +119,7 @@ def test_every_printed_row_equals_that_of_the_tf_profiler(oracle_answers: tuple[
     compared = 0
     for answer in json.loads((folder / "queries.json").read_text()):
         options, _, view = ours(folder, answer["options"])
-        is_ordered = version in STABLE or (options.order_by == "name" and "input_shapes" not in options.select)
+        is_ordered = version in STABLE_VERSIONS or (options.order_by == "name" and "input_shapes" not in options.select)
         if not answer["entries"] or not is_ordered:
             continue
         text = "\n".join(lines(view, options.select))

@@ -78,17 +78,17 @@ def test_output_to_a_full_disk_ends_with_one_line_of_error(store: Path) -> None:
 
 
 def test_ctrl_c_ends_the_command_silently(store: Path) -> None:
-    read, write = os.pipe()
+    read_fd, write_fd = os.pipe()
     command = [*TFPROF, "steps", "last", "--all", "--store", str(store)]
-    with subprocess.Popen(command, stdout=write, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(command, stdout=write_fd, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
-        os.read(read, 1)
+        os.read(read_fd, 1)
         until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_SLEEPING, "a full pipe")
         process.send_signal(signal.SIGINT)
-        os.close(write)
+        os.close(write_fd)
         assert process.wait(30) == -signal.SIGINT  # shells report 130
         assert process.stderr.read() == b""
-    os.close(read)
+    os.close(read_fd)
 
 
 @pytest.mark.parametrize("words", [("tfprof", "jobs"), ("tfprof", "advise", "last"), ("tfprof-run", "--help")])
@@ -127,7 +127,7 @@ COMMANDS = (
     "--help",
     "--version",
 )
-#: Redirection -> the error of the system.
+#: Redirection -> the error message of the operating system.
 ERRORS = {">&-": "Bad file descriptor", ">/dev/full": "No space left on device"}
 
 
@@ -184,12 +184,12 @@ def test_a_folder_as_standard_input_is_one_line_of_error(full_store: Path) -> No
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-@pytest.mark.parametrize("barred", [".", "store.json", "jobs", "jobs/*", "jobs/*/job.json", "jobs/*/*.parquet"])
+@pytest.mark.parametrize("pattern", [".", "store.json", "jobs", "jobs/*", "jobs/*/job.json", "jobs/*/*.parquet"])
 def test_files_without_permission_are_reported_as_unreadable_and_not_as_damaged(
-    full_store: Path, tmp_path: Path, barred: str
+    full_store: Path, tmp_path: Path, pattern: str
 ) -> None:
     shutil.copytree(full_store, tmp_path / "store")
-    for path in (tmp_path / "store").glob(barred) if barred != "." else [tmp_path / "store"]:
+    for path in (tmp_path / "store").glob(pattern) if pattern != "." else [tmp_path / "store"]:
         path.chmod(0)
     code = (
         "import os, sys; from tfprof.cli import main, steps, views; os.setgroups([]); os.setgid(65534);"
@@ -204,10 +204,10 @@ def test_files_without_permission_are_reported_as_unreadable_and_not_as_damaged(
 
 
 def test_an_ascii_terminal_gets_question_marks_and_no_traceback(store: Path) -> None:
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
     completed = subprocess.run(
         [*TFPROF, "steps", "last", "--last", "1", "--store", str(store)],
-        env=environment,
+        env=environ,
         capture_output=True,
         text=True,
         check=True,
@@ -228,17 +228,17 @@ def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str, exact: bo
     code = "import sys\nfrom tfprof.cli.main import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules)"
     words = [view, "aa10", "--store", str(tmp_path / "s"), *["--exact-tf"] * exact]
     completed = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
-    loaded = set(completed.stdout.splitlines()[-1].split())
-    heavy = {"duckdb", "rich", "prompt_toolkit", "re2", "asyncio", "zmq", "psutil", "tensorflow"}
+    loaded_modules = set(completed.stdout.splitlines()[-1].split())
+    heavy_modules = {"duckdb", "rich", "prompt_toolkit", "re2", "asyncio", "zmq", "psutil", "tensorflow"}
     file_exporters = {
         "tfprof.collector.export.messages",
         "tfprof.collector.export.timeline",
         "tfprof.collector.exporters.timeline",
     }
-    assert not (heavy | file_exporters) & loaded
+    assert not (heavy_modules | file_exporters) & loaded_modules
     reads_graphs = not exact or view in {"graph", "code"}  # the code view for lines, the graph view for inputs
-    assert ("google.protobuf" in loaded) == reads_graphs
-    assert f"tfprof.collector.tfviews.{view}" in loaded
+    assert ("google.protobuf" in loaded_modules) == reads_graphs
+    assert f"tfprof.collector.tfviews.{view}" in loaded_modules
 
 
 @pytest.mark.usefixtures("private_places")

@@ -31,13 +31,13 @@ pytestmark = pytest.mark.tf
 ORACLE = Path(__file__).parent / "oracle_code_view.py"
 #: Number of cases of each kind. By hand: TFPROF_TEST_CASES=1000.
 CASES = {"random": int(os.environ.get("TFPROF_TEST_CASES", "40")), "real": 4}
-RULES = {"tf1": Parity("1.15", exact=True), "tf2": Parity("2.21", exact=True)}
+PARITIES = {"tf1": Parity("1.15", exact=True), "tf2": Parity("2.21", exact=True)}
 
 
-def with_bytes() -> Any:
-    """Return MultiGraphNodeProto with bytes for strings.
+def message_class() -> Any:
+    """Return a class like MultiGraphNodeProto with bytes for strings.
 
-    The TF profiler cuts long names within a character.
+    The TF profiler cuts long names within a character, and its strings are not always UTF-8.
     """
     pool = descriptor_pool.DescriptorPool()
     for file in (graph_pb2.DESCRIPTOR, tfprof_output_pb2.DESCRIPTOR):
@@ -51,7 +51,7 @@ def with_bytes() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("tfprof.proto.MultiGraphNodeProto"))
 
 
-MESSAGE = with_bytes()
+MessageWithBytes = message_class()
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Case:
     folder: Path
     parity: Parity
     job: LocalJob
-    lost: int
+    lost_gradients: int
     queries: Sequence[Mapping[str, Any]]
 
     def nodes(self, step: int) -> list[Node]:
@@ -89,7 +89,7 @@ def cases(
     version, kind = request.param.split("-")
     folder = tmp_path_factory.mktemp(request.param)
     plain_forks(version).output(ORACLE, folder, kind, 1, CASES[kind])
-    return [case_of(path, RULES[version]) for path in sorted(folder.glob("case-*"))]
+    return [case_of(path, PARITIES[version]) for path in sorted(folder.glob("case-*"))]
 
 
 def options_of(query: Mapping[str, Any]) -> Options:
@@ -122,17 +122,17 @@ def test_every_answer_equals_that_of_the_tf_profiler(cases: list[Case]) -> None:
             if options.step not in nodes:
                 nodes[options.step] = case.nodes(options.step)
             view = code_view(nodes[options.step], options, case.parity)
-            theirs = with_clean_names(MESSAGE.FromString(query["proto"].encode("latin-1")))
-            assert MESSAGE.FromString(messages.code_message(view).SerializeToString()) == theirs, where
+            theirs = with_clean_names(MessageWithBytes.FromString(query["proto"].encode("latin-1")))
+            assert MessageWithBytes.FromString(messages.code_message(view).SerializeToString()) == theirs, where
             text = list(tree_text.lines("code", view, options.select))
             assert text[text.index("Profile:") + 1 :] == text_rows(query["text"].encode("latin-1")), where
             if query["pprof"]:
-                written = pprof_pb2.Profile.FromString(gzip.decompress(query["pprof"].encode("latin-1")))
-                assert pprof.message(view, options.select) == written, where
+                their_profile = pprof_pb2.Profile.FromString(gzip.decompress(query["pprof"].encode("latin-1")))
+                assert pprof.message(view, options.select) == their_profile, where
             compared += 1
     assert compared >= 100
 
 
 def test_as_many_gradients_lack_a_forward_node_as_in_the_tf_profiler(cases: list[Case]) -> None:
     for case in cases:
-        assert len(call_tree(case.nodes(-1), case.parity).gradients_without_forward) == case.lost, case.folder
+        assert len(call_tree(case.nodes(-1), case.parity).gradients_without_forward) == case.lost_gradients, case.folder

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from integration.oracle import messages as wire
 from integration.oracle.messages import map_entries, message
-from integration.oracle.queries import BASE
+from integration.oracle.queries import BASE_OPTIONS
 
 DEVICES: Final = (
     "/job:localhost/replica:0/task:0/device:CPU:0",
@@ -127,7 +127,7 @@ def op_log(rng: random.Random, names: Sequence[str]) -> bytes:
 
 def question(rng: random.Random, view: str, step: int, names: Sequence[str], *, by_counters: bool) -> dict[str, Any]:
     """Return a question for a timeline; with ``by_counters`` its filters may depend on counters."""
-    options = dict(BASE, step=step, output="timeline:outfile=FOLDER/t", order_by=rng.choice(("name", "")))
+    options = dict(BASE_OPTIONS, step=step, output="timeline:outfile=FOLDER/t", order_by=rng.choice(("name", "")))
     if rng.random() < 0.4:
         types = [rng.choice((*OPS, ".*gpu.*", ".*cpu:0", "C.*")) for _ in range(rng.randint(1, 3))]
         options["account_type_regexes"] = types

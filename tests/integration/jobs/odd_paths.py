@@ -1,4 +1,4 @@
-"""Steps outside of functions and Keras loops; prints its own counts of steps by kind, as JSON."""
+"""Eager steps, calls of functions and of models; prints the expected count of each kind as JSON."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ keras = tf.keras
 X = tf.ones([8, 16])
 
 
-def net():
+def model_and_optimizer():
     model = keras.Sequential([keras.layers.Dense(4, input_shape=(16,)), keras.layers.Dense(1)])
     return model, keras.optimizers.SGD(1e-3)
 
@@ -26,9 +26,9 @@ def loss_of(model):
     return tf.reduce_mean(model(X) ** 2)
 
 
-def tape():
+def tape_loop():
     """A training loop of eager ops, with calls of the model as evaluations."""
-    model, optimizer = net()
+    model, optimizer = model_and_optimizer()
     for number in range(12):
         with tf.GradientTape() as recording:
             loss = loss_of(model)
@@ -40,7 +40,7 @@ def tape():
 
 def functions_within():
     """Functions within and between training steps, and gradients from a function."""
-    model, optimizer = net()
+    model, optimizer = model_and_optimizer()
     forward = tf.function(lambda: loss_of(model))
 
     @tf.function
@@ -61,23 +61,23 @@ def functions_within():
 
 
 def two_optimizers():
-    """Steps with two optimizers, of which the first ends the step, then steps without a tape."""
-    model, first = net()
+    """Steps that the first of two optimizers ends, then steps without a tape."""
+    model, first = model_and_optimizer()
     second = keras.optimizers.SGD(1e-3)
-    half = [model.trainable_variables[:2], model.trainable_variables[2:]]
+    halves = [model.trainable_variables[:2], model.trainable_variables[2:]]
     for _ in range(6):
         with tf.GradientTape() as first_tape, tf.GradientTape() as second_tape:
             loss = loss_of(model)
             doubled = loss * 2.0
-        apply(first, first_tape.gradient(loss, half[0]), half[0])
-        apply(second, second_tape.gradient(doubled, half[1]), half[1])
+        apply(first, first_tape.gradient(loss, halves[0]), halves[0])
+        apply(second, second_tape.gradient(doubled, halves[1]), halves[1])
     for _ in range(4):
-        second.apply_gradients([(tf.zeros_like(variable), variable) for variable in half[1]])
+        second.apply_gradients([(tf.zeros_like(variable), variable) for variable in halves[1]])
     return {"eager": 10}
 
 
 def without_optimizer():
-    """Gradients without an optimizer, functions, and a tape that fails, which is a failed step."""
+    """Steps without an optimizer, calls of a function, and a step that fails within a tape."""
     w = tf.Variable(tf.ones([16, 4]))
     function = tf.function(lambda: tf.reduce_sum(tf.matmul(X, w)))
     for _ in range(5):
@@ -91,7 +91,7 @@ def without_optimizer():
     return {"eager": 6, "function": 4}
 
 
-def concrete():
+def concrete_function():
     """Direct calls of a concrete function; the last one fails."""
     w = tf.Variable(tf.ones([16, 4]))
     function = tf.function(lambda x: tf.matmul(x, w)).get_concrete_function(tf.TensorSpec([None, 16], tf.float32))
@@ -104,7 +104,7 @@ def concrete():
 
 def nested_models():
     """A model in a model; the construction is no step."""
-    inner, _ = net()
+    inner, _ = model_and_optimizer()
     inputs = keras.Input([16])
     outer = keras.Model(inputs, keras.layers.Dense(2)(inner(inputs)))
     for _ in range(6):
@@ -115,7 +115,7 @@ def nested_models():
 
 def threads():
     """Training loops in three threads."""
-    nets = [net() for _ in range(3)]
+    pairs = [model_and_optimizer() for _ in range(3)]
 
     def work(model, optimizer):
         for _ in range(8):
@@ -124,7 +124,7 @@ def threads():
             gradients = recording.gradient(loss, model.trainable_variables)
             apply(optimizer, gradients, model.trainable_variables)
 
-    workers = [threading.Thread(target=work, args=arguments) for arguments in nets]
+    workers = [threading.Thread(target=work, args=arguments) for arguments in pairs]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -132,7 +132,7 @@ def threads():
     return {"eager": 24}
 
 
-def short():
+def short_calls():
     """Two hundred short calls of a function."""
     w = tf.Variable(tf.ones([16, 16]))
     function = tf.function(lambda x: tf.reduce_sum(tf.sin(tf.matmul(x, w))))
@@ -142,7 +142,16 @@ def short():
 
 
 counts = Counter()
-for run_steps in (short, tape, functions_within, two_optimizers, without_optimizer, concrete, nested_models, threads):
+for run_steps in (
+    short_calls,
+    tape_loop,
+    functions_within,
+    two_optimizers,
+    without_optimizer,
+    concrete_function,
+    nested_models,
+    threads,
+):
     counts.update(run_steps())
 print(json.dumps(counts, sort_keys=True))
 print("ready", flush=True)

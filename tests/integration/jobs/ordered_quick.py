@@ -1,6 +1,7 @@
 """Runs of the fake TensorFlow until standard input ends: python ordered_quick.py loop|long PAUSE_S.
 
-With `loop` it pauses after each run, with `long` once, after run 200.
+With `loop` the job pauses for PAUSE_S after each run. With `long` it pauses for PAUSE_S after run
+200, and for 20 ms after each other run.
 """
 
 import os
@@ -28,5 +29,5 @@ number = 0
 while True:
     fake_session.run(["y"], {"x": number})
     number += 1
-    # With `long` the pause follows run 200, when the store has the runs before it.
+    # With `long` the long pause follows run 200, when the store has the runs before it.
     time.sleep(pause_s if sys.argv[1] == "loop" or number == 200 else 0.02)

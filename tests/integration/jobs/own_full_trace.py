@@ -1,6 +1,6 @@
 """Calls of a function, then session runs with the user's own full trace.
 
-The full trace needs the only profiler of the process.
+A full trace needs a profiler session, and a process has only one at a time.
 """
 
 import sys

@@ -11,13 +11,13 @@ import tensorflow as tf
 mode, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 
 
-def functions():
+def function_step():
     """Return a function that runs a step as a call of a tf.function."""
     call, matrix = tf.function(lambda x: tf.reduce_sum(tf.matmul(x, x))), tf.ones([64, 64])
     return lambda: call(matrix)
 
 
-def sessions():
+def session_step():
     """Return a function that runs a step in a session."""
     v1 = tf.compat.v1
     with tf.Graph().as_default():
@@ -26,7 +26,7 @@ def sessions():
     return lambda: session.run(result, {matrix: [[1.0] * 64] * 64})
 
 
-step = {"function": functions, "session": sessions}[mode]()
+step = {"function": function_step, "session": session_step}[mode]()
 for number in range(1, 81):
     if first <= number <= last:
         with mmap.mmap(-1, 3000 * mmap.PAGESIZE) as memory:

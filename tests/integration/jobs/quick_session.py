@@ -61,15 +61,15 @@ def traced_callable():
     call = session.BaseSession._Callable(fake_session, Options())
     for number in range(3000):
         call(number)
-    traced = session.BaseSession._Callable(fake_session, TracedOptions())
-    traced(1)
+    traced_call = session.BaseSession._Callable(fake_session, TracedOptions())
+    traced_call(1)
     for number in range(3000):
         call(number)
     ready()
 
 
 class OddSession(session.BaseSession):
-    """A session of the job's own class, which has only its own attributes."""
+    """A session that refuses attributes of tfprof, and raises KeyError for unknown attributes."""
 
     def __getattr__(self, name):
         return self.__dict__["extra"][name]
@@ -153,15 +153,15 @@ def killed():
 
 
 def disarm():
-    original = [name for name in vars(session.BaseSession) if name.startswith("_call")]
-    bound = fake_session._call_tf_sessionrun
+    original_names = [name for name in vars(session.BaseSession) if name.startswith("_call")]
+    bound_method = fake_session._call_tf_sessionrun
     runs()
     ready()  # the channel is gone after this
     sys.modules["_tfprof.shim.core"].disarm()
     runs()
-    assert bound(None, {"x": 1}, ["y"], [], None) == 2
+    assert bound_method(None, {"x": 1}, ["y"], [], None) == 2
     module = session.__name__.partition(".")[0]
-    print(module, original == [name for name in vars(session.BaseSession) if name.startswith("_call")])
+    print(module, original_names == [name for name in vars(session.BaseSession) if name.startswith("_call")])
     print(fake_session._call_tf_sessionrun.__func__.__code__.co_filename == session.__file__)
     print([type(finder).__name__ for finder in sys.meta_path if "tfprof" in type(finder).__module__])
 

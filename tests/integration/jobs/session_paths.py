@@ -29,14 +29,14 @@ def summary(metadata):
     return len(metadata.step_stats.dev_stats) > 0, len(metadata.partition_graphs), hashlib.md5(raw).hexdigest()
 
 
-def trained(session):
+def training_runs(session):
     run = session.run
     for _ in range(8):
         session.run([train, loss], {x: data})
     print("trained", repr(float(run(loss, {x: data}))))
 
 
-def with_metadata(session):
+def runs_with_metadata(session):
     graphs = tf.RunOptions(output_partition_graphs=True)
     for _ in range(4):
         for options in (None, tf.RunOptions(timeout_in_ms=60000), graphs):
@@ -90,14 +90,14 @@ def errors(session):
             print("error", type(error).__name__, error.message.splitlines()[0])
 
 
-def partial(session):
+def partial_run(session):
     handle = session.partial_run_setup([loss], [x])
     print("partial", repr(float(session.partial_run(handle, loss, {x: data}))))
 
 
 with tf.Session() as session:
     session.run(tf.global_variables_initializer())
-    for check in (trained, with_metadata, made_callables, callables, errors, partial):
+    for check in (training_runs, runs_with_metadata, made_callables, callables, errors, partial_run):
         check(session)
     print("ready", flush=True)
     sys.stdin.readline()

@@ -95,7 +95,7 @@ def descriptors():
 
 
 def sessions():
-    """The job starts profiler sessions of its own while another thread calls a function."""
+    """The job starts profiler sessions while another thread calls a function."""
     stop = threading.Event()
     calls = threading.Thread(target=lambda: [call(X) for _ in iter(stop.is_set, True)])
     calls.start()

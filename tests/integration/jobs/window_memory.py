@@ -25,8 +25,8 @@ def net(images):
     return tf.nn.softmax(tf.matmul(tf.reshape(hidden, [-1, 26 * 26 * 4]), WEIGHTS)), tf.nn.top_k(hidden, 2)
 
 
-def child():
-    """Return the switch in a forked child, which also allocates."""
+def state_in_child():
+    """Return the state of the switch in a forked child, which also allocates."""
     pid = os.fork()
     if pid == 0:
         state = switch()
@@ -36,10 +36,10 @@ def child():
 
 
 def record_switch():
-    """Record the switch within the third call, and in a child forked there."""
+    """Record the state of the switch within the third call, and in a child forked there."""
     calls.append(0)
     if len(calls) == 3:
-        states.extend([switch(), child()])
+        states.extend([switch(), state_in_child()])
     return True
 
 

@@ -23,7 +23,7 @@ OLD, NEW = "tf1", "tf2"
 
 
 class Break(NamedTuple):
-    """A rule, the patch that breaks it, and the views, output and version that must show this.
+    """A rule, the patch that breaks it, and the views, output and version that it must affect.
 
     ``reimports``: cases must be imported again under the patch.
     """
@@ -36,8 +36,8 @@ class Break(NamedTuple):
     reimports: bool = False
 
 
-def put(module: Any, name: str, wrapper: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
-    """Return a patch that replaces ``name`` of a module by the result of ``wrapper`` for it."""
+def wrap(module: Any, name: str, wrapper: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    """Return a patch that replaces the value of ``name`` in a module by ``wrapper(value)``."""
 
     def apply(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, name, wrapper(getattr(module, name)))
@@ -45,9 +45,9 @@ def put(module: Any, name: str, wrapper: Callable[[Any], Any]) -> Callable[[pyte
     return apply
 
 
-def instead(module: Any, name: str, value: Any) -> Callable[[pytest.MonkeyPatch], None]:
-    """Return a patch that replaces ``name`` of a module by ``value``."""
-    return put(module, name, lambda _: value)
+def substitute(module: Any, name: str, value: Any) -> Callable[[pytest.MonkeyPatch], None]:
+    """Return a patch that replaces the value of ``name`` in a module by ``value``."""
+    return wrap(module, name, lambda _: value)
 
 
 def _without_c(apply: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest.MonkeyPatch], None]:
@@ -60,19 +60,22 @@ def _without_c(apply: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest.
     return apply_both
 
 
-def _measured(change: Callable[[Any, Any], dict[str, Any]]) -> Callable[[pytest.MonkeyPatch], None]:
-    """Return a patch that changes the measured columns before they are aggregated."""
+def _changed_columns(change: Callable[[Any, Any], dict[str, Any]]) -> Callable[[pytest.MonkeyPatch], None]:
+    """Return a patch that changes columns of measured values before they are aggregated.
+
+    ``change`` returns the new columns, from the columns of executions and the columns to be summed.
+    """
 
     def wrapper(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def measured(column: Any) -> Any:
-            columns = original(column)
-            changed = change(column, columns)
-            has_run = pc.equal(columns["runs"], integer(1))
-            return columns | {name: pc.if_else(has_run, new, columns[name]) for name, new in changed.items()}
+        def summands(columns: Any) -> Any:
+            summed = original(columns)
+            changed = change(columns, summed)
+            has_run = pc.equal(summed["runs"], integer(1))
+            return summed | {name: pc.if_else(has_run, new, summed[name]) for name, new in changed.items()}
 
-        return measured
+        return summands
 
-    return _without_c(put(aggregation, "_summands", wrapper))
+    return _without_c(wrap(aggregation, "_summands", wrapper))
 
 
 def _average_over_all(original: Any) -> Any:
@@ -137,11 +140,11 @@ def _own_numbers_of_accounted(original: Any) -> Any:
 
 
 def _by_totals(_original: Any) -> Any:
-    def shows(options: Any) -> Any:
-        original = code._entry_filter(options)
-        return lambda entry: original(entry) and entry.own.runs >= options.min_occurrence
+    def entry_filter(options: Any) -> Any:
+        shows = code._entry_filter(options)
+        return lambda entry: shows(entry) and entry.own.runs >= options.min_occurrence
 
-    return shows
+    return entry_filter
 
 
 def _one_deeper(original: Any) -> Any:
@@ -152,7 +155,9 @@ def _one_deeper(original: Any) -> Any:
 
 def _inputs_backwards(original: Any) -> Any:
     def walked(all_nodes: Any) -> Any:
-        return original([one._replace(facts=replace(one.facts, inputs=one.facts.inputs[::-1])) for one in all_nodes])
+        return original(
+            [node._replace(facts=replace(node.facts, inputs=node.facts.inputs[::-1])) for node in all_nodes]
+        )
 
     return walked
 
@@ -160,11 +165,11 @@ def _inputs_backwards(original: Any) -> Any:
 def _no_control_inputs(original: Any) -> Any:
     def read(node_def: bytes) -> Any:
         attributes_, node = original(node_def), attributes.graph_pb2.NodeDef.FromString(node_def)
-        is_plain = [not text.startswith("^") for text in node.input]
+        input_flags = [not text.startswith("^") for text in node.input]
         return replace(
             attributes_,
-            inputs=tuple(name for name, is_input in zip(attributes_.inputs, is_plain, strict=True) if is_input),
-            slots=tuple(slot for slot, is_input in zip(attributes_.slots, is_plain, strict=True) if is_input),
+            inputs=tuple(name for name, is_input in zip(attributes_.inputs, input_flags, strict=True) if is_input),
+            slots=tuple(slot for slot, is_input in zip(attributes_.slots, input_flags, strict=True) if is_input),
         )
 
     return read
@@ -182,10 +187,10 @@ def _flows_within(_original: Any) -> Any:
     return connect
 
 
-def _picked_once(original: Any) -> Any:
+def _matched_once(original: Any) -> Any:
     def match_counts(patterns: tuple[str, ...]) -> Any:
-        times = original(patterns)
-        return lambda node: min(times(node), 1)
+        match_count = original(patterns)
+        return lambda node: min(match_count(node), 1)
 
     return match_counts
 
@@ -240,134 +245,153 @@ def _inner_samples(_original: Any) -> Any:
 BREAKS: Final = (
     Break(
         "a duration of 0 counts as 1",
-        _measured(
-            lambda _, found: {"sum_us": pc.if_else(pc.equal(found["sum_us"], integer(1)), integer(0), found["sum_us"])}
+        _changed_columns(
+            lambda _, summed: {
+                "sum_us": pc.if_else(pc.equal(summed["sum_us"], integer(1)), integer(0), summed["sum_us"])
+            }
         ),
         reimports=True,
     ),
     Break(
         "temporary bytes count as requested",
-        _measured(
-            lambda column, found: {"requested_bytes": pc.subtract(found["requested_bytes"], column["temp_bytes"])}
+        _changed_columns(
+            lambda columns, summed: {"requested_bytes": pc.subtract(summed["requested_bytes"], columns["temp_bytes"])}
         ),
         reimports=True,
     ),
     Break(
         "persistent bytes count as residual",
-        _measured(lambda column, _: {"residual_bytes": column["live_bytes"]}),
+        _changed_columns(lambda columns, _: {"residual_bytes": columns["live_bytes"]}),
         reimports=True,
     ),
     Break(
         "the first CPU or GPU of a node is its canonical device",
-        _without_c(put(sealing, "canonical_after", _last_device)),
+        _without_c(wrap(sealing, "canonical_after", _last_device)),
         reimports=True,
     ),
-    Break("CPUs and GPUs other than the canonical device do not count", put(nodes._Sums, "stats", _of_every_device)),
-    Break("averages are over the steps in which a node has an entry", put(profile, "with_counts", _average_over_all)),
+    Break("CPUs and GPUs other than the canonical device do not count", wrap(nodes._Sums, "stats", _of_every_device)),
+    Break("averages are over the steps in which a node has an entry", wrap(profile, "with_counts", _average_over_all)),
     Break(
         "averages of negative sums wrap around",
-        instead(nodes, "average", lambda total, count: total // count if count else 0),
+        substitute(nodes, "average", lambda total, count: total // count if count else 0),
     ),
-    Break("nodes that never ran keep their operations", put(nodes, "_final_stats", _never_ran_does_nothing)),
+    Break("nodes that never ran keep their operations", wrap(nodes, "_final_stats", _never_ran_does_nothing)),
     Break(
-        "scalars have one element", instead(attributes, "shape_of", lambda proto: tuple(dim.size for dim in proto.dim))
+        "scalars have one element",
+        substitute(attributes, "shape_of", lambda proto: tuple(dim.size for dim in proto.dim)),
     ),
-    Break("control inputs are inputs", put(attributes, "attributes", _no_control_inputs), views=("graph",)),
+    Break("control inputs are inputs", wrap(attributes, "attributes", _no_control_inputs), views=("graph",)),
     Break(
         "slots of inputs are ignored",
-        put(attributes, "input_shapes", lambda known: lambda *what, **_: known(*what, by_slot=True)),
+        wrap(attributes, "input_shapes", lambda original: lambda *arguments, **_: original(*arguments, by_slot=True)),
     ),
     Break(
         "slots of inputs are read",
-        put(attributes, "input_shapes", lambda known: lambda *what, **_: known(*what, by_slot=False)),
+        wrap(attributes, "input_shapes", lambda original: lambda *arguments, **_: original(*arguments, by_slot=False)),
         version=OLD,
     ),
     Break(
         "a device is an op type",
-        instead(nodes.Node, "op_types", property(lambda node: tuple(sorted({node.op, *node.facts.types})))),
+        substitute(nodes.Node, "op_types", property(lambda node: tuple(sorted({node.op, *node.facts.types})))),
     ),
     Break(
         "regexes match whole names",
-        instead(
+        substitute(
             Matcher,
             "__call__",
-            lambda self, name: self.accepts_all or any(one.search(octets(name)) for one in self.patterns),
+            lambda self, name: self.accepts_all or any(pattern.search(octets(name)) for pattern in self.patterns),
         ),
     ),
-    Break("equal entries stay in order", instead(tree, "ordered", _sorted_as("1.15"))),
-    Break("equal entries are ordered by an unstable sort", instead(tree, "ordered", _sorted_as("2.21")), version=OLD),
-    Break("depth counts the root", put(scope, "tree_view", _one_deeper), views=("scope",)),
+    Break("equal entries stay in order", substitute(tree, "ordered", _sorted_as("1.15"))),
+    Break(
+        "equal entries are ordered by an unstable sort", substitute(tree, "ordered", _sorted_as("2.21")), version=OLD
+    ),
+    Break("depth counts the root", wrap(scope, "tree_view", _one_deeper), views=("scope",)),
     Break(
         "a trimmed node stays and loses its children",
-        put(scope, "tree_view", lambda known: partial(known, prunes=True)),
+        wrap(scope, "tree_view", lambda original: partial(original, prunes=True)),
         views=("scope",),
     ),
     Break(
         "a trimmed call goes with its children",
-        put(code, "tree_view", lambda known: lambda *what, **how: known(*what, **{**how, "prunes": False})),
+        wrap(
+            code,
+            "tree_view",
+            lambda original: lambda *arguments, **options: original(*arguments, **{**options, "prunes": False}),
+        ),
         views=("code",),
     ),
     Break(
         "shown nodes start at the topmost match",
-        put(tree, "start_entries", _starting_anywhere),
+        wrap(tree, "start_entries", _starting_anywhere),
         views=("scope", "graph"),
     ),
     Break(
         "minima of parameters and operations apply to own numbers",
-        put(tree, "entry_filter", _by_totals),
+        wrap(tree, "entry_filter", _by_totals),
         views=("scope", "graph"),
     ),
     Break(
         "totals can include displayed nodes only",
-        put(scope, "tree_view", lambda known: partial(known, displayed_only=False)),
+        wrap(scope, "tree_view", lambda original: partial(original, displayed_only=False)),
         views=("scope",),
     ),
-    Break("scopes count as definitions", put(scope, "AccountedNode", _scopes_are_no_definitions), views=("scope",)),
+    Break("scopes count as definitions", wrap(scope, "AccountedNode", _scopes_are_no_definitions), views=("scope",)),
     Break(
         "own numbers of scopes count even if they are not accounted",
-        put(scope, "AccountedNode", _own_numbers_of_accounted),
+        wrap(scope, "AccountedNode", _own_numbers_of_accounted),
         views=("scope",),
     ),
     Break(
         "nodes that are not accounted are dropped",
-        instead(graph, "account_filter", lambda _: lambda _: True),
+        substitute(graph, "account_filter", lambda _: lambda _: True),
         views=("graph",),
     ),
-    Break("a shared input is below its first consumer", put(graph, "_walk", _inputs_backwards), views=("graph",)),
-    Break("a node that matches two patterns counts twice", put(op, "match_counts", _picked_once), views=("op",)),
-    Break("minima of op types apply to running totals", put(op, "_filter", _filter_by_own), views=("op",)),
-    Break("op types are ordered by own numbers", put(op, "_ordered", _by_running), views=("op",)),
-    Break("shares of sizes are of own numbers", instead(op_text, "SIZES", ()), views=("op",)),
+    Break("a shared input is below its first consumer", wrap(graph, "_walk", _inputs_backwards), views=("graph",)),
+    Break("a node that matches two patterns counts twice", wrap(op, "match_counts", _matched_once), views=("op",)),
+    Break("minima of op types apply to running totals", wrap(op, "_filter", _filter_by_own), views=("op",)),
+    Break("op types are ordered by own numbers", wrap(op, "_ordered", _by_running), views=("op",)),
+    Break("shares of sizes are of own numbers", substitute(op_text, "SIZES", ()), views=("op",)),
     Break(
-        "gradients are next to the calls of their ops", instead(code, "forward_name", lambda _: None), views=("code",)
+        "gradients are next to the calls of their ops",
+        substitute(code, "forward_name", lambda _: None),
+        views=("code",),
     ),
-    Break("function names of twenty bytes and more are cut", instead(code, "frame_text", _cut_at(21)), views=("code",)),
-    Break("a minimum of executions hides no call", instead(code, "_entry_filter", tree.entry_filter), views=("code",)),
+    Break(
+        "function names of twenty bytes and more are cut", substitute(code, "frame_text", _cut_at(21)), views=("code",)
+    ),
+    Break(
+        "a minimum of executions hides no call", substitute(code, "_entry_filter", tree.entry_filter), views=("code",)
+    ),
     Break(
         "a duration of 0 is drawn as 1",
-        put(
+        wrap(
             entries,
             "_add_time",
-            lambda known: lambda entry, device, row: known(entry, device, row) if row.duration else None,
+            lambda original: lambda entry, device, row: original(entry, device, row) if row.duration else None,
         ),
         ("graph",),
         "timeline",
     ),
     Break(
         "flows within a device are not drawn",
-        put(timeline._Drawing, "connect", _flows_within),
+        wrap(timeline._Drawing, "connect", _flows_within),
         ("graph",),
         "timeline",
     ),
     Break(
         "a lane is free when its last bar has ended",
-        instead(timeline, "_is_free", lambda lane, start: lane[-1].end < start),
+        substitute(timeline, "_is_free", lambda lane, start: lane[-1].end < start),
         ("graph",),
         "timeline",
     ),
-    Break("memory samples are 100 µs apart", instead(gpu_memory, "_DISTANCE_MIN_US", 0), ("graph",), "timeline"),
-    Break("calls that call more have no samples", put(pprof, "_created_nodes", _inner_samples), ("code",), "pprof"),
-    Break("low utilization is below one half", instead(utilization, "UTILIZATION_MIN", 0.9), ("advise",)),
-    Break("FusedBatchNorm is advised where there is a BatchNorm", instead(operations, "_FUSED", "Fused"), ("advise",)),
-    Break("advice names only calls of a millisecond or more", instead(expensive, "_LINE_MICROS_MIN", 1), ("advise",)),
+    Break("memory samples are 100 µs apart", substitute(gpu_memory, "_DISTANCE_MIN_US", 0), ("graph",), "timeline"),
+    Break("calls that call more have no samples", wrap(pprof, "_created_nodes", _inner_samples), ("code",), "pprof"),
+    Break("low utilization is below one half", substitute(utilization, "UTILIZATION_MIN", 0.9), ("advise",)),
+    Break(
+        "FusedBatchNorm is advised where there is a BatchNorm", substitute(operations, "_FUSED", "Fused"), ("advise",)
+    ),
+    Break(
+        "advice names only calls of a millisecond or more", substitute(expensive, "_LINE_MICROS_MIN", 1), ("advise",)
+    ),
 )

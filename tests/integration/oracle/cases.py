@@ -24,35 +24,35 @@ def write_case(folder: Path, seed: int) -> None:
     dice = graphs.Dice(seed)
     dice.wild = dice.random() < 0.1
     folder.mkdir(parents=True)
-    size = dice.choice((1, 3, 8, 20, 20, 40, 40, 120))
+    node_count = dice.choice((1, 3, 8, 20, 20, 40, 40, 120))
     cycles, dangling = dice.random() < 0.5, dice.random() < 0.2
-    graph = graphs.graph(dice, size, cycles=cycles, dangling=dangling)
-    (folder / "graph.pb").write_bytes(graph.wire)
-    node_names = [*graph.names, *graphs.UNKNOWN]
+    graph = graphs.graph(dice, node_count, cycles=cycles, dangling=dangling)
+    (folder / "graph.pb").write_bytes(graph.serialized)
+    node_names = [*graph.names, *graphs.UNKNOWN_NAMES]
     if dice.random() < 0.85:
         log = graphs.op_log(dice, node_names, with_stacks=dice.random() < 0.95)
         (folder / "op_log.pb").write_bytes(log)
     steps, base = dice.choice((0, 1, 2, 3, 3, 4)), dice.choice(graphs.BASES)
     for step in range(steps):
         (folder / f"run-{step}.pb").write_bytes(graphs.run_metadata(dice, node_names, base))
-    types = (*graphs.OPS, *graphs.TYPES, *(device.lower() for device in graphs.DEVICES[:6]), *graphs.UNKNOWN)
+    types = (*graphs.OPS, *graphs.TYPES, *(device.lower() for device in graphs.DEVICES[:6]), *graphs.UNKNOWN_NAMES)
     questions = Questions(
         dice, node_names, types, steps, ("graph",) if dice.wild else ("graph", "scope", "code")
     ).sample(QUESTIONS)
-    _write_questions(folder, questions, whole=graph.whole)
+    _write_questions(folder, questions, is_whole=graph.is_whole)
 
 
-def ask_real(folder: Path, count: int) -> None:
-    """Write questions to the case of a real run; ``count`` is that of `Questions.sample`."""
+def write_real_questions(folder: Path, count: int) -> None:
+    """Write questions to the case of a real run, with ``count`` as for `Questions.sample`."""
     graph = GraphDef.FromString((folder / "graph.pb").read_bytes())
     types = [*{node.op for node in graph.node}, "_trainable_variables", "/job:localhost/replica:0/task:0/device:cpu:0"]
     steps = len(list(folder.glob("run-*.pb")))
     questions = Questions(random.Random(folder.name), [node.name for node in graph.node], sorted(types), steps)
-    _write_questions(folder, questions.sample(count), whole=True)
+    _write_questions(folder, questions.sample(count), is_whole=True)
 
 
-def _write_questions(folder: Path, questions: list[dict[str, object]], *, whole: bool) -> None:
-    (folder / "queries.json").write_text(json.dumps({"whole": whole, "queries": questions}, indent=1))
+def _write_questions(folder: Path, questions: list[dict[str, object]], *, is_whole: bool) -> None:
+    (folder / "queries.json").write_text(json.dumps({"whole": is_whole, "queries": questions}, indent=1))
 
 
 def write_cases(folder: Path, seeds: range) -> None:

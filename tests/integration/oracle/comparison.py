@@ -32,24 +32,24 @@ WARNINGS: Final = (
     "Invalid argument",
     "E.g.",
 )
-#: Names in cases with control characters -> the same without them, as tfprof prints them.
-CONTROLS: Final = {name: clean(name) for name in ODD_NAMES if name != clean(name)}
+#: Name with control characters in a case -> the name without them, as tfprof prints it.
+PRINTED_NAMES: Final = {name: clean(name) for name in ODD_NAMES if name != clean(name)}
 
 
 def clean_names(text: str) -> str:
     """Return a text with names as tfprof prints them."""
-    for name, printed in CONTROLS.items():
+    for name, printed in PRINTED_NAMES.items():
         text = text.replace(name, printed)
     return text
 
 
-def rows(text: str) -> str:
+def without_explanation(text: str) -> str:
     """Return a text without its explanation, which is between "Doc:" and the legend."""
     before, legend, after = text.partition(LEGEND)
     return before.partition("\nDoc:\n")[0] + legend + after if legend else text
 
 
-def sampled(data: bytes) -> Any:
+def pprof_profile(data: bytes) -> Any:
     """Return the profile in a pprof file with a fixed comment, since the comments differ."""
     profile = decode("pprof", gzip.decompress(data))
     texts: list[Any] = list(profile[6])
@@ -82,11 +82,11 @@ def comparable(question: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[s
     """Return the comparable parts of an answer {root, files, printed, warned} in Latin-1."""
     kind = question.get("options", {}).get("output", "").partition(":")[0]
     files = {name: text.encode("latin-1") for name, text in answer["files"].items()}
-    readers = {"file": lambda data: rows(clean_names(_readable(data))), "pprof": sampled}
+    readers = {"file": lambda data: without_explanation(clean_names(_readable(data))), "pprof": pprof_profile}
     contents = {name: readers.get(kind, _readable)(data) for name, data in files.items()}
     message = decode(MESSAGES[question["view"]], answer["root"].encode("latin-1"))
     printed, warned = (clean_names(_readable(answer[name].encode("latin-1"))) for name in ("printed", "warned"))
-    text: Any = _by_checker(printed) if question["view"] == "advise" else rows(printed)
+    text: Any = _by_checker(printed) if question["view"] == "advise" else without_explanation(printed)
     return {"message": message, "files": contents, "printed": text, "warned": _warnings(warned)}
 
 

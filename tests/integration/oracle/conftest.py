@@ -1,4 +1,4 @@
-"""Cases and the answers of each TensorFlow to them, made once per session and version."""
+"""Cases with the answers of TensorFlow, made once per test session and version of TensorFlow."""
 
 import json
 import os
@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from fakes.forks import Forks
 from integration.oracle import ours
-from integration.oracle.cases import REAL_RUNS, ask_real, write_cases
+from integration.oracle.cases import REAL_RUNS, write_cases, write_real_questions
 from integration.oracle.comparison import comparable, differences
 from tfprof.collector.api import Profiler
 
 HERE = Path(__file__).parent
-#: The number of random cases, or FIRST-LAST of their seeds.
+#: The environment variable with the number of random cases, or with their seeds as FIRST-LAST.
 SETTING = "TFPROF_TEST_ORACLE"
 #: The smallest argument of `Questions.sample` for a real run.
 QUESTIONS_MIN = 40
-#: Number of questions, and of differences of each, in a report.
-SHOWN = 5
-#: One of this many cases is also read from a profile.
-RELOADED = 4
+#: The largest number of questions in a report, and of differences for each question.
+SHOWN_MAX = 5
+#: One of so many cases is also read from a profile.
+CASES_PER_RELOAD = 4
 
 
 def seeds() -> range:
@@ -42,13 +42,16 @@ class AnsweredCases:
         write_cases(folder / "cases", seeds())
         tensorflow.output(HERE / "real_runs.py", folder / "cases")
         for name in REAL_RUNS:
-            ask_real(folder / "cases" / name, max(QUESTIONS_MIN, len(seeds())))
+            write_real_questions(folder / "cases" / name, max(QUESTIONS_MIN, len(seeds())))
         tensorflow.output(HERE / "oracle.py", folder / "cases", folder / "answers")
         self._reload()
 
     def _reload(self) -> None:
-        """Let TensorFlow answer from its profiles, as `theirs-N`, and from ours, as `ours-N`."""
-        for name in self.reloaded():
+        """Let TensorFlow answer from its own profiles and from ours.
+
+        Case `theirs-NAME` has TensorFlow's profile of case NAME, and `ours-NAME` has ours.
+        """
+        for name in self.reloaded_names():
             mine, theirs = self.job(name).serialize_to_string(), self.answers(name)["profile"].encode("latin-1")
             for whose, profile in (("ours", mine), ("theirs", theirs)):
                 folder = self.case(f"{whose}-{name}")
@@ -57,10 +60,10 @@ class AnsweredCases:
                 shutil.copy(self.case(name) / "queries.json", folder)
         self._tensorflow.output(HERE / "oracle.py", self.folder / "profiles", self.folder / "answers")
 
-    def reloaded(self) -> list[str]:
-        """Return the names of some cases that TensorFlow can write as a profile."""
-        whole = [name for name in map(str, seeds()) if "profile" in self.answers(name)]
-        return [*whole[::RELOADED], *REAL_RUNS]
+    def reloaded_names(self) -> list[str]:
+        """Return the names of some cases of which TensorFlow can write a profile."""
+        names = [name for name in map(str, seeds()) if "profile" in self.answers(name)]
+        return [*names[::CASES_PER_RELOAD], *REAL_RUNS]
 
     def case(self, name: str) -> Path:
         """Return the folder of a case."""
@@ -98,7 +101,7 @@ class AnsweredCases:
     def report(self, name: str, folder: Path) -> str:
         """Return some of the wrong answers and a command that repeats them; '' if all are right."""
         wrong = list(self.wrong_answers(name, folder))
-        lines = [f"{question}\n    " + "\n    ".join(texts[:SHOWN]) for question, texts in wrong[:SHOWN]]
+        lines = [f"{question}\n    " + "\n    ".join(texts[:SHOWN_MAX]) for question, texts in wrong[:SHOWN_MAX]]
         seed = name.rpartition("-")[2]
         setting = f"{SETTING}={seed}-{seed} " if seed.isdecimal() else ""
         command = f"{setting}.venv/bin/python -m pytest {HERE} -k {self.version}"
@@ -107,7 +110,7 @@ class AnsweredCases:
 
 @pytest.fixture(scope="session")
 def cases_of_version() -> dict[str, AnsweredCases]:
-    """The answers of the versions so far; pytest itself keeps only those of the last parameter."""
+    """The answered cases by version, since pytest itself keeps only those of the last parameter."""
     return {}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 #: Kind of message -> {field number: kind of its value}. The value is another message, "text" for
-#: bytes, or "numbers" for numbers that may be packed. (key, value) is a map, in any order.
+#: bytes, a "number", or "numbers" that may be packed. A pair (key, value) is a map, in any order.
 KINDS: Final[dict[str, dict[int, Any]]] = {
     "GraphNodeProto": {1: "text", 10: "text", 11: "shape", 12: "GraphNodeProto", 15: "text", 16: ("number", "shape")},
     "MultiGraphNodeProto": {1: "text", 10: "GraphNodeProto", 11: "MultiGraphNodeProto"},
@@ -98,8 +98,8 @@ def _value(kind: Any, value: Any) -> Any:
 
 def _entry(kind: tuple[str, str], data: bytes) -> tuple[Any, Any]:
     fields = dict(_fields(data))
-    empty = {"number": 0}
-    return tuple(_value(part, fields.get(at, empty.get(part, b""))) for at, part in enumerate(kind, 1))
+    defaults = {"number": 0}
+    return tuple(_value(part, fields.get(at, defaults.get(part, b""))) for at, part in enumerate(kind, 1))
 
 
 def decode(kind: str, data: bytes) -> dict[int, Any]:
@@ -107,14 +107,14 @@ def decode(kind: str, data: bytes) -> dict[int, Any]:
     kinds = KINDS[kind]
     message: dict[int, Any] = {}
     for number, value in _fields(data):
-        inner = kinds.get(number, "number" if isinstance(value, int) else "text")
-        if isinstance(inner, tuple):
-            key, entry = _entry(inner, value)
+        value_kind = kinds.get(number, "number" if isinstance(value, int) else "text")
+        if isinstance(value_kind, tuple):
+            key, entry = _entry(value_kind, value)
             message.setdefault(number, {})[key] = entry
-        elif inner == "numbers":
+        elif value_kind == "numbers":
             message.setdefault(number, []).extend([value] if isinstance(value, int) else _numbers(value))
-        elif inner == "number":
+        elif value_kind == "number":
             message[number] = value
         else:
-            message.setdefault(number, []).append(_value(inner, value))
+            message.setdefault(number, []).append(_value(value_kind, value))
     return {number: value for number, value in message.items() if value != 0}

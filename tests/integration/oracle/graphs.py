@@ -8,8 +8,8 @@ from typing import Final
 from integration.oracle import messages as wire
 from integration.oracle.messages import map_entries, message
 
-#: Op types without a registered count of operations, which the native profiler would get only from
-#: an op log.
+#: Op types for which TensorFlow registers no count of operations. The native profiler gets
+#: registered counts only from an op log.
 OPS: Final = (
     "Relu",
     "Identity",
@@ -50,7 +50,7 @@ ODD_NAMES: Final = (
     "inMEMCPY",
 )
 #: Names of nodes that are not in a graph.
-UNKNOWN: Final = (
+UNKNOWN_NAMES: Final = (
     "RecvTensor",
     "_SOURCE",
     "_SINK",
@@ -80,11 +80,13 @@ DEVICES: Final = (
     "cpu:0",
 )
 #: Indices of the devices of most executions.
-USUAL: Final = (0, 1, 2, 6, 7)
+USUAL_DEVICES: Final = (0, 1, 2, 6, 7)
 SIZES: Final = (0, 0, 1, 7, 512, 999, 1000, 4096, 123_456, 10**6, 5 * 10**6, 3 * 10**9)
-#: Impossible times and sizes, and dimensions whose product wraps around.
+#: Impossible times and sizes.
 WILD: Final = (-1, -(10**6), 1 << 31, 1 << 40)
+#: Dimensions whose product wraps around.
 WRAPPING: Final = (*WILD, 1 << 62, (1 << 63) - 1, -(1 << 63))
+#: Times in microseconds; most ops of a case start shortly after one of them.
 BASES: Final = (1, 1000, 1_700_000_000_000_000)
 FILES: Final = (
     "/home/u/train.py",
@@ -106,9 +108,9 @@ FUNCTIONS: Final = (
     "cut_in_a_letter_üüüü",
     "",
 )
-#: A node of every graph. If any node has a stack, it has one: otherwise the TF profiler's code view
-#: crashes.
-PLAIN: Final = "plain"
+#: The name of a node of every graph. This node has a stack if any node has one, because the TF
+#: profiler's code view crashes otherwise.
+PLAIN_NAME: Final = "plain"
 TYPES: Final = ("_trainable_variables", "mine", "Conv2D", "größe")
 
 
@@ -117,22 +119,25 @@ class Dice(random.Random):
 
     wild = False
 
-    def wildly(self, number: int, others: Sequence[int] = WILD) -> int:
-        """Return ``number``, or one of ``others``."""
+    def maybe_wild(self, number: int, others: Sequence[int] = WILD) -> int:
+        """Return ``number``, or sometimes one of ``others`` if this source is wild."""
         return self.choice(others) if self.wild and self.random() < 0.1 else number
 
     def size(self) -> int:
         """Return a number of bytes."""
-        return self.wildly(self.choice(SIZES))
+        return self.maybe_wild(self.choice(SIZES))
 
 
 @dataclass(frozen=True)
 class Graph:
-    """A random graph, serialized, and its nodes; ``whole`` if each input is one of them."""
+    """A random graph, serialized, and the names of its nodes.
 
-    wire: bytes
+    ``is_whole``: the graph has the node of each input.
+    """
+
+    serialized: bytes
     names: tuple[str, ...]
-    whole: bool
+    is_whole: bool
 
 
 def _names(dice: Dice, count: int) -> list[str]:
@@ -156,7 +161,9 @@ def _names(dice: Dice, count: int) -> list[str]:
 def _shape(dice: Dice) -> bytes:
     if dice.random() < 0.1:
         return wire.shape(None)
-    return wire.shape([dice.wildly(dice.choice((-1, 0, 1, 2, 3, 8, 1024)), WRAPPING) for _ in range(dice.randrange(4))])
+    return wire.shape(
+        [dice.maybe_wild(dice.choice((-1, 0, 1, 2, 3, 8, 1024)), WRAPPING) for _ in range(dice.randrange(4))]
+    )
 
 
 def _attributes(dice: Dice) -> dict[str, bytes]:
@@ -187,23 +194,24 @@ def source_of(text: str) -> str:
 
 
 def graph(dice: Dice, count: int, *, cycles: bool, dangling: bool) -> Graph:
-    """Return a random graph of ``count`` nodes and PLAIN; some names repeat.
+    """Return a random graph of ``count`` nodes and the node PLAIN_NAME; some names repeat.
 
-    With ``cycles`` an input may be any node, otherwise an earlier one. With ``dangling`` it may be
-    missing.
+    With ``cycles`` an input may be any node, otherwise an earlier node. With ``dangling`` the node
+    of an input may be missing.
     """
-    names = [PLAIN, *_names(dice, count)]
+    names = [PLAIN_NAME, *_names(dice, count)]
     nodes, sources = [], set()
     for at, name in enumerate(names):
         # TensorFlow 1.15 refuses inputs with colons in their names.
-        allowed = [name for name in (names if cycles else names[:at]) if ":" not in name]
+        possible_sources = [name for name in (names if cycles else names[:at]) if ":" not in name]
         inputs = [
-            _input(dice, allowed, dangling=dangling) for _ in range(dice.choice((0, 0, 1, 1, 2, 3)) if allowed else 0)
+            _input(dice, possible_sources, dangling=dangling)
+            for _ in range(dice.choice((0, 0, 1, 1, 2, 3)) if possible_sources else 0)
         ]
         sources |= {source_of(text) for text in inputs}
         op, attributes = dice.choice(OPS), map_entries(_attributes(dice).items())
         nodes.append(message(wire.NODE_DEF, name=name, op=op, input=inputs, attr=attributes))
-    return Graph(message(wire.GRAPH_DEF, node=nodes, versions=b""), tuple(names), whole=sources <= set(names))
+    return Graph(message(wire.GRAPH_DEF, node=nodes, versions=b""), tuple(names), is_whole=sources <= set(names))
 
 
 def _records(dice: Dice, base: int) -> list[bytes]:
@@ -241,7 +249,7 @@ def _output(dice: Dice) -> bytes:
 
 def _node_stats(dice: Dice, name: str, base: int) -> bytes:
     start = base + dice.randrange(3000) if dice.random() < 0.9 else dice.choice((0, 0, -5))
-    micros = dice.wildly(dice.choice((0, 0, 1, 2, 100, dice.randrange(5000), dice.randrange(3 * 10**6))))
+    micros = dice.maybe_wild(dice.choice((0, 0, 1, 2, 100, dice.randrange(5000), dice.randrange(3 * 10**6))))
     nanos = {}
     if dice.random() < 0.5:  # nanoseconds that agree with the microseconds or contradict them
         nanos["all_start_nanos"] = 1000 * start + dice.randrange(1000)
@@ -267,9 +275,9 @@ def run_metadata(dice: Dice, names: Sequence[str], base: int) -> bytes:
         return message(wire.RUN_METADATA, cost_graph=b"")
     devices = []
     for _ in range(dice.choice((0, 1, 2, 4, 6))):
-        device = DEVICES[dice.choice(USUAL)] if dice.random() < 0.7 else dice.choice(DEVICES)
-        executed = [dice.choice(names) for _ in range(dice.choice((0, 1, 10, len(names), 2 * len(names))))]
-        stats = [_node_stats(dice, name, base) for name in executed]
+        device = DEVICES[dice.choice(USUAL_DEVICES)] if dice.random() < 0.7 else dice.choice(DEVICES)
+        executed_names = [dice.choice(names) for _ in range(dice.choice((0, 1, 10, len(names), 2 * len(names))))]
+        stats = [_node_stats(dice, name, base) for name in executed_names]
         devices.append(message(wire.DEVICE, device=device, node_stats=stats))
     return message(wire.RUN_METADATA, step_stats=message(wire.STEP_STATS, dev_stats=devices))
 
@@ -300,7 +308,7 @@ def op_log(dice: Dice, names: Sequence[str], *, with_stacks: bool) -> bytes:
     strings = ["none", *FILES, *FUNCTIONS]
     files, functions = range(1, 1 + len(FILES)), range(1 + len(FILES), len(strings))
     stacks = _stacks(dice, files, functions, range(len(strings)))
-    entries = [message(wire.LOG_ENTRY, name=PLAIN, code_def=stacks[-1])] if with_stacks else []
+    entries = [message(wire.LOG_ENTRY, name=PLAIN_NAME, code_def=stacks[-1])] if with_stacks else []
     for name in [*dice.sample(names, len(names) * 2 // 3), *dice.sample(names, len(names) // 5), "nobody"]:
         code = dice.choice(stacks) if with_stacks and dice.random() < 0.8 else None
         types = [dice.choice(TYPES) for _ in range(dice.choice((0, 0, 1, 2)))]

@@ -42,17 +42,17 @@ def latin(data):
 @contextlib.contextmanager
 def redirected(paths):
     """Redirect descriptors, also for C++, to files: {descriptor: path}."""
-    duplicates = {number: os.dup(number) for number in paths}
-    for number, path in paths.items():
+    duplicates = {descriptor: os.dup(descriptor) for descriptor in paths}
+    for descriptor, path in paths.items():
         with open(path, "wb") as file:
-            os.dup2(file.fileno(), number)
+            os.dup2(file.fileno(), descriptor)
     try:
         yield
     finally:
         ctypes.CDLL(None).fflush(None)
-        for number, descriptor in duplicates.items():
-            os.dup2(descriptor, number)
-            os.close(descriptor)
+        for descriptor, duplicate in duplicates.items():
+            os.dup2(duplicate, descriptor)
+            os.close(duplicate)
 
 
 def serialized_options(options, folder):

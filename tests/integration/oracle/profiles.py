@@ -33,6 +33,6 @@ def _node(node: Mapping[int, Any], names: Mapping[int, Any], texts: Mapping[int,
     if TRACE in fields:
         frames = fields[TRACE][0].get(1, [])
         fields[TRACE] = [
-            {**frame, **{at: texts[frame.get(at, 0)] for at in (FILE, FUNCTION, LINE)}} for frame in frames
+            {**frame, **{field: texts[frame.get(field, 0)] for field in (FILE, FUNCTION, LINE)}} for frame in frames
         ]
     return fields

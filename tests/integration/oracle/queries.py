@@ -22,10 +22,10 @@ SELECTS: Final = (
     "input_shapes",
 )
 #: Quantities that a pprof file can have.
-SAMPLED: Final = SELECTS[:9]
-ORDERS: Final = ("name", *SAMPLED, "occurrence")
+PPROF_SELECTS: Final = SELECTS[:9]
+ORDERS: Final = ("name", *PPROF_SELECTS, "occurrence")
 ODD_ORDERS: Final = ("", "Micros", "bogus", "micros,bytes")
-MINIMA: Final = tuple(f"min_{name}" for name in (*SAMPLED, "occurrence"))
+MINIMA: Final = tuple(f"min_{name}" for name in (*PPROF_SELECTS, "occurrence"))
 MINIMUM_VALUES: Final = (1, 1, 2, 100, 1000, 10**6, -1, 1 << 40)
 #: Regexes of other dialects, invalid ones, and ones whose meaning differs between dialects.
 ODD_REGEXES: Final = (
@@ -60,7 +60,7 @@ ODD_REGEXES: Final = (
     ".+",
     "(.*)",
 )
-BASE: Final[dict[str, Any]] = {
+BASE_OPTIONS: Final[dict[str, Any]] = {
     "max_depth": 10000,
     "step": -1,
     "order_by": "name",
@@ -75,7 +75,7 @@ BASE: Final[dict[str, Any]] = {
     **dict.fromkeys(MINIMA, 0),
 }
 #: Regexes that match frames, but not the root.
-FRAMES: Final = (
+FRAME_REGEXES: Final = (
     "train.py.*",
     "real_runs.py.*",
     ".*:conv_net",
@@ -123,16 +123,16 @@ class Questions:
         steps: int,
         timeline_views: Sequence[str] = ("graph", "scope", "code"),
     ) -> None:
-        self.chance = rng
+        self.rng = rng
         self.names = names
         self.types = types
         self.steps = steps
         self.timeline_views = timeline_views
 
     def _regex(self, texts: Sequence[str]) -> str:
-        text = self.chance.choice(texts)
+        text = self.rng.choice(texts)
         forms = (
-            self.chance.choice(ODD_REGEXES),
+            self.rng.choice(ODD_REGEXES),
             text,
             re.escape(text.split("/")[0]) + ".*",
             ".*" + re.escape(text[-3:]),
@@ -140,19 +140,19 @@ class Questions:
             ".*",
             re.escape(text),
         )
-        return self.chance.choices(forms, (15, 15, 15, 15, 10, 5, 25))[0]
+        return self.rng.choices(forms, (15, 15, 15, 15, 10, 5, 25))[0]
 
     def _regexes(self, texts: Sequence[str], count_max: int = 4) -> list[str]:
-        return [self._regex(texts) for _ in range(self.chance.randint(0, count_max))]
+        return [self._regex(texts) for _ in range(self.rng.randint(0, count_max))]
 
-    def _trims(self) -> list[str]:
-        """Return regexes that do not match the root; that would crash the TF profiler."""
-        return [self.chance.choice(FRAMES) for _ in range(self.chance.randint(0, 2))]
+    def _trim_regexes(self) -> list[str]:
+        """Return regexes that do not match the root: a trimmed root crashes the TF profiler."""
+        return [self.rng.choice(FRAME_REGEXES) for _ in range(self.rng.randint(0, 2))]
 
     def view(self, view: str) -> dict[str, Any]:
         """Return one question to a view, with text as output."""
-        rng = self.chance
-        options = dict(BASE, select=self._select(view), order_by=rng.choice(ORDERS))
+        rng = self.rng
+        options = dict(BASE_OPTIONS, select=self._select(view), order_by=rng.choice(ORDERS))
         if rng.random() < 0.05:
             options["order_by"] = rng.choice(ODD_ORDERS)
         if rng.random() < 0.5:
@@ -163,43 +163,41 @@ class Questions:
             options[rng.choice(MINIMA)] = rng.choice(MINIMUM_VALUES)
         if rng.random() < 0.3:
             options["account_type_regexes"] = self._regexes(self.types)
-        texts = self.types if view == "op" else FRAMES if view == "code" else self.names
+        texts = self.types if view == "op" else FRAME_REGEXES if view == "code" else self.names
         for option in ("start_name_regexes", "show_name_regexes", "hide_name_regexes"):
             if rng.random() < 0.15:
                 options[option] = self._regexes(texts)
         if rng.random() < 0.15:
-            options["trim_name_regexes"] = self._trims() if view == "code" else self._regexes(texts, 2)
+            options["trim_name_regexes"] = self._trim_regexes() if view == "code" else self._regexes(texts, 2)
         options["account_displayed_op_only"] = rng.random() < 0.3
         return {"view": view, "options": options}
 
     def _select(self, view: str) -> list[str]:
-        if self.chance.random() < 0.3:
+        if self.rng.random() < 0.3:
             return list(SELECTS)
-        count = self.chance.choice([0, 1, 1, 2, 3, 5])
-        return self.chance.sample(
-            [*SELECTS, "bogus", "tensor_value"] if self.chance.random() < 0.03 else SELECTS, count
-        )
+        count = self.rng.choice([0, 1, 1, 2, 3, 5])
+        return self.rng.sample([*SELECTS, "bogus", "tensor_value"] if self.rng.random() < 0.03 else SELECTS, count)
 
     def output(self) -> dict[str, Any]:
         """Return a question for a timeline, a pprof file, standard output, or no output."""
-        if self.chance.random() < 0.03:
-            question = self.view(self.chance.choice(("op", *self.timeline_views)))
-            question["options"]["output"] = self.chance.choice(ODD_OUTPUTS)
+        if self.rng.random() < 0.03:
+            question = self.view(self.rng.choice(("op", *self.timeline_views)))
+            question["options"]["output"] = self.rng.choice(ODD_OUTPUTS)
             return question
-        kind = self.chance.choice(("timeline", "timeline", "pprof", "stdout", "none"))
+        kind = self.rng.choice(("timeline", "timeline", "pprof", "stdout", "none"))
         views = {"timeline": self.timeline_views, "pprof": ("code",)}.get(kind, VIEWS)
-        question = self.view(self.chance.choice(views))
+        question = self.view(self.rng.choice(views))
         question["options"]["output"] = kind if kind in {"stdout", "none"} else f"{kind}:outfile=FOLDER/out"
-        if kind == "pprof" and self.chance.random() < 0.9:
-            question["options"]["select"] = [self.chance.choice(SAMPLED)]
+        if kind == "pprof" and self.rng.random() < 0.9:
+            question["options"]["select"] = [self.rng.choice(PPROF_SELECTS)]
         return question
 
     def advice(self) -> dict[str, Any]:
         """Return a question to the advisor."""
-        return {"view": "advise", "checkers": self.chance.sample(CHECKERS, self.chance.randint(0, len(CHECKERS)))}
+        return {"view": "advise", "checkers": self.rng.sample(CHECKERS, self.rng.randint(0, len(CHECKERS)))}
 
     def sample(self, count: int) -> list[dict[str, Any]]:
         """Return ``count`` questions to views, half as many for outputs, two to the advisor."""
-        questions = [self.view(self.chance.choice(VIEWS)) for _ in range(count)]
+        questions = [self.view(self.rng.choice(VIEWS)) for _ in range(count)]
         questions += [self.output() for _ in range(count // 2)]
         return [*questions, *(self.advice() for _ in range(2))]

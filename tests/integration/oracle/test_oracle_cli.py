@@ -21,11 +21,11 @@ from tfprof.collector.tfviews.option_values import pieces
 pytestmark = pytest.mark.tf
 #: Number of questions to each view, in each form.
 QUESTIONS_EACH = 3
-#: Fields of the children in either message.
+#: Numbers of the fields with the children in both kinds of messages.
 CHILDREN = {11, 12}
 #: The spellings of options by the TF profiler and by tfprof.
 SPELLINGS: dict[str, Callable[[str, str], list[str]]] = {
-    "tfprof": lambda name, value: [f"-{name}", value],
+    "theirs": lambda name, value: [f"-{name}", value],
     "ours": lambda name, value: [f"--{name.replace('_', '-')}={value}"],
 }
 
@@ -60,11 +60,11 @@ def plain_questions(cases: AnsweredCases, view: str, output: str) -> Iterator[tu
 
 
 def tfprof(
-    cases: AnsweredCases, name: str, question: Any, spelled: str, *more: str
+    cases: AnsweredCases, name: str, question: Any, spelling: str, *more: str
 ) -> subprocess.CompletedProcess[bytes]:
     """Run the command of one question."""
     options = {key: value for key, value in question["options"].items() if key != "output"}
-    words = [word for key, value in options.items() for word in SPELLINGS[spelled](key, text_of(value))]
+    words = [word for key, value in options.items() for word in SPELLINGS[spelling](key, text_of(value))]
     command = [
         sys.executable,
         "-m",

@@ -9,7 +9,7 @@ import pytest
 from integration.oracle import ours
 from integration.oracle.cases import REAL_RUNS
 from integration.oracle.conftest import AnsweredCases
-from integration.oracle.queries import BASE
+from integration.oracle.queries import BASE_OPTIONS
 
 pytestmark = pytest.mark.tf
 
@@ -24,19 +24,19 @@ def import_without_log(case: Path, folder: Path, version: str, runs: int) -> Any
     return ours.profiler(folder / f"store-{runs}", version)
 
 
-def by_type(job: Any, step: int) -> dict[str, int]:
+def operations_by_type(job: Any, step: int) -> dict[str, int]:
     """Return operations by op type."""
-    root, flops_of_type = job.profile_operations({**BASE, "step": step, "output": "none"}), {}
+    root, operations = job.profile_operations({**BASE_OPTIONS, "step": step, "output": "none"}), {}
     while root.children:
         (root,) = root.children
-        flops_of_type[root.name] = root.float_ops
-    return flops_of_type
+        operations[root.name] = root.float_ops
+    return operations
 
 
 @pytest.mark.parametrize("name", REAL_RUNS)
 def test_operations_of_steps_equal_the_counts_of_tensorflow(cases: AnsweredCases, name: str, tmp_path: Path) -> None:
     theirs = json.loads((cases.case(name) / "flops.json").read_text())
     assert sum(theirs["once"].values()) > 1000
-    assert by_type(import_without_log(cases.case(name), tmp_path, cases.version, 1), -1) == theirs["once"]
+    assert operations_by_type(import_without_log(cases.case(name), tmp_path, cases.version, 1), -1) == theirs["once"]
     job = import_without_log(cases.case(name), tmp_path, cases.version, len(theirs["steps"]))
-    assert [by_type(job, step) for step in range(len(theirs["steps"]))] == theirs["steps"]
+    assert [operations_by_type(job, step) for step in range(len(theirs["steps"]))] == theirs["steps"]

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.tf
 
 
 def test_profiles_of_tfprof_equal_those_of_tensorflow(cases: AnsweredCases) -> None:
-    for name in cases.reloaded():
+    for name in cases.reloaded_names():
         mine, theirs = (
             content((cases.case(f"{whose}-{name}") / "profile.pb").read_bytes()) for whose in ("ours", "theirs")
         )
@@ -19,7 +19,7 @@ def test_profiles_of_tfprof_equal_those_of_tensorflow(cases: AnsweredCases) -> N
 
 
 def test_tensorflow_gives_the_same_answers_from_profiles_of_tfprof(cases: AnsweredCases) -> None:
-    for name in cases.reloaded():
+    for name in cases.reloaded_names():
         for (question, theirs), (_, mine) in zip(
             cases.questions(f"theirs-{name}"), cases.questions(f"ours-{name}"), strict=True
         ):
@@ -28,6 +28,6 @@ def test_tensorflow_gives_the_same_answers_from_profiles_of_tfprof(cases: Answer
 
 
 def test_tfprof_gives_the_answers_of_tensorflow_from_its_profiles(cases: AnsweredCases, tmp_path: Path) -> None:
-    for name in cases.reloaded():
+    for name in cases.reloaded_names():
         report = cases.report(f"theirs-{name}", tmp_path)
         assert not report, report

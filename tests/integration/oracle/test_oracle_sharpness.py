@@ -19,7 +19,7 @@ def is_affected(broken: Break, question: Any) -> bool:
     return question["view"] in broken.views and question.get("options", {}).get("output", "").startswith(broken.output)
 
 
-def answers(cases: AnsweredCases, broken: Break, folder: Path) -> Iterator[bool]:
+def answer_matches(cases: AnsweredCases, broken: Break, folder: Path) -> Iterator[bool]:
     """Yield for each affected question whether the answer equals that of the TF profiler."""
     places = {name: folder / name for name in ("store", "files")}
     places["files"].mkdir()
@@ -44,4 +44,4 @@ def test_a_broken_rule_is_noticed(
     cases: AnsweredCases, broken: Break, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     broken.apply(monkeypatch)
-    assert not all(answers(cases, broken, tmp_path))
+    assert not all(answer_matches(cases, broken, tmp_path))
