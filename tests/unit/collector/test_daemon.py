@@ -9,10 +9,10 @@ from tfprof.collector.selfstats import CollectorStats
 
 
 class ScriptedCollector:
-    """A collector whose steps raise the errors in ``fails``."""
+    """A collector. Each of its steps raises the error that ``errors`` has for the step, if any."""
 
     instances: ClassVar = []
-    fails: ClassVar = {}
+    errors: ClassVar = {}
 
     def __init__(self, options):
         self.options = options
@@ -21,8 +21,8 @@ class ScriptedCollector:
 
     def _step(self, name):
         self.steps.append(name)
-        if name in ScriptedCollector.fails:
-            raise ScriptedCollector.fails[name]
+        if name in ScriptedCollector.errors:
+            raise ScriptedCollector.errors[name]
 
     def start(self):
         self._step("start")
@@ -41,8 +41,8 @@ def run(monkeypatch, private_places):
     ScriptedCollector.instances.clear()
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
 
-    def run(*arguments, **fails):
-        ScriptedCollector.fails = fails
+    def run(*arguments, **errors):
+        ScriptedCollector.errors = errors
         return main(arguments)
 
     yield run

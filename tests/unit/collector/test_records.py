@@ -62,7 +62,7 @@ def test_spans_have_the_offset_between_the_clocks():
     assert [span.ordinal for span in spans] == [1, 2]
 
 
-def test_a_span_entry_without_runs_counts_as_one_run():
+def test_a_span_entry_with_a_count_of_0_counts_as_one_step():
     entry = layout.SPAN.pack(100, 7, 1, 0, layout.BATCH, 0, 2, 3, 7, 7, 0)
     _, spans = cut_spans(memoryview(struct.pack("<QQ", 1_000, 5_000) + entry), 1, 1)
     assert span_rows(spans, 0).column("count").to_pylist() == [1]

@@ -16,13 +16,13 @@ STEPS = ([b"a"], [b"a", b"b"], [b"b", b"b", b"b"])
 
 @pytest.fixture
 def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command on a store with two jobs of three steps, in an empty folder.
+    """A function that runs a command in an empty folder, on a store with two jobs of three steps.
 
-    Returns exit status, stdout, stderr.
+    It returns exit status, stdout and stderr.
     """
-    parts = [run_metadata(names) for names in STEPS]
+    step_metadata = [run_metadata(names) for names in STEPS]
     for uid in (1, 2):
-        write_job(tmp_path / "store", uid, trace_tables(GRAPH.SerializeToString(), parts))
+        write_job(tmp_path / "store", uid, trace_tables(GRAPH.SerializeToString(), step_metadata))
     monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "store"))
     (tmp_path / "out").mkdir()
     monkeypatch.chdir(tmp_path / "out")

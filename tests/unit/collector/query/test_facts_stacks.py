@@ -21,14 +21,15 @@ IN_BODY = "while/body/_1/while/MatMul"
 
 @pytest.fixture
 def job(tmp_path: Path) -> LocalJob:
-    """A job with two graphs: one with node a, one with the body of a loop.
+    """A job with the stacks of two graphs.
 
-    Node a, a node of the body and an unknown node were traced.
+    Node a has a stack in both graphs, the node in the body of a loop has one in the second. These
+    two nodes and a node without a stack were traced.
     """
     node = graph_pb2.NodeDef
     graph = graph_pb2.GraphDef(node=[node(name="a", op="Add"), node(name="while/MatMul", op="MatMul")])
     frames = [
-        {"graph": graph, "stack": 0, "position": 0, **frame._asdict()} for graph, frame in enumerate((HERE, THERE))
+        {"graph": number, "stack": 0, "position": 0, **frame._asdict()} for number, frame in enumerate((HERE, THERE))
     ]
     stacks = [{"graph": 0, "name": "a"}, {"graph": 1, "name": "while/MatMul"}, {"graph": 1, "name": "a"}]
     tables = trace_tables(graph.SerializeToString(), [run_metadata([b"a", IN_BODY.encode(), b"while/body/_1/b"])])
@@ -44,7 +45,7 @@ def stacks_of(job: LocalJob, *needs: str, parity: Parity = DEFAULT) -> dict[str,
 
 
 @pytest.mark.parametrize("needs", [[STACKS], [STACKS, GRAPH], ALL_FACTS])
-def test_a_node_has_the_stack_of_its_name_in_the_first_graph_or_in_the_body_of_a_loop(
+def test_a_node_has_the_first_stack_of_its_name_or_of_its_name_in_the_body_of_a_loop(
     job: LocalJob, needs: list[str]
 ) -> None:
     assert stacks_of(job, *needs) == {
@@ -55,7 +56,7 @@ def test_a_node_has_the_stack_of_its_name_in_the_first_graph_or_in_the_body_of_a
     }
 
 
-def test_with_exact_parity_stacks_go_by_the_exact_name(job: LocalJob) -> None:
+def test_with_exact_parity_stacks_are_found_only_by_the_exact_name(job: LocalJob) -> None:
     assert stacks_of(job, STACKS, parity=Parity(exact=True))[IN_BODY] is None
 
 

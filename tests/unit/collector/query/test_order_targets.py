@@ -30,9 +30,9 @@ def own_identity() -> dict[str, int]:
     return {"pid": os.getpid(), "started": int(stat.rpartition(")")[2].split()[19])}
 
 
-def test_all_jobs_are_those_whose_process_may_run(tmp_path: Path) -> None:
-    earlier = own_identity() | {"started": own_identity()["started"] - 1}
-    store = stale_store(tmp_path, own_identity(), earlier, {"pid": 2**22 + 1, "started": 5}, {"pid": None})
+def test_an_order_to_all_jobs_goes_to_jobs_whose_process_may_run(tmp_path: Path) -> None:
+    earlier_process = own_identity() | {"started": own_identity()["started"] - 1}
+    store = stale_store(tmp_path, own_identity(), earlier_process, {"pid": 2**22 + 1, "started": 5}, {"pid": None})
     assert {job.info.state for job in store.jobs()} == {"stale"}
     assert [(job.info.uid, job.may_run) for job in jobs_for_order(store, (), all_jobs=True)] == [(1, True)]
     assert [job.may_run for job in jobs_for_order(store, [f"{uid:016x}" for uid in (1, 2, 3, 4)])] == [

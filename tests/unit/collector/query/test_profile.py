@@ -23,7 +23,10 @@ STREAM = b"/device:GPU:0/stream:all"
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> list[LocalJob]:
-    """A job with five traced steps, of which b runs in two, and one with one step on a GPU."""
+    """Two jobs: one with five traced steps, and one with a single step on a GPU.
+
+    Node b runs in two of the five steps.
+    """
     graph = GRAPH.SerializeToString()
     steps = [run_metadata([b"a", b"b"]), run_metadata([b"a"]), run_metadata([b"a", b"a"]), run_metadata([b"a"])]
     write_job(tmp_path / "store", 1, trace_tables(graph, [*steps, run_metadata([b"a", b"b"])]))
@@ -32,20 +35,20 @@ def jobs(tmp_path: Path) -> list[LocalJob]:
     return LocalStore(tmp_path / "store").jobs()
 
 
-def numbers(result: Profile | None) -> dict[str, tuple[int, int]]:
+def runs_and_micros(result: Profile | None) -> dict[str, tuple[int, int]]:
     """Return runs and time of each node."""
     assert result is not None
     return {node.name: (node.stats.runs, node.stats.micros) for node in result.nodes}
 
 
 def test_averages_cover_the_steps_in_which_a_node_ran(jobs: list[LocalJob]) -> None:
-    assert numbers(profile(jobs[0])) == {"a": (1, 12), "b": (1, 10)}
-    assert numbers(profile(jobs[0], averaged=False)) == {"a": (6, 60), "b": (2, 20)}
+    assert runs_and_micros(profile(jobs[0])) == {"a": (1, 12), "b": (1, 10)}
+    assert runs_and_micros(profile(jobs[0], averaged=False)) == {"a": (6, 60), "b": (2, 20)}
 
 
 def test_one_step_contains_all_nodes_also_those_that_did_not_run(jobs: list[LocalJob]) -> None:
     result = profile(jobs[0], 2)
-    assert numbers(result) == {"a": (2, 20), "b": (0, 0)}
+    assert runs_and_micros(result) == {"a": (2, 20), "b": (0, 0)}
     assert result is not None
     assert result.traces == 1
     assert [node.devices for node in result.nodes] == [("/job:localhost/replica:0/task:0/device:cpu:0",)] * 2
@@ -53,7 +56,7 @@ def test_one_step_contains_all_nodes_also_those_that_did_not_run(jobs: list[Loca
 
 def test_a_range_of_steps(jobs: list[LocalJob]) -> None:
     result = profile(jobs[0], steps=(1, 3), averaged=False)
-    assert numbers(result) == {"a": (4, 40), "b": (0, 0)}
+    assert runs_and_micros(result) == {"a": (4, 40), "b": (0, 0)}
     assert result is not None
     assert result.traces == 3
 
@@ -69,10 +72,10 @@ def test_the_error_about_untraced_steps_lists_the_traced_ones(jobs: list[LocalJo
 
 def test_the_steps_of_several_jobs_add_up(jobs: list[LocalJob]) -> None:
     result = profile(jobs, averaged=False)
-    assert numbers(result) == {"a": (7, 80), "b": (2, 20), "only": (1, 10)}
+    assert runs_and_micros(result) == {"a": (7, 80), "b": (2, 20), "only": (1, 10)}
     assert result is not None
     assert result.traces == 6
-    assert numbers(profile(jobs)) == {"a": (1, 13), "b": (1, 10), "only": (1, 10)}
+    assert runs_and_micros(profile(jobs)) == {"a": (1, 13), "b": (1, 10), "only": (1, 10)}
     assert len(result.nodes[0].devices) == 2
 
 
@@ -80,14 +83,14 @@ def test_a_step_covers_only_the_jobs_that_have_it(jobs: list[LocalJob]) -> None:
     result = profile(jobs, 4)
     assert result is not None
     assert result.traces == 1
-    assert numbers(result)["a"] == (1, 10)
+    assert runs_and_micros(result)["a"] == (1, 10)
 
 
 @pytest.mark.parametrize("pattern", ["gpu:0", "GPU:0", "*gpu:?", "/device:gpu:0/stream:all"])
 def test_a_device_selects_the_nodes_that_ran_there(jobs: list[LocalJob], pattern: str) -> None:
-    node_numbers = numbers(profile(jobs, device=pattern))
-    assert node_numbers["a"][1] == (10 if "stream" in pattern else 10 if pattern == "*gpu:?" else 20)
-    assert "b" not in node_numbers
+    numbers_by_node = runs_and_micros(profile(jobs, device=pattern))
+    assert numbers_by_node["a"][1] == (10 if "stream" in pattern else 10 if pattern == "*gpu:?" else 20)
+    assert "b" not in numbers_by_node
 
 
 def test_the_error_about_a_device_lists_the_known_devices(jobs: list[LocalJob]) -> None:
@@ -105,22 +108,25 @@ def test_steps_that_are_stored_during_a_query_are_not_part_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = trace_tables(GRAPH.SerializeToString(), [run_metadata([b"a"])] * 3)
-    late = {name: tables[name].filter(pc.equal(tables[name]["trace"], 2)) for name in ("traces", "ops", "allocations")}
-    early = {
-        name: table.filter(pc.less(table["trace"], 2)) if name in late else table for name, table in tables.items()
+    late_tables = {
+        name: tables[name].filter(pc.equal(tables[name]["trace"], 2)) for name in ("traces", "ops", "allocations")
+    }
+    early_tables = {
+        name: table.filter(pc.less(table["trace"], 2)) if name in late_tables else table
+        for name, table in tables.items()
     }
     writer = LocalStoreWriter(tmp_path / "running", "here")
     job = writer.job(3)
-    job.append(early)
-    real_choice = query_profile._select_jobs
+    job.append(early_tables)
+    select_jobs = query_profile._select_jobs
 
-    def choose_and_append(*arguments: Any, **options: Any) -> Any:
-        choice = real_choice(*arguments, **options)
-        job.append(late)
-        return choice
+    def select_and_append(*arguments: Any, **options: Any) -> Any:
+        selection = select_jobs(*arguments, **options)
+        job.append(late_tables)
+        return selection
 
-    monkeypatch.setattr(query_profile, "_select_jobs", choose_and_append)
+    monkeypatch.setattr(query_profile, "_select_jobs", select_and_append)
     result = profile(LocalStore(tmp_path / "running").jobs()[0], averaged=False)
     writer.close()
     assert result is not None
-    assert (result.traces, numbers(result)["a"]) == (2, (2, 20))
+    assert (result.traces, runs_and_micros(result)["a"]) == (2, (2, 20))

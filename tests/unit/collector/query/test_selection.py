@@ -39,14 +39,14 @@ def test_each_selector_names_one_job_and_jobs_are_not_repeated(store: LocalStore
     assert chosen_uids(store, ["last", "a.py", "aa", "bb00000000000002"]) == [D, A, B]
 
 
-def test_without_a_selector_all_jobs_of_hosts_and_processes_are_selected(store: LocalStore) -> None:
+def test_without_a_selector_all_jobs_of_the_given_hosts_and_pids_are_selected(store: LocalStore) -> None:
     assert chosen_uids(store, [], ["node7"]) == [A, B]
     assert chosen_uids(store, [], ["NODE8"]) == [C, D]
     assert chosen_uids(store, [], ["*7", "node8"], [1]) == [A, D]
     assert chosen_uids(store, [], [], [2, 3]) == [B, C]
 
 
-def test_selectors_apply_only_to_jobs_of_hosts_and_processes(store: LocalStore) -> None:
+def test_selectors_apply_only_to_jobs_of_the_given_hosts_and_pids(store: LocalStore) -> None:
     assert chosen_uids(store, ["b.py"], ["node7"]) == [B]
     assert chosen_uids(store, ["last"], [], [1]) == [D]
     with pytest.raises(NoSuchJobError, match=r"'b\.py' means 2 jobs"):

@@ -37,7 +37,7 @@ def test_times_cover_the_steps_and_the_device_of_the_profile(store: LocalStore) 
     assert step_times(on_gpu, "GPU") == (3, {"net/MatMul": [0, 0, 10]})
 
 
-def test_of_many_steps_an_evenly_spaced_selection_is_read(tmp_path: Path) -> None:
+def test_an_evenly_spaced_selection_of_many_steps_is_read(tmp_path: Path) -> None:
     assert evenly_spaced(range(STEPS_MAX)) == range(STEPS_MAX)
     selection = evenly_spaced(range(1000))
     assert (len(selection), selection[0], selection[-1]) == (STEPS_MAX, 0, 999)

@@ -25,12 +25,12 @@ def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
     store_writer.close()
 
 
-def run(
+def store_job(
     writer: LocalStoreWriter, uid: int, *stretches: tuple[int, float], name: str = "train.py", samples: int = 10
 ) -> None:
     """Store a job that runs until NOW.
 
-    ``stretches``: (number of steps, ms per step); the last one ends at NOW.
+    ``stretches``: (number of steps, ms per step); the last stretch ends at NOW.
     """
     job = writer.job(uid)
     job.identity({**IDENTITY, "name": name, "host": HOST})
@@ -46,19 +46,19 @@ def run(
     job.append({"spans": rows("spans", entries), "samples": rows("samples", sample_rows)})
 
 
-def watched(watch: Watch, now_ns: int = NOW) -> dict[str, WatchedJob]:
+def jobs_by_id(watch: Watch, now_ns: int = NOW) -> dict[str, WatchedJob]:
     return {job.row.id: job for job in watch.update(now_ns).jobs}
 
 
 def test_a_job_has_its_pace_and_its_resource_use(writer: LocalStoreWriter) -> None:
-    run(writer, 0xA << 60, (1000, 100))
-    job = watched(Watch(LocalStore(writer.path)))["a000"]
+    store_job(writer, 0xA << 60, (1000, 100))
+    job = jobs_by_id(Watch(LocalStore(writer.path)))["a000"]
     assert (job.row.phase, job.row.step_kind, job.row.steps) == ("running", "batch", 1000)
     assert (job.pace.step_ns, job.pace.change, job.is_slow) == (100 * MS, 1.0, False)
     assert (job.usage.cpu_cores, job.usage.memory_bytes, job.usage.io_bytes_per_s) == (2.0, 10**9, 5000.0)
 
 
-def test_all_steps_of_a_job_with_many_functions_are_counted_for_the_watched_ones(writer: LocalStoreWriter) -> None:
+def test_all_steps_of_the_fifty_watched_functions_of_a_job_are_counted(writer: LocalStoreWriter) -> None:
     keys = [key % 60 for key in range(240)]
     entries = [span(layout.FUNCTION, n, 290_000 + 40 * n, 40, key=key) for n, key in enumerate(keys)]
     job = writer.job(0xB << 60)
@@ -70,10 +70,10 @@ def test_all_steps_of_a_job_with_many_functions_are_counted_for_the_watched_ones
 
 
 def test_slow_and_idle_jobs_come_first(writer: LocalStoreWriter) -> None:
-    run(writer, 0xA << 60, (2000, 100))
-    run(writer, 0xB << 60, (1500, 100), (100, 300))
-    run(writer, 0xC << 60, (1000, 100))
-    run(writer, 0xD << 60)
+    store_job(writer, 0xA << 60, (2000, 100))
+    store_job(writer, 0xB << 60, (1500, 100), (100, 300))
+    store_job(writer, 0xC << 60, (1000, 100))
+    store_job(writer, 0xD << 60)
     later = NOW + 15 * SECOND
     watch = Watch(LocalStore(writer.path))
     for uid in (0xA << 60, 0xB << 60):
@@ -90,48 +90,48 @@ def test_slow_and_idle_jobs_come_first(writer: LocalStoreWriter) -> None:
 
 
 def test_a_recent_alert_is_shown_and_brings_its_job_forward(writer: LocalStoreWriter) -> None:
-    run(writer, 0xA << 60, (1000, 100))
-    run(writer, 0xB << 60, (1000, 100))
+    store_job(writer, 0xA << 60, (1000, 100))
+    store_job(writer, 0xB << 60, (1000, 100))
     watch = Watch(LocalStore(writer.path))
-    assert [job.alert for job in watched(watch).values()] == [None, None]
+    assert [job.alert for job in jobs_by_id(watch).values()] == [None, None]
     alerts = [Alert(NOW - SECOND, NOW, "spike"), Alert(NOW, NOW, "memory-growth", before=1e9, now=2e9)]
     writer.job(0xB << 60).append({"alerts": rows("alerts", [alert._asdict() for alert in alerts])})
     jobs = watch.update(NOW + SECOND).jobs
     assert [(job.row.id, job.alert) for job in sorted_jobs(jobs, "slow")] == [("b000", "memory-growth"), ("a000", None)]
-    assert watched(watch, NOW + 601 * SECOND)["b000"].alert is None
+    assert jobs_by_id(watch, NOW + 601 * SECOND)["b000"].alert is None
 
 
 def test_each_update_reads_only_new_rows(writer: LocalStoreWriter) -> None:
-    run(writer, 0xA << 60, (1000, 100))
+    store_job(writer, 0xA << 60, (1000, 100))
     watch = Watch(LocalStore(writer.path))
-    watched(watch)
+    jobs_by_id(watch)
     for number in range(20):
         start_ms = 300_000 + number * 1000
         writer.job(0xA << 60).append({"spans": rows("spans", [span(layout.BATCH, number, start_ms, 900)])})
-        job = watched(watch, NOW + number * SECOND)["a000"]
+        job = jobs_by_id(watch, NOW + number * SECOND)["a000"]
     assert job.pace.change == 9.0
     assert job.usage.cpu_cores is None, "the last sample is old"
 
 
 def test_ended_jobs_are_shown_for_some_minutes_or_if_all_are_requested(writer: LocalStoreWriter) -> None:
-    run(writer, 0xA << 60, (10, 100))
+    store_job(writer, 0xA << 60, (10, 100))
     watch = Watch(LocalStore(writer.path))
-    assert watched(watch)["a000"].row.phase == "running"
+    assert jobs_by_id(watch)["a000"].row.phase == "running"
     writer.job(0xA << 60).close("exited", {"t_ns": NOW})
-    assert watched(watch, NOW + SECOND)["a000"].row.phase == "ended"
-    assert watched(watch, NOW + 700 * SECOND) == {}
+    assert jobs_by_id(watch, NOW + SECOND)["a000"].row.phase == "ended"
+    assert jobs_by_id(watch, NOW + 700 * SECOND) == {}
     watch.shows_all = True
-    assert watched(watch, NOW + 700 * SECOND)["a000"].row.state == "exited"
+    assert jobs_by_id(watch, NOW + 700 * SECOND)["a000"].row.state == "exited"
 
 
 def test_a_removed_or_damaged_job_does_not_affect_others(writer: LocalStoreWriter) -> None:
     for uid in (0xA << 60, 0xB << 60, 0xC << 60):
-        run(writer, uid, (10, 100))
+        store_job(writer, uid, (10, 100))
     watch = Watch(LocalStore(writer.path))
-    assert len(watched(watch)) == 3
-    gone = writer.job(0xA << 60)
-    writer.forget(gone)
-    shutil.rmtree(gone.folder)
+    assert len(jobs_by_id(watch)) == 3
+    removed_job = writer.job(0xA << 60)
+    writer.forget(removed_job)
+    shutil.rmtree(removed_job.folder)
     (writer.job(0xB << 60).folder / "job.json").write_text("{")
     state = watch.update(NOW + SECOND)
     assert [job.row.id for job in state.jobs] == ["c000"]
@@ -139,10 +139,10 @@ def test_a_removed_or_damaged_job_does_not_affect_others(writer: LocalStoreWrite
 
 
 def test_a_job_without_a_collector_is_stale(writer: LocalStoreWriter) -> None:
-    run(writer, 0xA << 60, (10, 100))
+    store_job(writer, 0xA << 60, (10, 100))
     watch = Watch(LocalStore(writer.path))
     writer.close()
-    assert watched(watch)["a000"].row.state == "stale"
+    assert jobs_by_id(watch)["a000"].row.state == "stale"
 
 
 def test_a_host_is_shown_while_it_sends_samples(writer: LocalStoreWriter) -> None:
@@ -159,25 +159,25 @@ def test_a_host_is_shown_while_it_sends_samples(writer: LocalStoreWriter) -> Non
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_every_order_sorts_all_jobs_and_puts_ended_ones_last(writer: LocalStoreWriter, order: str) -> None:
-    run(writer, 0xA << 60, (10, 100))
-    run(writer, 0xB << 60)
+    store_job(writer, 0xA << 60, (10, 100))
+    store_job(writer, 0xB << 60)
     job = writer.job(0xC << 60)
     job.identity({**IDENTITY, "host": HOST})
     job.close("exited", {"t_ns": NOW})
-    jobs = watch_all(writer)
+    jobs = all_jobs(writer)
     for backwards in (False, True):
         assert [job.row.id for job in sorted_jobs(jobs, order, backwards=backwards)][-1] == "c000"
 
 
-def watch_all(writer: LocalStoreWriter) -> list[WatchedJob]:
+def all_jobs(writer: LocalStoreWriter) -> list[WatchedJob]:
     return list(Watch(LocalStore(writer.path)).update(NOW).jobs)
 
 
 def test_jobs_are_found_by_name_user_host_id_and_state(writer: LocalStoreWriter) -> None:
-    run(writer, 0xA << 60, (10, 100), name="bert_large.py")
-    run(writer, 0xB << 60, name="mnist.py")
-    jobs = watch_all(writer)
+    store_job(writer, 0xA << 60, (10, 100), name="bert_large.py")
+    store_job(writer, 0xB << 60, name="mnist.py")
+    jobs = all_jobs(writer)
     for text, ids in {"BERT": "a", "b*ge": "a", "ada": "ab", "starting": "b", "b000": "b", "": "ab", "x": ""}.items():
         assert "".join(job.row.id[0] for job in filtered_jobs(jobs, text)) == ids, text
-    odd = replace(jobs[0], row=replace(jobs[0].row, name="[x]"))
-    assert filtered_jobs([odd], "[") == [odd]
+    odd_job = replace(jobs[0], row=replace(jobs[0].row, name="[x]"))
+    assert filtered_jobs([odd_job], "[") == [odd_job]

@@ -11,8 +11,8 @@ TEXT = "70 % of the time in 2 traced steps is spent waiting for input: 700 µs a
 def advice(text: str = TEXT, line: str = "train.py:12 (main)", todo: str = "prepare batches ahead") -> list[Advice]:
     """Return advice: a checker without findings, and one with a finding."""
     checker = Checker("InputChecker", "input", "Input", lambda _: [])
-    silent = Checker("MemoryChecker", "memory", "Memory", lambda _: [])
-    return [Advice(silent, ()), Advice(checker, (Report(text, {}, todo, line),))]
+    silent_checker = Checker("MemoryChecker", "memory", "Memory", lambda _: [])
+    return [Advice(silent_checker, ()), Advice(checker, (Report(text, {}, todo, line),))]
 
 
 def test_a_finding_has_its_text_the_users_line_and_the_remedy() -> None:
@@ -23,7 +23,7 @@ def test_a_finding_has_its_text_the_users_line_and_the_remedy() -> None:
     ]
 
 
-def test_unknown_parts_have_no_line() -> None:
+def test_an_unknown_line_or_remedy_is_left_out() -> None:
     assert list(lines(advice(line="", todo=""))) == [f"Input: {TEXT}"]
 
 
@@ -38,10 +38,10 @@ def test_an_empty_line_separates_findings() -> None:
 
 @pytest.mark.parametrize("width", range(30, 121))
 def test_lines_fit_and_numbers_stay_with_their_units(width: int) -> None:
-    shown = list(lines(advice(), width))
-    assert max(map(len, shown)) <= width
-    assert " ".join(" ".join(shown).split()) == " ".join(" ".join(lines(advice())).split())
-    assert not any(line.strip().startswith(("%", "µs", "GB")) for line in shown)
+    wrapped_lines = list(lines(advice(), width))
+    assert max(map(len, wrapped_lines)) <= width
+    assert " ".join(" ".join(wrapped_lines).split()) == " ".join(" ".join(lines(advice())).split())
+    assert not any(line.strip().startswith(("%", "µs", "GB")) for line in wrapped_lines)
 
 
 def test_names_of_a_job_cannot_move_the_cursor() -> None:

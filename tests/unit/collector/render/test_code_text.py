@@ -28,7 +28,7 @@ def rows(nodes: list[Node], *select: str, **options: object) -> list[str]:
     return text[text.index("Profile:") + 1 :]
 
 
-def test_columns_are_those_of_the_op_view_in_its_order() -> None:
+def test_columns_have_the_order_of_the_op_view() -> None:
     assert rows(NODES, "params", "micros", "bytes", "float_ops") == [
         f"node name | requested bytes | {TIMES} | # parameters | # float_ops",
         "_TFProfRoot (--/5B, --/2.00ms, --/1.50ms, --/501us, --/1.20k params, --/7 flops)",

@@ -8,7 +8,7 @@ from tfprof.collector.summaries.jobs import JobRow, job_row
 
 
 def row(name: str = "train.py", job_state: str = "exited", **end: int) -> JobRow:
-    """Return a job that ended after a minute."""
+    """Return the row of a job that ended after a minute."""
     info = JobInfo(0x7F3A << 48, job_state, {**IDENTITY, "name": name}, {}, {"t_ns": START_NS + 60 * SECOND, **end})
     return job_row(info, "7f3a", START_NS)
 
@@ -16,10 +16,10 @@ def row(name: str = "train.py", job_state: str = "exited", **end: int) -> JobRow
 def test_a_narrow_terminal_drops_columns_before_it_shortens_names() -> None:
     names = ("a_rather_long_name_of_a_program.py", "a_rather_long_name_of_a_problem.py")
     rows = [Listing(row(name), UNKNOWN_USAGE) for name in names]
-    wide = lines(rows, START_NS, None)
-    assert wide[0].split()[-2:] == ["FOR", "STARTED"]
-    narrower = lines(rows, START_NS, len(wide[0]) - 1)
-    assert narrower[0].split()[-1] == "FOR"
+    wide_lines = lines(rows, START_NS, None)
+    assert wide_lines[0].split()[-2:] == ["FOR", "STARTED"]
+    narrower_lines = lines(rows, START_NS, len(wide_lines[0]) - 1)
+    assert narrower_lines[0].split()[-1] == "FOR"
     for width in (40, 60, 80):
         titles, *texts = lines(rows, START_NS, width)
         assert max(map(len, (titles, *texts))) <= width

@@ -19,7 +19,7 @@ def test_every_selectable_column_has_a_heading_in_the_order_of_the_legend() -> N
     assert columns(frozenset({"occurrence", "bytes", "device"})) == ["bytes", "device", "occurrence"]
 
 
-def test_micros_adds_both_of_its_parts() -> None:
+def test_selecting_micros_also_selects_its_two_parts() -> None:
     assert columns(frozenset({"micros"})) == ["micros", "accelerator_micros", "cpu_micros"]
 
 

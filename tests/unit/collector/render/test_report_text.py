@@ -13,26 +13,26 @@ OPS = [TopOp(f"Op{n}", "CPU:0", 3800, 4000, 4300, 0.125, 71.4, 1000, f"train.py:
 
 
 def summary(state: str = "exited", end: dict[str, int] | None = None, **counters: object) -> ProcessSummary:
-    """Return a process whose latest channel words are ``counters``."""
+    """Return the summary of a process with these counters."""
     info = JobInfo(0x7F3A << 48, state, IDENTITY, counters, end or {})
     return ProcessSummary(job_row(info, "7f3a", 0), 41_200_000.0)
 
 
 def test_a_process_has_a_line_with_progress_traced_steps_cost_and_losses() -> None:
-    shown = summary(traced=14, self_ns=6, extra_ns=0, step_ns=1000, counts={"batch": 1240, "epoch": 2})
+    job_summary = summary(traced=14, self_ns=6, extra_ns=0, step_ns=1000, counts={"batch": 1240, "epoch": 2})
     message = (
         "tfprof: job 7f3a train.py · 2 epochs, 1,240 steps · median step 41.2 ms"
         " · 14 steps traced (cost 0.6 %) · 0 lost"
     )
-    assert next(lines([shown], [], [], None)) == message
-    narrow = list(lines([shown], [], ["a note as long as two lines of a narrow terminal, or so"], 60))
-    assert max(map(len, narrow)) <= 60
-    assert " ".join(line.strip() for line in narrow).startswith(message)
+    assert next(lines([job_summary], [], [], None)) == message
+    narrow_lines = list(lines([job_summary], [], ["a note as long as two lines of a narrow terminal, or so"], 60))
+    assert max(map(len, narrow_lines)) <= 60
+    assert " ".join(line.strip() for line in narrow_lines).startswith(message)
 
 
 def test_the_function_of_the_median_is_named() -> None:
-    shown = replace(summary(counts={"function": 520}), function="function:train_step")
-    assert "520 steps · median function:train_step 41.2 ms" in next(lines([shown], [], [], None))
+    job_summary = replace(summary(counts={"function": 520}), function="function:train_step")
+    assert "520 steps · median function:train_step 41.2 ms" in next(lines([job_summary], [], [], None))
 
 
 def test_the_report_has_at_most_twelve_lines() -> None:
@@ -87,10 +87,11 @@ def test_a_narrow_terminal_drops_columns_and_does_not_cut_names(width: int, head
 
 
 def test_unrecorded_memory_is_not_shown_as_0() -> None:
-    with_memory, without = (TopOp("A", "CPU:0", 9, 9, 9, 0.9, 1, size, "") for size in (5, 0))
-    recorded, unrecorded = (list(lines([summary()], ops, [], None)) for ops in ([with_memory, without], [without]))
-    assert [line.split()[-2:] for line in recorded[2:4]] == [["5", "B"], ["0", "B"]]
-    assert unrecorded[2].split()[-1] == "-"
+    op_with_memory, op_without_memory = (TopOp("A", "CPU:0", 9, 9, 9, 0.9, 1, size, "") for size in (5, 0))
+    op_lists = [[op_with_memory, op_without_memory], [op_without_memory]]
+    lines_with_memory, lines_without_memory = (list(lines([summary()], ops, [], None)) for ops in op_lists)
+    assert [line.split()[-2:] for line in lines_with_memory[2:4]] == [["5", "B"], ["0", "B"]]
+    assert lines_without_memory[2].split()[-1] == "-"
 
 
 def test_calls_in_only_some_steps_have_a_fraction() -> None:

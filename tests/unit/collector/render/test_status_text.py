@@ -3,7 +3,7 @@
 from tfprof.collector.render.status_text import lines
 
 
-def test_a_daemon_that_does_not_run_is_started_when_needed() -> None:
+def test_a_daemon_that_does_not_run_is_shown_as_started_when_needed() -> None:
     text = list(lines("/s", {"agent": {"alive": False}, "collector": {"alive": False, "decoder": "walker"}}))
     assert text[1:] == [
         "agent: not running (started when needed)",

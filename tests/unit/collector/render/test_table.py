@@ -30,8 +30,8 @@ def test_columns_with_a_priority_are_dropped_before_others_get_too_short() -> No
     ]
     row = ["abcdefghij", "aaaa", "bbbb", "cc"]
     assert render(columns, [row], width=26) == ["NAME        A     B     C", "abcdefghij  aaaa  bbbb  cc"]
-    shown = {width: render(columns, [row], width=width)[1] for width in (24, 23, 14, 13, 8)}
-    assert shown == {
+    row_by_width = {width: render(columns, [row], width=width)[1] for width in (24, 23, 14, 13, 8)}
+    assert row_by_width == {
         24: "ab…fghij  aaaa  bbbb  cc",
         23: "abcdefghij  aaaa  cc",
         14: "a…ij  aaaa  cc",

@@ -1,4 +1,4 @@
-"""The scope and the graph view's text.
+"""The text of the scope view and of the graph view.
 
 Covers cases that the comparison with TensorFlow's own text misses or reaches only by chance.
 """
@@ -13,12 +13,12 @@ from tfprof.collector.tfviews.options import SELECTS, Options
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.collector.tfviews.scope import scope_view
 
-PLACED = node(
+PLACED_NODE = node(
     "a/w", "VariableV2", micros=1500, cpu_micros=1500, bytes=2_000_000, params=1200, float_ops=3, runs=2
 )._replace(
     facts=NodeFacts(parameter_shape=(30, 40), input_shapes=((2, -1), ()), types=("_trainable_variables",)),
 )
-UNPLACED = node("b", "NoOp", "")
+UNPLACED_NODE = node("b", "NoOp", "")
 
 
 def rows(*nodes: Node, select: set[str], **options: object) -> list[str]:
@@ -29,7 +29,7 @@ def rows(*nodes: Node, select: set[str], **options: object) -> list[str]:
 
 
 def test_a_row_has_own_and_total_numbers_of_each_column() -> None:
-    assert rows(PLACED, UNPLACED, select={"micros", "bytes"}) == [
+    assert rows(PLACED_NODE, UNPLACED_NODE, select={"micros", "bytes"}) == [
         "node name | requested bytes | total execution time | accelerator execution time | cpu execution time",
         "_TFProfRoot (--/2.00MB, --/1.50ms, --/0us, --/1.50ms)",
         "  a (0B/2.00MB, 0us/1.50ms, 0us/0us, 0us/1.50ms)",
@@ -41,7 +41,7 @@ def test_a_row_has_own_and_total_numbers_of_each_column() -> None:
 def test_static_columns_come_first_and_an_unknown_device_has_no_text() -> None:
     select = {"params", "float_ops", "device", "op_types", "occurrence", "input_shapes"}
     device = CPU.lower()
-    assert rows(PLACED, UNPLACED, select=select) == [
+    assert rows(PLACED_NODE, UNPLACED_NODE, select=select) == [
         "node name | # parameters | # float_ops | assigned devices | op types | op count (run|defined) | input shapes",
         "_TFProfRoot (--/1.20k params, --/3 flops, _kTFScopeParent, --/2|--/3, )",
         "  a (0/1.20k params, 0/3 flops, _kTFScopeParent, 0/2|1/2, )",
@@ -63,11 +63,11 @@ def test_entries_that_are_not_accounted_have_dashes_as_own_numbers() -> None:
 
 
 def test_an_empty_selection_leaves_empty_parentheses() -> None:
-    assert rows(UNPLACED, select=set()) == ["node name | ", "_TFProfRoot ()", "  b ()"]
+    assert rows(UNPLACED_NODE, select=set()) == ["node name | ", "_TFProfRoot ()", "  b ()"]
 
 
 def test_a_tensor_value_is_no_column() -> None:
-    view = graph_view([UNPLACED], Options())
+    view = graph_view([UNPLACED_NODE], Options())
     text = list(lines("graph", view, frozenset({"tensor_value"})))
     assert text[3].startswith("tensor_value: no column")
     assert text[4:] == ["", "Profile:", "node name | ", "_TFProfRoot ()", "  b ()"]

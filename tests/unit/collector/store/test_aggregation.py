@@ -71,30 +71,32 @@ def test_no_rows_have_no_sums(native, monkeypatch):
     assert (canonical.to_pylist(), rollup) == ([2], ROLLUP.empty_table())
 
 
-WORD, LONG = bytes(8), bytes(16)
+TWO_UINT32, TWO_INT64 = bytes(8), bytes(16)
 
 
 @needs_c_part
 @pytest.mark.parametrize(
     ("device", "trace", "inputs", "canonical"),
     [
-        (WORD, WORD, (LONG,) * 11, WORD),  # a column is missing
-        (WORD, WORD, (LONG,) * 11 + (WORD,), WORD),  # a column is too short
-        (LONG, WORD, (LONG,) * 12, WORD),
-        (WORD, LONG, (LONG,) * 12, WORD),
-        (WORD, WORD, (LONG,) * 12, b""),  # no canonical device for the node
+        (TWO_UINT32, TWO_UINT32, (TWO_INT64,) * 11, TWO_UINT32),  # a column is missing
+        (TWO_UINT32, TWO_UINT32, (TWO_INT64,) * 11 + (TWO_UINT32,), TWO_UINT32),  # a column is too short
+        (TWO_INT64, TWO_UINT32, (TWO_INT64,) * 12, TWO_UINT32),
+        (TWO_UINT32, TWO_INT64, (TWO_INT64,) * 12, TWO_UINT32),
+        (TWO_UINT32, TWO_UINT32, (TWO_INT64,) * 12, b""),  # no canonical device for the node
     ],
 )
 def test_the_c_part_refuses_inconsistent_columns(device, trace, inputs, canonical):
     with pytest.raises(ValueError, match="the columns"):
-        aggregation.native.rollup(WORD, device, trace, inputs, canonical, b"")
+        aggregation.native.rollup(TWO_UINT32, device, trace, inputs, canonical, b"")
     with pytest.raises(ValueError, match="the columns"):
-        aggregation.native.canonical(WORD, LONG, canonical, b"")
+        aggregation.native.canonical(TWO_UINT32, TWO_INT64, canonical, b"")
 
 
 @needs_c_part
 def test_the_c_part_accepts_consistent_columns():
-    node, device, canonical, words = aggregation.native.rollup(WORD, WORD, WORD, (LONG,) * 12, WORD, b"\1")
-    assert (node, device, canonical) == (WORD, bytes(4) + b"\xff" * 4, b"\xff" * 4 + bytes(4))
+    node, device, canonical, words = aggregation.native.rollup(
+        TWO_UINT32, TWO_UINT32, TWO_UINT32, (TWO_INT64,) * 12, TWO_UINT32, b"\1"
+    )
+    assert (node, device, canonical) == (TWO_UINT32, bytes(4) + b"\xff" * 4, b"\xff" * 4 + bytes(4))
     assert len(words) == 2 * 8 * len(aggregation.RESULTS)
-    assert aggregation.native.canonical(WORD, WORD, b"", b"\1") == bytes(4)
+    assert aggregation.native.canonical(TWO_UINT32, TWO_UINT32, b"", b"\1") == bytes(4)

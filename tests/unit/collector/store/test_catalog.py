@@ -12,7 +12,7 @@ JOBS = [
 
 
 @pytest.mark.parametrize(
-    ("selector", "opened"),
+    ("selector", "opened_ns"),
     [
         ("7f3a", 1),
         ("7F3B", 2),
@@ -23,8 +23,8 @@ JOBS = [
         ("00000000000000aa", 1),
     ],
 )
-def test_a_selector_means_one_job(selector, opened):
-    assert select(JOBS, selector).opened_ns == opened
+def test_a_selector_means_one_job(selector, opened_ns):
+    assert select(JOBS, selector).opened_ns == opened_ns
 
 
 @pytest.mark.parametrize("selector", ["7f3", "eval.py"])

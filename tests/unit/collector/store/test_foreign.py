@@ -16,12 +16,12 @@ from tfprof.collector.store.wal import Log
 from tfprof.collector.store.writer import LocalStoreWriter
 
 UID = 0xABC
-SUB_FOLDERS = ("jobs", "hosts", "collectors")
+SUBFOLDERS = ("jobs", "hosts", "collectors")
 
 
 @pytest.fixture
 def victim(tmp_path):
-    """A file of the user that an attacker wants overwritten."""
+    """A file of the user that an attacker wants to overwrite."""
     path = tmp_path / "victim"
     path.write_text("precious")
     yield path
@@ -42,7 +42,7 @@ def refusal_text(store):
     return caught.value.args[0]
 
 
-def test_a_lock_that_is_a_link_is_refused_by_name(store, victim):
+def test_a_lock_that_is_a_link_is_refused_with_its_name(store, victim):
     (store / "collectors").mkdir(mode=0o700)
     (store / "collectors/here.lock").symlink_to(victim)
     assert str(store / "collectors/here.lock") in refusal_text(store)
@@ -74,7 +74,7 @@ def test_a_log_that_is_a_link_is_refused(tmp_path, victim):
     assert caught.value.slug == "store-foreign"
 
 
-@pytest.mark.parametrize("name", SUB_FOLDERS)
+@pytest.mark.parametrize("name", SUBFOLDERS)
 def test_a_subfolder_that_is_a_link_is_refused(store, tmp_path, name):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (store / name).symlink_to(tmp_path / "elsewhere")
@@ -82,8 +82,8 @@ def test_a_subfolder_that_is_a_link_is_refused(store, tmp_path, name):
     assert not any((tmp_path / "elsewhere").iterdir())
 
 
-@pytest.mark.parametrize("name", ["", *SUB_FOLDERS])
-def test_a_folder_that_others_may_write_is_refused_by_name(store, name):
+@pytest.mark.parametrize("name", ["", *SUBFOLDERS])
+def test_a_folder_that_others_may_write_is_refused_with_its_name(store, name):
     (store / name).mkdir(mode=0o700, exist_ok=True)
     (store / name).chmod(0o707)
     assert str(store / name) in refusal_text(store)
@@ -91,16 +91,16 @@ def test_a_folder_that_others_may_write_is_refused_by_name(store, name):
     LocalStoreWriter(store, "here").close()
 
 
-@pytest.mark.parametrize(("members", "fine"), [([], True), (["somebody"], False)])
+@pytest.mark.parametrize(("members", "is_accepted"), [([], True), (["somebody"], False)])
 def test_a_folder_that_a_group_may_write_is_refused_unless_the_group_has_no_other_member(
-    store, monkeypatch, members, fine
+    store, monkeypatch, members, is_accepted
 ):
     user = durable.pwd.getpwuid(os.geteuid())
     group = SimpleNamespace(gr_name=user.pw_name, gr_mem=members)
     monkeypatch.setattr(grp, "getgrgid", lambda _number: group)
     os.chown(store, -1, user.pw_gid)
     store.chmod(0o770)
-    if fine:
+    if is_accepted:
         LocalStoreWriter(store, "here").close()
     else:
         assert "can be written by others" in refusal_text(store)
@@ -135,7 +135,7 @@ def test_a_store_of_another_user_can_be_read(store, monkeypatch):
     assert LocalStore(store).jobs() == []
 
 
-def test_a_store_file_that_is_a_pipe_is_damaged_and_not_waited_for(store):
+def test_a_store_file_that_is_a_pipe_is_reported_as_damaged_without_waiting(store):
     os.mkfifo(store / "store.json")
     with pytest.raises(StoreError) as caught:
         LocalStoreWriter(store, "here")

@@ -21,7 +21,7 @@ def folders(store: Path) -> list[str]:
     return sorted(path.name for path in catalog.jobs_folder(store).iterdir())
 
 
-def stage(store: Path) -> int:
+def import_job(store: Path) -> int:
     with new_job_writer(store, HOST) as writer:
         writer.append({"traces": rows("traces", [trace(0, 1, 0, 0)])})
         writer.identity({"name": "given"})
@@ -31,7 +31,7 @@ def stage(store: Path) -> int:
 
 
 def test_a_job_appears_when_it_is_complete(tmp_path: Path) -> None:
-    uid = stage(tmp_path / "s")
+    uid = import_job(tmp_path / "s")
     (job,) = LocalStore(tmp_path / "s").jobs()
     assert (job.info.uid, job.info.state, job.info.name) == (uid, IMPORTED, "given")
     assert job.table("traces")["step"].to_pylist() == [1]
@@ -50,10 +50,10 @@ def _fail_to_import(store: Path) -> None:
         raise ZeroDivisionError
 
 
-def test_a_collector_may_be_writing_the_same_store(tmp_path: Path) -> None:
+def test_a_job_can_be_imported_while_a_collector_writes_the_store(tmp_path: Path) -> None:
     write_job(tmp_path / "s", 5, {})
     collector = LocalStoreWriter(tmp_path / "s", HOST)
-    uid = stage(tmp_path / "s")
+    uid = import_job(tmp_path / "s")
     assert retain(tmp_path / "s", HOST, Limits(max_age_s=1000), time.time_ns()) == []
     assert {job.info.uid for job in LocalStore(tmp_path / "s").jobs()} == {5, uid}
     removed = retain(tmp_path / "s", HOST, Limits(max_age_s=0), time.time_ns() + 10**9)
@@ -67,12 +67,12 @@ def test_an_unfinished_import_is_ignored_by_collectors_and_other_imports(tmp_pat
         collector = LocalStoreWriter(tmp_path / "s", HOST)
         assert retain(tmp_path / "s", HOST, Limits(max_age_s=0, max_bytes=0), time.time_ns()) == []
         collector.close()
-        other = stage(tmp_path / "s")
+        other_uid = import_job(tmp_path / "s")
         writer.close(IMPORTED, {})
-    assert {job.info.uid for job in LocalStore(tmp_path / "s").jobs()} == {other, writer.info.uid}
+    assert {job.info.uid for job in LocalStore(tmp_path / "s").jobs()} == {other_uid, writer.info.uid}
 
 
-def test_the_next_import_removes_the_leftovers_of_a_killed_one(tmp_path: Path) -> None:
+def test_a_later_import_removes_the_leftovers_of_a_killed_one(tmp_path: Path) -> None:
     code = (
         "import os, signal, sys; from pathlib import Path\n"
         "from tfprof.collector.store.job_import import new_job_writer\n"
@@ -81,14 +81,14 @@ def test_the_next_import_removes_the_leftovers_of_a_killed_one(tmp_path: Path) -
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "s")], check=False)
     (leftover,) = folders(tmp_path / "s")
     assert leftover.startswith(".")
-    stage(tmp_path / "s")
-    assert leftover in folders(tmp_path / "s"), "its import may be about to lock it"
+    import_job(tmp_path / "s")
+    assert leftover in folders(tmp_path / "s"), "the import of a new folder may still be about to lock it"
     os.utime(catalog.jobs_folder(tmp_path / "s") / leftover, (0, 0))
-    stage(tmp_path / "s")
+    import_job(tmp_path / "s")
     assert leftover not in folders(tmp_path / "s")
 
 
 def test_an_unwritable_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"\[store-unwritable\]"), new_job_writer(tmp_path / "file", HOST):
-        pytest.fail("there is no such place")
+        pytest.fail("a file cannot be a store")

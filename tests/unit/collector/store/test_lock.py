@@ -6,7 +6,7 @@ import pytest
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import lock
 
-HOLD = (
+HOLDER_CODE = (
     "import sys; from tfprof.collector.store import lock; from pathlib import Path;"
     " held = lock.take(Path(sys.argv[1]), {'pid': 7}); print('held', flush=True); sys.stdin.read()"
 )
@@ -26,7 +26,9 @@ def test_a_missing_or_released_lock_has_no_holder(path):
 
 
 def test_a_lock_ends_with_its_process(path):
-    process = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER_CODE, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     with process:
         process.stdout.readline()
         assert lock.holder(path) == {"pid": 7}

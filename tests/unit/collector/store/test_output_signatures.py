@@ -18,10 +18,10 @@ OUTPUTS = st.builds(
 
 
 def test_the_bytes_are_the_documented_ones():
-    unknown = OpOutput(-1, 300, None, described=True, allocated=False)
+    unknown_output = OpOutput(-1, 300, None, described=True, allocated=False)
     shape = b"\x12\x02\x08\x05"
     assert encode([SCALAR]) == bytes([0, 1, 7, 0])
-    assert encode([unknown]) == b"\xff\xff\xff\xff\x0f" + b"\xac\x02" + b"\x01"
+    assert encode([unknown_output]) == b"\xff\xff\xff\xff\x0f" + b"\xac\x02" + b"\x01"
     assert encode([SCALAR._replace(slot=2, shape=shape)]) == bytes([2, 1, 7, 4]) + shape
     assert encode([]) == b""
 

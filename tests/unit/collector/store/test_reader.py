@@ -72,28 +72,28 @@ def test_the_rollup_covers_all_stored_rows(job):
 
 @pytest.mark.parametrize(("first", "last"), [(0, 3), (4, 7), (2, 9), (5, 5), (8, 11), (0, 11), (3, 100)])
 def test_the_rollup_of_a_range_covers_only_its_traces(job, first, last):
-    everything = rows_between(0, COUNT - 1)
-    expected = random_rows.plain_rollup(rows_between(first, min(last, COUNT - 1)), BASE, before=everything)
+    all_rows = rows_between(0, COUNT - 1)
+    expected = random_rows.plain_rollup(rows_between(first, min(last, COUNT - 1)), BASE, before=all_rows)
     assert job.rollup(range(first, last + 1)).to_pylist() == expected
 
 
-@pytest.mark.parametrize("selected", [range(COUNT), (2, 3, 9), (5,), (), (1, 100)])
-def test_times_of_traces_add_up_to_those_of_the_rollup(job, selected):
-    times = job.times(selected)
+@pytest.mark.parametrize("selected_traces", [range(COUNT), (2, 3, 9), (5,), (), (1, 100)])
+def test_times_of_traces_add_up_to_those_of_the_rollup(job, selected_traces):
+    times = job.times(selected_traces)
     sums = times.group_by(["node", "device"]).aggregate([("us", "sum")]).to_pylist()
-    rollup = [row for row in job.rollup(selected).to_pylist() if row["device"] != NONE_ID and row["runs"]]
+    rollup = [row for row in job.rollup(selected_traces).to_pylist() if row["device"] != NONE_ID and row["runs"]]
     expected = {(row["node"], row["device"]): row["sum_us"] for row in rollup}
     assert {(row["node"], row["device"]): row["us_sum"] for row in sums} == expected
-    assert set(times["trace"].to_pylist()) <= set(selected)
-    one_by_one = [row for trace in selected for row in job.times([trace]).to_pylist()]
-    assert sorted(map(str, one_by_one)) == sorted(map(str, times.to_pylist()))
+    assert set(times["trace"].to_pylist()) <= set(selected_traces)
+    rows_of_single_traces = [row for trace in selected_traces for row in job.times([trace]).to_pylist()]
+    assert sorted(map(str, rows_of_single_traces)) == sorted(map(str, times.to_pylist()))
 
 
 @settings(max_examples=40)
 @given(data=st.data())
-def test_the_rollup_of_any_traces_is_that_of_their_rows(tmp_path_factory, data):
+def test_the_rollup_of_any_traces_equals_that_of_their_rows(tmp_path_factory, data):
     sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=6), label="traces of each append")
-    unused = data.draw(st.integers(0, 1), label="numbers left out between appends")
+    gap = data.draw(st.integers(0, 1), label="numbers left out between appends")
     path = tmp_path_factory.mktemp("store")
     store, appends, number = LocalStoreWriter(path, "here"), [], 0
     job = store.job(UID)
@@ -103,46 +103,48 @@ def test_the_rollup_of_any_traces_is_that_of_their_rows(tmp_path_factory, data):
         rows = random_rows.random_ops(number, size, nodes=3, seed=data.draw(st.integers(0, 1000), label="seed"))
         appends.append((rows, traces))
         job.append({"ops": random_rows.table("ops", rows), "traces": traces}, 3, number + 1)
-        number += size + unused
+        number += size + gap
         if data.draw(st.booleans(), label="sealed"):
             job.seal()
-    selected = data.draw(st.lists(st.integers(0, number), unique=True), label="selected")
-    everything = [row for rows, _ in appends for row in rows]
+    selected_traces = data.draw(st.lists(st.integers(0, number), unique=True), label="selected")
+    all_rows = [row for rows, _ in appends for row in rows]
     bases = {row["trace"]: row["base_ns"] for _, traces in appends for row in traces.to_pylist()}
     expected = random_rows.plain_rollup(
-        [row for row in everything if row["trace"] in selected], bases, before=everything
+        [row for row in all_rows if row["trace"] in selected_traces], bases, before=all_rows
     )
-    result = LocalStore(path, "here").job("last").rollup(selected)
+    result = LocalStore(path, "here").job("last").rollup(selected_traces)
     store.close()
     assert result.to_pylist() == expected
 
 
-@pytest.mark.parametrize("rows", [1, 4, 30])
-def test_traces_that_several_row_groups_share_are_counted_once(tmp_path, monkeypatch, rows):
-    monkeypatch.setattr(segment, "_ROW_GROUP_ROWS", rows)
-    with_rows = rows_between(0, 7)
+@pytest.mark.parametrize("group_rows", [1, 4, 30])
+def test_traces_that_several_row_groups_share_are_counted_once(tmp_path, monkeypatch, group_rows):
+    monkeypatch.setattr(segment, "_ROW_GROUP_ROWS", group_rows)
+    all_rows = rows_between(0, 7)
     writer = LocalStoreWriter(tmp_path, "here")
     job = writer.job(UID)
     for first, last in ((0, 3), (4, 7)):
         job.append({"ops": random_rows.table("ops", rows_between(first, last)), "traces": TRACES.slice(first, 4)})
     job.append({"names": random_rows.device_names()})
     job.seal()
-    for selected in ([0], [2, 5], [1, 2, 3, 4], [7]):
+    for selected_traces in ([0], [2, 5], [1, 2, 3, 4], [7]):
         expected = random_rows.plain_rollup(
-            [row for row in with_rows if row["trace"] in selected], BASE, before=with_rows
+            [row for row in all_rows if row["trace"] in selected_traces], BASE, before=all_rows
         )
-        assert LocalStore(tmp_path, "here").job("last").rollup(selected).to_pylist() == expected
+        assert LocalStore(tmp_path, "here").job("last").rollup(selected_traces).to_pylist() == expected
     writer.close()
 
 
 def test_row_groups_without_the_selected_traces_are_not_read(job, monkeypatch):
     read, read_groups = segment.read, segment.groups
-    opened = []
-    monkeypatch.setattr(segment, "read", lambda path, *rest: opened.append(path.stem) or read(path, *rest))
-    monkeypatch.setattr(segment, "groups", lambda path, *rest: opened.append(path.stem) or read_groups(path, *rest))
+    opened_names = []
+    monkeypatch.setattr(segment, "read", lambda path, *rest: opened_names.append(path.stem) or read(path, *rest))
+    monkeypatch.setattr(
+        segment, "groups", lambda path, *rest: opened_names.append(path.stem) or read_groups(path, *rest)
+    )
     job.rollup([5])
     job.rollup(range(4))
-    table_reads = [name for name in opened if name.startswith(("ops", "rollup", "traces"))]
+    table_reads = [name for name in opened_names if name.startswith(("ops", "rollup", "traces"))]
     assert table_reads == ["traces-000001", "ops-000001", "traces-000001", "rollup-000000"]
 
 
@@ -173,14 +175,14 @@ def test_segments_are_plain_parquet(job):
 
 
 def test_reading_continues_while_generations_are_sealed(path, writer):
-    writing = writer.job(UID)
-    reading = LocalStore(path, "here")
+    job_writer = writer.job(UID)
+    store = LocalStore(path, "here")
     failures, counts, stop = [], [], threading.Event()
 
     def read():
         while not stop.is_set():
             try:
-                job = reading.job("last")
+                job = store.job("last")
                 counts.append((job.table("traces").num_rows, max(job.rollup()["traces"].to_pylist(), default=0)))
             except NoSuchJobError:
                 continue
@@ -193,8 +195,8 @@ def test_reading_continues_while_generations_are_sealed(path, writer):
     for number in range(60):
         ops = random_rows.table("ops", [random_rows.op(number, 0)])
         names = {} if number else {"names": random_rows.device_names()}
-        writing.append({"ops": ops, "traces": random_rows.traces(number, 1), **names}, 3, number + 1)
-        writing.seal()
+        job_writer.append({"ops": ops, "traces": random_rows.traces(number, 1), **names}, 3, number + 1)
+        job_writer.seal()
     stop.set()
     thread.join()
     assert failures == []
@@ -203,10 +205,10 @@ def test_reading_continues_while_generations_are_sealed(path, writer):
 
 
 def test_a_folder_that_changes_while_it_is_read_is_read_again(job, writer, monkeypatch):
-    real, calls = snapshot.files, []
+    list_files, calls = snapshot.files, []
 
     def files(folder):
-        result = real(folder)
+        result = list_files(folder)
         calls.append(folder)
         if len(calls) == 1:
             writer.job(UID).seal()
@@ -328,14 +330,14 @@ def test_the_table_of_a_job_is_an_arrow_table(job):
     assert isinstance(job.table("names"), pa.Table)
 
 
-@pytest.mark.parametrize("when", ["before it is opened", "before it is read"])
-def test_sql_is_repeated_if_its_files_were_merged_away(job, writer, monkeypatch, when):
+@pytest.mark.parametrize("moment", ["before the table is opened", "before the table is read"])
+def test_a_query_is_repeated_if_its_files_were_merged_meanwhile(job, writer, monkeypatch, moment):
     open_table = sql._open_table
     merges = iter([writer.job(UID).seal])
 
     def open_and_merge(connection, *rest):
         merge = next(merges, lambda: None)
-        if when == "before it is opened":
+        if moment == "before the table is opened":
             merge()
             open_table(connection, *rest)
         else:
@@ -354,7 +356,7 @@ def test_a_file_that_stays_missing_is_reported_as_damage(job, path):
         run_sql(job, "SELECT count(*) FROM traces")
 
 
-def test_sql_while_segments_are_merged_all_the_time(job, writer):
+def test_a_query_finds_all_rows_while_segments_are_merged_all_the_time(job, writer):
     """A query finds its rows whatever the collector seals and merges meanwhile."""
     stop = threading.Event()
     sealed_count = [COUNT]

@@ -41,11 +41,11 @@ def write_jobs(path, *uids):
 
 def test_a_running_job_without_a_writer_is_removed_after_a_day(tmp_path):
     write_jobs(tmp_path, 1)
-    last = job_folder(tmp_path, 1).joinpath("job.json").stat().st_mtime_ns
+    last_change_ns = job_folder(tmp_path, 1).joinpath("job.json").stat().st_mtime_ns
     limits = Limits(max_bytes=0)
-    assert retain(tmp_path, "here", limits, last + DAY_NS // 2) == []
-    assert retain(tmp_path, "there", limits, last + 2 * DAY_NS) == []
-    assert retain(tmp_path, "here", limits, last + 2 * DAY_NS) == [1]
+    assert retain(tmp_path, "here", limits, last_change_ns + DAY_NS // 2) == []
+    assert retain(tmp_path, "there", limits, last_change_ns + 2 * DAY_NS) == []
+    assert retain(tmp_path, "here", limits, last_change_ns + 2 * DAY_NS) == [1]
 
 
 def test_a_damaged_job_stays_and_does_not_prevent_retention(tmp_path):
@@ -105,9 +105,9 @@ def test_host_samples_before_the_first_job_of_the_host_are_removed(tmp_path, unm
     assert len(random_rows.sorted_names(host_folder(tmp_path, HOST))) == 4
     store_samples(writer, 500, 5)
     writer.close()
-    with_another_collector = LocalStoreWriter(tmp_path, "here")
-    assert with_another_collector.host(HOST).info.removed == {"host_samples": 200}
-    with_another_collector.close()
+    next_writer = LocalStoreWriter(tmp_path, "here")
+    assert next_writer.host(HOST).info.removed == {"host_samples": 200}
+    next_writer.close()
     assert sample_seconds(tmp_path) == list(range(200, 505))
 
 
@@ -122,10 +122,10 @@ def test_a_follower_of_host_samples_neither_repeats_nor_skips_rows_after_a_remov
     writer.trim_hosts()
     times += follower.new_rows()["host_samples"]["t_ns"].to_pylist()
     store_samples(writer, 300, 50)
-    late = RowFollower(host_folder(tmp_path, HOST), ("host_samples",))
-    assert late.new_rows()["host_samples"].num_rows == 150
+    late_follower = RowFollower(host_folder(tmp_path, HOST), ("host_samples",))
+    assert late_follower.new_rows()["host_samples"].num_rows == 150
     store_samples(writer, 350, 1)
-    for row_follower in (follower, late):
+    for row_follower in (follower, late_follower):
         assert row_follower.new_rows()["host_samples"]["t_ns"].to_pylist()[-1] == START_NS + 350 * SECOND
         assert row_follower.new_rows() == {}
     assert times == [START_NS + at * SECOND for at in range(300)]
@@ -163,16 +163,16 @@ def test_samples_of_a_host_without_jobs_are_removed_with_the_last_job(tmp_path):
 def test_a_collector_removes_samples_of_other_hosts_without_jobs(tmp_path):
     writer = LocalStoreWriter(tmp_path, HOST)
     store_samples(writer, 0, 100)
-    other = LocalStoreWriter(tmp_path, "other")
-    other.trim_hosts()
+    other_writer = LocalStoreWriter(tmp_path, "other")
+    other_writer.trim_hosts()
     assert catalog.hosts(tmp_path) == [HOST]
     writer.close()
-    other.trim_hosts()
+    other_writer.trim_hosts()
     assert catalog.hosts(tmp_path) == []
-    other.close()
+    other_writer.close()
 
 
-def test_samples_of_hosts_count_to_the_size_of_the_store(tmp_path):
+def test_samples_of_hosts_are_part_of_the_size_of_the_store(tmp_path):
     write_job_opened_at(tmp_path, 1, 0)
     writer = LocalStoreWriter(tmp_path, HOST)
     store_samples(writer, 0, 100)

@@ -48,9 +48,9 @@ def test_the_first_cpu_or_gpu_in_order_of_arrival_is_canonical():
 
 
 def test_a_canonical_device_never_changes():
-    _, before = compute_rollup([op(0, 0, CPU)], random_rows.traces(0, 1))
-    table, after = compute_rollup([op(1, 0, GPU)], random_rows.traces(1, 1), canonical=before)
-    assert after.to_pylist() == [CPU]
+    _, canonical_before = compute_rollup([op(0, 0, CPU)], random_rows.traces(0, 1))
+    table, canonical_after = compute_rollup([op(1, 0, GPU)], random_rows.traces(1, 1), canonical=canonical_before)
+    assert canonical_after.to_pylist() == [CPU]
     assert [row["device"] for row in table.to_pylist()] == [
         GPU
     ]  # the TF profiler ignores the row, so the node has no entry
@@ -63,9 +63,9 @@ def test_streams_and_hosts_make_an_entry_without_a_canonical_device():
 
 
 def test_a_canonical_device_found_later_is_in_the_merged_row():
-    older, canonical = compute_rollup([op(0, 0, STREAM)], random_rows.traces(0, 1))
-    newer, _ = compute_rollup([op(1, 0, GPU)], random_rows.traces(1, 1), canonical=canonical)
-    assert merge(older, newer).to_pylist()[-1]["canonical"] == GPU
+    older_rollup, canonical = compute_rollup([op(0, 0, STREAM)], random_rows.traces(0, 1))
+    newer_rollup, _ = compute_rollup([op(1, 0, GPU)], random_rows.traces(1, 1), canonical=canonical)
+    assert merge(older_rollup, newer_rollup).to_pylist()[-1]["canonical"] == GPU
 
 
 def test_devices_are_compared_in_lower_case():
@@ -94,7 +94,7 @@ def test_only_plain_cpus_and_gpus_can_be_canonical(name, is_canonical):
     assert canonical.to_pylist() == [0 if is_canonical else NONE_ID]
 
 
-def test_no_rows_are_no_rollup():
+def test_a_rollup_of_no_rows_is_empty():
     table, canonical = compute_rollup([], random_rows.traces(0, 0), canonical=pa.array([1], pa.uint32()))
     assert table.num_rows == 0
     assert canonical.to_pylist() == [1]

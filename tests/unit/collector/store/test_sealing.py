@@ -35,7 +35,7 @@ class Trap:
     Call number ``fail_at`` raises ``error``. After a `Crash` all later calls raise it, too.
     """
 
-    NAMES = (
+    FUNCTIONS = (
         (os, "open"),
         (os, "write"),
         (os, "fsync"),
@@ -47,7 +47,7 @@ class Trap:
 
     def __init__(self, monkeypatch, fail_at, error):
         self.calls, self.fail_at, self.error = 0, fail_at, error
-        for owner, name in self.NAMES:
+        for owner, name in self.FUNCTIONS:
             monkeypatch.setattr(owner, name, self._guard(getattr(owner, name)))
 
     def _guard(self, function):
@@ -80,8 +80,8 @@ def check_job(path, count):
     assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASE)
 
 
-def sealed_once(path):
-    """Return a store whose next sealing replaces a total, and its job."""
+def open_job_sealed_once(path):
+    """Return a store and its job, whose next sealing replaces a total."""
     store = LocalStoreWriter(path, "here")
     job = store.job(UID)
     for number in range(6):
@@ -93,7 +93,7 @@ def sealed_once(path):
 
 def calls_of_a_sealing(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
-        store, job = sealed_once(tmp_path / "counted")
+        store, job = open_job_sealed_once(tmp_path / "counted")
         trap = Trap(patch, 10**9, Crash())
         job.seal()
     store.close()
@@ -106,7 +106,7 @@ def test_a_crash_at_any_step_of_a_sealing_loses_and_doubles_nothing(tmp_path):
     for at in range(1, steps + 1):
         path = tmp_path / str(at)
         with pytest.MonkeyPatch.context() as patch:
-            store, job = sealed_once(path)
+            store, job = open_job_sealed_once(path)
             Trap(patch, at, Crash())
             with pytest.raises(Crash):
                 job.seal()
@@ -129,7 +129,7 @@ def test_a_crash_at_any_step_of_a_sealing_loses_and_doubles_nothing(tmp_path):
 def test_an_error_at_any_step_of_a_sealing_changes_nothing(tmp_path):
     for at in range(1, calls_of_a_sealing(tmp_path) + 1):
         path = tmp_path / str(at)
-        store, job = sealed_once(path)
+        store, job = open_job_sealed_once(path)
         with pytest.MonkeyPatch.context() as patch:
             Trap(patch, at, OSError(errno.EIO, "Input/output error"))
             with contextlib.suppress(StoreError):
@@ -143,7 +143,7 @@ def test_an_error_at_any_step_of_a_sealing_changes_nothing(tmp_path):
 
 
 def test_a_crash_at_any_step_of_opening_and_appending_loses_nothing_acked(tmp_path):
-    def work(path):
+    def open_and_append(path):
         store = LocalStoreWriter(path, "here")
         job = store.job(UID)
         acked.append(job.acked(3))
@@ -158,12 +158,12 @@ def test_a_crash_at_any_step_of_opening_and_appending_loses_nothing_acked(tmp_pa
         with pytest.MonkeyPatch.context() as patch:
             Trap(patch, at, Crash())
             with contextlib.suppress(Crash):
-                work(path)
+                open_and_append(path)
         lock_path = lock_file(path, "here")
         if lock_path.exists():
             _release_lock(lock_path)
         acked_before = acked[-1]
-        work(path)
+        open_and_append(path)
         assert acked[-1] == 3
         assert acked_before <= 3
         check_job(path, 3)
@@ -178,7 +178,7 @@ def _release_lock(path):
     assert lock.holder(path) is None
 
 
-WRITER = """
+WRITER_CODE = """
 import sys, pyarrow as pa
 sys.path.insert(0, {tests!r})
 from fakes import random_rows
@@ -203,44 +203,44 @@ while True:
 def test_nothing_acked_is_lost_when_the_writer_is_killed(tmp_path):
     rng = random.Random(1)
     tests = str(pathlib.Path(__file__).parents[3])
-    last = 0
+    stored_count = 0
     for _ in range(4):
         with subprocess.Popen(
-            [sys.executable, "-c", WRITER.format(tests=tests), str(tmp_path)], stdout=subprocess.PIPE
+            [sys.executable, "-c", WRITER_CODE.format(tests=tests), str(tmp_path)], stdout=subprocess.PIPE
         ) as process:
-            assert process.stdout.readline() == f"ready {last}\n".encode() or last
+            assert process.stdout.readline() == f"ready {stored_count}\n".encode() or stored_count
             time.sleep(rng.uniform(0.02, 0.15))
             process.send_signal(signal.SIGKILL)
             lines = process.stdout.read().split(b"\n")
-        last_acked = max([last, *(int(line.split()[1]) for line in lines[:-1])])
+        last_acked = max([stored_count, *(int(line.split()[1]) for line in lines[:-1])])
         store = LocalStoreWriter(tmp_path, "here")
         job = store.job(UID)
         assert job.acked(3) >= last_acked
-        last = job.acked(3)
-        assert job.table("traces")["trace"].to_pylist() == list(range(last))
-        assert job.table("ops").num_rows == 4 * last
+        stored_count = job.acked(3)
+        assert job.table("traces")["trace"].to_pylist() == list(range(stored_count))
+        assert job.table("ops").num_rows == 4 * stored_count
         store.close()
         counts = LocalStore(tmp_path, "here").job("last").rollup()
-        assert set(counts["traces"].to_pylist()) == ({last} if last else set())
-    assert last > 3
+        assert set(counts["traces"].to_pylist()) == ({stored_count} if stored_count else set())
+    assert stored_count > 3
 
 
 def test_a_damaged_total_is_reported_and_other_jobs_continue(tmp_path):
-    store, job = sealed_once(tmp_path)
+    store, job = open_job_sealed_once(tmp_path)
     (job_folder(tmp_path, UID) / "total-000000.parquet").write_bytes(b"PAR1 rubbish PAR1")
-    other = store.job(1)
-    append(other, 0)
+    other_job = store.job(1)
+    append(other_job, 0)
     with pytest.raises(StoreError, match="total-000000") as caught:
         job.seal()
     assert caught.value.slug == "store-damaged"
-    other.seal()
-    assert isinstance(other.table("ops"), pa.Table)
+    other_job.seal()
+    assert isinstance(other_job.table("ops"), pa.Table)
     store.close()
 
 
-@pytest.mark.parametrize("rows", [1, 40, 1_000_000])
-def test_row_groups_hold_whole_traces_in_order_of_nodes_and_are_aggregated_together(rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(sealing, "PART_ROWS", rows)
+@pytest.mark.parametrize("part_rows", [1, 40, 1_000_000])
+def test_row_groups_hold_whole_traces_in_order_of_nodes_and_share_one_rollup(part_rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(sealing, "PART_ROWS", part_rows)
     monkeypatch.setattr(wal, "_GROUP_BYTES", 1)
     writer = LocalStoreWriter(tmp_path, "here")
     job = writer.job(UID)
@@ -251,7 +251,7 @@ def test_row_groups_hold_whole_traces_in_order_of_nodes_and_are_aggregated_toget
     check_job(tmp_path, 12)
     file = pq.ParquetFile(job.folder / "ops-000000.parquet")
     groups = [file.read_row_group(number) for number in range(file.num_row_groups)]
-    assert rows == 40 or len(groups) == {1: 12, 1_000_000: 1}[rows]
+    assert part_rows == 40 or len(groups) == {1: 12, 1_000_000: 1}[part_rows]
     traces = [set(group["trace"].to_pylist()) for group in groups]
     assert all(max(before) < min(after) for before, after in itertools.pairwise(traces))
     keys = [

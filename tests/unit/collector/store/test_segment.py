@@ -64,8 +64,8 @@ def test_realistic_ops_take_thirteen_bytes_each_with_their_rollup():
             rows.append(row)
     ops = random_rows.table("ops", rows)
     table, _ = rollup(ops, random_rows.traces(0, 64), random_rows.device_names(), random_rows.NO_CANONICAL)
-    ordered = ops.sort_by([("node", "ascending"), ("device", "ascending"), ("trace", "ascending")])
-    size = len(segment.encode("ops", ordered)) + len(segment.encode("rollup", table))
+    sorted_ops = ops.sort_by([("node", "ascending"), ("device", "ascending"), ("trace", "ascending")])
+    size = len(segment.encode("ops", sorted_ops)) + len(segment.encode("rollup", table))
     assert size <= 13 * len(rows)
 
 
@@ -83,7 +83,7 @@ def test_a_file_name_has_table_and_generation(name, parsed):
     assert segment.parse_name(name) == parsed
 
 
-def test_damage_names_the_file(tmp_path):
+def test_an_error_about_damage_names_the_file(tmp_path):
     path = tmp_path / "ops-000000.parquet"
     path.write_bytes(b"")
     for read in (lambda: segment.read(path, "ops"), lambda: segment.metadata(path)):

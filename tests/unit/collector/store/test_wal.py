@@ -83,14 +83,14 @@ def test_a_log_truncated_anywhere_holds_only_complete_appends(log):
 
 def test_a_changed_byte_ends_the_log_before_its_append(log):
     log.append(wal.encode({"ops": ops(0)}, 3, 1))
-    first = log.size
+    first_end = log.size
     log.append(wal.encode({"ops": ops(1), "names": random_rows.device_names()}, 3, 2))
     data = log.path.read_bytes()
-    for position in range(first, len(data), 5):
+    for position in range(first_end, len(data), 5):
         damaged = bytearray(data)
         damaged[position] ^= 0x10
         contents = wal.decode(bytes(damaged), log.path)
-        assert (len(contents.appends), contents.end) == (1, first)
+        assert (len(contents.appends), contents.end) == (1, first_end)
 
 
 def test_a_log_whose_first_bytes_never_reached_the_disk_is_empty(tmp_path):
@@ -98,13 +98,13 @@ def test_a_log_whose_first_bytes_never_reached_the_disk_is_empty(tmp_path):
         assert wal.decode(data, tmp_path) == (tmp_path, [], 0, wal.WAL_VERSION)
 
 
-def test_another_file_is_refused(tmp_path):
+def test_a_file_that_is_not_a_log_is_refused(tmp_path):
     with pytest.raises(StoreError, match="not a write-ahead log") as caught:
         wal.decode(b"PAR1" * 10, tmp_path / "x")
     assert caught.value.slug == "store-damaged"
 
 
-def test_another_version_is_refused_with_all_versions(tmp_path):
+def test_a_log_of_another_version_is_refused_with_all_versions(tmp_path):
     with pytest.raises(StoreError, match=r"version 9, .* reads versions 1 and 2") as caught:
         wal.decode(struct.pack("<6sH", b"TFPWAL", 9), tmp_path / "x")
     assert caught.value.slug == "store-version"
@@ -129,10 +129,10 @@ def test_a_log_continues_after_its_last_append(log, tmp_path):
 
 
 class Disk:
-    """A disk with room for ``room`` more bytes; a ``broken`` one cannot even truncate a file."""
+    """A disk with room for ``room`` more bytes. A broken disk cannot even truncate a file."""
 
-    def __init__(self, monkeypatch, room, broken=False):
-        self.room, self.broken = room, broken
+    def __init__(self, monkeypatch, room, is_broken=False):
+        self.room, self.is_broken = room, is_broken
         self._pwritev, self._pwrite, self._ftruncate = os.pwritev, os.pwrite, os.ftruncate
         monkeypatch.setattr(os, "pwritev", lambda fd, pieces, at: self.write(fd, b"".join(pieces), at))
         monkeypatch.setattr(os, "pwrite", self.write)
@@ -146,7 +146,7 @@ class Disk:
         return count
 
     def truncate(self, descriptor, size):
-        if self.broken:
+        if self.is_broken:
             raise OSError(errno.EIO, "Input/output error")
         self._ftruncate(descriptor, size)
 
@@ -165,8 +165,8 @@ def test_a_full_disk_leaves_the_log_as_it_was(log, monkeypatch, room):
     assert [append.last for append in log.read().appends] == [1, 2]
 
 
-def test_the_rest_of_a_failed_append_is_cut_off_before_the_next_one(log, monkeypatch):
-    disk = Disk(monkeypatch, 2000, broken=True)
+def test_a_partly_written_append_is_cut_off_before_the_next_append(log, monkeypatch):
+    disk = Disk(monkeypatch, 2000, is_broken=True)
     pieces = wal.encode({"traces": random_rows.traces(0, 1), "ops": ops(0), "names": random_rows.device_names()}, 3, 1)
     with pytest.raises(StoreError):
         log.append(pieces)
@@ -175,7 +175,7 @@ def test_the_rest_of_a_failed_append_is_cut_off_before_the_next_one(log, monkeyp
         log.append(wal.encode({"traces": random_rows.traces(5, 1)}, 3, 1))
     assert caught.value.slug == "store-unwritable"
     assert log.read().appends == []
-    disk.broken = False
+    disk.is_broken = False
     log.append(wal.encode({"traces": random_rows.traces(5, 1)}, 3, 1))
     assert wal.decode(log.path.read_bytes(), log.path).end == log.path.stat().st_size
 

@@ -108,22 +108,22 @@ def test_a_tick_seals_one_generation_at_most(store, monkeypatch):
     jobs = [store.job(uid) for uid in range(3)]
     for job in jobs:
         job.append(trace_tables(0), 3, 1)
-    sealed = []
+    sealed_counts = []
     for now in range(4):
         store.tick(float(now))
-        sealed.append(sum(job.info.sealed == 0 for job in jobs))
-    assert sealed == [1, 2, 3, 3]
+        sealed_counts.append(sum(job.info.sealed == 0 for job in jobs))
+    assert sealed_counts == [1, 2, 3, 3]
 
 
 def test_a_tick_continues_with_the_other_jobs_after_a_failure(store, monkeypatch):
     monkeypatch.setattr(writer, "SEAL_ROWS", 3)
-    bad, good = store.job(1), store.job(2)
-    for job in (bad, good):
+    failing_job, good_job = store.job(1), store.job(2)
+    for job in (failing_job, good_job):
         job.append(trace_tables(0), 3, 1)
-    monkeypatch.setattr(bad, "seal", lambda: (_ for _ in ()).throw(StoreError("full", "store-full")))
+    monkeypatch.setattr(failing_job, "seal", lambda: (_ for _ in ()).throw(StoreError("full", "store-full")))
     with pytest.raises(StoreError, match="full"):
         store.tick(0.0)
-    assert good.info.sealed == 0
+    assert good_job.info.sealed == 0
 
 
 def test_a_failed_sealing_is_not_repeated_at_once(store, monkeypatch):
@@ -215,7 +215,7 @@ def test_a_full_disk_stores_nothing_and_the_same_append_works_later(store, monke
     assert (job.acked(3), job.table("ops").num_rows) == (2, 6)
 
 
-def test_a_log_can_start_after_its_first_attempt_met_a_full_disk(store, monkeypatch):
+def test_a_log_can_start_after_a_full_disk_prevented_its_start(store, monkeypatch):
     job = store.job(UID)
     monkeypatch.setattr(os, "pwritev", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
     with pytest.raises(StoreError):
@@ -225,18 +225,18 @@ def test_a_log_can_start_after_its_first_attempt_met_a_full_disk(store, monkeypa
     assert job.table("ops").num_rows == 3
 
 
-def test_a_second_collector_of_the_host_is_refused_with_the_name_of_the_first(path, store):
+def test_a_second_collector_of_the_host_is_refused_with_the_process_of_the_first(path, store):
     with pytest.raises(StoreError, match=rf"process {os.getpid()} on here") as caught:
         LocalStoreWriter(path, "here")
     assert caught.value.slug == "store-in-use"
 
 
 def test_collectors_of_two_hosts_share_a_store(path, store):
-    other = LocalStoreWriter(path, "there")
-    other.job(1).append(trace_tables(0), 3, 1)
+    other_collector = LocalStoreWriter(path, "there")
+    other_collector.job(1).append(trace_tables(0), 3, 1)
     store.job(2).append(trace_tables(0), 3, 1)
     assert [job.info.uid for job in LocalStore(path, "here").jobs()] == [1, 2]
-    other.close()
+    other_collector.close()
 
 
 def test_a_store_of_another_version_is_refused_with_both_versions(path):
@@ -254,7 +254,7 @@ def test_an_unwritable_store_is_named(tmp_path):
     assert caught.value.slug == "store-unwritable"
 
 
-def test_everything_is_private(path, store):
+def test_all_files_and_folders_are_private(path, store):
     job = store.job(UID)
     job.append({**trace_tables(0), "names": random_rows.device_names()}, 3, 1)
     job.seal()
@@ -264,7 +264,7 @@ def test_everything_is_private(path, store):
     assert modes == {entry: 0o700 if entry.is_dir() else 0o600 for entry in modes}
 
 
-def test_the_samples_of_a_host_are_stored_like_a_job(path, store):
+def test_the_samples_of_a_host_are_stored_like_those_of_a_job(path, store):
     name = "../odd host/"
     host = store.host(name)
     host.append({"host_samples": random_rows.table("host_samples", [{"cpus": 4}])}, 6, 1)

@@ -14,7 +14,7 @@ from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.summaries.budget import overrun_reason
 from tfprof.collector.summaries.jobs import JobRow, job_row
 
-NONE: Mapping[str, Any] = {}
+NO_WORDS: Mapping[str, Any] = {}
 FIRST_STEPS = "the first steps of each kind are always traced"
 LOWERED_BUDGET = "an order (`tfprof trace` or an alert) set a budget of 0.5 %, and earlier steps cost more"
 
@@ -29,7 +29,7 @@ def traces_of(steps: Iterable[int], key: int = 0) -> pa.Table:
 
 
 @pytest.mark.parametrize(
-    ("trace", "traced", "cost", "why"),
+    ("trace", "traced", "cost", "reason"),
     [
         ("budget=1%", 3, 0.009, None),
         ("budget=1%", 3, 0.02, "the first steps"),
@@ -43,34 +43,34 @@ def traces_of(steps: Iterable[int], key: int = 0) -> pa.Table:
         ("budget=1%", 3, None, None),
     ],
 )
-def test_a_cost_above_the_budget_is_explained(trace: str, traced: int, cost: float | None, why: str | None) -> None:
-    reason = overrun_reason(row_of(trace, traced, cost), NONE, traces_of([3, 4, 5]))
-    assert reason is None if why is None else why in (reason or "")
+def test_a_cost_above_the_budget_is_explained(trace: str, traced: int, cost: float | None, reason: str | None) -> None:
+    result = overrun_reason(row_of(trace, traced, cost), NO_WORDS, traces_of([3, 4, 5]))
+    assert result is None if reason is None else reason in (result or "")
 
 
 def test_the_note_on_a_short_job_contains_the_times() -> None:
     row, traces = row_of("", 3, 0.15, steps_ns=400 * 10**6), traces_of([3, 4, 5])
-    assert overrun_reason(row, NONE, traces) == f"{FIRST_STEPS}, and the job is short: 60.0 ms for 400 ms of steps"
-    assert overrun_reason(replace(row, steps_ns=3600 * 10**9), NONE, traces) == FIRST_STEPS
+    assert overrun_reason(row, NO_WORDS, traces) == f"{FIRST_STEPS}, and the job is short: 60.0 ms for 400 ms of steps"
+    assert overrun_reason(replace(row, steps_ns=3600 * 10**9), NO_WORDS, traces) == FIRST_STEPS
 
 
 def test_without_a_traced_step_the_cost_is_that_of_counting_and_timing() -> None:
     row = row_of("budget=1%", 0, 0.05, steps_ns=400 * 10**6)
     expected = "no step is traced; counting and timing the steps took 20.0 ms of 400 ms"
-    assert overrun_reason(row, NONE, traces_of([])) == expected
+    assert overrun_reason(row, NO_WORDS, traces_of([])) == expected
 
 
 @pytest.mark.parametrize("kind", ["batch", "predict_batch"])
 def test_short_batches_of_keras_explain_a_cost_above_the_budget(kind: str) -> None:
     row = row_of("", 3, 0.012, steps_ns=400 * 10**9, steps=10**6, step_kind=kind)
     traces = traces_of([3, 4, 5])
-    assert overrun_reason(row, NONE, traces) == f"most of it is for timing short steps: a {kind} takes 400 µs"
-    assert overrun_reason(replace(row, steps=10**5), NONE, traces) == FIRST_STEPS
-    assert overrun_reason(replace(row, step_kind="run"), NONE, traces) == FIRST_STEPS
+    assert overrun_reason(row, NO_WORDS, traces) == f"most of it is for timing short steps: a {kind} takes 400 µs"
+    assert overrun_reason(replace(row, steps=10**5), NO_WORDS, traces) == FIRST_STEPS
+    assert overrun_reason(replace(row, step_kind="run"), NO_WORDS, traces) == FIRST_STEPS
 
 
 @pytest.mark.parametrize(
-    ("policy", "words", "why"),
+    ("policy", "words", "reason"),
     [
         (
             "budget=1%",
@@ -92,13 +92,13 @@ def test_short_batches_of_keras_explain_a_cost_above_the_budget(kind: str) -> No
         ("budget=1%", {"policy_seen": 0, "order_traced": 50}, "the traced steps cost more than estimated"),
     ],
 )
-def test_steps_of_an_order_are_not_called_first_steps(policy: str, words: Mapping[str, int], why: str) -> None:
+def test_steps_of_an_order_are_not_called_first_steps(policy: str, words: Mapping[str, int], reason: str) -> None:
     row = row_of(policy, 53, 0.2, steps_ns=400 * 10**6)
-    assert (overrun_reason(row, words, traces_of([3, 4, 5, *range(100, 150)])) or "").startswith(why)
+    assert (overrun_reason(row, words, traces_of([3, 4, 5, *range(100, 150)])) or "").startswith(reason)
 
 
 @pytest.mark.parametrize(
-    ("policy", "order_budget", "cost", "why"),
+    ("policy", "order_budget", "cost", "reason"),
     [
         ("budget=1%", 5_000, 0.0052, None),
         ("budget=1%", 5_000, 0.008, LOWERED_BUDGET),
@@ -117,19 +117,19 @@ def test_steps_of_an_order_are_not_called_first_steps(policy: str, words: Mappin
     ],
 )
 def test_the_cost_is_compared_with_the_budget_of_the_order_in_force(
-    policy: str, order_budget: Any, cost: float, why: str | None
+    policy: str, order_budget: Any, cost: float, reason: str | None
 ) -> None:
     row = row_of(policy, 3, cost, steps_ns=3600 * 10**9)
     values = {"policy_seen": 1, "order_budget": order_budget}
-    assert overrun_reason(row, values, traces_of([3, 4, 5])) == why
+    assert overrun_reason(row, values, traces_of([3, 4, 5])) == reason
 
 
 def test_first_steps_are_counted_for_up_to_eight_keys_of_a_kind() -> None:
     row = row_of("budget=1%", 40, 0.2, steps_ns=3600 * 10**9)
     few_traces = pa.concat_tables(traces_of(range(10 * key, 10 * key + 5), key) for key in range(8))
-    assert overrun_reason(row, NONE, few_traces) == FIRST_STEPS
+    assert overrun_reason(row, NO_WORDS, few_traces) == FIRST_STEPS
     many_traces = pa.concat_tables(traces_of(range(3 * key, 3 * key + 3), key) for key in range(17))
-    assert "more than estimated" in (overrun_reason(row, NONE, many_traces) or "")
+    assert "more than estimated" in (overrun_reason(row, NO_WORDS, many_traces) or "")
 
 
 def test_the_note_reads_words_and_traces_of_the_store(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from tfprof.collector.summaries.host import cpus, host_series, job_series, sampl
 
 
 def moment(second: float) -> int:
-    """Return a moment in ns."""
+    """Return the moment ``second`` seconds after START_NS, in ns."""
     return START_NS + int(second * SECOND)
 
 
@@ -61,10 +61,10 @@ def test_a_series_without_samples_has_no_mean() -> None:
 def test_use_above_the_number_of_cores_is_moved_to_earlier_intervals() -> None:
     readings = [(0, 0.0), (1, 1.0), (2, 2.0), (3, 4.1)]
     samples = [{"t_ns": moment(second), "cpus": 2, "cpu_busy_s": busy} for second, busy in readings]
-    (busy, *_) = host_series(rows("host_samples", samples))
-    assert busy.name == "cpu_cores"
-    assert busy.values == pytest.approx((1.0, 1.1, 2.0))
-    assert busy.mean == pytest.approx(4.1 / 3)
+    (busy_cores, *_) = host_series(rows("host_samples", samples))
+    assert busy_cores.name == "cpu_cores"
+    assert busy_cores.values == pytest.approx((1.0, 1.1, 2.0))
+    assert busy_cores.mean == pytest.approx(4.1 / 3)
 
 
 def test_a_process_that_is_found_late_adds_at_most_the_cores_of_the_host() -> None:
@@ -74,7 +74,7 @@ def test_a_process_that_is_found_late_adds_at_most_the_cores_of_the_host() -> No
     assert job_series(samples)[0].maximum == pytest.approx(5.0)
 
 
-def test_ended_processes_have_no_memory_and_their_use_counts_to_the_end() -> None:
+def test_ended_processes_have_no_memory_and_their_use_counts_until_the_end() -> None:
     samples = [
         {"t_ns": moment(0), "processes": 1, "rss_bytes": 10},
         {"t_ns": moment(1), "processes": 1, "rss_bytes": 20, "cpu_user_s": 0.5},

@@ -12,28 +12,28 @@ def steps(first: int, number: int, step_ms: float, at_ms: float = 0.0, **other: 
     return [span(layout.BATCH, first + n, at_ms + n * step_ms, step_ms, **other) for n in range(number)]
 
 
-def brief(lines: list[StepLine]) -> list[tuple[Any, ...]]:
+def brief_lines(lines: list[StepLine]) -> list[tuple[Any, ...]]:
     return [(step_line.kind, step_line.first, step_line.last, step_line.count) for step_line in lines]
 
 
 def test_few_steps_a_second_get_a_line_each_and_many_share_one() -> None:
     lines = StepLines()
     result = lines.add([*steps(1, 8, 200), *steps(9, 40, 20, 3000)], START_NS) + lines.remaining()
-    assert brief(result) == [*(("batch", n, n, 1) for n in range(1, 9)), ("batch", 9, 48, 40)]
+    assert brief_lines(result) == [*(("batch", n, n, 1) for n in range(1, 9)), ("batch", 9, 48, 40)]
     assert result[-1].mean_ns == 20 * MS
 
 
 def test_a_second_is_complete_when_a_later_one_begins_or_after_a_time_limit() -> None:
     lines = StepLines()
     assert lines.add(steps(1, 3, 100), START_NS) == []
-    assert brief(lines.add(steps(4, 1, 100, 1100), START_NS)) == [("batch", n, n, 1) for n in (1, 2, 3)]
+    assert brief_lines(lines.add(steps(4, 1, 100, 1100), START_NS)) == [("batch", n, n, 1) for n in (1, 2, 3)]
     assert lines.add([], START_NS + 3 * SECOND) == []
-    assert brief(lines.add([], START_NS + 7 * SECOND)) == [("batch", 4, 4, 1)]
+    assert brief_lines(lines.add([], START_NS + 7 * SECOND)) == [("batch", 4, 4, 1)]
 
 
 def test_a_long_step_gets_its_line_when_it_ends() -> None:
     lines = StepLines()
-    assert brief(lines.add(steps(1, 1, 30_000), START_NS + 34 * SECOND)) == []
+    assert brief_lines(lines.add(steps(1, 1, 30_000), START_NS + 34 * SECOND)) == []
     (step_line,) = lines.add([], START_NS + 36 * SECOND)
     assert (step_line.end_ns - START_NS, step_line.mean_ns) == (30 * SECOND, 30 * SECOND)
 
@@ -41,13 +41,13 @@ def test_a_long_step_gets_its_line_when_it_ends() -> None:
 def test_a_late_entry_gets_its_own_line() -> None:
     lines = StepLines()
     lines.add(steps(1, 30, 100), START_NS)
-    (late,) = lines.add([span(layout.RUN, 7, 10, 1)], START_NS)
-    assert (late.kind, late.first) == ("run", 7)
+    (late_line,) = lines.add([span(layout.RUN, 7, 10, 1)], START_NS)
+    assert (late_line.kind, late_line.first) == ("run", 7)
 
 
 def test_each_entry_has_a_line_if_requested() -> None:
     result = StepLines(line_per_entry=True).add(steps(1, 500, 1), START_NS)
-    assert brief(result) == [("batch", n, n, 1) for n in range(1, 501)]
+    assert brief_lines(result) == [("batch", n, n, 1) for n in range(1, 501)]
 
 
 def test_a_line_counts_traced_failed_setup_and_timed_steps() -> None:

@@ -67,7 +67,7 @@ def test_rows_may_be_out_of_order() -> None:
     assert keeper.last_ns == now
 
 
-def test_a_curve_has_equal_parts_of_the_time() -> None:
+def test_a_curve_divides_the_time_into_equal_parts() -> None:
     table = rows("spans", [span(layout.BATCH, n, n * 10, 5 if n < 50 else 8) for n in range(100)])
     assert curve(table, 2) == [5.0 * MS, 8.0 * MS]
     assert curve(table.slice(0, 0), 4) == []

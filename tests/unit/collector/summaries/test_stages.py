@@ -12,7 +12,7 @@ from tfprof.formats import layout
 
 
 def row(state: str = "exited", seconds: int = 60) -> JobRow:
-    """Return a job that started at START_NS and ended some seconds later."""
+    """Return the row of a job that started at START_NS and ended some seconds later."""
     info = JobInfo(1, state, IDENTITY, {"counts": {"batch": 1}}, {"t_ns": START_NS + seconds * SECOND})
     return job_row(info, "0001", START_NS + seconds * SECOND)
 

@@ -30,7 +30,7 @@ def test_high_percentiles_of_few_times_are_the_longest(number: int, percentiles:
     assert [result.p50_ns, result.p90_ns, result.p99_ns] == [at * MS for at in percentiles]
 
 
-def test_a_row_of_many_steps_counts_as_many() -> None:
+def test_a_row_of_many_steps_counts_as_many_steps() -> None:
     many_steps = span(RUN, 1, 0, 1, count=9, min_ns=5, max_ns=MS)
     result = spread(rows("spans", [many_steps, span(RUN, 10, 1, 50)]))
     assert result is not None
@@ -54,7 +54,10 @@ def test_traced_failed_and_setup_steps_are_separate() -> None:
 
 
 def _cost(times: Sequence[tuple[float, bool]]) -> StepCost | None:
-    """Return the cost of tracing for steps with times in ms, traced or not."""
+    """Return the cost of tracing.
+
+    ``times``: the time of each step in ms, and whether the step is traced.
+    """
     spans = [
         span(RUN, at, 100 * at, ms, flags=layout.FLAG_TRACED if traced else 0) for at, (ms, traced) in enumerate(times)
     ]
@@ -63,8 +66,8 @@ def _cost(times: Sequence[tuple[float, bool]]) -> StepCost | None:
 
 
 def test_a_traced_step_is_compared_with_its_neighbors() -> None:
-    slow = [(1000.0, False), (1000.0, False), (1100.0, True)] * 5
-    result = _cost([*slow, *[(1.0, False)] * 100])
+    slow_times = [(1000.0, False), (1000.0, False), (1100.0, True)] * 5
+    result = _cost([*slow_times, *[(1.0, False)] * 100])
     assert result is not None
     assert (result.ns, result.share, result.pairs) == (100 * MS, pytest.approx(0.1), 5)
 
@@ -84,15 +87,17 @@ def test_too_few_comparable_steps_have_no_cost(times: Sequence[tuple[float, bool
 
 
 def test_the_cost_of_tracing_has_a_sentence() -> None:
-    def shown(traced_ms: float) -> str | None:
+    def sentence(traced_ms: float) -> str | None:
         times = [(10.0, False), (10.0, False), (traced_ms, True)] * 6
         flags = [layout.FLAG_TRACED if traced else 0 for _, traced in times]
         spans = [span(RUN, at, 100 * at, ms, flags=flags[at]) for at, (ms, _) in enumerate(times)]
         (group,) = steps(rows("spans", spans), 0).groups
         return cost_text(group)
 
-    assert shown(11) == "a traced run takes 1.00 ms (10 %) longer than the steps beside it (median of 6 traced steps)"
-    assert shown(9) == "a traced run takes no longer than the steps beside it (median of 6 traced steps)"
+    assert (
+        sentence(11) == "a traced run takes 1.00 ms (10 %) longer than the steps beside it (median of 6 traced steps)"
+    )
+    assert sentence(9) == "a traced run takes no longer than the steps beside it (median of 6 traced steps)"
 
 
 def test_kinds_and_keys_are_groups_in_order_of_importance() -> None:

@@ -14,8 +14,8 @@ GPU = "/job:localhost/replica:0/task:0/device:gpu:1"
 
 def node_with_stack(name: str, *frames: tuple[str, int, str]) -> Node:
     """Return a node that these calls created, outermost first."""
-    plain = node(name, "MatMul")
-    return plain._replace(facts=replace(plain.facts, stack=tuple(Frame(*frame) for frame in frames)))
+    plain_node = node(name, "MatMul")
+    return plain_node._replace(facts=replace(plain_node.facts, stack=tuple(Frame(*frame) for frame in frames)))
 
 
 def test_ops_are_grouped_by_type_and_device_and_ranked_by_the_median_step() -> None:
@@ -32,8 +32,8 @@ def test_ops_are_grouped_by_type_and_device_and_ranked_by_the_median_step() -> N
 
 
 def test_calls_and_bytes_are_per_step() -> None:
-    entry = node("a", "Add")
-    (result,) = top_ops([entry._replace(stats=entry.stats._replace(runs=8, bytes=400))], {"a": [1, 1, 1, 1]}, 4)
+    add_node = node("a", "Add")
+    (result,) = top_ops([add_node._replace(stats=add_node.stats._replace(runs=8, bytes=400))], {"a": [1, 1, 1, 1]}, 4)
     assert (result.calls, result.bytes) == (2, 100)
 
 

@@ -6,8 +6,8 @@ from tfprof.collector.tfviews.added import ADDED, group_added, is_added
 from tfprof.collector.tfviews.nodes import Node
 
 
-def absent(name: str, op: str, device: str = CPU, micros: int = 1) -> Node:
-    """Return a node that no graph has."""
+def node_outside_graph(name: str, op: str, device: str = CPU, micros: int = 1) -> Node:
+    """Return a node that no graph contains."""
     return node(name, op, device, micros=micros, runs=1)._replace(in_graph=False)
 
 
@@ -28,19 +28,22 @@ def absent(name: str, op: str, device: str = CPU, micros: int = 1) -> Node:
     ],
 )
 def test_nodes_with_tensorflows_names_or_types_are_added(name: str, op: str) -> None:
-    assert is_added(absent(name, op))
-    assert not is_added(node(name, op))  # the graph has it: it is the user's
+    assert is_added(node_outside_graph(name, op))
+    assert not is_added(node(name, op))  # a node of the graph is the user's
 
 
 @pytest.mark.parametrize(("name", "op"), [("MatMul", "MatMul"), ("GatherV2_1", "GatherV2"), ("while/body/_1/a", "Mul")])
 def test_the_users_eager_ops_and_functions_are_not_added(name: str, op: str) -> None:
-    assert not is_added(absent(name, op))
+    assert not is_added(node_outside_graph(name, op))
 
 
 def test_added_nodes_are_merged_by_op_type() -> None:
-    nodes = [absent("ConstantFolding/a", "Const", micros=2), absent("ConstantFolding/b", "Const", GPU, micros=3)]
-    result, names = group_added([*nodes, absent("_arg_a_0_0", "_Arg"), node("a", "Mul", micros=5)])
-    assert [(merged.name, merged.op, merged.stats.micros) for merged in result] == [
+    nodes = [
+        node_outside_graph("ConstantFolding/a", "Const", micros=2),
+        node_outside_graph("ConstantFolding/b", "Const", GPU, micros=3),
+    ]
+    result, names = group_added([*nodes, node_outside_graph("_arg_a_0_0", "_Arg"), node("a", "Mul", micros=5)])
+    assert [(merged_node.name, merged_node.op, merged_node.stats.micros) for merged_node in result] == [
         (f"{ADDED}/Const", "Const", 5),
         (f"{ADDED}/_Arg", "_Arg", 1),
         ("a", "Mul", 5),
@@ -54,6 +57,6 @@ def test_added_nodes_are_merged_by_op_type() -> None:
 
 
 def test_merged_nodes_can_be_inputs_of_one_node() -> None:
-    result, _ = group_added([absent("ConstantFolding/a", "Const"), node("a", "Mul")], linked=True)
-    assert {merged.name: merged.facts.inputs for merged in result}[ADDED] == (f"{ADDED}/Const",)
-    assert [merged.name for merged in group_added([node("a", "Mul")], linked=True)[0]] == ["a"]
+    result, _ = group_added([node_outside_graph("ConstantFolding/a", "Const"), node("a", "Mul")], linked=True)
+    assert {merged_node.name: merged_node.facts.inputs for merged_node in result}[ADDED] == (f"{ADDED}/Const",)
+    assert [merged_node.name for merged_node in group_added([node("a", "Mul")], linked=True)[0]] == ["a"]

@@ -22,7 +22,7 @@ NODES = [
     with_stack(node("gradients/b_grad/Neg", "Neg", micros=32), TRAIN),
     node("without", "Const", micros=64),
 ]
-EVERYTHING = (
+WHOLE_TREE = (
     "_TFProfRoot?:63(train.py:9:main:15(nn.py:3:layer:3 nn.py:5:loss:4) "
     "train.py:9:main (gradient):48(nn.py:3:layer (gradient):16 nn.py:5:loss (gradient):32))"
 )
@@ -42,7 +42,7 @@ def text(branch: Branch) -> str:
 
 def test_nodes_are_below_their_calls_and_gradients_beside_their_forward_nodes() -> None:
     result = view()
-    assert text(result.root) == EVERYTHING
+    assert text(result.root) == WHOLE_TREE
     assert (result.nodes, len(result.accounted), result.accounted_entries, result.unreached) == (6, 6, 6, 0)
     forward_calls, gradients = result.root.children
     assert forward_calls.nodes == (NODES[3],)
@@ -53,8 +53,8 @@ def test_nodes_are_below_their_calls_and_gradients_beside_their_forward_nodes() 
 
 
 def test_unsorted_calls_are_in_order_of_first_use() -> None:
-    later = [with_stack(node("a", "Add"), TRAIN, LOSS), with_stack(node("b", "Add"), TRAIN, LAYER)]
-    by_first_use = code_view(later, Options(order_by=""), EXACT).root.children[0]
+    nodes = [with_stack(node("a", "Add"), TRAIN, LOSS), with_stack(node("b", "Add"), TRAIN, LAYER)]
+    by_first_use = code_view(nodes, Options(order_by=""), EXACT).root.children[0]
     assert [call.name for call in by_first_use.children] == ["nn.py:5:loss", "nn.py:3:layer"]
     by_micros = view(order_by="micros")
     assert [call.total.micros for call in by_micros.root.children] == [48, 15]
@@ -62,7 +62,7 @@ def test_unsorted_calls_are_in_order_of_first_use() -> None:
     assert [len(call.nodes) for call in by_nodes.children] == [2, 1]
 
 
-def test_a_call_without_picked_nodes_stays_above_its_accounted_callees() -> None:
+def test_a_call_that_is_not_accounted_stays_above_its_accounted_callees() -> None:
     assert text(view(account_type_regexes=("MatMul",)).root) == (
         "_TFProfRoot?:17(train.py:9:main?:1(nn.py:3:layer:1)"
         " train.py:9:main (gradient)?:16(nn.py:3:layer (gradient):16))"
@@ -76,18 +76,18 @@ def test_a_node_that_two_patterns_match_counts_twice_but_is_listed_once() -> Non
 
 
 def test_calls_with_the_same_text_below_one_caller_are_merged() -> None:
-    other = Frame("/elsewhere/nn.py", 3, "layer", start_line=1)
-    result = code_view([*NODES[:1], with_stack(node("z", "Sub", micros=100), TRAIN, other)], Options(), EXACT)
+    other_frame = Frame("/elsewhere/nn.py", 3, "layer", start_line=1)
+    result = code_view([*NODES[:1], with_stack(node("z", "Sub", micros=100), TRAIN, other_frame)], Options(), EXACT)
     assert text(result.root) == "_TFProfRoot?:101(train.py:9:main:101(nn.py:3:layer:101))"
 
 
 def test_gradients_of_nodes_without_a_stack_are_only_counted() -> None:
-    without_forward = [
+    gradient_nodes = [
         with_stack(node("gradients/without_grad/x", "Neg", micros=1), TRAIN),
         with_stack(node("gradients/without_grad/y", "Neg", micros=1), TRAIN),
     ]
-    result = code_view([*NODES, *without_forward], Options(), EXACT)
-    assert text(result.root) == EVERYTHING
+    result = code_view([*NODES, *gradient_nodes], Options(), EXACT)
+    assert text(result.root) == WHOLE_TREE
     assert result.unreached == 2
 
 
@@ -100,14 +100,14 @@ def test_gradients_of_one_line_are_in_name_order() -> None:
 
 def test_trimming_a_call_removes_its_callees_and_hiding_does_not() -> None:
     assert text(view(trim_name_regexes=("train.*main",)).root).startswith("_TFProfRoot?:63(train.py:9:main (gradient)")
-    hidden = view(hide_name_regexes=("train.*",))
-    assert [call.name for call in hidden.root.children] == [
+    result = view(hide_name_regexes=("train.*",))
+    assert [call.name for call in result.root.children] == [
         "nn.py:3:layer",
         "nn.py:3:layer (gradient)",
         "nn.py:5:loss",
         "nn.py:5:loss (gradient)",
     ]
-    assert (hidden.hidden, hidden.shown) == (2, 4)
+    assert (result.hidden, result.shown) == (2, 4)
 
 
 @pytest.mark.parametrize("options", [{"max_depth": 0}, {"max_depth": 1}, {"trim_name_regexes": ("_TFProfRoot",)}])
@@ -120,7 +120,7 @@ def test_hidden_calls_use_up_depth() -> None:
 
 
 def test_minima_apply_to_totals_and_the_minimum_of_runs_has_no_effect() -> None:
-    assert text(view(min_micros=4, min_occurrence=99).root) == EVERYTHING.replace("nn.py:3:layer:3 ", "")
+    assert text(view(min_micros=4, min_occurrence=99).root) == WHOLE_TREE.replace("nn.py:3:layer:3 ", "")
     with_params = [original._replace(stats=original.stats._replace(params=original.stats.micros)) for original in NODES]
     result = code_view(with_params, Options(min_params=5), EXACT)
     assert "nn.py:5:loss:4" not in text(result.root)
@@ -128,8 +128,8 @@ def test_minima_apply_to_totals_and_the_minimum_of_runs_has_no_effect() -> None:
 
 
 def test_totals_always_include_hidden_entries() -> None:
-    shown = view(account_displayed_op_only=True, show_name_regexes=(".*main",))
-    assert text(shown.root) == "_TFProfRoot?:63(train.py:9:main:15)"
+    result = view(account_displayed_op_only=True, show_name_regexes=(".*main",))
+    assert text(result.root) == "_TFProfRoot?:63(train.py:9:main:15)"
 
 
 def test_the_start_is_the_topmost_match() -> None:
@@ -150,12 +150,12 @@ def test_gradients_without_forward_nodes_have_no_call() -> None:
     assert (result.nodes, result.unreached, text(result.root)) == (1, 1, "_TFProfRoot?:0")
 
 
-def test_a_node_in_a_loop_is_a_gradient_by_its_name_in_the_body() -> None:
+def test_a_gradient_in_a_loop_is_recognized_by_its_name_in_the_body() -> None:
     name = "gradient_tape/while/while_grad/body/_6/gradient_tape/while/gradients/a/MatMul_grad/MatMul"
     nodes = [*NODES[:1], with_stack(node(name, "MatMul", micros=5), LOSS)]
     assert text(code_view(nodes, Options()).root).endswith("train.py:9:main (gradient):5(nn.py:3:layer (gradient):5))")
-    exact = code_view(nodes, Options(), EXACT)
-    assert (exact.unreached, exact.root.total.micros) == (1, 1)
+    exact_view = code_view(nodes, Options(), EXACT)
+    assert (exact_view.unreached, exact_view.root.total.micros) == (1, 1)
 
 
 def test_stacks_of_a_thousand_calls_are_walked() -> None:

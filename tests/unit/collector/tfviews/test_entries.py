@@ -1,4 +1,4 @@
-"""The TF profiler's entries of a node and a step: by device, in order of arrival."""
+"""The TF profiler's entries, one for each node and step: by device, in order of arrival."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from tfprof.collector.tfviews.entries import EntriesByStep, Entry, MemoryRecord,
 
 NODES = ("a", "b")
 CPU, GPU, STREAM, HOST = (name.decode().lower() for name in random_rows.DEVICES)
-#: a belongs to the CPU, b to the GPU.
+#: The canonical device of node a is the CPU, that of node b is the GPU.
 CANONICAL = {0: random_rows.CPU, 1: random_rows.GPU}
 BASE_US = random_rows.BASE_NS // 1000
 
@@ -21,7 +21,10 @@ def fold(
     canonical: Mapping[int, int] | None = None,
     **tables: Iterable[Mapping[str, Any]],
 ) -> dict[str, EntriesByStep]:
-    """Fold rows of ops; trace 0 is step 0, unless ``steps`` say the step of each trace."""
+    """Fold rows of ops.
+
+    ``steps``: the step of each trace, by default step 0 for trace 0 and step 1 for trace 1.
+    """
     traces = [
         {"trace": trace, "step": step, "base_ns": random_rows.BASE_NS}
         for trace, step in (steps or {0: 0, 1: 1}).items()
@@ -109,9 +112,9 @@ SIZES = {"total_bytes": 100, "peak_bytes": 50, "live_bytes": -20, "output_bytes"
 
 
 def test_memory_is_recorded_on_the_canonical_device() -> None:
-    held = {"temp_bytes": 3, "persistent_bytes": 4}
+    held_sizes = {"temp_bytes": 3, "persistent_bytes": 4}
     rows = [
-        random_rows.op(0, node, device, **SIZES, **held)
+        random_rows.op(0, node, device, **SIZES, **held_sizes)
         for node in (0, 1)
         for device in (random_rows.CPU, random_rows.GPU, random_rows.STREAM)
     ]

@@ -8,7 +8,7 @@ def build(*tables, averaged=True):
     return with_counts(nodes_from_rollup(*tables), averaged=averaged)
 
 
-def test_counters_are_divided_by_the_traces_in_which_the_node_has_an_entry() -> None:
+def test_counters_are_divided_by_the_number_of_traces_in_which_the_node_has_an_entry() -> None:
     rows = rollup([{"node": 0, "device": 0, "runs": 5, "sum_us": 11, "requested_bytes": 7}, node_row(0, 2, 0)])
     (node,) = build(rows, names(["a"], [CPU]), graph(("a", "Add")))
     assert (node.stats.runs, node.stats.cpu_micros, node.stats.micros, node.stats.bytes) == (2, 5, 5, 3)
@@ -64,10 +64,10 @@ def test_a_node_without_a_graph_has_the_op_type_from_the_profiler() -> None:
 
 
 def test_receives_sources_and_copies_are_nodes_only_in_a_graph() -> None:
-    unknown = ["RecvTensor", "_SOURCE", "MEMCPYHtoD"]
+    node_names = ["RecvTensor", "_SOURCE", "MEMCPYHtoD"]
     rows = rollup([node_row(number, 1, 0) for number in range(3)])
-    assert build(rows, names(unknown, [CPU]), graph()) == []
-    assert [node.op for node in build(rows, names(unknown, [CPU]), graph(("_SOURCE", "NoOp")))] == ["NoOp"]
+    assert build(rows, names(node_names, [CPU]), graph()) == []
+    assert [node.op for node in build(rows, names(node_names, [CPU]), graph(("_SOURCE", "NoOp")))] == ["NoOp"]
 
 
 def test_nodes_that_never_ran_are_included_and_all_are_in_name_order() -> None:
@@ -83,5 +83,5 @@ def test_nodes_that_never_ran_are_included_and_all_are_in_name_order() -> None:
     assert total_of(nodes).micros == 1
 
 
-def test_the_sum_of_no_nodes_is_nothing() -> None:
+def test_the_total_of_no_nodes_is_0() -> None:
     assert total_of([]).runs == 0

@@ -16,7 +16,7 @@ NODES = [
 ]
 
 
-def shown(**options: object) -> list[str]:
+def shown_names(**options: object) -> list[str]:
     """Return the names of the entries that a view of NODES shows."""
     return [entry.name for entry in op_view(NODES, Options(**options)).entries]  # type: ignore[arg-type]
 
@@ -32,32 +32,32 @@ def test_each_op_type_has_own_sums_and_a_running_total() -> None:
 
 
 def test_order_is_by_own_values_descending_and_ties_keep_the_name_order() -> None:
-    assert shown(order_by="micros") == ["Conv2D", "MatMul", "Const"]
-    assert shown(order_by="occurrence") == ["Conv2D", "Const", "MatMul"]
-    assert shown(order_by="params") == ["Const", "Conv2D", "MatMul"]
+    assert shown_names(order_by="micros") == ["Conv2D", "MatMul", "Const"]
+    assert shown_names(order_by="occurrence") == ["Conv2D", "Const", "MatMul"]
+    assert shown_names(order_by="params") == ["Const", "Conv2D", "MatMul"]
 
 
 def test_depth_counts_from_the_start_entry() -> None:
-    assert shown(max_depth=1) == ["Const", "Conv2D"]
-    assert shown(max_depth=1, start_name_regexes=("Conv2D",)) == ["Conv2D", "MatMul"]
-    assert shown(max_depth=0, start_name_regexes=("Conv2D",)) == ["Conv2D"]
+    assert shown_names(max_depth=1) == ["Const", "Conv2D"]
+    assert shown_names(max_depth=1, start_name_regexes=("Conv2D",)) == ["Conv2D", "MatMul"]
+    assert shown_names(max_depth=0, start_name_regexes=("Conv2D",)) == ["Conv2D"]
 
 
 def test_minima_apply_to_running_totals_and_occurrence_to_nodes() -> None:
-    assert shown(min_bytes=1) == ["Const", "Conv2D", "MatMul"]
-    assert shown(min_bytes=6) == ["Const", "Conv2D"]
-    assert shown(min_occurrence=2) == ["Conv2D"]
+    assert shown_names(min_bytes=1) == ["Const", "Conv2D", "MatMul"]
+    assert shown_names(min_bytes=6) == ["Const", "Conv2D"]
+    assert shown_names(min_occurrence=2) == ["Conv2D"]
 
 
 def test_trim_stops_the_list_and_hide_omits_an_entry() -> None:
-    assert shown(trim_name_regexes=("Conv.*",)) == ["Const"]
-    assert shown(hide_name_regexes=("Conv.*",)) == ["Const", "MatMul"]
-    assert shown(show_name_regexes=("M.*",)) == ["MatMul"]
+    assert shown_names(trim_name_regexes=("Conv.*",)) == ["Const"]
+    assert shown_names(hide_name_regexes=("Conv.*",)) == ["Const", "MatMul"]
+    assert shown_names(show_name_regexes=("M.*",)) == ["MatMul"]
 
 
 def test_a_start_without_a_match_shows_nothing_and_an_empty_start_everything() -> None:
-    assert shown(start_name_regexes=("Nothing",)) == []
-    assert shown(start_name_regexes=()) == ["Const", "Conv2D", "MatMul"]
+    assert shown_names(start_name_regexes=("Nothing",)) == []
+    assert shown_names(start_name_regexes=()) == ["Const", "Conv2D", "MatMul"]
 
 
 def test_a_node_that_two_account_regexes_match_counts_twice_in_the_sums_and_once_as_a_node() -> None:

@@ -8,7 +8,7 @@ from tfprof.collector.tfviews import order
 from tfprof.collector.tfviews.order import ordered
 from tfprof.collector.tfviews.parity import Parity
 
-OLD = Parity("1.15")
+OLD_PARITY = Parity("1.15")
 
 
 def sorted_positions(values: list[int], *, parity: Parity) -> list[int]:
@@ -22,18 +22,18 @@ def test_equal_entries_keep_their_order() -> None:
 
 
 def test_older_versions_sort_up_to_sixteen_entries_stably() -> None:
-    assert sorted_positions([1] * 16, parity=OLD) == list(range(16))
+    assert sorted_positions([1] * 16, parity=OLD_PARITY) == list(range(16))
 
 
-#: The output of a program with GCC's std::sort for the same values.
-EQUAL = "10 19 18 17 16 15 14 13 12 11 0 9 8 7 6 5 4 3 2 1"
-THREE_VALUES = "23 2 20 5 17 8 14 11 1 22 19 16 13 10 7 4 12 15 9 18 6 21 3 0"
-#: Values whose medians of three are always near the end, and the program's output for them.
-DECEIVING = (
+#: The outputs of a program with GCC's std::sort: for equal values, and for values from 0 to 2.
+EQUAL_VALUES_ORDER = "10 19 18 17 16 15 14 13 12 11 0 9 8 7 6 5 4 3 2 1"
+THREE_VALUES_ORDER = "23 2 20 5 17 8 14 11 1 22 19 16 13 10 7 4 12 15 9 18 6 21 3 0"
+#: Values whose medians of three are always near the end, and the output of the program for them.
+ADVERSE_VALUES = (
     "-38 -1 -36 -3 -34 -5 -32 -7 -37 -9 -33 -11 -38 -13 -31 -15 -35 -17 -20 -19 "
     "0 -2 -4 -6 -8 -10 -12 -14 -16 -18 -30 -27 -28 -25 -26 -23 -24 -21 -22 -29"
 )
-TOO_DEEP = (
+ADVERSE_VALUES_ORDER = (
     "20 1 21 3 22 5 23 7 24 9 25 11 26 13 27 15 28 17 29 19 18 37 38 35 36 33 34 31 32 39 30 14 6 10 4 16 2 8 0 12"
 )
 
@@ -44,27 +44,27 @@ def numbers(text: str) -> list[int]:
 
 
 def test_more_entries_have_the_order_of_std_sort() -> None:
-    assert sorted_positions([1] * 20, parity=OLD) == numbers(EQUAL)
-    assert sorted_positions([at * 7 % 3 for at in range(24)], parity=OLD) == numbers(THREE_VALUES)
+    assert sorted_positions([1] * 20, parity=OLD_PARITY) == numbers(EQUAL_VALUES_ORDER)
+    assert sorted_positions([at * 7 % 3 for at in range(24)], parity=OLD_PARITY) == numbers(THREE_VALUES_ORDER)
 
 
 def test_a_too_deep_quicksort_has_the_order_of_its_heap_sort(monkeypatch: pytest.MonkeyPatch) -> None:
-    heaps: list[int] = []
+    heap_sorts: list[int] = []
     heap_sort = order._heap_sort
 
     def counting_heap_sort(*arguments: Any) -> None:
-        heaps.append(1)
+        heap_sorts.append(1)
         heap_sort(*arguments)
 
     monkeypatch.setattr(order, "_heap_sort", counting_heap_sort)
-    assert sorted_positions(numbers(DECEIVING), parity=OLD) == numbers(TOO_DEEP)
-    assert heaps
+    assert sorted_positions(numbers(ADVERSE_VALUES), parity=OLD_PARITY) == numbers(ADVERSE_VALUES_ORDER)
+    assert heap_sorts
 
 
 def test_any_values_are_sorted_without_loss() -> None:
     rng = random.Random(0)
     for _ in range(200):
         values = [rng.randint(0, 9) for _ in range(rng.randint(0, 120))]
-        positions = sorted_positions(values, parity=OLD)
+        positions = sorted_positions(values, parity=OLD_PARITY)
         assert sorted(positions) == list(range(len(values)))
         assert [values[at] for at in positions] == sorted(values, reverse=True)

@@ -59,10 +59,10 @@ def test_without_a_limit_every_entry_has_a_row() -> None:
     assert outline(rows) == [(0, "Mul", 999), (0, "Add", 0)]
 
 
-def test_a_row_is_kept_for_any_selected_counter() -> None:
+def test_a_row_is_kept_if_any_selected_counter_is_large() -> None:
     nodes = [node("a", "Add", micros=9), node("b", "VariableV2", params=5)]
-    both = limit(nodes, MICROS, Stats._fields.index("params"))
-    assert len(op_rows(op_view(nodes, ORDER), {}, both, line_lookup(nodes)).rows) == 2
+    two_counters = limit(nodes, MICROS, Stats._fields.index("params"))
+    assert len(op_rows(op_view(nodes, ORDER), {}, two_counters, line_lookup(nodes)).rows) == 2
 
 
 def test_step_times_cover_all_nodes_of_a_row() -> None:
@@ -99,7 +99,7 @@ def test_times_and_lines_of_a_row_cover_entries_below_the_maximum_depth() -> Non
     assert (row.op, row.line) == ("MatMul", "train.py:9")
 
 
-def test_times_of_a_total_without_hidden_entries_leave_them_out_too() -> None:
+def test_times_leave_out_hidden_entries_if_the_total_does() -> None:
     nodes = [node("net", "NoOp", micros=5), node("net/a", "Relu", micros=10), node("net/b", "MatMul", micros=90)]
     times = {"net": [5, 0], "net/a": [4, 6], "net/b": [30, 60]}
     options = replace(ORDER, hide_name_regexes=("net/b",), account_displayed_op_only=True)
@@ -131,10 +131,10 @@ def test_graph_nodes_without_time_are_left_out_and_their_inputs_move_up() -> Non
 
 
 def test_added_nodes_are_grouped_in_the_scope_and_the_graph_view() -> None:
-    added = node("ConstantFolding/x", "Const", micros=4)._replace(in_graph=False)
-    other = node("_arg_x_0_0", "_Arg", micros=2)._replace(in_graph=False)
+    constant = node("ConstantFolding/x", "Const", micros=4)._replace(in_graph=False)
+    argument = node("_arg_x_0_0", "_Arg", micros=2)._replace(in_graph=False)
     for name, view in (("scope", scope_view), ("graph", graph_view)):
-        nodes, _ = group_added([added, other, node("a", "Mul", micros=10)], linked=name == "graph")
+        nodes, _ = group_added([constant, argument, node("a", "Mul", micros=10)], linked=name == "graph")
         rows = tree_rows(view(nodes, ORDER), {}, RowFilter(name, limit(nodes)), "micros", line_lookup(nodes))
         assert [
             (depth, text.removeprefix("(added by TensorFlow)/"), micros) for depth, text, micros in outline(rows)
@@ -153,18 +153,18 @@ def test_the_code_view_can_show_only_the_users_own_calls() -> None:
         with_stack(node("c", "Const"), MAIN),
         node("d", "GatherV2", micros=10),
     ]
-    view, line = code_view(nodes, ORDER), line_lookup(nodes)
-    own_rows = tree_rows(view, {}, RowFilter("code", limit(nodes), own_only=True), "micros", line)
+    view, lookup = code_view(nodes, ORDER), line_lookup(nodes)
+    own_rows = tree_rows(view, {}, RowFilter("code", limit(nodes), own_only=True), "micros", lookup)
     assert outline(own_rows) == [(0, "train.py:9:main", 90), (1, "train.py:4:net", 60)]
     assert (own_rows.library_count, own_rows.empty_count, own_rows.small_count) == (2, 0, 0)
-    all_rows = tree_rows(view, {}, RowFilter("code", limit(nodes)), "micros", line)
+    all_rows = tree_rows(view, {}, RowFilter("code", limit(nodes)), "micros", lookup)
     assert [depth for depth, _, _ in outline(all_rows)] == [0, 1, 2, 3]
     with_remainder = with_unattributed_row(own_rows, total_of(nodes), limit(nodes))
     assert outline(with_remainder)[-1] == (0, "(no line of Python)", 10)
     assert with_remainder.total.micros == 100
 
 
-def test_the_line_of_a_row_is_the_users_innermost_line_or_the_forward_nodes() -> None:
+def test_the_line_of_a_row_is_the_users_innermost_line_or_that_of_the_forward_node() -> None:
     nodes = [
         with_stack(node("conv", "Conv2D", micros=60), MAIN, NET, KERAS),
         with_stack(node("gradients/conv_grad/Filter", "Filter", micros=50), MAIN, KERAS),
