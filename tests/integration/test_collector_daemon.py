@@ -105,7 +105,7 @@ def test_a_collector_stores_everything_that_has_arrived_before_sigterm_ends_it(d
 
 @contextlib.contextmanager
 def small_disk(folder):
-    """Mount a file system of 1 MiB at ``folder``; yield whether this user is allowed to mount it."""
+    """Mount a file system of 1 MiB at ``folder``; yield whether the user is allowed to."""
     folder.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tfprof-test", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:

@@ -37,7 +37,7 @@ def oracle_run(
     onednn: bool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[str, Path]:
-    """Return (version, folder); the folder has TensorFlow's counts, and stores of the same steps."""
+    """Return (version, folder with TensorFlow's counts and with stores of the same steps)."""
     python = request.getfixturevalue(f"{request.param}_python")
     folder = tmp_path_factory.mktemp(request.param)
     subprocess.run([python, ORACLE, folder], check=True, capture_output=True, timeout=280)
