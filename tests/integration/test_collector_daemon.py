@@ -105,7 +105,7 @@ def test_a_collector_stores_everything_that_has_arrived_before_sigterm_ends_it(d
 
 @contextlib.contextmanager
 def small_disk(folder):
-    """Mount a file system of 1 MiB at ``folder``; yield whether this user may."""
+    """Mount a file system of 1 MiB at ``folder``; yield whether the user is allowed to."""
     folder.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tfprof-test", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
@@ -169,9 +169,9 @@ def test_a_second_collector_of_a_store_is_refused(daemon, tmp_path, monkeypatch)
     code, errors = CollectorProcess(daemon.store).start().wait_end()
     assert code == 1
     assert "[store-in-use]" in errors
-    other = tmp_path / "r2"
-    other.mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(other))
+    other_runtime_dir = tmp_path / "r2"
+    other_runtime_dir.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(other_runtime_dir))
     code, errors = CollectorProcess(daemon.store).start().wait_end()
     assert code == 1
     assert f"process {daemon.process.pid} " in errors
@@ -197,8 +197,8 @@ def test_the_next_collector_continues_the_names_and_numbers_of_a_job(daemon):
     names = job.table("names").to_pylist()
     assert len({(row["kind"], row["id"]) for row in names}) == len(names)
     texts = {row["id"]: row["text"] for row in names if row["kind"] == 0}
-    by_trace = {row["trace"]: texts[row["node"]] for row in job.table("ops").to_pylist()}
-    assert by_trace == {trace: b"n%d" % ((trace + 1) % 7) for trace in range(60)}
+    node_of_trace = {row["trace"]: texts[row["node"]] for row in job.table("ops").to_pylist()}
+    assert node_of_trace == {trace: b"n%d" % ((trace + 1) % 7) for trace in range(60)}
 
 
 def test_the_stream_continues_with_the_next_collector_after_a_kill(daemon):
@@ -208,7 +208,7 @@ def test_the_stream_continues_with_the_next_collector_after_a_kill(daemon):
         daemon.kill()
         for _ in itertools.repeat(None, 20):
             stream.exchange()
-            time.sleep(0.01)  # for a while it sends without a collector
-        before = stream.acked
+            time.sleep(0.01)  # the stream sends without a collector for a while
+        acked = stream.acked
         daemon.start()
-        stream.run(until=before + 10)
+        stream.run(until=acked + 10)

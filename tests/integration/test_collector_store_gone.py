@@ -21,11 +21,16 @@ def daemon(private_places):
 
 
 def take_away(store, loss):
-    folder = {"removed": store, "moved": store, "job removed": store / f"jobs/{UID:016x}", "jobs moved": store / "jobs"}
+    folders = {
+        "removed": store,
+        "moved": store,
+        "job removed": store / f"jobs/{UID:016x}",
+        "jobs moved": store / "jobs",
+    }
     if "moved" in loss:
-        folder[loss].rename(store.with_name("elsewhere"))
+        folders[loss].rename(store.with_name("elsewhere"))
     else:
-        shutil.rmtree(folder[loss])
+        shutil.rmtree(folders[loss])
 
 
 @LOSSES

@@ -25,7 +25,8 @@ LAUNCH = secrets.randbits(63)
 #: Share of a core below which a daemon is at rest. A quiet machine shows 0.0006 to 0.0027, a busy
 #: loop 1.
 IDLE_SHARE = 0.003
-#: Seconds of three intervals of status files and counters, so that windows have about equal work.
+#: Seconds of a window. A daemon writes its status file, and the agent sends counters, every two
+#: seconds. A window contains three such intervals, so all windows have about equal work.
 WINDOW_S = 6.0
 #: A job before its import of TensorFlow, without a channel.
 STARTING_JOB = "print('started', flush=True); input()"
@@ -105,16 +106,16 @@ def test_at_rest_while_a_job_has_not_imported_tensorflow_yet(host: Host) -> None
     job.communicate("\n")
 
 
-@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("job_ends", [False, True])
 def test_at_rest_while_the_collector_is_gone_and_records_wait_for_it(
-    host: Host, collector: FakeCollector, *, ends: bool
+    host: Host, collector: FakeCollector, *, job_ends: bool
 ) -> None:
     agent = host.daemon("agent")
     until(lambda: host.status()["collector"], "a welcome")
     collector.answer = lambda _head, _body: []
     job = host.job(20_000)
     until(lambda: any(job["lag_bytes"] > 500_000 for job in host.status()["jobs"].values()), "a filling ring")
-    if ends:
+    if job_ends:
         job.kill()
     collector.pause()
     await_rest(agent)

@@ -24,7 +24,7 @@ with tf.Session() as session:
         session.run(train, {batch: np.ones((8, 64))})
 """
 
-READ = """
+READ_PROFILE = """
 import os, sys
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 try:
@@ -68,7 +68,7 @@ def test_the_profiles_of_all_dump_steps_are_written_at_the_end(
         nodes = {node.name: node for node in profile.nodes.values()}
         assert sorted(nodes[b"product"].execs) == steps
         answer = subprocess.run(
-            [python, "-c", READ, out / name], capture_output=True, text=True, check=False, timeout=120
+            [python, "-c", READ_PROFILE, out / name], capture_output=True, text=True, check=False, timeout=120
         )
         totals, frame = answer.stdout.splitlines()
         assert min(map(int, totals.split())) > 0, answer.stderr

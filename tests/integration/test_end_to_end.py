@@ -29,19 +29,21 @@ TFPROF = str(Path(sys.executable).parent / "tfprof")
 RUN = TFPROF + "-run"
 #: Maximum number of steps after the last timed step; they are only counted.
 COUNTED_LAST_MAX = 3 * sampling.INTERVAL_MAX // 2
-TIMES = int(os.environ.get("TFPROF_TEST_KILLS", "5"))
+KILLS = int(os.environ.get("TFPROF_TEST_KILLS", "5"))
 
 
-def _environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **more}
+def _environment(**variables: str) -> dict[str, str]:
+    return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **variables}
 
 
 def _command(python: Path, job: str, *arguments: object) -> list[str]:
     return [str(python), str(JOBS / job), *map(str, arguments)]
 
 
-def _run(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=_environment(**more))
+def _run(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, env=_environment(**variables)
+    )
 
 
 def _split(stderr: str) -> tuple[str, str]:
@@ -65,12 +67,12 @@ def _entries(root: Any) -> Iterator[Any]:
         yield root
 
 
-def _daemon(store: Path, name: str) -> int:
+def _daemon_pid(store: Path, name: str) -> int:
     """Return the pid of the running agent or collector of ``store``, 0 for none."""
     return daemons.running_pid(runtime_dir.instance_dir(str(store)), name)
 
 
-def _last(store: Path) -> LocalJob:
+def _last_job(store: Path) -> LocalJob:
     return LocalStore(store).job("last")
 
 
@@ -82,7 +84,9 @@ def _has_job(store: Path) -> bool:
 def _has_traces(store: Path, pid: int) -> bool:
     """Return whether the last job of ``store`` is the process ``pid``, with traced steps."""
     return (
-        _has_job(store) and _last(store).info.identity.get("pid") == pid and _last(store).table("traces").num_rows > 0
+        _has_job(store)
+        and _last_job(store).info.identity.get("pid") == pid
+        and _last_job(store).table("traces").num_rows > 0
     )
 
 
@@ -102,11 +106,11 @@ def test_three_jobs_of_two_releases_run_at_once_and_each_has_its_own_ops(
     }
     for name, process in processes.items():
         out, err = process.communicate(timeout=120)
-        theirs, ours = _split(err)
+        job_errors, report = _split(err)
         assert process.returncode == alone[name].returncode == 0
         assert out == alone[name].stdout
-        assert without_numbers(theirs) == without_numbers(alone[name].stderr)
-        assert re.match(rf"tfprof: job \w+ {name} · .*\d+ steps traced \(cost .*\) · 0 lost", ours)
+        assert without_numbers(job_errors) == without_numbers(alone[name].stderr)
+        assert re.match(rf"tfprof: job \w+ {name} · .*\d+ steps traced \(cost .*\) · 0 lost", report)
     jobs = {job.info.name: job for job in LocalStore(private_places).jobs()}
     assert set(jobs) == set(commands)
     assert len({job.info.identity["pid"] for job in jobs.values()}) == 3
@@ -152,7 +156,7 @@ def test_sessions_in_many_threads_raise_nothing_with_every_step_traced(
     python = request.getfixturevalue(release)
     completed = _run(RUN, "--trace", "all", "--trace-level", "auto", *_command(python, "threads.py", 250))
     assert completed.stdout == "0 True 1000\n"
-    job = _last(private_places)
+    job = _last_job(private_places)
     traced = job.table("traces").num_rows
     assert traced + job.info.counters["dropped_traces"] == 1002
 
@@ -160,7 +164,7 @@ def test_sessions_in_many_threads_raise_nothing_with_every_step_traced(
 def test_a_killed_job_loses_no_record_and_is_marked_as_killed(
     tf1_python: Path, tf2_python: Path, private_places: Path
 ) -> None:
-    for number in range(TIMES):
+    for number in range(KILLS):
         python = (tf1_python, tf2_python)[number % 2]
         command = [RUN, "--trace", "all", *_command(python, "endless.py")]
         process = subprocess.Popen(
@@ -172,12 +176,12 @@ def test_a_killed_job_loses_no_record_and_is_marked_as_killed(
         os.kill(pid, signal.SIGKILL)
         _, err = process.communicate(timeout=60)
         assert process.returncode == -signal.SIGKILL, err
-        job = _last(private_places)
+        job = _last_job(private_places)
         assert job.info.identity["pid"] == pid
         assert job.info.state == "killed"
         traces = job.table("traces").num_rows
         counted = job.info.counters["traced"] - job.info.counters["dropped_traces"]
-        assert traces in (counted, counted + 1), "the counter follows the record"
+        assert traces in (counted, counted + 1), "the shim writes the record before it raises the counter"
 
 
 @pytest.mark.parametrize(("name", "release"), [("agent", "tf1_python"), ("collector", "tf2_python")])
@@ -192,59 +196,61 @@ def test_the_successor_of_a_killed_daemon_loses_and_repeats_nothing(
     ) as job:
         try:
             until(lambda: _has_job(private_places))
-            for _ in range(TIMES):
+            for _ in range(KILLS):
                 pid = until(lambda: ready_pid(instance_dir, name), f"the {name}")
                 os.kill(pid, signal.SIGKILL)
-                until(lambda pid=pid: _daemon(private_places, name) != pid)
+                until(lambda pid=pid: _daemon_pid(private_places, name) != pid)
         finally:
             (tmp_path / "stop").touch()
         out, err = job.communicate(timeout=120)
     assert out.startswith("0 True "), err
-    stored = _last(private_places)
-    assert stored.info.state == "exited", err
-    traces = stored.table("traces")
+    stored_job = _last_job(private_places)
+    assert stored_job.info.state == "exited", err
+    traces = stored_job.table("traces")
     steps = list(zip(traces["kind"].to_pylist(), traces["step"].to_pylist(), strict=True))
-    assert len(steps) == len(set(steps)) == stored.info.counters["traced"] - stored.info.counters["dropped_traces"]
-    spans = sum(stored.table("spans")["count"].to_pylist())
+    assert (
+        len(steps) == len(set(steps)) == stored_job.info.counters["traced"] - stored_job.info.counters["dropped_traces"]
+    )
+    spans = sum(stored_job.table("spans")["count"].to_pylist())
     runs = int(out.split()[-1]) + 2
-    assert (stored.info.counters["counts"]["init"], stored.info.counters["counts"]["run"]) == (1, runs - 1)
-    # Steps after the last timed one are counted, and are in no span.
-    assert 0 <= runs - spans - stored.info.counters["dropped_spans"] < COUNTED_LAST_MAX
+    assert (stored_job.info.counters["counts"]["init"], stored_job.info.counters["counts"]["run"]) == (1, runs - 1)
+    # Steps after the last timed step are counted, and are in no span.
+    assert 0 <= runs - spans - stored_job.info.counters["dropped_spans"] < COUNTED_LAST_MAX
 
 
 def test_without_a_runtime_folder_the_job_runs_and_one_line_gives_the_reason(tf1_python: Path, tmp_path: Path) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("")
+    file = tmp_path / "file"
+    file.write_text("")
     completed = _run(
-        RUN, *_command(tf1_python, "threads.py", 5), XDG_RUNTIME_DIR=str(blocked), XDG_STATE_HOME=str(tmp_path)
+        RUN, *_command(tf1_python, "threads.py", 5), XDG_RUNTIME_DIR=str(file), XDG_STATE_HOME=str(tmp_path)
     )
     assert completed.stdout == "0 True 20\n"
-    _, ours = _split(completed.stderr)
-    assert re.fullmatch(r"tfprof: no profile: .* \[runtime-dir\]\n", ours)
+    _, report = _split(completed.stderr)
+    assert re.fullmatch(r"tfprof: no profile: .* \[runtime-dir\]\n", report)
 
 
 def test_without_memory_files_the_job_runs_and_one_line_gives_the_reason(
     tf2_python: Path, private_places: Path
 ) -> None:
-    refuse = (
+    code = (
         "import os, runpy, sys\n"
         "def memfd_create(*_): raise PermissionError(1, 'Operation not permitted')\n"
         "os.memfd_create = memfd_create\n"
         "sys.argv[:] = sys.argv[1:]\n"
         "runpy.run_path(sys.argv[0], run_name='__main__')\n"
     )
-    completed = _run(RUN, str(tf2_python), "-c", refuse, *_command(tf2_python, "threads.py", 5)[1:])
+    completed = _run(RUN, str(tf2_python), "-c", code, *_command(tf2_python, "threads.py", 5)[1:])
     assert completed.stdout == "0 True 20\n"
-    _, ours = _split(completed.stderr)
-    assert re.fullmatch(r"tfprof: no profile: .* \[memfd-refused\]\n", ours)
+    _, report = _split(completed.stderr)
+    assert re.fullmatch(r"tfprof: no profile: .* \[memfd-refused\]\n", report)
 
 
 def test_with_an_unwritable_store_the_job_runs_and_the_launcher_reports_it(
     tf1_python: Path, private_places: Path
 ) -> None:
-    blocked = private_places.parent / "file"
-    blocked.write_text("")
-    store = str(blocked / "store")
+    file = private_places.parent / "file"
+    file.write_text("")
+    store = str(file / "store")
     try:
         completed = _run(RUN, "--store", store, *_command(tf1_python, "threads.py", 5))
     finally:
@@ -258,16 +264,16 @@ def test_with_an_unwritable_store_the_job_runs_and_the_launcher_reports_it(
 def test_with_a_full_disk_the_job_runs_and_the_launcher_reports_the_loss(
     tf1_python: Path, private_places: Path, tmp_path: Path
 ) -> None:
-    small = tmp_path / "small"
-    small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", str(small)], check=True)
-    store = str(small / "store")
+    small_disk = tmp_path / "small"
+    small_disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", str(small_disk)], check=True)
+    store = str(small_disk / "store")
     try:
         completed = _run(RUN, "--trace", "all", "--store", store, *_command(tf1_python, "threads.py", 6000))
         status = _ask("status", "--store", store)
         assert _run(TFPROF, "stop", "--store", store).returncode == 0
     finally:
-        subprocess.run(["umount", str(small)], check=True)
+        subprocess.run(["umount", str(small_disk)], check=True)
     assert completed.stdout == "0 True 24000\n"
     assert re.search(
         r"tfprof: .* \([\d,]+ records not stored, [\d,]+ traced steps lost, .*\) \[store-full\]\n$", completed.stderr
@@ -282,7 +288,7 @@ def test_queries_work_while_the_job_runs_and_after_the_daemons_have_stopped(
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment())
     assert process.stdout is not None
     pid = int(process.stdout.readline())
-    until(lambda: _has_job(private_places) and _last(private_places).table("traces").num_rows > 3)
+    until(lambda: _has_job(private_places) and _last_job(private_places).table("traces").num_rows > 3)
     (running,) = _ask("jobs")["jobs"]  # type: ignore[misc]
     assert running["state"] == "running"
     assert running["pid"] == pid
@@ -290,7 +296,7 @@ def test_queries_work_while_the_job_runs_and_after_the_daemons_have_stopped(
     os.kill(pid, signal.SIGTERM)
     process.communicate(timeout=60)
     assert _run(TFPROF, "stop").returncode == 0
-    until(lambda: not _daemon(private_places, "agent") and not _daemon(private_places, "collector"))
+    until(lambda: not _daemon_pid(private_places, "agent") and not _daemon_pid(private_places, "collector"))
     for view in ("op", "steps", "spans", "host"):
         assert _ask(view, "last")
     (ended,) = _ask("jobs")["jobs"]  # type: ignore[misc]

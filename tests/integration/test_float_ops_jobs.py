@@ -18,7 +18,7 @@ pytestmark = pytest.mark.tf
 
 JOBS = Path(__file__).parent / "jobs"
 #: Operations per example of the two convolutions, the pooling and the dense layer of convnet.py.
-FIRST, SECOND, POOL, DENSE = 2 * 26 * 26 * 8 * 9, 2 * 13 * 13 * 16 * 72, 4 * 13 * 13 * 8, 2 * 2704 * 10
+FIRST_CONV, SECOND_CONV, POOL, DENSE = 2 * 26 * 26 * 8 * 9, 2 * 13 * 13 * 16 * 72, 4 * 13 * 13 * 8, 2 * 2704 * 10
 PARAMETERS = (9 + 1) * 8 + (72 + 1) * 16 + (2704 + 1) * 10
 
 
@@ -45,12 +45,12 @@ def entries(profiled: ProfiledScripts, *options: str) -> dict[str, Any]:
     return entry_of_type
 
 
-def float_ops(entry_of_type: dict[str, Any]) -> Counter[str]:
+def float_ops_by_type(entry_of_type: dict[str, Any]) -> Counter[str]:
     """Return the operations of each op type; JSON has numbers of 64 bits as strings."""
     return Counter({name: int(entry["float_ops"]) for name, entry in entry_of_type.items()})
 
 
-def nodes(entry_of_type: dict[str, Any]) -> Counter[str]:
+def float_ops_by_node(entry_of_type: dict[str, Any]) -> Counter[str]:
     """Return the operations of each node."""
     all_nodes = (node for entry in entry_of_type.values() for node in entry["graph_nodes"])
     return Counter({node["name"]: int(node["float_ops"]) for node in all_nodes})
@@ -62,21 +62,24 @@ def test_the_operations_of_a_keras_net_follow_its_batch_sizes(
 ) -> None:
     profiled = profiled_jobs("tf2")
     run(profiled, "all", "convnet.py", package)
-    for step, batch in ((4, 32), (5, 32), (6, 6)):  # the first epoch compiles, which may take too long
-        numbers = float_ops(entries(profiled, "-step", str(step)))
+    for step, batch in ((4, 32), (5, 32), (6, 6)):  # the compiling first epoch may exceed a window's time
+        numbers = float_ops_by_type(entries(profiled, "-step", str(step)))
         element_wise = 2 * 26 * 26 * 8 + 2 * 13 * 13 * 16  # biases and rectifiers
-        assert numbers["_FusedConv2D"] == batch * (FIRST + SECOND + element_wise)
-        filters, biases = FIRST + SECOND, 26 * 26 * 8 + 13 * 13 * 16
+        assert numbers["_FusedConv2D"] == batch * (FIRST_CONV + SECOND_CONV + element_wise)
+        filters, biases = FIRST_CONV + SECOND_CONV, 26 * 26 * 8 + 13 * 13 * 16
         bias_gradients = batch * biases - 8 - 16 if onednn else 0  # oneDNN's op includes the gradient of the bias
         assert (
             numbers["Conv2DBackpropFilter"] + numbers["Conv2DBackpropFilterWithBias"]
             == batch * filters + bias_gradients
         )
-        assert numbers["Conv2DBackpropInput"] == batch * SECOND
+        assert numbers["Conv2DBackpropInput"] == batch * SECOND_CONV
         assert numbers["_FusedMatMul"] == batch * (DENSE + 10)
         assert numbers["MatMul"] == batch * 2 * DENSE
         assert numbers["MaxPool"] == batch * POOL
-        products, per_example = FIRST + 2 * SECOND + 3 * DENSE + filters, 2 * FIRST + 3 * SECOND + 3 * DENSE
+        products, per_example = (
+            FIRST_CONV + 2 * SECOND_CONV + 3 * DENSE + filters,
+            2 * FIRST_CONV + 3 * SECOND_CONV + 3 * DENSE,
+        )
         other_ops = numbers.total() - batch * products
         assert 0 < other_ops < batch * per_example * 0.05, "element-wise ops, pooling and the optimizer"
     by_type = entries(profiled)
@@ -87,8 +90,8 @@ def test_the_operations_of_a_keras_net_follow_its_batch_sizes(
 
 def parameters(profiled: ProfiledScripts) -> list[int]:
     """Return the numbers of parameters of the last job: [all, trainable]."""
-    kinds = (), ("-account_type_regexes", "_trainable_variables")
-    return [sum(int(entry["parameters"]) for entry in entries(profiled, *options).values()) for options in kinds]
+    selections = (), ("-account_type_regexes", "_trainable_variables")
+    return [sum(int(entry["parameters"]) for entry in entries(profiled, *options).values()) for options in selections]
 
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
@@ -97,8 +100,8 @@ def test_padding_and_normalization_count_the_same_with_and_without_onednn(
 ) -> None:
     profiled = profiled_jobs("tf2")
     weights = json.loads(run(profiled, "steps=5", "normalized.py", package)[-1])
-    numbers, batch = nodes(entries(profiled, "-step", "5")), 16
-    first, second, third = 2 * 64 * 4 * 27, 2 * 64 * 5 * 36, 2 * 64 * 6 * 45
+    numbers, batch = float_ops_by_node(entries(profiled, "-step", "5")), 16
+    first_conv, second_conv, third_conv = 2 * 64 * 4 * 27, 2 * 64 * 5 * 36, 2 * 64 * 6 * 45
     if package == "tf_keras":  # Keras 3 normalizes by single ops
         norms = [number for name, number in numbers.items() if name.endswith("FusedBatchNormV3")]
         relu = 64 * 4 if onednn else 0  # fused into the normalization
@@ -107,13 +110,13 @@ def test_padding_and_normalization_count_the_same_with_and_without_onednn(
         assert sorted(gradients) == [batch * 9 * 64 * 4, batch * 9 * 64 * 5]
     relus = sum(number for name, number in numbers.items() if name.endswith("/Relu"))
     first_relu = 0 if package == "tf_keras" and onednn else 64 * 4
-    assert relus == batch * (second + third + 2 * 64 * (5 + 6) + first_relu)
+    assert relus == batch * (second_conv + third_conv + 2 * 64 * (5 + 6) + first_relu)
     convolutions = [number for name, number in numbers.items() if name.endswith(("/Conv2D", "/convolution"))]
-    assert [number for number in convolutions if number] == [batch * first]
+    assert [number for number in convolutions if number] == [batch * first_conv]
     bias = batch * 64 * 5 - 5
     filters = sum(number for name, number in numbers.items() if "Conv2DBackpropFilter" in name)
     sums = sum(number for name, number in numbers.items() if "conv2d_1" in name and name.endswith("BiasAddGrad"))
-    assert (filters, sums) == (batch * (first + second) + bias * onednn, bias * (not onednn))
+    assert (filters, sums) == (batch * (first_conv + second_conv) + bias * onednn, bias * (not onednn))
     assert parameters(profiled) == weights
 
 
@@ -145,9 +148,11 @@ def test_an_evaluation_is_counted_with_its_own_batch_sizes(profiled_jobs: Callab
     traces = profiled.job.table("traces").to_pylist()
     assert {row["kind"] for row in traces} == set(examples)
     (forward,) = (
-        number for name, number in nodes(entries(profiled, "--kind", "all")).items() if name.endswith("/conv2d_1/Relu")
+        number
+        for name, number in float_ops_by_node(entries(profiled, "--kind", "all")).items()
+        if name.endswith("/conv2d_1/Relu")
     )
-    per_example = FIRST + 2 * 26 * 26 * 8
+    per_example = FIRST_CONV + 2 * 26 * 26 * 8
     assert forward == sum(examples[row["kind"]][row["step"] - 1] for row in traces) * per_example // len(traces)
 
 
@@ -163,7 +168,7 @@ def test_the_operations_of_a_session_run_follow_its_feed(
     convolution, dense, turn = 2 * 7 * 7 * 8 * 27, 2 * 392 * 10, 2 * 10 * 10
     steps = profiled.job.table("traces")["step"].to_pylist()
     for step, batch in zip(sorted(steps)[1:], (4, 9, 9), strict=True):
-        numbers = nodes(entries(profiled, "-step", str(step)))
+        numbers = float_ops_by_node(entries(profiled, "-step", str(step)))
         assert numbers["conv"] == batch * convolution
         assert numbers["dense"] == batch * dense
         assert numbers["while/turn"] + numbers["while/body/_1/turn_0"] == batch * 3 * turn, (
@@ -171,9 +176,9 @@ def test_the_operations_of_a_session_run_follow_its_feed(
         )
         assert numbers["gradients/conv_grad/Conv2DBackpropFilter"] == batch * convolution
         assert numbers["gradients/dense_grad/MatMul"] == numbers["gradients/dense_grad/MatMul_1"] == batch * dense
-    average = nodes(entries(profiled))
+    average = float_ops_by_node(entries(profiled))
     assert average["conv"] == (4 + 9 + 9) * convolution // 3
-    exact = nodes(entries(profiled, "--exact-tf", "-step", str(sorted(steps)[3])))
+    exact = float_ops_by_node(entries(profiled, "--exact-tf", "-step", str(sorted(steps)[3])))
     assert exact["conv"] == 0, "the TF profiler does not know the shape of the placeholder"
     assert exact["dense"] == 4 * dense, "the TF profiler keeps the counts of the first batch"
     output = ask(profiled, "-select", "input_shapes,occurrence", "-step", str(sorted(steps)[1]))
@@ -203,8 +208,8 @@ REWRITES = {
     "depthwise": _ELEMENTS * 9 * 2 + 2 * _ELEMENTS,
     "unary": 3 * _ELEMENTS,
 }
-#: The additions to images and rows before those ops. TensorFlow merges equal sums, so each counts
-#: once.
+#: Operations of the additions to images and rows before those ops. TensorFlow merges equal
+#: additions, so each different addition counts once.
 _SHIFTS = 8 * _ELEMENTS + 2 * 32 * 48 + 4 * 8 * 6
 
 
@@ -215,7 +220,7 @@ def test_rewritten_ops_have_the_operations_of_the_original_ops(
 ) -> None:
     profiled = profiled_jobs("tf2")
     run(profiled, "steps=3", "rewrites.py", kind)
-    numbers = nodes(entries(profiled, "-step", "3"))
+    numbers = float_ops_by_node(entries(profiled, "-step", "3"))
     assert numbers.total() == sum(REWRITES.values()) + _SHIFTS
     assert "not counted" not in ask(profiled, "-select", "float_ops", "-step", "3")
 
@@ -227,7 +232,10 @@ def test_a_loop_counts_the_rows_of_each_iteration(
 ) -> None:
     profiled = profiled_jobs(version)
     run(profiled, "all", "growing.py", loop)
-    numbers = {name.rpartition("/")[2].partition("_0")[0]: number for name, number in nodes(entries(profiled)).items()}
+    numbers = {
+        name.rpartition("/")[2].partition("_0")[0]: number
+        for name, number in float_ops_by_node(entries(profiled)).items()
+    }
     assert numbers["turn"] == sum(2 * rows * 8 * 8 for rows in (4, 8, 16))
     assert numbers["square"] == sum(2 * rows * 8 * rows for rows in (4, 8, 16))
     assert numbers["total"] == sum(rows * 8 - 1 for rows in (4, 8, 16))

@@ -14,11 +14,11 @@ pytestmark = pytest.mark.tf
 REASONS = Path(__file__).with_name("uncounted_ops.txt")
 ORACLE = Path(__file__).with_name("oracle_kernels.py")
 #: Prefixes of the op types that TensorFlow's rewrites produce.
-REWRITTEN = ("_Fused", "_Mkl", "__Mkl", "_Quantized", "_Unary", "Fused")
+REWRITTEN_PREFIXES = ("_Fused", "_Mkl", "__Mkl", "_Quantized", "_Unary", "Fused")
 
 
 @pytest.fixture(scope="module")
-def registered(plain_forks: Callable[[str], Forks]) -> set[str]:
+def kernel_op_types(plain_forks: Callable[[str], Forks]) -> set[str]:
     """The op types of the kernels of both versions."""
     return {name for version in ("tf1", "tf2") for name in json.loads(plain_forks(version).output(ORACLE)[-1])}
 
@@ -28,16 +28,16 @@ def names_with_reason() -> list[str]:
     return [name for line in lines if not line.startswith("#") for name in line.split()]
 
 
-def test_every_kernel_has_a_formula_or_a_reason(registered: set[str]) -> None:
-    uncounted = {name for name in registered if formula(name, DEFAULT) is None}
+def test_every_kernel_has_a_formula_or_a_reason(kernel_op_types: set[str]) -> None:
+    uncounted = {name for name in kernel_op_types if formula(name, DEFAULT) is None}
     explained = names_with_reason()
     assert len(explained) == len(set(explained)), "an op has two reasons"
     assert uncounted - set(explained) == set(), "add formulas, or reasons to uncounted_ops.txt"
-    assert set(explained) - uncounted == set(), "these have formulas, or no kernel"
+    assert set(explained) - uncounted == set(), "op types with a reason have formulas, or no kernel"
 
 
-def test_rewritten_ops_have_formulas_unless_they_compute_nothing(registered: set[str]) -> None:
-    rewritten = {name for name in registered if name.startswith(REWRITTEN)}
+def test_rewritten_ops_have_formulas_unless_they_compute_nothing(kernel_op_types: set[str]) -> None:
+    rewritten = {name for name in kernel_op_types if name.startswith(REWRITTEN_PREFIXES)}
     assert {name for name in rewritten if formula(name, DEFAULT) is None} == {
         *("_MklConcat", "_MklConcatV2", "_MklConjugateTranspose", "_MklTranspose"),
         *("_MklDequantize", "_MklQuantizeV2", "_MklQuantizedConcatV2"),

@@ -20,24 +20,24 @@ from tfprof.collector.tfviews.parity import DEFAULT, Parity
 pytestmark = [
     pytest.mark.tf,
     pytest.mark.parametrize(
-        ("oracle_counts", "onednn"), [("tf1", False), ("tf2", False), ("tf2", True)], indirect=True, ids=str
+        ("oracle_run", "onednn"), [("tf1", False), ("tf2", False), ("tf2", True)], indirect=True, ids=str
     ),
 ]
 
 ORACLE = Path(__file__).parent / "oracle_float_ops.py"
 CASES = ("kinds", "fed", "odd")
-#: Op types whose counts differ from TensorFlow's: a sum's number of terms, adjoint matrices,
-#: padding in gradients.
+#: Op types whose counts differ from TensorFlow's because of the number of terms of a sum, adjoint
+#: matrices, or padding in gradients.
 COUNTED_DIFFERENTLY = {"AddN", "BatchMatMul", "BatchMatMulV2", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
 
 
 @pytest.fixture(scope="module")
-def oracle_counts(
+def oracle_run(
     request: pytest.FixtureRequest,
     onednn: bool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[str, Path]:
-    """Return (version, folder) of TensorFlow's counts, with stores of the same steps."""
+    """Return (version, folder with TensorFlow's counts and with stores of the same steps)."""
     python = request.getfixturevalue(f"{request.param}_python")
     folder = tmp_path_factory.mktemp(request.param)
     subprocess.run([python, ORACLE, folder], check=True, capture_output=True, timeout=280)
@@ -79,8 +79,8 @@ def without_zeros(numbers: Mapping[str, int]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_graph_without_steps_has_the_counts_of_the_registry(oracle_counts: tuple[str, Path], case: str) -> None:
-    version, folder = oracle_counts
+def test_a_graph_without_steps_has_the_counts_of_the_registry(oracle_run: tuple[str, Path], case: str) -> None:
+    version, folder = oracle_run
     theirs = counts_of(folder / case)
     mine = counts_of_job(job(folder / case, "alone"), -1, Parity(COMPAT[version], exact=True))
     assert mine == theirs["static"]
@@ -88,17 +88,17 @@ def test_a_graph_without_steps_has_the_counts_of_the_registry(oracle_counts: tup
     assert sum(mine.values()) == theirs["once"][0]["total"]
 
 
-def test_the_cases_have_every_registered_op_type(oracle_counts: tuple[str, Path]) -> None:
-    version, folder = oracle_counts
-    with_numbers = counts_of(folder / "kinds")["static"]
+def test_the_cases_have_every_registered_op_type(oracle_run: tuple[str, Path]) -> None:
+    version, folder = oracle_run
+    counted_nodes = counts_of(folder / "kinds")["static"]
     graph = {node.name: node.op for node in nodes(job(folder / "kinds"))}
-    missing = set(REGISTRY) - {graph[name] for name in with_numbers}
+    missing = set(REGISTRY) - {graph[name] for name in counted_nodes}
     assert missing == ({"AddV2", "BatchMatMulV2", "BatchMatMulV3"} if version == "tf1" else set()), NEWER_OPS
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_node_of_every_step_has_the_count_of_the_tf_profiler(oracle_counts: tuple[str, Path], case: str) -> None:
-    version, folder = oracle_counts
+def test_every_node_of_every_step_has_the_count_of_the_tf_profiler(oracle_run: tuple[str, Path], case: str) -> None:
+    version, folder = oracle_run
     theirs = counts_of(folder / case)
     assert len(theirs["steps"]) > 2
     for step, answer in theirs["steps"].items():
@@ -109,28 +109,28 @@ def test_every_node_of_every_step_has_the_count_of_the_tf_profiler(oracle_counts
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_first_step_alone_has_the_counts_of_tensorflows_one_shot_profile(
-    oracle_counts: tuple[str, Path], case: str
+    oracle_run: tuple[str, Path], case: str
 ) -> None:
-    version, folder = oracle_counts
+    version, folder = oracle_run
     answer = counts_of(folder / case)["once"][1]
     assert counts_of_job(job(folder / case, "once"), -1, Parity(COMPAT[version], exact=True)) == without_zeros(
         answer["nodes"]
     )
 
 
-def test_steps_add_shapes_to_more_nodes_of_the_graph(oracle_counts: tuple[str, Path]) -> None:
-    _, folder = oracle_counts
+def test_steps_add_shapes_to_more_nodes_of_the_graph(oracle_run: tuple[str, Path]) -> None:
+    _, folder = oracle_run
     for case in ("fed", "odd"):
         theirs = counts_of(folder / case)
         assert len(theirs["filled"]) > len(theirs["static"])
 
 
-def test_without_parity_the_counts_of_registered_op_types_are_the_same(oracle_counts: tuple[str, Path]) -> None:
-    _, folder = oracle_counts
+def test_without_parity_the_counts_of_registered_op_types_are_the_same(oracle_run: tuple[str, Path]) -> None:
+    _, folder = oracle_run
     theirs, compared = counts_of(folder / "kinds")["static"], set()
     for node in nodes(job(folder / "kinds")):
-        optimized = node.name.startswith("random_uniform")  # TensorFlow replaces a product with 1 by a copy
-        if node.stats.runs and node.name in theirs and node.op not in COUNTED_DIFFERENTLY and not optimized:
+        is_optimized = node.name.startswith("random_uniform")  # TensorFlow replaces a product with 1 by a copy
+        if node.stats.runs and node.name in theirs and node.op not in COUNTED_DIFFERENTLY and not is_optimized:
             assert node.stats.float_ops == theirs[node.name] * node.stats.runs, node.name
             compared.add(node.op)
     assert len(compared) > 25
@@ -145,14 +145,15 @@ LOOP = 3 * 2 * 10 * 10
 
 @pytest.mark.parametrize(("step", "batch", "trains"), [(0, 4, True), (1, 6, True), (2, 6, False), (3, 5, True)])
 def test_counts_behind_a_placeholder_follow_the_batch_of_the_step(
-    oracle_counts: tuple[str, Path], step: int, batch: int, trains: bool
+    oracle_run: tuple[str, Path], step: int, batch: int, trains: bool
 ) -> None:
-    _, folder = oracle_counts
+    _, folder = oracle_run
     numbers = counts_of_job(job(folder / "fed"), step, DEFAULT)
     dense = numbers.pop("dense/MatMul", 0) + numbers.pop("dense/BiasAdd")
     assert dense == batch * (DENSE + 10), "fused into one node, or two nodes"
-    rectified = 12 * 12 if trains else 6 * 6  # without gradients TensorFlow moves it behind the pooling
-    assert numbers.pop("conv/Conv2D", 0) + numbers.pop("Relu") == batch * (CONV + rectified * 8)
+    # Without gradients TensorFlow moves the rectifier behind the pooling.
+    rectified_pixels = 12 * 12 if trains else 6 * 6
+    assert numbers.pop("conv/Conv2D", 0) + numbers.pop("Relu") == batch * (CONV + rectified_pixels * 8)
     assert numbers["pool"] == batch * POOL
     assert numbers["while/loop/MatMul"] == batch * LOOP
     gradients = {
@@ -166,19 +167,19 @@ def test_counts_behind_a_placeholder_follow_the_batch_of_the_step(
         assert numbers.get(name, 0) == batch * number * trains, name
 
 
-def test_the_average_is_over_the_steps_in_which_a_node_ran(oracle_counts: tuple[str, Path]) -> None:
-    _, folder = oracle_counts
+def test_the_average_is_over_the_steps_in_which_a_node_ran(oracle_run: tuple[str, Path]) -> None:
+    _, folder = oracle_run
     numbers = counts_of_job(job(folder / "fed"), -1, DEFAULT)
     assert numbers["pool"] == (4 + 6 + 6 + 5) * POOL // 4
     assert numbers["gradients/dense/MatMul_grad/MatMul"] == (4 + 6 + 5) * DENSE // 3
 
 
-def test_shapes_unknown_to_the_graph_are_counted_as_recorded(oracle_counts: tuple[str, Path]) -> None:
-    _, folder = oracle_counts
+def test_shapes_unknown_to_the_graph_are_counted_as_recorded(oracle_run: tuple[str, Path]) -> None:
+    _, folder = oracle_run
     stored_job = job(folder / "odd")
     grown = (2 + 4 + 8) * 3, (3 + 6) * 3, (2 + 4 + 8) * 3
-    for step, (anything, rows) in enumerate((((2, 2), 16), ((), 12), ((4,), 16))):
+    for step, (shape, rows) in enumerate((((2, 2), 16), ((), 12), ((4,), 16))):
         numbers = counts_of_job(stored_job, step, DEFAULT)
-        assert numbers["square"] == {(2, 2): 4, (): 1, (4,): 4}[anything]
+        assert numbers["square"] == {(2, 2): 4, (): 1, (4,): 4}[shape]
         assert numbers["doubled"] == rows * 3
         assert numbers["while/grown/Sqrt"] == grown[step], "each iteration with its own shape"

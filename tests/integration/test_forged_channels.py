@@ -1,7 +1,7 @@
 """Corrupt channels, and very many channels of one process: daemons survive, and serve other jobs.
 
-TFPROF_FORGED is the number of corrupt channels, TFPROF_FORGED_SEED the seed. With TFPROF_FORGED the
-bound of a wait is that of a quiet machine.
+TFPROF_FORGED is the number of corrupt channels, TFPROF_FORGED_SEED the seed. If TFPROF_FORGED is
+set, a wait may be only as long as on a quiet machine.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ from tfprof.formats import layout, runtime_dir
 COUNT = int(os.environ.get("TFPROF_FORGED", "120"))
 SEED = int(os.environ.get("TFPROF_FORGED_SEED", "1"))
 CORRUPTION_S = 0.6
-#: Number of channels of one process. Hard limits of descriptors are higher, from 4,096 on.
+#: Number of channels of one process; below the hard limit of descriptors, which is 4,096 or more.
 CHANNELS = 1_500
 NEW_JOBS = 5
 #: Number of jobs that end at about the same time.
@@ -46,12 +46,14 @@ DAEMONS = ("agent", "collector")
 MEMORY_MAX = 256 << 20
 #: A daemon uses less than this share of a core while its jobs do nothing.
 BUSY_SHARE = 0.02
-#: From this number of bytes in a ring on, the agent sends at its next poll, within half a second.
+#: If a ring has at least this number of bytes, the agent sends them at its next poll, within half a
+#: second.
 SENT_AT_ONCE_BYTES = 300 << 10
 TIMEOUT_S = 60.0
 #: The longest time that one job may delay the messages of another, in addition to the interval at
-#: which the agent polls the channels (seconds). Beside other tests, a wait contains the time of
-#: their writes to the disk and that which the host takes from a virtual machine.
+#: which the agent polls the channels (seconds). If other tests run at the same time, a wait also
+#: contains the time of their writes to the disk, and the time in which the host stops the virtual
+#: machine.
 DELAY_MAX_S = 0.5 if "TFPROF_FORGED" in os.environ else 4.0
 
 
@@ -103,7 +105,7 @@ def host(private_places: Path) -> Iterator[Host]:
             process.communicate()
 
 
-class Healthy:
+class HealthyJob:
     """A job with a valid channel, which puts one record at a time."""
 
     def __init__(self, host: Host) -> None:
@@ -125,7 +127,7 @@ class Healthy:
 def await_others(host: Host) -> None:
     """Wait until only the healthy job is left.
 
-    The deadline is for the end of the next job, not of all.
+    The deadline applies to the end of the next job, not to the end of all jobs.
     """
     while (count := len(host.status("agent")["jobs"])) > 1:
         until(
@@ -133,43 +135,43 @@ def await_others(host: Host) -> None:
         )
 
 
-def script(module: ModuleType, host: Host, *arguments: object) -> "subprocess.Popen[str]":
-    """Start a module of the fakes as a program, as a process of the launch."""
+def start_script(module: ModuleType, host: Host, *arguments: object) -> "subprocess.Popen[str]":
+    """Run a module of the fakes as a process of the launch; return the process."""
     command = [sys.executable, module.__file__, host.instance_dir, f"{LAUNCH:x}", *map(str, arguments)]
     environ = {"PYTHONPATH": str(Path(forger.__file__).parents[1]), "TFPROF_RUN": f"{LAUNCH:016x}@{host.instance_dir}"}
     return subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env={**os.environ, **environ})
 
 
 @pytest.fixture
-def healthy(host: Host) -> Iterator[Healthy]:
-    healthy_job = Healthy(host)
-    yield healthy_job
-    with contextlib.suppress(OSError, ValueError):  # the test has closed it
-        healthy_job.channel.close()
+def healthy_job(host: Host) -> Iterator[HealthyJob]:
+    new_job = HealthyJob(host)
+    yield new_job
+    with contextlib.suppress(OSError, ValueError):  # the test has closed the channel
+        new_job.channel.close()
 
 
 @pytest.mark.timeout(300 + 3 * COUNT)
-def test_corrupt_channels_end_no_daemon_and_delay_no_other_job(host: Host, healthy: Healthy) -> None:
+def test_corrupt_channels_end_no_daemon_and_delay_no_other_job(host: Host, healthy_job: HealthyJob) -> None:
     for _ in range(3):
-        healthy.step()
-    forging = script(forger, host, SEED, COUNT, CORRUPTION_S)
-    while forging.poll() is None:
-        healthy.step()
-    opened = sum(map(int, forging.communicate()[0].split()))
+        healthy_job.step()
+    forger_process = start_script(forger, host, SEED, COUNT, CORRUPTION_S)
+    while forger_process.poll() is None:
+        healthy_job.step()
+    opened = sum(map(int, forger_process.communicate()[0].split()))
     await_others(host)
-    healthy.step()
-    uid = f"{healthy.channel.uid:016x}"
-    until(lambda: host.status("agent")["jobs"][uid]["acked"] == healthy.sent, "all acks", TIMEOUT_S)
+    healthy_job.step()
+    uid = f"{healthy_job.channel.uid:016x}"
+    until(lambda: host.status("agent")["jobs"][uid]["acked"] == healthy_job.sent, "all acks", TIMEOUT_S)
     peak_bytes = {name: host.peak_bytes(name) for name in DAEMONS}
     share = dict(zip(DAEMONS, cpu_shares(*(host.daemons[name].pid for name in DAEMONS)), strict=True))
     status = {name: host.status(name) for name in DAEMONS}
-    healthy.channel.close()
-    until(lambda: not host.status("agent")["jobs"], "its end", TIMEOUT_S)
+    healthy_job.channel.close()
+    until(lambda: not host.status("agent")["jobs"], "the end of the healthy job", TIMEOUT_S)
     print(
         json.dumps(
             {
-                "slowest_s": healthy.waits.slowest_s,
-                "slowest_wall_s": healthy.waits.slowest_wall_s,
+                "slowest_s": healthy_job.waits.slowest_s,
+                "slowest_wall_s": healthy_job.waits.slowest_wall_s,
                 "most": peak_bytes,
                 "share": share,
                 "taken": opened,
@@ -181,24 +183,24 @@ def test_corrupt_channels_end_no_daemon_and_delay_no_other_job(host: Host, healt
     assert opened >= COUNT
     assert [status[name]["pid"] for name in DAEMONS] == [host.daemons[name].pid for name in DAEMONS]
     assert status["collector"]["failures"] == 0
-    assert healthy.waits.slowest_s < POLL_S + DELAY_MAX_S
+    assert healthy_job.waits.slowest_s < POLL_S + DELAY_MAX_S
     assert max(peak_bytes.values()) < MEMORY_MAX
     assert max(share.values()) < BUSY_SHARE
     store = LocalStore(host.store)
     job = store.job(uid)
-    assert [row["step"] for row in job.table("traces").to_pylist()] == list(range(1, healthy.sent + 1))
+    assert [row["step"] for row in job.table("traces").to_pylist()] == list(range(1, healthy_job.sent + 1))
     assert job.table("events").num_rows == 0
     check_tables(store)
 
 
 def test_very_many_channels_of_one_process_delay_no_new_job(host: Host) -> None:
-    process = script(many_channels, host, CHANNELS)
+    process = start_script(many_channels, host, CHANNELS)
     waits = Waits(*host.pids)
     new_jobs = []
     assert process.stdout.readline() == "done\n"
     for _ in range(NEW_JOBS):
         with waits.measure():
-            new_jobs.append(Healthy(host))
+            new_jobs.append(HealthyJob(host))
             new_jobs[-1].step()
     until(lambda: host.status("agent")["refused"], "refusals", TIMEOUT_S)
     until(lambda: not host.status("agent")["waiting_channels"], "the last refusal", TIMEOUT_S)
@@ -209,8 +211,8 @@ def test_very_many_channels_of_one_process_delay_no_new_job(host: Host) -> None:
         json.dumps({"slowest_s": waits.slowest_s, "wall_s": waits.slowest_wall_s, "most": peak_bytes, "shares": shares})
     )
     process.communicate("\n")
-    for healthy in new_jobs:
-        healthy.channel.close()
+    for job in new_jobs:
+        job.channel.close()
     until(lambda: not host.status("agent")["jobs"], "the end of the jobs", TIMEOUT_S)
     assert host.stop() == [(0, "")] * len(DAEMONS)
     assert len(status["jobs"]) == CHANNELS_PER_PROCESS_MAX + NEW_JOBS
@@ -223,23 +225,24 @@ def test_very_many_channels_of_one_process_delay_no_new_job(host: Host) -> None:
     assert max(shares) < BUSY_SHARE
 
 
-def test_many_jobs_that_end_before_they_are_stored_delay_no_other_job(host: Host, healthy: Healthy) -> None:
-    healthy.step()
+def test_many_jobs_that_end_before_they_are_stored_delay_no_other_job(host: Host, healthy_job: HealthyJob) -> None:
+    healthy_job.step()
     collector = host.daemons["collector"]
     collector.send_signal(signal.SIGSTOP)
     processes = [
-        script(many_channels, host, CHANNELS_PER_PROCESS_MAX) for _ in range(ENDED_JOBS // CHANNELS_PER_PROCESS_MAX)
+        start_script(many_channels, host, CHANNELS_PER_PROCESS_MAX)
+        for _ in range(ENDED_JOBS // CHANNELS_PER_PROCESS_MAX)
     ]
     until(lambda: len(host.status("agent")["jobs"]) > ENDED_JOBS, "the jobs", TIMEOUT_S)
     for process in processes:
         process.communicate("\n")
-    waits = healthy.waits = Waits(*host.pids)  # without the time in which the collector was stopped
+    waits = healthy_job.waits = Waits(*host.pids)  # without the time in which the collector was stopped
     collector.send_signal(signal.SIGCONT)
     for _ in range(10):
-        healthy.step()
+        healthy_job.step()
     await_others(host)
-    healthy.channel.close()
+    healthy_job.channel.close()
     print(json.dumps({"slowest_s": waits.slowest_s, "slowest_wall_s": waits.slowest_wall_s}))
     assert host.stop() == [(0, "")] * len(DAEMONS)
-    # A wide margin: a wait contains the work for the other jobs of its turn.
+    # A wide margin: a wait contains the work for the other jobs that a daemon serves before it.
     assert waits.slowest_s < POLL_S + max(2.0, DELAY_MAX_S)

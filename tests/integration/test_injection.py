@@ -22,33 +22,33 @@ print(len(sys.path))
 print(sorted(name for name in ('shim', 'tfprof', 'hook', 'layout', '_tfprof_shim') if name in sys.modules))
 """
 #: Packages that the injected file creates.
-ROOMS = ("formats", "shim", "shim.channel", "shim.pacing", "shim.tensorflow")
+PACKAGES = ("formats", "shim", "shim.channel", "shim.pacing", "shim.tensorflow")
 FLAGS = [[], ["-I"], ["-E"], ["-S"], ["-s"], ["-B"], ["-O"], ["-E", "-S"]]
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """A copy of the shim, since Python 2 writes bytecode beside its files."""
+def shim_copy(tmp_path_factory):
+    """A copy of the shim, since Python 2 writes bytecode beside the files that it imports."""
     return copy_shim(tmp_path_factory.mktemp("installed"))
 
 
 def copy_shim(folder):
     """Copy the packages that run in jobs to ``folder``; return the copy of the shim."""
-    for room in ("formats", "shim"):
-        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ("formats", "shim"):
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     return folder / "shim"
 
 
 @pytest.fixture
-def run(installed):
+def run(shim_copy):
     """Return a function that runs an interpreter and returns (status, output, errors).
 
-    ``path`` are folders to add to the interpreter's path.
+    ``path`` is a list of folders to add to the interpreter's path.
     """
 
-    def run(python, *arguments, path=(), armed=True, **more):
-        environ = environment("/nowhere", armed=armed, **more)
-        folders = [str(installed / "inject")] if armed else []
+    def run(python, *arguments, path=(), armed=True, **variables):
+        environ = environment("/nowhere", armed=armed, **variables)
+        folders = [str(shim_copy / "inject")] if armed else []
         environ["PYTHONPATH"] = os.pathsep.join([*folders, *map(str, path)])
         if not environ["PYTHONPATH"]:
             del environ["PYTHONPATH"]
@@ -166,10 +166,10 @@ def test_an_armed_interpreter_loads_little_and_keeps_bytecode(run, python, tmp_p
         "shim.tensorflow.patches",
     ]
     if name_of(python).startswith("3.7"):
-        own_modules.append("shim.codes")  # it replaces code there, as later versions of Python do themselves
-    assert loaded_names.strip() == str(sorted(["_tfprof", *("_tfprof." + name for name in (*ROOMS, *own_modules))]))
+        own_modules.append("shim.codes")  # it does what `code.replace` does since Python 3.8
+    assert loaded_names.strip() == str(sorted(["_tfprof", *("_tfprof." + name for name in (*PACKAGES, *own_modules))]))
     unarmed = run(python, "-c", script, armed=False)[1]
-    # The shim's, sitecustomize, time.
+    # Besides its own modules and packages, the shim loads sitecustomize and time.
     assert int(completed.stdout.split()[0]) <= int(unarmed.split()[0]) + len(own_modules) + 8
     assert len(list((copy / "__pycache__").glob("core.*.pyc"))) == 1
 

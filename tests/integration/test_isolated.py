@@ -13,7 +13,7 @@ from fakes.polling import until
 from house.tree import ROOT
 
 BIN = Path(sys.executable).parent
-FOREIGN = ("tfprof", "psutil", "click", "zmq", "json", "site", "sitecustomize", "usercustomize", "encodings")
+FOREIGN_NAMES = ("tfprof", "psutil", "click", "zmq", "json", "site", "sitecustomize", "usercustomize", "encodings")
 
 JOB = f"""{OPEN_CHANNEL}
 for number in range(1, 101):
@@ -29,16 +29,16 @@ def private_store(private_places: Path) -> Path:
 
 
 @pytest.fixture
-def foreign(tmp_path: Path) -> Path:
+def foreign_packages(tmp_path: Path) -> Path:
     """A folder with packages that fail when they are imported."""
     folder = tmp_path / "foreign"
-    for name in FOREIGN:
+    for name in FOREIGN_NAMES:
         (folder / name).mkdir(parents=True)
         (folder / name / "__init__.py").write_text(f"raise SystemExit('foreign {name}')\n")
     return folder
 
 
-def command(name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(BIN / name), *arguments],
         env={**os.environ, **environment},
@@ -50,18 +50,18 @@ def command(name: str, *arguments: str, **environment: str) -> subprocess.Comple
 
 
 @pytest.mark.parametrize("variable", ["PYTHONPATH", "PYTHONHOME", "both"])
-def test_python_variables_do_not_affect_the_commands(foreign: Path, variable: str) -> None:
-    variables = {name: str(foreign) for name in ("PYTHONPATH", "PYTHONHOME") if variable in (name, "both")}
+def test_python_variables_do_not_affect_the_commands(foreign_packages: Path, variable: str) -> None:
+    variables = {name: str(foreign_packages) for name in ("PYTHONPATH", "PYTHONHOME") if variable in (name, "both")}
     # The job unsets the variables for its own interpreter.
-    completed = command(
+    completed = run(
         "tfprof-run", "sh", "-c", f'exec env -u PYTHONHOME -u PYTHONPATH {sys.executable} -c "$0"', JOB, **variables
     )
     assert (completed.returncode, completed.stdout) == (0, "")
     assert "100 steps" in completed.stderr
     assert "foreign" not in completed.stderr
-    jobs = command("tfprof", "jobs", "--json", **variables)
+    jobs = run("tfprof", "jobs", "--json", **variables)
     assert [row["steps"] for row in json.loads(jobs.stdout)["jobs"]] == [100]
-    assert "stopped" in command("tfprof", "stop", **variables).stdout
+    assert "stopped" in run("tfprof", "stop", **variables).stdout
 
 
 def test_libraries_of_the_job_do_not_affect_the_daemons(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_libraries_of_the_job_do_not_affect_the_daemons(tmp_path: Path) -> None:
     for name in ("libstdc++.so.6", "libgcc_s.so.1"):
         (tmp_path / name).write_text("no library")
     print_path = "import os; print(os.environ['LD_LIBRARY_PATH'])"
-    completed = command("tfprof-run", sys.executable, "-c", f"{JOB}\n{print_path}", LD_LIBRARY_PATH=str(tmp_path))
+    completed = run("tfprof-run", sys.executable, "-c", f"{JOB}\n{print_path}", LD_LIBRARY_PATH=str(tmp_path))
     assert (completed.returncode, completed.stdout) == (0, f"{tmp_path}\n")
     assert "100 steps" in completed.stderr
     assert until(_ended_jobs, "the end of the job in the store") == [(100, 0)]
@@ -93,13 +93,13 @@ def test_path_files_in_a_folder_above_the_installation_do_not_run(tmp_path: Path
 
 def test_a_customization_runs_in_the_job_and_nowhere_else(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("print('customized', flush=True)\n")
-    completed = command("tfprof-run", "--quiet", sys.executable, "-c", "print('job')", PYTHONPATH=str(tmp_path))
+    completed = run("tfprof-run", "--quiet", sys.executable, "-c", "print('job')", PYTHONPATH=str(tmp_path))
     assert (completed.returncode, completed.stdout, completed.stderr) == (0, "customized\njob\n", "")
-    assert command("tfprof", "--version", PYTHONPATH=str(tmp_path)).stdout.startswith("tfprof ")
+    assert run("tfprof", "--version", PYTHONPATH=str(tmp_path)).stdout.startswith("tfprof ")
 
 
 def test_a_sitecustomize_in_the_environment_of_tfprof_does_not_run_in_the_commands(tmp_path: Path) -> None:
-    """This is so where one environment has tfprof and the packages of the job."""
+    """One environment may have both tfprof and the packages of the job."""
     code = (
         "import runpy, site, sys; main = site.main\n"
         f"site.main = lambda: (main(), site.addsitedir({str(tmp_path)!r}), site.execsitecustomize())\n"
@@ -145,11 +145,11 @@ def test_a_command_finds_its_files_wherever_it_is_called_from(tmp_path: Path, st
         shutil.copyfile(ROOT / "commands/starter.sh", folder / "tfprof-run")
     (tmp_path / "one").symlink_to("with a blank/bin/tfprof-run")
     (tmp_path / "two").symlink_to(tmp_path / "one")
-    words = {"direct": str(folder / "tfprof-run"), "link": "./one", "link to a link": "./two", "path": "tfprof-run"}[
+    program = {"direct": str(folder / "tfprof-run"), "link": "./one", "link to a link": "./two", "path": "tfprof-run"}[
         way
     ]
     completed = subprocess.run(
-        [words, "--quiet", "sh", "-c", 'echo "$1"; exit 3', "", "a  b"],
+        [program, "--quiet", "sh", "-c", 'echo "$1"; exit 3', "", "a  b"],
         cwd=tmp_path,
         env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONHOME": "/nowhere"},
         capture_output=True,
@@ -159,9 +159,9 @@ def test_a_command_finds_its_files_wherever_it_is_called_from(tmp_path: Path, st
     assert (completed.returncode, completed.stdout, completed.stderr) == (3, "a  b\n", "")
 
 
-@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+@pytest.mark.parametrize("redirections", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
 def test_closed_descriptors_stay_closed_in_the_job_and_are_not_reused_by_the_launcher(
-    tmp_path: Path, closed: str
+    tmp_path: Path, redirections: str
 ) -> None:
     code = (
         "import json, os, sys\n"
@@ -173,22 +173,23 @@ def test_closed_descriptors_stay_closed_in_the_job_and_are_not_reused_by_the_lau
         f"json.dump(links, open({str(tmp_path / 'links')!r}, 'w'))\nsys.exit(4)"
     )
     (tmp_path / "job.py").write_text(code)
-    line = f"'{BIN}/tfprof-run' --name closed '{sys.executable}' '{tmp_path}/job.py' {closed}"
+    line = f"'{BIN}/tfprof-run' --name closed '{sys.executable}' '{tmp_path}/job.py' {redirections}"
     completed = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False)
     assert completed.returncode == 4
     links = json.loads((tmp_path / "links").read_text())
     for fd in range(3):
-        if f"{fd}<&-" in closed or f"{fd}>&-" in closed:
+        if f"{fd}<&-" in redirections or f"{fd}>&-" in redirections:
             assert links["job"][fd] is None
             assert links["launcher"][fd] == "/dev/null"
         else:
             assert links["job"][fd] == links["launcher"][fd] is not None
-    if "2>&-" not in closed:
+    if "2>&-" not in redirections:
         assert "100 steps" in completed.stderr
     assert until(_ended_jobs, "the end of the job in the store") == [(100, 0)]
 
 
 def _ended_jobs() -> list[tuple[int, int]]:
-    completed = command("tfprof", "jobs", "--json")
+    """Return (number of steps, number of lost records) of each ended job."""
+    completed = run("tfprof", "jobs", "--json")
     jobs = json.loads(completed.stdout)["jobs"] if completed.returncode == 0 else []
     return [(row["steps"], row["lost"]) for row in jobs if row["state"] != "running"]

@@ -23,10 +23,6 @@ def run(*command: str, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*RUN, *command], capture_output=True, text=True, timeout=60, check=False, **options)
 
 
-def python(code: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return run("--quiet", *options, sys.executable, "-c", code)
-
-
 @pytest.fixture(autouse=True)
 def private_store(private_places: Path) -> Path:
     return private_places
@@ -54,7 +50,7 @@ def test_a_shell_script_ends_when_ctrl_c_ends_its_job() -> None:
     assert shell.returncode == -signal.SIGINT
 
 
-def test_a_launcher_writes_no_core_file_of_its_own(tmp_path: Path) -> None:
+def test_a_crash_leaves_only_the_core_file_of_the_job(tmp_path: Path) -> None:
     pattern = Path("/proc/sys/kernel/core_pattern").read_text()
     if "|" in pattern or "/" in pattern:
         pytest.skip(f"the host's core files go elsewhere: {pattern}")
@@ -178,7 +174,7 @@ def test_a_closed_standard_error_is_no_error() -> None:
     assert (completed.returncode, completed.stdout, completed.stderr) == (4, "", "")
 
 
-STATE = """
+PRINT_STATE = """
 import json, os, signal
 ignored = [int(n) for n in signal.valid_signals() if n not in (9, 19) and signal.getsignal(n) == signal.SIG_IGN]
 lines = dict(line.split(":", 1) for line in open("/proc/self/status").read().splitlines() if ":" in line)
@@ -189,19 +185,21 @@ print(json.dumps({"blocked": lines["SigBlk"].strip(), "ignored": lines["SigIgn"]
 
 
 def _state(prefix: list[str]) -> dict:
-    options = {"preexec_fn": lambda: (signal.signal(1, signal.SIG_IGN), signal.signal(17, signal.SIG_IGN), _block())}
-    command = [*prefix, sys.executable, "-c", STATE]
+    options = {
+        "preexec_fn": lambda: (signal.signal(1, signal.SIG_IGN), signal.signal(17, signal.SIG_IGN), _block_sigusr1())
+    }
+    command = [*prefix, sys.executable, "-c", PRINT_STATE]
     return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, **options).stdout)
 
 
-def _block() -> None:
+def _block_sigusr1() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 
 
 def test_the_job_inherits_the_signals_files_and_group_of_the_launcher() -> None:
-    unlaunched = _state([])
-    assert _state([*RUN, "--quiet"]) == {**unlaunched, "group": 0}
-    assert _state([*RUN, "--exec", "--quiet"])["blocked"] == unlaunched["blocked"]
+    state_without_launcher = _state([])
+    assert _state([*RUN, "--quiet"]) == {**state_without_launcher, "group": 0}
+    assert _state([*RUN, "--exec", "--quiet"])["blocked"] == state_without_launcher["blocked"]
 
 
 def test_nohup_applies_to_the_job() -> None:

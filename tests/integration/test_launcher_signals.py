@@ -1,4 +1,4 @@
-"""A job under `tfprof-run` gets each signal once, however it is sent, and ends as without it."""
+"""A job under `tfprof-run` gets each signal once, however it is sent, and ends as if run alone."""
 
 import functools
 import json
@@ -20,7 +20,8 @@ from tfprof.formats import runtime_dir
 
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run", "--quiet"]
 
-#: Prints each signal in its handler, and a short time after the first one the list of all.
+#: Prints each signal in its handler. A short time after the first signal, prints the list of all
+#: signals.
 JOB = """
 import signal, sys, time
 got = []
@@ -54,50 +55,50 @@ class WaitingJob:
         assert self.process.stdout.readline() == "up\n"
 
     @functools.cached_property
-    def group(self) -> list[int]:
-        """The processes of its process group, the oldest first."""
-        return sorted(pid for pid in psutil.pids() if _group_of(pid) == self.process.pid)
+    def group_pids(self) -> list[int]:
+        """The pids of the job's process group, the oldest first."""
+        return sorted(pid for pid in psutil.pids() if _group_id(pid) == self.process.pid)
 
-    def end(self) -> tuple[list[str], int]:
-        """Return the signals that the job got, and its exit status."""
+    def wait_end(self) -> tuple[list[str], int]:
+        """Wait until the job ends; return the signals that it got, and its exit status."""
         printed = self.process.communicate(timeout=60)[0].splitlines()
         return printed[-1].split()[1:], self.process.returncode
 
 
-def _group_of(pid: int) -> int:
+def _group_id(pid: int) -> int:
     try:
         return os.getpgid(pid)
     except ProcessLookupError:
         return 0
 
 
-def _to_the_launcher(waiting: WaitingJob, number: int) -> None:
-    waiting.process.send_signal(number)
+def _to_the_launcher(waiting_job: WaitingJob, number: int) -> None:
+    waiting_job.process.send_signal(number)
 
 
-def _to_the_group(waiting: WaitingJob, number: int) -> None:
-    os.killpg(waiting.process.pid, number)
+def _to_the_group(waiting_job: WaitingJob, number: int) -> None:
+    os.killpg(waiting_job.process.pid, number)
 
 
-def _to_each_in_turn(waiting: WaitingJob, number: int) -> None:
-    for pid in waiting.group:
+def _to_each_in_turn(waiting_job: WaitingJob, number: int) -> None:
+    for pid in waiting_job.group_pids:
         os.kill(pid, number)
 
 
-def _to_each_in_reverse(waiting: WaitingJob, number: int) -> None:
-    for pid in reversed(waiting.group):
+def _to_each_in_reverse(waiting_job: WaitingJob, number: int) -> None:
+    for pid in reversed(waiting_job.group_pids):
         os.kill(pid, number)
 
 
-def _slowly_to_each(waiting: WaitingJob, number: int) -> None:
-    for pid in waiting.group:
+def _slowly_to_each(waiting_job: WaitingJob, number: int) -> None:
+    for pid in waiting_job.group_pids:
         os.kill(pid, number)
         time.sleep(0.003)
 
 
-def _as_timeout_does(waiting: WaitingJob, number: int) -> None:
-    os.kill(waiting.process.pid, number)
-    os.killpg(waiting.process.pid, number)
+def _as_timeout_does(waiting_job: WaitingJob, number: int) -> None:
+    os.kill(waiting_job.process.pid, number)
+    os.killpg(waiting_job.process.pid, number)
 
 
 WAYS = [
@@ -118,24 +119,26 @@ def test_a_signal_reaches_the_job_once(way: Callable[[WaitingJob, int], None], n
     longest_s = SETTLE_S / 2 if way is _as_timeout_does else GRACE_S / 2
     durations_s = []
     for _ in range(20):
-        waiting = WaitingJob(RUN, str(int(number)))
-        _ = waiting.group
-        began = time.monotonic()
-        way(waiting, number)
+        waiting_job = WaitingJob(RUN, str(int(number)))
+        _ = waiting_job.group_pids  # not part of the measured time
+        start_s = time.monotonic()
+        way(waiting_job, number)
         # On a loaded machine this process may pause for so long that its signals do not count as
         # one.
-        durations_s.append(time.monotonic() - began)
-        result = waiting.end()
+        durations_s.append(time.monotonic() - start_s)
+        result = waiting_job.wait_end()
         if durations_s[-1] <= longest_s:
             break
     assert result == ([str(int(number))], 7), durations_s
 
 
 def test_a_signal_to_only_the_job_reaches_it_once() -> None:
-    waiting = WaitingJob(RUN, "15")
-    (job,) = (process for process in psutil.Process(waiting.process.pid).children() if process.cmdline()[1:2] == ["-c"])
+    waiting_job = WaitingJob(RUN, "15")
+    (job,) = (
+        process for process in psutil.Process(waiting_job.process.pid).children() if process.cmdline()[1:2] == ["-c"]
+    )
     job.send_signal(15)
-    assert waiting.end() == (["15"], 7)
+    assert waiting_job.wait_end() == (["15"], 7)
 
 
 def test_each_signal_to_only_the_launcher_reaches_the_job() -> None:
@@ -165,36 +168,36 @@ def test_a_job_without_a_handler_ends_by_the_signal(number: int) -> None:
 
 @pytest.mark.parametrize("receiver", ["group", "launcher"])
 def test_a_stopped_group_continues_on_a_signal_to_the_group_or_the_launcher(receiver: str) -> None:
-    waiting = WaitingJob(RUN, "18")
-    os.killpg(waiting.process.pid, signal.SIGSTOP)
-    until(lambda: all(_is_stopped(pid) for pid in waiting.group), "the stop of the group")
+    waiting_job = WaitingJob(RUN, "18")
+    os.killpg(waiting_job.process.pid, signal.SIGSTOP)
+    until(lambda: all(_is_stopped(pid) for pid in waiting_job.group_pids), "the stop of the group")
     time.sleep(0.6)  # longer than the launcher waits for its next event
-    (os.killpg if receiver == "group" else os.kill)(waiting.process.pid, signal.SIGCONT)
-    assert waiting.end() == (["18"], 7)
+    (os.killpg if receiver == "group" else os.kill)(waiting_job.process.pid, signal.SIGCONT)
+    assert waiting_job.wait_end() == (["18"], 7)
 
 
 @pytest.mark.parametrize("next_signal", [signal.SIGCONT, signal.SIGKILL])
 def test_a_launcher_whose_job_alone_was_stopped_ends_with_it(next_signal: int) -> None:
-    """The launcher stops, too, so that a shell sees it.
+    """The launcher stops with its job, so that a shell sees the stop.
 
-    It must not stay stopped when the job goes on, or is killed.
+    The launcher must not stay stopped when the job continues or is killed.
     """
-    run = subprocess.Popen([*RUN, sys.executable, "-c", "print('up', flush=True); input()"], stdin=-1, stdout=-1)
+    launcher = subprocess.Popen([*RUN, sys.executable, "-c", "print('up', flush=True); input()"], stdin=-1, stdout=-1)
     try:
-        assert run.stdout.readline() == b"up\n"
-        (job,) = (process for process in psutil.Process(run.pid).children() if process.cmdline()[1:2] == ["-c"])
+        assert launcher.stdout.readline() == b"up\n"
+        (job,) = (process for process in psutil.Process(launcher.pid).children() if process.cmdline()[1:2] == ["-c"])
         job.suspend()
         deadline = time.monotonic() + 10
-        while not (_is_stopped(job.pid) and _is_stopped(run.pid)):
+        while not (_is_stopped(job.pid) and _is_stopped(launcher.pid)):
             assert time.monotonic() < deadline
             time.sleep(0.01)
         job.send_signal(next_signal)
-        run.stdin.write(b"\n")
-        run.stdin.flush()
-        assert run.wait(10) == (0 if next_signal == signal.SIGCONT else -next_signal)
+        launcher.stdin.write(b"\n")
+        launcher.stdin.flush()
+        assert launcher.wait(10) == (0 if next_signal == signal.SIGCONT else -next_signal)
     finally:
-        run.kill()
-        run.communicate()
+        launcher.kill()
+        launcher.communicate()
 
 
 def _is_stopped(pid: int) -> bool:
@@ -221,13 +224,15 @@ def test_a_pipe_ends_when_the_job_closes_it() -> None:
     code = "import os, time; os.close(1); os.close(0); time.sleep(60)"
     with subprocess.Popen([*RUN, sys.executable, "-c", code], stdin=-1, stdout=-1) as launcher:
         until(
-            lambda: [pid for pid in _group(launcher) if _has_pipe_open(pid, launcher)] == [launcher.pid],
+            lambda: (
+                [pid for pid in _launcher_and_children(launcher) if _has_pipe_open(pid, launcher)] == [launcher.pid]
+            ),
             "a closed pipe",
         )
         launcher.terminate()
 
 
-def _group(launcher: subprocess.Popen) -> set[int]:
+def _launcher_and_children(launcher: subprocess.Popen) -> set[int]:
     return {launcher.pid, *(child.pid for child in psutil.Process(launcher.pid).children())}
 
 
@@ -290,7 +295,7 @@ def _jobs() -> list[dict]:
     return json.loads(completed.stdout)["jobs"] if completed.returncode == 0 else []
 
 
-def _has_ended() -> bool:
+def _any_job_has_ended() -> bool:
     return any(job["state"] != "running" for job in _jobs())
 
 
@@ -300,7 +305,7 @@ def test_a_job_that_the_launcher_became_is_stored_to_its_end(private_store: Path
     ) as job:
         assert int(job.stdout.readline().split()[-1]) == job.pid
     assert job.returncode == 6
-    until(_has_ended, "the end of the job in the store")
+    until(_any_job_has_ended, "the end of the job in the store")
     (row,) = _jobs()
     assert (row["name"], row["pid"], row["state"], row["steps"]) == ("nightly", job.pid, "ended", 400)
     assert (row["lost"], row["status"], row["signal"]) == (0, None, None)
@@ -312,7 +317,7 @@ def test_an_idle_agent_waits_for_a_job_that_the_launcher_became(private_store: P
     code = f"import time; print('up', flush=True); time.sleep(3)\n{CHANNEL_JOB}"
     with subprocess.Popen([*RUN, "--exec", sys.executable, "-c", code, "300"], stdout=-1, text=True) as job:
         assert job.stdout.read().split() == ["up", "at", "200", str(job.pid)]
-    until(_has_ended, "the end of the job in the store")
+    until(_any_job_has_ended, "the end of the job in the store")
     assert [(row["state"], row["steps"], row["lost"]) for row in _jobs()] == [("ended", 300, 0)]
     (launch,) = launches.list_launches(instance_dir)
     assert launches.read(instance_dir, launch).has_become_job

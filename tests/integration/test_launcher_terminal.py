@@ -12,8 +12,8 @@ from fakes.polling import until
 
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run", "--quiet"]
 
-#: A shell with job control: runs a command as a foreground group, prints its stops, and continues
-#: it on a line.
+#: A shell with job control. It runs a command as a foreground group and prints each signal that
+#: stops the command. When it reads a line, it continues the command.
 SHELL = """
 import os, signal, sys
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
@@ -75,7 +75,8 @@ print("got", *got, "end", flush=True)
 
 
 @pytest.fixture
-def job(private_places: Path) -> Iterator:
+def start_job(private_places: Path) -> Iterator:
+    """Return a function that starts the job in the foreground of a new terminal."""
     terminals = []
 
     def start(prefix: list[str], *arguments: str) -> Terminal:
@@ -89,30 +90,30 @@ def job(private_places: Path) -> Iterator:
 
 
 @pytest.mark.parametrize("prefix", [[], RUN], ids=["alone", "launched"])
-def test_ctrl_c_reaches_the_job_once(job, prefix: list[str]) -> None:
-    terminal = job(prefix, "trap", "1.5")
+def test_ctrl_c_reaches_the_job_once(start_job, prefix: list[str]) -> None:
+    terminal = start_job(prefix, "trap", "1.5")
     terminal.type(b"\x03")
     assert terminal.until(b"end").split(b"got")[-1].split() == [b"2"]
     terminal.until(b"shell: code 0")
 
 
 @pytest.mark.parametrize("prefix", [[], RUN], ids=["alone", "launched"])
-def test_ctrl_c_ends_a_job_without_a_handler(job, prefix: list[str]) -> None:
-    terminal = job(prefix, "default", "20")
+def test_ctrl_c_ends_a_job_without_a_handler(start_job, prefix: list[str]) -> None:
+    terminal = start_job(prefix, "default", "20")
     terminal.type(b"\x03")
     assert b"KeyboardInterrupt" in terminal.until(b"shell: code -2")
 
 
 @pytest.mark.parametrize("prefix", [[], RUN], ids=["alone", "launched"])
-def test_ctrl_backslash_ends_a_job(job, prefix: list[str]) -> None:
-    terminal = job(prefix, "default", "20")
+def test_ctrl_backslash_ends_a_job(start_job, prefix: list[str]) -> None:
+    terminal = start_job(prefix, "default", "20")
     terminal.type(b"\x1c")
     terminal.until(b"shell: code -3")
 
 
 @pytest.mark.parametrize("prefix", [[], RUN], ids=["alone", "launched"])
-def test_ctrl_z_stops_the_job_and_the_shell_continues_it(job, prefix: list[str]) -> None:
-    terminal = job(prefix, "trap", "2")
+def test_ctrl_z_stops_the_job_and_the_shell_continues_it(start_job, prefix: list[str]) -> None:
+    terminal = start_job(prefix, "trap", "2")
     for _ in range(2):
         terminal.type(b"\x1a")
         terminal.until(b"shell: stopped by 20")
@@ -135,7 +136,7 @@ def test_a_hangup_of_the_terminal_reaches_a_job_whose_launcher_leads_the_session
     if pid == 0:
         os.execv(sys.executable, [*RUN, sys.executable, "-c", code])
     output = b""
-    while b"up\r\n" not in output:  # closing the terminal within a line fails in another way
+    while b"up\r\n" not in output:  # a terminal that is closed while a line is printed fails in another way
         output += os.read(fd, 100)
     os.close(fd)
     os.waitpid(pid, 0)

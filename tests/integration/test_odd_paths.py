@@ -16,7 +16,7 @@ from tfprof.formats import layout
 pytestmark = pytest.mark.tf
 SCRIPT = JOBS / "odd_paths.py"
 KINDS = {"function": layout.FUNCTION, "eager": layout.EAGER, "call": layout.CALL}
-SHORT = 200  # calls of a function at the start of the job
+SHORT_CALLS = 200  # calls of a function at the start of the job
 
 
 @pytest.fixture(params=["tf1_python", "tf2_python"], scope="module")
@@ -60,8 +60,10 @@ def test_the_shim_has_no_error_and_drops_nothing(job):
 
 
 def test_failed_steps_are_flagged(job):
-    failed = [span for kind in KINDS.values() for span in job.channel.of_kind(kind) if span.flags & layout.FLAG_FAILED]
-    assert sorted(span.kind for span in failed) == [layout.FUNCTION, layout.EAGER]
+    failed_spans = [
+        span for kind in KINDS.values() for span in job.channel.of_kind(kind) if span.flags & layout.FLAG_FAILED
+    ]
+    assert sorted(span.kind for span in failed_spans) == [layout.FUNCTION, layout.EAGER]
 
 
 def test_each_step_has_ops_or_is_missed_because_of_another_thread(job, step_counts):
@@ -71,18 +73,18 @@ def test_each_step_has_ops_or_is_missed_because_of_another_thread(job, step_coun
         return
     assert len(records) + job.channel.word("missed") == sum(step_counts.values())
     assert 0 < job.channel.word("missed") < 24  # only one of three threads is recorded at a time
-    empty = Counter(record.flags for record in records if not labels(record))
+    empty = Counter(record.flags for record in records if not op_types(record))
     assert empty <= Counter({layout.FUNCTION: 1, layout.EAGER: 1})  # a failed step may have no ops
-    short = [record for record in records if record.flags == layout.FUNCTION and record.step <= SHORT]
-    assert [record.step for record in short] == list(range(1, SHORT + 1))
-    assert all({b"Sin", b"Sum"} < labels(record) for record in short)
+    short_calls = [record for record in records if record.flags == layout.FUNCTION and record.step <= SHORT_CALLS]
+    assert [record.step for record in short_calls] == list(range(1, SHORT_CALLS + 1))
+    assert all({b"Sin", b"Sum"} < op_types(record) for record in short_calls)
 
 
 def refusals(job):
     return [json.loads(bytes(record.data)) for record in job.channel.records_of(layout.REFUSED)]
 
 
-def labels(record):
+def op_types(record):
     """Return the types of a step's recorded ops."""
     names = Interner()
     session = xspace(bytes(record.data)[layout.XSPACE_HEAD.size :], record.start_real, 0, names)
@@ -96,13 +98,13 @@ def test_failed_steps_that_are_only_counted_are_flagged(tf2_python, tmp_path):
         reader = armed_job.reader()
         assert armed_job.finish()[0] == 0
         reader.take(ended=True)
-        counts, failed, untimed = Counter(), Counter(), 0
+        counts, failed_counts, sampled_count = Counter(), Counter(), 0
         for kind in (layout.FUNCTION, layout.EAGER):
             counts[kind] = reader.count(kind)
             for span in reader.of_kind(kind):
-                failed[kind] += span.count if span.flags & layout.FLAG_FAILED else 0
-                untimed += bool(span.flags & layout.FLAG_SAMPLED)
+                failed_counts[kind] += span.count if span.flags & layout.FLAG_FAILED else 0
+                sampled_count += bool(span.flags & layout.FLAG_SAMPLED)
         reader.close()
     assert counts == {layout.FUNCTION: 1200, layout.EAGER: 1200}
-    assert failed == {layout.FUNCTION: 300, layout.EAGER: 240}
-    assert untimed > 100
+    assert failed_counts == {layout.FUNCTION: 300, layout.EAGER: 240}
+    assert sampled_count > 100

@@ -21,7 +21,7 @@ from tfprof.commands import daemons
 from tfprof.formats import runtime_dir
 
 BIN = Path(sys.executable).parent
-#: Environments of TensorFlow 1.15 and 2.21.
+#: Interpreters with TensorFlow 1.15 and 2.21, and the one for the fake TensorFlow.
 PYTHONS = {name: ROOT / f".venvs/{name}/bin/python" for name in ("tf1", "tf2")} | {"fake": Path(sys.executable)}
 LOOPS = [("tf1", "session"), ("tf1", "fit"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
 #: Seconds in which TensorFlow starts or a command answers, also on a loaded machine.
@@ -36,16 +36,16 @@ class Host:
         self.env = {name: text for name, text in os.environ.items() if not name.startswith("TFPROF_")}
         self.env |= {"TFPROF_STORE": str(self.store), "XDG_RUNTIME_DIR": str(folder), "TF_CPP_MIN_LOG_LEVEL": "3"}
         self.instance_dir = Path(folder, "tfprof", Path(runtime_dir.instance_dir(str(self.store))).name)
-        self.jobs: list[subprocess.Popen[str]] = []
+        self.processes: list[subprocess.Popen[str]] = []
 
     def start(
         self, python: str, loop: str, *, name: str = "job", trace: str = "off", pause_s: float = 0.05
     ) -> LocalJob:
         """Start a job that loops; return it as soon as it has a step."""
-        self.begin(python, loop, name=name, trace=trace, pause_s=pause_s)
-        return self.job(name, lambda job: any(_steps(job).values()))
+        self.launch(python, loop, name=name, trace=trace, pause_s=pause_s)
+        return self.job(name, lambda job: any(_step_counts(job).values()))
 
-    def begin(self, python: str, loop: str, *, name: str = "job", trace: str = "off", pause_s: float = 0.05) -> None:
+    def launch(self, python: str, loop: str, *, name: str = "job", trace: str = "off", pause_s: float = 0.05) -> None:
         """Start a job that loops."""
         command = [BIN / "tfprof-run", "--trace", trace, "--name", name, PYTHONS[python], "-W", "ignore"]
         script = "ordered_quick.py" if python == "fake" else "ordered.py"
@@ -57,7 +57,7 @@ class Host:
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        self.jobs.append(process)
+        self.processes.append(process)
 
     def job(self, name: str, condition: Callable[[LocalJob], Any]) -> LocalJob:
         """Return the job called ``name`` as soon as it satisfies ``condition``."""
@@ -92,14 +92,14 @@ class Host:
     def start_command(self, *arguments: str) -> subprocess.Popen[str]:
         """Start a command without waiting for it."""
         process = subprocess.Popen([str(BIN / "tfprof"), *arguments], env=self.env, stdout=subprocess.PIPE, text=True)
-        self.jobs.append(process)
+        self.processes.append(process)
         return process
 
     def pid_of(self, daemon: str) -> int:
         return daemons.running_pid(str(self.instance_dir), daemon)
 
     def close(self) -> None:
-        for process in self.jobs:
+        for process in self.processes:
             process.kill()
             process.communicate()
         self.run("stop")
@@ -113,7 +113,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     new_host.close()
 
 
-def _steps(job: LocalJob) -> dict[str, int]:
+def _step_counts(job: LocalJob) -> dict[str, int]:
     counts = job.info.counters.get("counts", {})
     return {name: counts.get(name, 0) for name in ("train", "run", "batch", "function")}
 
@@ -149,20 +149,20 @@ def test_exactly_the_next_steps_of_a_loop_are_traced(host: Host, python: str, lo
 
 def test_jobs_with_one_order_obey_within_a_step_of_each_other(host: Host) -> None:
     for number in range(6):
-        host.begin("fake", "loop", name=f"many{number}", pause_s=0.2)
-    other = host.start("fake", "loop", name="other")
+        host.launch("fake", "loop", name=f"many{number}", pause_s=0.2)
+    other_job = host.start("fake", "loop", name="other")
     for number in range(6):
-        host.job(f"many{number}", lambda job: any(_steps(job).values()))
+        host.job(f"many{number}", lambda job: any(_step_counts(job).values()))
     status, answers = host.order("trace", "--name", "many*", "--steps", "2", "-o", "ops", "--wait", "60s")
     assert (status, len(answers)) == (0, 6)
     assert {answer["traced"] for answer in answers.values()} == {2}
-    began = []
+    first_starts_ns = []
     for name in answers:
         rows = host.job(name, lambda job: "order-ended" in events(job)).table("traces", ("start_ns",)).to_pylist()
-        began.append(min(row["start_ns"] for row in rows))
+        first_starts_ns.append(min(row["start_ns"] for row in rows))
     # A step takes 0.2 s, more on a loaded machine.
-    assert max(began) - min(began) < 2 * 10**9
-    assert traced_steps(other, "run") == []
+    assert max(first_starts_ns) - min(first_starts_ns) < 2 * 10**9
+    assert traced_steps(other_job, "run") == []
 
 
 def test_the_trace_policy_of_the_job_continues_after_an_order(host: Host) -> None:
@@ -170,15 +170,17 @@ def test_the_trace_policy_of_the_job_continues_after_an_order(host: Host) -> Non
     status, _ = host.order("trace", "job", "--every", "7", "--for", "500ms", "-o", "ops", "--wait", "60s")
     assert status == 0
     job = host.job("job", lambda job: "order-ended" in events(job))
-    last = max(traced_steps(job, "run"))
-    later_job = host.job("job", lambda job: len([step for step in traced_steps(job, "run") if step > last + 20]) > 2)
-    steps = [step for step in traced_steps(later_job, "run") if step > last + 20]
+    last_step = max(traced_steps(job, "run"))
+    later_job = host.job(
+        "job", lambda job: len([step for step in traced_steps(job, "run") if step > last_step + 20]) > 2
+    )
+    steps = [step for step in traced_steps(later_job, "run") if step > last_step + 20]
     assert {step % 20 for step in steps} == {0}
 
 
 def test_a_stopped_job_is_reported_and_its_order_is_withdrawn(host: Host) -> None:
     job = host.start("fake", "loop")
-    other = host.start("fake", "loop", name="other")
+    other_job = host.start("fake", "loop", name="other")
     pid = job.info.identity["pid"]
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -188,19 +190,19 @@ def test_a_stopped_job_is_reported_and_its_order_is_withdrawn(host: Host) -> Non
     assert status == 1
     assert (answers["job"]["obeyed"], answers["job"]["slug"]) == (False, "job-stopped")
     assert answers["other"]["obeyed"]
-    before = max(_steps(host.job("job", lambda job: True)).values())
-    job = host.job("job", lambda job: max(_steps(job).values()) > before + 20)
+    before = max(_step_counts(host.job("job", lambda job: True)).values())
+    job = host.job("job", lambda job: max(_step_counts(job).values()) > before + 20)
     assert traced_steps(job, "run") == []
-    assert other.info.name == "other"
+    assert other_job.info.name == "other"
 
 
 def test_a_job_in_one_long_step_is_reported_in_time(host: Host) -> None:
     host.start("fake", "long", pause_s=3600)
-    host.job("job", lambda job: sum(_steps(job).values()) >= 200)  # the last step before the pause
-    began = time.monotonic()
+    host.job("job", lambda job: sum(_step_counts(job).values()) >= 200)  # the last step before the pause
+    start_s = time.monotonic()
     status, answers = host.order("trace", "job", "--steps", "2", "--wait", "1s")
     assert (status, answers["job"]["slug"]) == (1, "no-step-began")
-    assert time.monotonic() - began < PATIENCE_S / 2
+    assert time.monotonic() - start_s < PATIENCE_S / 2
 
 
 def test_the_end_of_a_job_ends_its_order_and_later_orders_are_refused(host: Host) -> None:
@@ -208,7 +210,7 @@ def test_the_end_of_a_job_ends_its_order_and_later_orders_are_refused(host: Host
     command = host.start_command("trace", "job", "--every", "1000000", "--steps", "3", "-o", "ops", "--wait", "60s")
     line = command.stdout.readline() if command.stdout else ""
     assert "one step in 1000000, 3 steps, from run step" in line
-    host.jobs[0].communicate()
+    host.processes[0].communicate()
     output, _ = command.communicate(timeout=PATIENCE_S)
     assert "ended after 0 traced steps" in output
     assert command.returncode == 0
@@ -248,10 +250,10 @@ def test_a_detached_job_continues_and_is_no_longer_measured(host: Host) -> None:
     job = host.start("fake", "loop", trace="all")
     status, answers = host.order("detach", "--pid", str(job.info.identity["pid"]), "--wait", "60s")
     assert (status, answers["job"]["obeyed"]) == (0, True)
-    last = answers["job"]["step"]
+    last_step = answers["job"]["step"]
     time.sleep(3)  # dozens of steps, none of which may be traced
-    assert host.jobs[0].poll() is None
-    assert max(traced_steps(host.job("job", lambda job: traced_steps(job, "run")), "run")) <= last
+    assert host.processes[0].poll() is None
+    assert max(traced_steps(host.job("job", lambda job: traced_steps(job, "run")), "run")) <= last_step
     status, answers = host.order("trace", "job", "--steps", "2")
     assert (status, answers["job"]["obeyed"]) == (1, False)
 
@@ -277,7 +279,7 @@ def test_the_cost_is_compared_with_the_budget_of_an_order(host: Host) -> None:
     host.start("tf1", "session", trace="every=2")
     host.job("job", lambda job: (cost(job.info.counters) or 0) > 0)
     assert "the cost is above the budget: the requested steps" in host.run("show", "job").stdout
-    code, _ = host.order("trace", "job", "--budget", "100%")
-    assert code == 0
+    status, _ = host.order("trace", "job", "--budget", "100%")
+    assert status == 0
     host.job("job", lambda job: job.info.counters.get("order_budget") == 1_000_000)
     assert "above the budget" not in host.run("show", "job").stdout

@@ -1,6 +1,6 @@
-"""Steps of real processes that have more page faults after a trace than before.
+"""After a trace, the steps of a real process have more page faults than before.
 
-The shim traces them again until the faults are gone, or reports them.
+The shim traces steps again until the additional faults are gone, or reports them.
 """
 
 import json
@@ -14,7 +14,7 @@ from tfprof.shim.pacing.page_faults import COMPARED_STEPS, SETTLING_STEPS
 
 pytestmark = pytest.mark.tf
 START, REPEAT_INTERVAL = WARM_UP + 1, FIRST_TRACES + SETTLING_STEPS + COMPARED_STEPS
-END_OF_FIRST = WARM_UP + FIRST_TRACES
+FIRST_SERIES_END = WARM_UP + FIRST_TRACES
 PATHS = [
     ("tf2", "function", layout.FUNCTION),
     ("tf2", "session", layout.RUN),
@@ -23,7 +23,10 @@ PATHS = [
 
 
 def run(armed_forks, path, first, last):
-    """Run the job; return (ordinals of traced steps, refusals)."""
+    """Run the job, with additional page faults before the steps from ``first`` to ``last``.
+
+    Return (ordinals of traced steps, refusals).
+    """
     version, mode, kind = path
     job = armed_forks(version).start(JOBS / "page_faults.py", mode, first, last).until_ready()
     reader = ChannelReader.of_process(job.pid).take(ended=True)
@@ -37,26 +40,26 @@ def run(armed_forks, path, first, last):
     return traced, refusals
 
 
-def runs(count):
+def series_ordinals(count):
     """Return the ordinals of the traced steps of ``count`` series."""
     return [START + REPEAT_INTERVAL * number + step for number in range(count) for step in range(FIRST_TRACES)]
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
-@pytest.mark.parametrize("times", [0, 1, 2])
-def test_steps_are_traced_again_until_they_have_no_more_faults_than_before(armed_forks, path, times):
-    last = END_OF_FIRST + REPEAT_INTERVAL * times
-    assert run(armed_forks, path, END_OF_FIRST + 1, last) == (runs(1 + times), [])
+@pytest.mark.parametrize("repeats", [0, 1, 2])
+def test_steps_are_traced_again_until_they_have_no_more_faults_than_before(armed_forks, path, repeats):
+    last = FIRST_SERIES_END + REPEAT_INTERVAL * repeats
+    assert run(armed_forks, path, FIRST_SERIES_END + 1, last) == (series_ordinals(1 + repeats), [])
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
 def test_faults_that_remain_are_reported_once(armed_forks, path):
-    traced, refusals = run(armed_forks, path, END_OF_FIRST + 1, 80)
-    assert traced == runs(1 + TRIES)
+    traced, refusals = run(armed_forks, path, FIRST_SERIES_END + 1, 80)
+    assert traced == series_ordinals(1 + TRIES)
     assert [refusal["slug"] for refusal in refusals] == ["page-faults"]
     assert int(refusals[0]["text"].split()[3]) == pytest.approx(3000, rel=0.1)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
 def test_steps_with_as_many_faults_before_the_trace_are_not_traced_again(armed_forks, path):
-    assert run(armed_forks, path, 1, 80) == (runs(1), [])
+    assert run(armed_forks, path, 1, 80) == (series_ordinals(1), [])

@@ -24,7 +24,7 @@ SEEDS = range(200, 225)
 
 
 class Cases:
-    """Random cases, and the files that one version of TensorFlow makes of each."""
+    """Random cases, and the files that one version of TensorFlow writes for each case."""
 
     def __init__(self, version: str, tensorflow: Forks, folder: Path) -> None:
         self.version, self.folder = version, folder
@@ -34,7 +34,7 @@ class Cases:
         tensorflow.output(ORACLE, "cases", folder / "cases", folder / "theirs")
         tensorflow.output(ORACLE, "run", folder / "run")
 
-    def writable(self) -> Iterator[tuple[str, Path, Path]]:
+    def writable_cases(self) -> Iterator[tuple[str, Path, Path]]:
         """Yield (name, case, TensorFlow's files) of each case that TensorFlow can write."""
         for case in sorted((self.folder / "cases").iterdir()):
             theirs = self.folder / "theirs" / case.name
@@ -50,27 +50,27 @@ def cases(
     return Cases(request.param, plain_forks(request.param), tmp_path_factory.mktemp(request.param))
 
 
-class Imports:
+class ImportStore:
     """A store for imported files."""
 
     def __init__(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.path = path
         self._capsys = capsys
 
-    def job(self, *options: str) -> tuple[LocalJob, dict[str, Any]]:
-        """Return the job that `tfprof import` makes, and the JSON that it prints."""
-        with pytest.raises(SystemExit) as ended:
+    def import_job(self, *options: str) -> tuple[LocalJob, dict[str, Any]]:
+        """Run `tfprof import`; return the imported job and the printed JSON."""
+        with pytest.raises(SystemExit) as exit_info:
             cli.main(["import", *options, "--json", "--store", str(self.path)])
         printed = self._capsys.readouterr()
-        assert not ended.value.code, printed.err
+        assert not exit_info.value.code, printed.err
         answer = json.loads(printed.out)
         return LocalStore(self.path).job(answer["job"]), answer
 
 
 @pytest.fixture
-def imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Imports:
-    """A store for one test."""
-    return Imports(tmp_path / "store", capsys)
+def import_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> ImportStore:
+    """An empty store."""
+    return ImportStore(tmp_path / "store", capsys)
 
 
 def import_options(case: Path) -> list[str]:
@@ -81,7 +81,7 @@ def import_options(case: Path) -> list[str]:
 
 
 def normalize(profile: ProfileProto) -> ProfileProto:
-    """Return a profile with strings in place of their ids, and attributes in a fixed order."""
+    """Replace ids in a profile by their strings, and sort attributes; return the profile."""
     table = {0: NONE, **profile.id_to_string}
     for node in profile.nodes.values():
         for frame in node.trace.traces:
@@ -100,11 +100,11 @@ def sort_attributes(profile: ProfileProto) -> ProfileProto:
     return profile
 
 
-def read(path: Path) -> ProfileProto:
+def read_profile(path: Path) -> ProfileProto:
     return ProfileProto.FromString(path.read_bytes())
 
 
-def exported(job: LocalJob, compat: str) -> ProfileProto:
+def export_profile(job: LocalJob, compat: str) -> ProfileProto:
     return ProfileProto.FromString(b"".join(pieces(job, compat=compat)))
 
 
@@ -127,49 +127,54 @@ def differences(theirs: ProfileProto, ours: ProfileProto) -> list[str]:
     return texts
 
 
-def test_a_graph_and_its_steps_are_written_as_the_tf_profiler_writes_them(cases: Cases, imports: Imports) -> None:
+def test_a_graph_and_its_steps_are_written_as_the_tf_profiler_writes_them(
+    cases: Cases, import_store: ImportStore
+) -> None:
     compared = 0
-    for name, case, theirs in cases.writable():
-        job, _ = imports.job(*import_options(case))
-        assert not differences(normalize(read(theirs / "profile.pb")), normalize(exported(job, cases.compat))), name
+    for name, case, theirs in cases.writable_cases():
+        job, _ = import_store.import_job(*import_options(case))
+        assert not differences(
+            normalize(read_profile(theirs / "profile.pb")), normalize(export_profile(job, cases.compat))
+        ), name
         compared += bool(list(case.glob("run-*.pb")))
     assert compared > 10
 
 
 @pytest.mark.parametrize("file", ["profile.pb", "reloaded.pb"])
-def test_a_profile_that_is_read_and_written_does_not_change(cases: Cases, imports: Imports, file: str) -> None:
+def test_a_profile_that_is_read_and_written_does_not_change(cases: Cases, import_store: ImportStore, file: str) -> None:
     compared = 0
-    for name, _, theirs in cases.writable():
-        job, answer = imports.job("--profile_path", str(theirs / file))
-        profile = read(theirs / file)
+    for name, _, theirs in cases.writable_cases():
+        job, answer = import_store.import_job("--profile_path", str(theirs / file))
+        profile = read_profile(theirs / file)
         assert (answer["nodes"], answer["steps"]) == (len(profile.nodes), len(profile.steps))
-        # With parity to either version: the file has the output slot of each input.
+        # Parity to either version gives the same profile: the file has the output slot of each
+        # input.
         for compat in COMPAT.values():
-            assert not differences(normalize(read(theirs / file)), normalize(exported(job, compat))), name
+            assert not differences(normalize(read_profile(theirs / file)), normalize(export_profile(job, compat))), name
         compared += sum(len(node.execs) for node in profile.nodes.values())
     assert compared > 200
 
 
-def test_a_real_profile_keeps_the_ids_of_its_strings(cases: Cases, imports: Imports) -> None:
-    theirs = read(cases.folder / "run" / "profile.pb")
+def test_a_real_profile_keeps_the_ids_of_its_strings(cases: Cases, import_store: ImportStore) -> None:
+    theirs = read_profile(cases.folder / "run" / "profile.pb")
     assert theirs.has_trace
-    job, _ = imports.job("--profile_path", str(cases.folder / "run" / "profile.pb"))
-    assert not differences(sort_attributes(theirs), sort_attributes(exported(job, cases.compat)))
+    job, _ = import_store.import_job("--profile_path", str(cases.folder / "run" / "profile.pb"))
+    assert not differences(sort_attributes(theirs), sort_attributes(export_profile(job, cases.compat)))
 
 
 def test_a_real_run_is_written_as_the_tf_profiler_writes_it_from_binary_or_text_files(
-    cases: Cases, imports: Imports
+    cases: Cases, import_store: ImportStore
 ) -> None:
     run = cases.folder / "run"
-    theirs = sort_attributes(read(run / "profile.pb"))
+    theirs = sort_attributes(read_profile(run / "profile.pb"))
     for suffix in ("pb", "pbtxt"):
-        runs = ",".join(str(run / f"run-{number}.{suffix}") for number in range(3))
-        graph = ("--graph-path", str(run / f"graph.{suffix}"), "-run_meta_path", runs)
-        job, _ = imports.job(*graph, "--op-log-path", str(run / "tfprof_log"))
-        assert not differences(theirs, sort_attributes(exported(job, cases.compat)))
+        run_paths = ",".join(str(run / f"run-{number}.{suffix}") for number in range(3))
+        graph = ("--graph-path", str(run / f"graph.{suffix}"), "-run_meta_path", run_paths)
+        job, _ = import_store.import_job(*graph, "--op-log-path", str(run / "tfprof_log"))
+        assert not differences(theirs, sort_attributes(export_profile(job, cases.compat)))
 
 
-def test_an_op_log_that_is_read_and_written_does_not_change(cases: Cases, imports: Imports) -> None:
+def test_an_op_log_that_is_read_and_written_does_not_change(cases: Cases, import_store: ImportStore) -> None:
     run = cases.folder / "run"
-    job, _ = imports.job("--graph_path", str(run / "graph.pb"), "--op_log_path", str(run / "tfprof_log"))
+    job, _ = import_store.import_job("--graph_path", str(run / "graph.pb"), "--op_log_path", str(run / "tfprof_log"))
     assert op_log(job) == OpLogProto.FromString((run / "tfprof_log").read_bytes())

@@ -15,12 +15,12 @@ import pytest
 pytestmark = pytest.mark.tf
 
 JOB = Path(__file__).parent / "jobs" / "python_lines.py"
-HERE = next(number for number, line in enumerate(JOB.read_text().splitlines(), 1) if line.endswith("# here"))
-FRAME = f"python_lines.py:{HERE}:product"
+MARKED_LINE = next(number for number, line in enumerate(JOB.read_text().splitlines(), 1) if line.endswith("# here"))
+FRAME = f"python_lines.py:{MARKED_LINE}:product"
 #: Options of `pprof` for the counts of the script's own lines.
-OWN = ("-top", "-nodefraction=0", "-unit=count", "-show=^python_lines:")
+OWN_LINES = ("-top", "-nodefraction=0", "-unit=count", "-show=^python_lines:")
 #: A row of `pprof -top`: flat, share, sum of shares, cumulative, share, name.
-TOP = re.compile(r" *(\d+) +\S+% +\S+% +\S+ +\S+% +(.*)")
+TOP_ROW = re.compile(r" *(\d+) +\S+% +\S+% +\S+ +\S+% +(.*)")
 TFPROF = str(Path(sys.executable).parent / "tfprof")
 
 
@@ -38,7 +38,7 @@ def go() -> str:
 
 @pytest.fixture(scope="module", params=["tf1-session", "tf2-session", "tf2-function"])
 def job(request: pytest.FixtureRequest, shared_places: Path) -> str:
-    """Run a job with every step traced, which becomes the last job; return its kind."""
+    """Run a job with every step traced, so that it is the last job; return its kind."""
     version, kind = request.param.split("-")
     python = request.getfixturevalue(f"{version}_python")
     report = run(TFPROF + "-run", "--trace", "all", str(python), str(JOB), kind, TF_CPP_MIN_LOG_LEVEL="3").stderr
@@ -46,10 +46,10 @@ def job(request: pytest.FixtureRequest, shared_places: Path) -> str:
     return kind
 
 
-def run(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
+def run(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a command that must exit with 0."""
     completed = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **more}
+        command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **variables}
     )
     assert completed.returncode == 0, completed.stderr
     return completed
@@ -62,17 +62,17 @@ def ask(view: str, *options: str) -> Any:
 
 def entries(message: Any) -> Iterator[Any]:
     """Yield a message and all messages below it."""
-    waiting = [message]
-    while waiting:
-        entry = waiting.pop()
+    stack = [message]
+    while stack:
+        entry = stack.pop()
         yield entry
-        waiting += entry["children"]
+        stack += entry["children"]
 
 
 def nodes_below(message: Any, *names: str) -> set[str]:
     """Return the nodes at and below the frames called ``names``."""
-    tops = [entry for entry in entries(message) if entry["name"] in names]
-    return {node["name"] for top in tops for entry in entries(top) for node in entry["graph_nodes"]}
+    top_entries = [entry for entry in entries(message) if entry["name"] in names]
+    return {node["name"] for top_entry in top_entries for entry in entries(top_entry) for node in entry["graph_nodes"]}
 
 
 def pprof(go: str, file: Path, *options: str) -> list[str]:
@@ -92,13 +92,13 @@ def test_pprof_reads_what_the_code_view_writes(job: str, go: str, tmp_path: Path
     file = tmp_path / "lines.pb.gz"
     run(TFPROF, "code", "last", "-max_depth", "1000", "-select", "float_ops", "-output", f"pprof:outfile={file}")
     leaves = [entry for entry in entries(ask("code")) if not entry["children"]]
-    nodes = {node["name"]: node["float_ops"] for leaf in leaves for node in leaf["graph_nodes"]}
-    assert sum(nodes.values()) > 0
+    float_ops = {node["name"]: node["float_ops"] for leaf in leaves for node in leaf["graph_nodes"]}
+    assert sum(float_ops.values()) > 0
     raw = pprof(go, file, "-raw")
     samples = [int(match[1]) for line in raw if (match := re.match(r" +1 +(\d+):", line))]
     labels = [match[1] for line in raw if (match := re.search(r"graph node::\[(.*)\]", line))]
-    assert dict(zip(labels, samples, strict=True)) == nodes
-    top = {match[2]: int(match[1]) for line in pprof(go, file, *OWN) if (match := TOP.match(line))}
+    assert dict(zip(labels, samples, strict=True)) == float_ops
+    top = {match[2]: int(match[1]) for line in pprof(go, file, *OWN_LINES) if (match := TOP_ROW.match(line))}
     assert sum(top.values()) == sum(samples)
     assert max(top, key=lambda name: top[name]).startswith("python_lines:product")
     assert sum(line.startswith("graph node::") for line in pprof(go, file, "-traces")) == len(samples)

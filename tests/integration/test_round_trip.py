@@ -39,7 +39,7 @@ def test_a_job_equals_its_copy_from_the_exported_profile(
     command = [RUN, "--trace", "all", python, JOBS / script, *arguments]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     subprocess.run(command, capture_output=True, timeout=240, check=False, env=environment)
-    stored = LocalStore(private_places).job("last")
-    assert stored.table("traces").num_rows
-    assert stored.table("ops")["output_bytes"].to_pylist(), "the job has no recorded outputs"
-    assert list(differences(private_places, f"{stored.info.uid:016x}")) == []
+    stored_job = LocalStore(private_places).job("last")
+    assert stored_job.table("traces").num_rows
+    assert stored_job.table("ops")["output_bytes"].to_pylist(), "the job has no recorded outputs"
+    assert list(differences(private_places, f"{stored_job.info.uid:016x}")) == []

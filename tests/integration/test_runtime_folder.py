@@ -29,10 +29,10 @@ JOB = f"""{OPEN_CHANNEL}
 writer.put_span(1)
 time.sleep(1)
 """
-#: The longest time of a command in seconds, including the start or stop of daemons. A blocked
-#: command never ends.
+#: A command that takes longer than this number of seconds is blocked. The time includes the start
+#: or stop of daemons.
 PATIENCE_S = 20.0
-#: Places that are tried although a normal run creates no file there. The last place is the runtime
+#: Places that are tried although a normal run creates no file there. The last place is the instance
 #: folder itself.
 MORE_PLACES = ("report.log", "given-up/00000000000000ab.json", "announce/.123-00000000000000ab", ".")
 TFPROF, RUN = "tfprof.cli.main", "tfprof.agent.launcher.run"
@@ -45,7 +45,7 @@ COMMANDS = (
     (TFPROF, "attach", "999999999"),
     (TFPROF, "stop"),
 )
-#: The longest time of a command in an empty store, also of one that starts daemons (seconds).
+#: The longest time of a command in an empty store, even if the command starts daemons (seconds).
 COMMAND_MAX_S = 2.0
 THREADS = 4
 TRIES_ALL = os.environ.get("TFPROF_ODD_FILES") == "all"
@@ -101,16 +101,16 @@ def test_an_odd_file_that_a_daemon_needs_is_reported_in_one_line(
     instance_dir: Path, name: str, kind: str, slug: str
 ) -> None:
     ODD_FILES[kind](instance_dir / name)
-    began = time.monotonic()
+    start_s = time.monotonic()
     report = run_job()
-    assert time.monotonic() - began < PATIENCE_S
+    assert time.monotonic() - start_s < PATIENCE_S
     assert report.startswith("tfprof: no profile: ")
     assert report.endswith(f"[{slug}]\n")
     assert report.count("\n") == 1
 
 
 class Case(NamedTuple):
-    """A kind of file at a place in the runtime folder, and a command."""
+    """A kind of file at a place in the instance folder, and a command."""
 
     place: str
     kind: str
@@ -131,7 +131,7 @@ class Outcome(NamedTuple):
 
 
 def places(folder: Path) -> Iterator[str]:
-    """Yield the places of all files and folders below ``folder``, with fixed numbers.
+    """Yield the places of all files and folders below ``folder``; fixed numbers replace ids.
 
     Files that are about to be renamed have unforeseeable names, and are left out.
     """
@@ -142,7 +142,7 @@ def places(folder: Path) -> Iterator[str]:
 
 
 def places_of_a_run(store: Path) -> set[str]:
-    """Run the job and return the places of all files that have been in the runtime folder."""
+    """Run the job and return the places of all files that have been in the instance folder."""
     folder, result, has_ended = Path(runtime_dir.make_instance(str(store))), set(MORE_PLACES), threading.Event()
 
     def watch() -> None:
@@ -159,19 +159,19 @@ def places_of_a_run(store: Path) -> set[str]:
     return result
 
 
-def cases(names: set[str]) -> list[Case]:
+def cases(tested_places: set[str]) -> list[Case]:
     """Return all cases, or a Latin square: pairwise combinations of place, kind and command."""
     if TRIES_ALL:
-        return [Case(*parts) for parts in itertools.product(sorted(names), ODD_FILES, COMMANDS)]
+        return [Case(*parts) for parts in itertools.product(sorted(tested_places), ODD_FILES, COMMANDS)]
     return [
-        Case(name, kind, COMMANDS[(row + column) % len(COMMANDS)])
-        for row, name in enumerate(sorted(names))
+        Case(place, kind, COMMANDS[(row + column) % len(COMMANDS)])
+        for row, place in enumerate(sorted(tested_places))
         for column, kind in enumerate(ODD_FILES)
     ]
 
 
 def try_command(base: Path, case: Case) -> Outcome:
-    """Run the command of ``case`` with a runtime folder and a store of its own, below ``base``."""
+    """Run the command of ``case`` with a new runtime folder and a new store below ``base``."""
     (base / "run").mkdir(mode=0o700, parents=True)
     environ = {**os.environ, "XDG_RUNTIME_DIR": str(base / "run"), "TFPROF_STORE": str(base / "store")}
     environ |= {"TFPROF_AGENT_IDLE": "1", "TFPROF_COLLECTOR_IDLE": "1"}
@@ -183,7 +183,7 @@ def try_command(base: Path, case: Case) -> Outcome:
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     ODD_FILES[case.kind](path)
     module, *arguments = case.command
-    began = time.monotonic()
+    start_s = time.monotonic()
     try:
         command = [sys.executable, "-m", module, *arguments]
         completed = subprocess.run(
@@ -191,7 +191,7 @@ def try_command(base: Path, case: Case) -> Outcome:
         )
     except subprocess.TimeoutExpired:
         return Outcome(PATIENCE_S, -1, "")
-    return Outcome(time.monotonic() - began, completed.returncode, completed.stderr)
+    return Outcome(time.monotonic() - start_s, completed.returncode, completed.stderr)
 
 
 def daemons_below(folder: Path) -> list[int]:
@@ -206,9 +206,9 @@ def daemons_below(folder: Path) -> list[int]:
 def test_no_odd_file_anywhere_blocks_a_command_or_makes_it_fail_with_a_traceback(
     private_places: Path, tmp_path: Path
 ) -> None:
-    names = places_of_a_run(private_places)
-    assert {"agent.pid", "collector.sock", "announce", "launches/00000000000000ab.json"} <= names
-    odd_cases = cases(names)
+    tested_places = places_of_a_run(private_places)
+    assert {"agent.pid", "collector.sock", "announce", "launches/00000000000000ab.json"} <= tested_places
+    odd_cases = cases(tested_places)
     plain_cases = [Case("unused", kind, command) for kind in ("deep", "folder") for command in COMMANDS]
     with ThreadPoolExecutor(THREADS) as pool:
         all_cases = [*plain_cases, *odd_cases]
@@ -228,7 +228,7 @@ def test_no_odd_file_anywhere_blocks_a_command_or_makes_it_fail_with_a_traceback
         for command in COMMANDS
     }
     slow = [case for case, outcome in zip(all_cases, results, strict=True) if outcome.seconds > limits[case.command]]
-    # On a loaded machine a command is slow at times, also without an odd file.
+    # On a loaded machine a command is sometimes slow even without an odd file.
     slow = [
         case
         for at, case in enumerate(slow)
@@ -237,5 +237,8 @@ def test_no_odd_file_anywhere_blocks_a_command_or_makes_it_fail_with_a_traceback
         )
     ]
     assert slow == []
-    print(f"{len(names)} places, {len(odd_cases)} cases, {max(outcome.seconds for outcome in results):.1f} s at most")
+    print(
+        f"{len(tested_places)} places, {len(odd_cases)} cases,"
+        f" {max(outcome.seconds for outcome in results):.1f} s at most"
+    )
     until(lambda: not daemons_below(tmp_path), "the end of the daemons")

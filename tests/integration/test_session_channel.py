@@ -20,8 +20,10 @@ SCRIPT = JOBS / "quick_session.py"
 
 @pytest.fixture
 def start(tmp_path):
-    def start(scenario, trace="all", python=sys.executable, **more):
-        return ArmedJob(python, SCRIPT, tmp_path, scenario, fake=True, TFPROF_TRACE=trace, **more)
+    """Return a function that starts a job."""
+
+    def start(scenario, trace="all", python=sys.executable, **settings):
+        return ArmedJob(python, SCRIPT, tmp_path, scenario, fake=True, TFPROF_TRACE=trace, **settings)
 
     return start
 
@@ -90,20 +92,20 @@ def test_a_session_of_a_class_with_its_own_attributes_runs_as_without_tfprof(sta
 def test_a_forked_child_has_its_own_channel(start):
     with start("fork") as job:
         reader = job.until_ready().reader()
-        child = int(job.output[0].split()[1])
-        inherited = os.fstat(reader.fd).st_ino
+        child_pid = int(job.output[0].split()[1])
+        parent_inode = os.fstat(reader.fd).st_ino
         until(lambda: len(job.announcements()) == 2, "two announcements")
-        assert Path(channels(child)[0]).stat().st_ino != inherited
-        child_reader = ChannelReader.of_process(child)
+        assert Path(channels(child_pid)[0]).stat().st_ino != parent_inode
+        child_reader = ChannelReader.of_process(child_pid)
         until(lambda: child_reader.count(layout.RUN) == 5, "the runs of the child")
         reader.take(ended=True).close()
         child_reader.take(ended=True).close()
         job.finish()
     assert child_reader.word("uid") != reader.word("uid")
-    assert (child_reader.word("pid"), reader.word("pid")) == (child, job.pid)
+    assert (child_reader.word("pid"), reader.word("pid")) == (child_pid, job.pid)
     assert sorted(ordinals(reader.of_kind(layout.RUN))) == list(range(1, 16))
     assert sorted(ordinals(child_reader.of_kind(layout.RUN))) == list(range(1, 6))
-    assert {span.thread for span in child_reader.spans} == {child}
+    assert {span.thread for span in child_reader.spans} == {child_pid}
 
 
 def test_a_job_that_closes_the_descriptor_before_the_first_trace_loses_traces_but_no_span(start):
@@ -143,11 +145,11 @@ def test_a_full_ring_accepts_records_again_after_a_read(start):
     with start("endless", TFPROF_RING="1M") as job:
         reader = job.until_ready().reader()
         until(lambda: reader.word("dropped_traces"), "a full ring")
-        last = reader.take().records[-1].seq
-        until(lambda: reader.take().records[-1].seq > last, "new records")
-        numbers = [record.seq for record in reader.records]
+        last_seq = reader.take().records[-1].seq
+        until(lambda: reader.take().records[-1].seq > last_seq, "new records")
+        seqs = [record.seq for record in reader.records]
         reader.close()
-    assert numbers == list(range(1, len(numbers) + 1))
+    assert seqs == list(range(1, len(seqs) + 1))
 
 
 def test_a_killed_job_leaves_all_its_records(start):

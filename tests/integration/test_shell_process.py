@@ -22,7 +22,7 @@ from tfprof.collector.store.writer import LocalStoreWriter
 
 SHELL = [sys.executable, "-m", "tfprof.cli.main", "shell"]
 #: A terminal's answer to the query for the position of the cursor.
-CURSOR_AT = b"\x1b[1;1R"
+CURSOR_POSITION = b"\x1b[1;1R"
 #: Beginning of a prompt: the code that turns bracketed paste on.
 PROMPT_BEGIN = b"\x1b[?2004h"
 
@@ -37,21 +37,21 @@ class Terminal:
 
     def __init__(self, *words: str, state: Path) -> None:
         self._output = b""
-        self.pid, self._terminal = pty.fork()
+        self.pid, self._fd = pty.fork()
         if self.pid:
-            fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
+            fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
         else:
             os.environ |= {"XDG_STATE_HOME": str(state), "TERM": "xterm", "LINES": "24", "COLUMNS": "100"}
             os.execv(SHELL[0], [*SHELL, *words])
 
     def type(self, text: str) -> None:
-        os.write(self._terminal, text.encode())
+        os.write(self._fd, text.encode())
 
     def until(self, pattern: str) -> str:
         """Wait until ``pattern`` is shown; return the output until then, without control codes."""
         return self._wait(lambda shown: bool(re.search(pattern, shown)))
 
-    def prompt(self) -> str:
+    def await_prompt(self) -> str:
         """Wait for the next prompt; return the output until then."""
         return self._wait(
             lambda shown: (
@@ -67,24 +67,24 @@ class Terminal:
             if condition(shown):
                 self._output = b""
                 return shown
-            if select.select([self._terminal], [], [], 0.1)[0]:
+            if select.select([self._fd], [], [], 0.1)[0]:
                 self._read()
         raise AssertionError(f"waited in vain; the terminal shows {shown!r}")
 
     def _read(self) -> None:
         try:
-            data = os.read(self._terminal, 65536)
+            data = os.read(self._fd, 65536)
         except OSError:  # the shell has ended
             data = b""
         if b"\x1b[6n" in data:
-            os.write(self._terminal, CURSOR_AT)
+            os.write(self._fd, CURSOR_POSITION)
         self._output += data
 
     def wait_end(self) -> int:
         """Wait until the shell ends; return its exit status, or -1 after a minute."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            if select.select([self._terminal], [], [], 0.1)[0]:
+            if select.select([self._fd], [], [], 0.1)[0]:
                 self._read()
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -96,7 +96,7 @@ class Terminal:
         if self.pid:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
-        os.close(self._terminal)
+        os.close(self._fd)
 
 
 @pytest.fixture
@@ -107,19 +107,19 @@ def terminal(store: Path, tmp_path: Path) -> Iterator[Terminal]:
 
 
 def test_typed_lines_are_completed_answered_and_kept_in_the_history(terminal: Terminal, tmp_path: Path) -> None:
-    assert "aa10 train.py; `help` lists the commands" in terminal.prompt()
+    assert "aa10 train.py; `help` lists the commands" in terminal.await_prompt()
     terminal.type("op -order\t")
     terminal.until("_by")
     terminal.type("mi\t")
     terminal.until("cros")
     terminal.type("\r")
-    assert re.search(r"MatMul +10.0 µs +40 %", terminal.prompt())
+    assert re.search(r"MatMul +10.0 µs +40 %", terminal.await_prompt())
     terminal.type("scope -show_name_regexes net/Mat\t")
     terminal.until("Mul")
     terminal.type("\r")
-    assert re.search(r"\nnet/MatMul +10.0 µs +40 %", terminal.prompt())
+    assert re.search(r"\nnet/MatMul +10.0 µs +40 %", terminal.await_prompt())
     terminal.type("history\r")
-    assert "2  scope -show_name_regexes net/MatMul" in terminal.prompt()
+    assert "2  scope -show_name_regexes net/MatMul" in terminal.await_prompt()
     terminal.type("exit\r")
     assert terminal.wait_end() == 0
     history = tmp_path / "tfprof" / "shell_history"
@@ -129,32 +129,32 @@ def test_typed_lines_are_completed_answered_and_kept_in_the_history(terminal: Te
 
 
 def test_a_new_shell_has_the_history_of_earlier_shells(terminal: Terminal, store: Path, tmp_path: Path) -> None:
-    terminal.prompt()
+    terminal.await_prompt()
     terminal.type("set -max_depth 7\r")
-    terminal.prompt()
+    terminal.await_prompt()
     terminal.type("\x04")
     assert terminal.wait_end() == 0
-    second = Terminal("aa10", "--store", str(store), state=tmp_path)
+    second_terminal = Terminal("aa10", "--store", str(store), state=tmp_path)
     try:
-        second.prompt()
-        second.type("\x1b[A")
-        second.until("set -max_depth 7")
-        second.type("\r")
-        second.prompt()
-        second.type("\r")
-        assert re.search(r"-max_depth +7", second.prompt())
-        second.type("\x04")
-        assert second.wait_end() == 0
+        second_terminal.await_prompt()
+        second_terminal.type("\x1b[A")
+        second_terminal.until("set -max_depth 7")
+        second_terminal.type("\r")
+        second_terminal.await_prompt()
+        second_terminal.type("\r")
+        assert re.search(r"-max_depth +7", second_terminal.await_prompt())
+        second_terminal.type("\x04")
+        assert second_terminal.wait_end() == 0
     finally:
-        second.close()
+        second_terminal.close()
 
 
 def test_ctrl_c_drops_a_line_and_ctrl_d_ends(terminal: Terminal) -> None:
-    terminal.prompt()
+    terminal.await_prompt()
     terminal.type("nonsense")
     terminal.until("nonsense")
     terminal.type("\x03")
-    assert "E:" not in terminal.prompt()
+    assert "E:" not in terminal.await_prompt()
     terminal.type("\x04")
     assert terminal.wait_end() == 0
     assert b"Traceback" not in terminal._output

@@ -19,8 +19,8 @@ STREAM = "/device:GPU:0/stream:all"
 #: A realistic start time of a step in µs.
 BEGIN = 1_700_000_000_000_000
 INPUTS = {"images": [], "conv": ["images"], "relu": ["conv:0"], "loss": ["relu", "^conv"], "print": ["loss"]}
-#: (device, node, start µs, duration µs, bytes in use, allocation); the last two are of the GPU's
-#: allocator, and an allocation is (µs, bytes).
+#: (device, node, start µs, duration µs, bytes in use, allocation); the last two come from the
+#: GPU's allocator. An allocation is (µs, bytes).
 EXECUTIONS = (
     (CPU, "images", 0, 50, None, None),
     (CPU, "loss", 500, 30, None, None),
@@ -79,7 +79,7 @@ def lanes(summary: Any) -> dict[str, list[list[tuple[str, int, int]]]]:
 
 
 def test_the_viewer_shows_devices_lanes_arrows_and_memory(viewer: TraceViewer, tmp_path: Path) -> None:
-    """Overlapping executions are in different lanes, and arrows connect devices."""
+    """Overlapping executions are in different lanes, and arrows connect the devices."""
     write_gpu_job(tmp_path / "store")
     summary = viewer.open(write_timeline(tmp_path / "store", "graph", 0))
     assert not summary["warnings"]
@@ -118,13 +118,13 @@ def test_the_viewer_shows_a_whole_real_step(
     path = write_timeline(tmp_path / "store", "graph", 2)
     events = json.loads(path.read_text())["traceEvents"]
     bars = [event for event in events if event["ph"] == "X"]
-    first = min(event["ts"] for event in bars)
+    start_us = min(event["ts"] for event in bars)
     summary = viewer.open(path)
     assert not summary["warnings"]
     assert not viewer.errors
-    shown = [bar for process in lanes(summary).values() for lane in process for bar in lane]
-    assert sorted(shown) == sorted((event["name"], event["ts"] - first, event["dur"]) for event in bars)
-    assert len(shown) > 50
+    shown_bars = [bar for process in lanes(summary).values() for lane in process for bar in lane]
+    assert sorted(shown_bars) == sorted((event["name"], event["ts"] - start_us, event["dur"]) for event in bars)
+    assert len(shown_bars) > 50
     assert viewer.colours() > 20
     name = "gradients/conv/Conv2D_grad/Conv2DBackpropFilter"
     assert f'"{name}"' in viewer.find(name)

@@ -57,7 +57,7 @@ def import_case(case: Mapping[str, Any], store: Path) -> None:
 
 
 def first_difference(theirs: str, mine: str) -> str:
-    """Return the first event that differs."""
+    """Return the first event that differs, or the numbers of events if none does."""
     events = [text.replace('},{"', '}\n,{"').split("\n") for text in (theirs, mine)]
     return next(
         (

@@ -61,9 +61,9 @@ def test_objects_that_the_job_drops_are_freed_as_without_tfprof(
     options: tuple[str, ...], environment: Mapping[str, str], tf2_python: Path
 ) -> None:
     job = [str(tf2_python), str(Path(SCRIPT).with_name("references.py"))]
-    unlaunched, traced = _run(environment, *job), _run(environment, TFPROF + "-run", "--quiet", *options, *job)
-    assert (traced.returncode, traced.stdout) == (unlaunched.returncode, unlaunched.stdout)
-    assert unlaunched.stdout.count("True") == 6
+    without_tfprof, with_tfprof = _run(environment, *job), _run(environment, TFPROF + "-run", "--quiet", *options, *job)
+    assert (with_tfprof.returncode, with_tfprof.stdout) == (without_tfprof.returncode, without_tfprof.stdout)
+    assert without_tfprof.stdout.count("True") == 6
 
 
 def test_the_traces_of_short_lived_children_are_stored(environment: Mapping[str, str], tf2_python: Path) -> None:
@@ -75,5 +75,5 @@ def test_the_traces_of_short_lived_children_are_stored(environment: Mapping[str,
     kids = [job for job in jobs if job["name"] == "kids" and job["steps"]]
     assert [(job["steps"], job["traced"], job["lost"]) for job in kids] == [(11, 11, 0)] * 4
     for job in kids:
-        root = json.loads(_run(environment, TFPROF, "op", job["uid"], "-select", "occurrence", "--json").stdout)
-        assert '"MatMul"' in json.dumps(root)
+        view = json.loads(_run(environment, TFPROF, "op", job["uid"], "-select", "occurrence", "--json").stdout)
+        assert '"MatMul"' in json.dumps(view)

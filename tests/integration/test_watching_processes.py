@@ -16,14 +16,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TFPROF = Path(sys.executable).parent / "tfprof"
-JOBS = 8
+JOB_COUNT = 8
 
 
 @pytest.fixture
 def busy_store(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
     """A store with running jobs, and the process that writes to it until its input ends."""
     writer = subprocess.Popen(
-        [sys.executable, ROOT / "tests/fakes/busy_store.py", tmp_path / "store", str(JOBS), "90"],
+        [sys.executable, ROOT / "tests/fakes/busy_store.py", tmp_path / "store", str(JOB_COUNT), "90"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -63,7 +63,7 @@ def test_follow_uses_almost_no_cpu_time(busy_store: tuple[Path, "subprocess.Pope
     follow = start("follow", "last", "--store", store)
     try:
         process = psutil.Process(follow.pid)
-        time.sleep(6)  # it has started
+        time.sleep(6)  # until the command has started
         before = process.cpu_times()
         time.sleep(10)
         after = process.cpu_times()
@@ -77,8 +77,8 @@ def test_follow_ends_when_its_reader_closes_the_pipe_even_without_output(
     busy_store: tuple[Path, "subprocess.Popen[str]"],
 ) -> None:
     store, _ = busy_store
-    without_steps = f"{0x1000_0000_0000_0000 + (5 << 40):016x}"
-    follow = start("follow", without_steps, "--store", store)
+    uid_without_steps = f"{0x1000_0000_0000_0000 + (5 << 40):016x}"
+    follow = start("follow", uid_without_steps, "--store", store)
     assert follow.stdout is not None
     assert follow.stdout.readline().startswith("job ")
     follow.stdout.close()

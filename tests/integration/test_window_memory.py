@@ -27,16 +27,18 @@ def job(onednn, tf2_python, tmp_path_factory):
 
 def test_the_ops_of_a_window_have_the_memory_of_a_traced_session_run(job):
     window, *_ = [record for record in job.channel.records_of(layout.XSPACE) if record.flags == layout.FUNCTION]
-    bytes_of_op = Counter()
+    bytes_of_type = Counter()
     for row in executions(XSpace.FromString(window.data[layout.XSPACE_HEAD.size :]), 0):
-        bytes_of_op[row.label.decode()] += row.memory.total
-    ops = {kind for kind, size in job.report["ops"].items() if size > 1000}
-    assert {"_MklNativeConv2D" if job.onednn else "Conv2D", "TopKV2"} <= ops
+        bytes_of_type[row.label.decode()] += row.memory.total
+    op_types = {op_type for op_type, size in job.report["ops"].items() if size > 1000}
+    assert {"_MklNativeConv2D" if job.onednn else "Conv2D", "TopKV2"} <= op_types
     # A limitation (docs/tracing.md): oneDNN's allocator reports only large allocations to a
     # profiler session.
     expected = job.report["large" if job.onednn else "ops"]
     assert max(expected.values()) > 256 << 10
-    assert {kind: bytes_of_op[kind] for kind in ops} == {kind: expected[kind] for kind in ops}
+    assert {op_type: bytes_of_type[op_type] for op_type in op_types} == {
+        op_type: expected[op_type] for op_type in op_types
+    }
 
 
 def test_the_allocator_reports_only_within_a_window_and_never_in_a_forked_child(job):

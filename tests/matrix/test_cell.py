@@ -31,7 +31,7 @@ class FakeInstance:
 
 def test_a_job_that_ends_and_prints_as_without_tfprof_has_no_problem():
     armed = ScriptResult(0, 'loss 1\n{"spans": {}, "steps": {"run": 11}}\n', "W0000 12:02 slow\n", [])
-    assert list(cell._status(BARE, armed)) == []
+    assert list(cell._status_problems(BARE, armed)) == []
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_a_job_that_ends_and_prints_as_without_tfprof_has_no_problem():
     ids=str,
 )
 def test_any_other_end_is_a_problem(other):
-    assert len(list(cell._status(BARE, BARE._replace(**other)))) == 1
+    assert len(list(cell._status_problems(BARE, BARE._replace(**other)))) == 1
 
 
 def test_a_job_that_fails_without_tfprof_is_a_problem_too():
     failed = BARE._replace(status=1)
-    assert len(list(cell._status(failed, failed))) == 1
+    assert len(list(cell._status_problems(failed, failed))) == 1
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_a_job_that_fails_without_tfprof_is_a_problem_too():
 def test_recorded_steps_and_spans_equal_those_that_the_job_reports_except_for_limitations(
     reported, recorded, limit, is_right
 ):
-    assert (list(cell._steps(reported, Counter(recorded), limit, [job()])) == []) is is_right
+    assert (list(cell._step_problems(reported, Counter(recorded), limit, [job()])) == []) is is_right
     entries = [{"kind": kind, "count": count, "running": False} for kind, count in recorded.items()]
-    assert (list(cell._spans(reported, entries, limit)) == []) is is_right
+    assert (list(cell._span_problems(reported, entries, limit)) == []) is is_right
 
 
 @pytest.mark.parametrize("other", [{"lost": 1}, {"state": "killed"}, {"state": "running"}])
 def test_lost_data_or_a_missing_end_is_a_problem(other):
-    assert len(list(cell._steps({"run": 1}, Counter(run=1), NO_LIMIT, [job(**other)]))) == 1
+    assert len(list(cell._step_problems({"run": 1}, Counter(run=1), NO_LIMIT, [job(**other)]))) == 1
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_lost_data_or_a_missing_end_is_a_problem(other):
     ],
 )
 def test_every_traced_step_has_ops_unless_the_limitation_excludes_them(runs, traces, limit, is_right):
-    assert (list(cell._ops("MatMul", FakeInstance(runs, traces), [job()], limit)) == []) is is_right
+    assert (list(cell._op_problems("MatMul", FakeInstance(runs, traces), [job()], limit)) == []) is is_right
 
 
 def test_the_terminal_shows_errors_and_cells_that_did_not_run():

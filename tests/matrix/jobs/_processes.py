@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-SECONDS = 90
+TIMEOUT_S = 90
 
 
 def start(role, **environment):
@@ -18,7 +18,7 @@ def finish(processes, servers=()):
     """Wait for the processes, print their output, end the servers, exit with the worst status."""
     try:
         for process in processes:
-            sys.stdout.write(process.communicate(timeout=SECONDS)[0].decode())
+            sys.stdout.write(process.communicate(timeout=TIMEOUT_S)[0].decode())
     finally:
         for server in servers:
             server.terminate()
@@ -30,6 +30,6 @@ def finish(processes, servers=()):
     sys.exit(max(abs(process.returncode) for process in processes))
 
 
-def config(cluster, kind, index):
+def tf_config(cluster, kind, index):
     """Return the TF_CONFIG of a task."""
     return json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})

@@ -19,9 +19,9 @@ def counted_runs():
 
     runs, original = [], session.BaseSession.run
 
-    def run(*arguments, **more):
+    def run(*arguments, **options):
         runs.append(1)
-        return original(*arguments, **more)
+        return original(*arguments, **options)
 
     session.BaseSession.run = run
     return runs
@@ -30,11 +30,11 @@ def counted_runs():
 def free_ports(count):
     """Return free ports of the loopback interface."""
     sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
+    for free_socket in sockets:
+        free_socket.bind(("127.0.0.1", 0))
+    ports = [free_socket.getsockname()[1] for free_socket in sockets]
+    for free_socket in sockets:
+        free_socket.close()
     return ports
 
 

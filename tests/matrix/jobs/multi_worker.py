@@ -2,7 +2,7 @@
 
 import sys
 
-from _processes import config, finish, start
+from _processes import finish, start, tf_config
 from _shared import free_ports, report
 
 
@@ -31,4 +31,4 @@ if sys.argv[1:] == ["work"]:
     work()
 else:
     workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
-    finish([start("work", TF_CONFIG=config({"worker": workers}, "worker", index)) for index in range(2)])
+    finish([start("work", TF_CONFIG=tf_config({"worker": workers}, "worker", index)) for index in range(2)])

@@ -2,7 +2,7 @@
 
 import sys
 
-from _processes import config, finish, start
+from _processes import finish, start, tf_config
 from _shared import free_ports, report
 
 
@@ -49,5 +49,5 @@ if sys.argv[1:]:
 else:
     server, worker, chief = (f"127.0.0.1:{port}" for port in free_ports(3))
     cluster = {"ps": [server], "worker": [worker], "chief": [chief]}
-    servers = [start("serve", TF_CONFIG=config(cluster, kind, 0)) for kind in ("ps", "worker")]
-    finish([start("coordinate", TF_CONFIG=config(cluster, "chief", 0))], servers)
+    servers = [start("serve", TF_CONFIG=tf_config(cluster, kind, 0)) for kind in ("ps", "worker")]
+    finish([start("coordinate", TF_CONFIG=tf_config(cluster, "chief", 0))], servers)

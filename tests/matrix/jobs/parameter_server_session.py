@@ -22,13 +22,13 @@ def work(server, worker):
     target = tf.train.Server(spec, "worker", 0).target
     with tf.device(tf.train.replica_device_setter(cluster=spec)):
         w = tf.get_variable("w", [64, 64])
-        count = tf.train.get_or_create_global_step()
+        global_step = tf.train.get_or_create_global_step()
         loss = tf.reduce_mean(tf.matmul(w, w) ** 2)
-        train = tf.train.GradientDescentOptimizer(0.01).minimize(loss, global_step=count)
+        train = tf.train.GradientDescentOptimizer(0.01).minimize(loss, global_step=global_step)
     with tf.train.MonitoredTrainingSession(master=target, hooks=[tf.train.StopAtStepHook(10)]) as session:
         steps = 0
         while not session.should_stop():
-            session.run([train, count])
+            session.run([train, global_step])
             steps += 1
     print(steps, "steps")
     report(train=steps, runs=len(runs))

@@ -9,7 +9,7 @@ import sys
 from _shared import report
 
 
-def runs(tf):
+def run_session(tf):
     v1 = tf.compat.v1
     with tf.Graph().as_default(), v1.Session() as session:
         x = v1.placeholder(tf.float32, [8, 64])
@@ -17,7 +17,7 @@ def runs(tf):
         return [float(session.run(loss, {x: [[1.0] * 64] * 8})) for _ in range(10)]
 
 
-def calls(tf):
+def call_function(tf):
     step = tf.function(lambda x: tf.reduce_sum(tf.matmul(x, x)))
     return [float(step(tf.ones([64, 64]))) for _ in range(10)]
 
@@ -25,11 +25,11 @@ def calls(tf):
 def work(number):
     import tensorflow as tf
 
-    print(number, runs(tf))
+    print(number, run_session(tf))
     if tf.__version__.startswith("1."):
         report(run=10)
     else:
-        print(number, calls(tf))
+        print(number, call_function(tf))
         report(run=10, function=10)
 
 

@@ -9,7 +9,7 @@ if tf.__version__.startswith("1."):
     tf.compat.v1.enable_v2_behavior()
 
 
-class Served(tf.Module):
+class Product(tf.Module):
     """Multiplies by its weights."""
 
     def __init__(self):
@@ -22,8 +22,8 @@ class Served(tf.Module):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    served = Served()
-    tf.saved_model.save(served, folder, signatures=served.serve)
+    module = Product()
+    tf.saved_model.save(module, folder, signatures=module.serve)
     loaded = tf.saved_model.load(folder)
     signature = loaded.signatures["serving_default"]
     for _ in range(10):
