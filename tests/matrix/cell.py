@@ -69,7 +69,7 @@ def run(row: Row, version: Version, instance: Instance) -> Outcome:
     ]
     bare, armed = [job.end() for job in jobs]
     recorded = instance.jobs(name)
-    limit = LIMITS.get(row.limit(version), _NO_LIMIT)
+    limit = LIMITS.get(row.limit_name(version), _NO_LIMIT)
     reports = [json.loads(line) for line in armed.out.splitlines() if line.startswith(_REPORT)]
     steps = _sums_by_kind(line["steps"] for line in reports)
     spans = _sums_by_kind(line["spans"] for line in reports)
