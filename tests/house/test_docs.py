@@ -131,7 +131,7 @@ def test_the_tracing_page_has_the_current_matrix() -> None:
 def test_the_matrix_names_only_existing_rows_limitations_and_jobs() -> None:
     names = {row.name for row in ROWS}
     assert len(names) == len(ROWS)
-    assert {name for version in VERSIONS for name in version.ci or ()} <= names
+    assert {name for version in VERSIONS for name in version.ci_rows or ()} <= names
     assert {limit for row in ROWS for limit in row.limits.values()} == set(LIMITS)
     scripts = {row.script for row in ROWS}
     assert scripts == {path.name for path in JOBS.glob("[a-z]*.py")}

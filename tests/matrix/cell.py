@@ -70,7 +70,7 @@ def run(row: Row, version: Version, instance: Instance) -> Outcome:
     ]
     bare, armed = [job.end() for job in jobs]
     recorded_jobs = instance.jobs(name)
-    limit = LIMITS.get(row.limit(version), _NO_LIMIT)
+    limit = LIMITS.get(row.limit_name(version), _NO_LIMIT)
     reports = [json.loads(line) for line in armed.out.splitlines() if line.startswith(_REPORT)]
     steps = _sums_by_kind(report["steps"] for report in reports)
     spans = _sums_by_kind(report["spans"] for report in reports)

@@ -31,8 +31,10 @@ LIMITS: Final = {
 
 
 class Row(NamedTuple):
-    """A job: its script, an argument, and its versions, from ``since`` to before ``until``.
+    """A job: its script, an argument, and the versions that can run it.
 
+    ``since``: the first version that can run the job.
+    ``until``: the first later version that cannot.
     ``op``: a type of op in the job's steps.
     ``device``: a device on which the job runs ops, besides the first CPU.
     ``keras``: package that the script gets as an argument where TensorFlow's own Keras is Keras 3.
@@ -50,7 +52,7 @@ class Row(NamedTuple):
     device: str = ""
     limits: dict[str, str] = {}  # noqa: RUF012 - never changed
 
-    def exists(self, version: Version) -> bool:
+    def runs_on(self, version: Version) -> bool:
         """Return whether ``version`` of TensorFlow can run the job."""
         return self.since <= version.number < self.until
 
@@ -59,7 +61,7 @@ class Row(NamedTuple):
         keras = self.keras if version.number >= KERAS_3 else ""
         return [str(version.python), "-W", "ignore", str(JOBS / self.script), *filter(None, (self.argument, keras))]
 
-    def limit(self, version: Version) -> str:
+    def limit_name(self, version: Version) -> str:
         """Return the name of the limitation in ``version``, '' for none."""
         return self.limits.get(version.name) or self.limits.get("", "")
 

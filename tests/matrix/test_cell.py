@@ -35,7 +35,7 @@ def test_a_job_that_ends_and_prints_as_without_tfprof_has_no_problem():
 
 
 @pytest.mark.parametrize(
-    "other",
+    "change",
     [
         {"status": 1},
         {"status": None},
@@ -46,8 +46,8 @@ def test_a_job_that_ends_and_prints_as_without_tfprof_has_no_problem():
     ],
     ids=str,
 )
-def test_any_other_end_is_a_problem(other):
-    assert len(list(cell._status_problems(BARE, BARE._replace(**other)))) == 1
+def test_any_other_end_is_a_problem(change):
+    assert len(list(cell._status_problems(BARE, BARE._replace(**change)))) == 1
 
 
 def test_a_job_that_fails_without_tfprof_is_a_problem_too():
@@ -78,9 +78,9 @@ def test_recorded_steps_and_spans_equal_those_that_the_job_reports_except_for_li
     assert (list(cell._span_problems(reported, entries, limit)) == []) is is_right
 
 
-@pytest.mark.parametrize("other", [{"lost": 1}, {"state": "killed"}, {"state": "running"}])
-def test_lost_data_or_a_missing_end_is_a_problem(other):
-    assert len(list(cell._step_problems({"run": 1}, Counter(run=1), NO_LIMIT, [job(**other)]))) == 1
+@pytest.mark.parametrize("change", [{"lost": 1}, {"state": "killed"}, {"state": "running"}])
+def test_lost_data_or_a_missing_end_is_a_problem(change):
+    assert len(list(cell._step_problems({"run": 1}, Counter(run=1), NO_LIMIT, [job(**change)]))) == 1
 
 
 @pytest.mark.parametrize(

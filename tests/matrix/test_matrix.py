@@ -14,7 +14,7 @@ CELLS = [
     pytest.param(row, version, id=f"{row.name}-{version.name}")
     for version in VERSIONS
     for row in ROWS
-    if row.exists(version) and (version.ci is None or row.name in version.ci)
+    if row.runs_on(version) and (version.ci_rows is None or row.name in version.ci_rows)
 ]
 
 

@@ -13,7 +13,7 @@ class Version(NamedTuple):
 
     name: str
     folder: str
-    ci: frozenset[str] | None
+    ci_rows: frozenset[str] | None
 
     @property
     def number(self) -> tuple[int, ...]:

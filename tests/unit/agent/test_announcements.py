@@ -83,7 +83,7 @@ def test_a_missing_folder_has_no_announcements(tmp_path) -> None:
     assert AnnounceFolder(str(tmp_path)).take_new() == []
 
 
-def test_in_a_folder_with_too_many_files_each_is_returned_at_most_once(instance_dir, monkeypatch) -> None:
+def test_each_file_of_a_folder_with_too_many_is_returned_at_most_once(instance_dir, monkeypatch) -> None:
     monkeypatch.setattr(announcements, "FILES_MAX", 2)
     original, reversals = os.scandir, [False, True, False, True]
 

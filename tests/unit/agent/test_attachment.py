@@ -10,7 +10,7 @@ from tfprof.agent.attach import attachment
 from tfprof.agent.channels import InvalidChannelError
 from tfprof.formats import layout
 
-UNFINISHED = bytes(len(layout.MAGIC))
+NO_MAGIC = bytes(len(layout.MAGIC))
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def this_process():
 
 
 def test_a_channel_that_is_just_being_created_is_waited_for(writer, this_process):
-    writer.map[: len(UNFINISHED)] = UNFINISHED
-    timer = threading.Timer(0.2, writer.map.__setitem__, (slice(len(UNFINISHED)), layout.MAGIC))
+    writer.map[: len(NO_MAGIC)] = NO_MAGIC
+    timer = threading.Timer(0.2, writer.map.__setitem__, (slice(len(NO_MAGIC)), layout.MAGIC))
     timer.start()
     channel = attachment._channel(this_process)
     timer.join()
@@ -39,6 +39,6 @@ def test_a_channel_that_is_just_being_created_is_waited_for(writer, this_process
 
 
 def test_a_channel_that_stays_invalid_is_an_error(writer, this_process):
-    writer.map[: len(UNFINISHED)] = UNFINISHED
+    writer.map[: len(NO_MAGIC)] = NO_MAGIC
     with pytest.raises(InvalidChannelError, match="magic"):
         attachment._channel(this_process)

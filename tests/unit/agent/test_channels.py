@@ -98,8 +98,8 @@ def test_spans_wrap_and_are_numbered_from_one(writer, channel) -> None:
     channel.release_spans(batch.end - 10)
     for ordinal in range(layout.SPAN_COUNT + 1, layout.SPAN_COUNT + 6):
         assert writer.put_span(ordinal)
-    remaining = channel.spans(batch.end - 10, layout.SPAN_COUNT, ended=False)
-    ordinals = [entry[2] for entry in layout.SPAN.iter_unpack(remaining.data)]
+    next_batch = channel.spans(batch.end - 10, layout.SPAN_COUNT, ended=False)
+    ordinals = [entry[2] for entry in layout.SPAN.iter_unpack(next_batch.data)]
     assert ordinals == list(range(layout.SPAN_COUNT - 9, layout.SPAN_COUNT + 6))
 
 
@@ -108,10 +108,10 @@ def test_an_entry_being_filled_counts_only_when_the_job_has_ended(writer, channe
     layout.SPAN.pack_into(writer.map, layout.SPANS_AT + layout.SPAN_SIZE, 9, 9, 2, 5, 1, 0, 0, 0, 1, 1, 0)
     writer.set(span_open=2)
     assert channel.spans(0, layout.SPAN_COUNT, ended=False).last == 1
-    ended = channel.spans(0, layout.SPAN_COUNT, ended=True)
-    assert ended.last == 2
-    channel.release_spans(ended.end)
-    assert channel.unread_spans(ended.end, ended=True) == 0
+    batch = channel.spans(0, layout.SPAN_COUNT, ended=True)
+    assert batch.last == 2
+    channel.release_spans(batch.end)
+    assert channel.unread_spans(batch.end, ended=True) == 0
 
 
 def test_counters_have_the_words_and_the_spans_of_each_kind(writer, channel) -> None:
@@ -144,7 +144,7 @@ def test_only_the_agents_words_are_written(channel) -> None:
         channel.set_word("head", 1)
 
 
-def test_another_version_is_refused_with_both_versions() -> None:
+def test_another_version_is_refused_and_both_versions_are_named() -> None:
     writer = ChannelWriter(version=99)
     with pytest.raises(VersionError, match=f"99.*{CHANNEL_VERSION}"):
         ChannelReader(os.dup(writer.fd))
@@ -236,13 +236,13 @@ def test_a_hello_longer_than_its_page_is_not_read(writer, channel) -> None:
     assert channel.hello() == {}
 
 
-_POISON = st.one_of(st.integers(0, (1 << 64) - 1), st.sampled_from([0, 1, 56, 4096, layout.RING_MIN, (1 << 64) - 1]))
+_ANY_WORD = st.one_of(st.integers(0, (1 << 64) - 1), st.sampled_from([0, 1, 56, 4096, layout.RING_MIN, (1 << 64) - 1]))
 
 
 @settings(max_examples=150)
 @given(
-    words=st.dictionaries(st.sampled_from(sorted(layout.JOB_WORDS)), _POISON),
-    tails=st.tuples(_POISON, _POISON),
+    words=st.dictionaries(st.sampled_from(sorted(layout.JOB_WORDS)), _ANY_WORD),
+    tails=st.tuples(_ANY_WORD, _ANY_WORD),
     seed=st.integers(0, 1 << 32),
     ended=st.booleans(),
 )

@@ -32,7 +32,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
-    monkeypatch.setattr(daemon_start, "start_daemon", lambda _place, _store, name: names.append(name))
+    monkeypatch.setattr(daemon_start, "start_daemon", lambda _instance_dir, _store, name: names.append(name))
     return names
 
 
@@ -122,7 +122,7 @@ def test_a_daemon_that_cannot_be_started_is_reported(tmp_path, clock) -> None:
         supervisor.ensure_running()
 
 
-def test_the_slug_of_the_last_log_line_is_used_once_and_old_lines_are_not_used(tmp_path) -> None:
+def test_a_failure_has_the_slug_of_the_last_log_line_unless_that_line_is_old(tmp_path) -> None:
     log = tmp_path / "collector.log"
     log.write_text("tfprof: one thing [store]\ntfprof: another collector serves it [store-in-use]\n")
     failure = daemon_start.failure_from_log(str(tmp_path), "collector")

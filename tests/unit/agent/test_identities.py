@@ -12,14 +12,14 @@ from tfprof.agent.attach.errors import RefusedError
 
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
 NOBODY = 65534
-REFUSED = 7
-PLACES = {"HOME": "/home/inside", "XDG_RUNTIME_DIR": "/run/inside", "TFPROF_STORE": "/inside"}
+REFUSED_STATUS = 7
+FOLDERS = {"HOME": "/home/inside", "XDG_RUNTIME_DIR": "/run/inside", "TFPROF_STORE": "/inside"}
 
 
 @contextmanager
 def process(prefix: Sequence[str]) -> Iterator[int]:
     command = [*prefix, "sh", "-c", "echo && read line"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | PLACES) as child:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | FOLDERS) as child:
         assert child.stdin is not None
         assert child.stdout is not None
         child.stdout.readline()
@@ -27,27 +27,27 @@ def process(prefix: Sequence[str]) -> Iterator[int]:
         child.stdin.close()
 
 
-def need_namespaces() -> None:
+def skip_without_namespaces() -> None:
     completed = subprocess.run([*NAMESPACE, "true"], capture_output=True, text=True, check=False)
     if completed.returncode:
         pytest.skip(f"no other namespaces here: {completed.stderr.strip()}")
 
 
-def test_the_places_of_a_job_are_used() -> None:
+def test_the_folders_of_a_job_are_used() -> None:
     with process([]) as pid:
         environment = identities._environment(pid, os.getuid())
-    assert {name: environment[name] for name in PLACES} == PLACES
+    assert {name: environment[name] for name in FOLDERS} == FOLDERS
 
 
-def test_the_places_of_a_job_in_a_container_are_not_those_of_the_host() -> None:
-    need_namespaces()
+def test_the_folders_of_a_job_in_a_container_are_not_used() -> None:
+    skip_without_namespaces()
     with process(NAMESPACE) as pid:
         environment = identities._environment(pid, os.getuid())
-    assert not set(PLACES.values()) & set(environment.values())
+    assert not set(FOLDERS.values()) & set(environment.values())
 
 
 def test_a_namespace_is_that_of_a_container_if_another_user_created_it() -> None:
-    need_namespaces()
+    skip_without_namespaces()
     with process([]) as outside, process(NAMESPACE) as inside:
         assert not identities._is_container_user(outside, os.getuid() + 1)
         assert not identities._is_container_user(inside, os.getuid())
@@ -55,18 +55,18 @@ def test_a_namespace_is_that_of_a_container_if_another_user_created_it() -> None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root takes on another identity")
-@pytest.mark.parametrize(("path", "status"), [("/bin/sh", 0), ("{}", REFUSED)])
+@pytest.mark.parametrize(("path", "status"), [("/bin/sh", 0), ("{}", REFUSED_STATUS)])
 def test_a_user_who_cannot_read_the_installation_is_refused(
     path: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    private = tmp_path / "private"
-    private.touch(0o600)
-    monkeypatch.setattr(identities, "_INSTALLATION", ((path.format(private), os.R_OK),))
+    private_file = tmp_path / "private"
+    private_file.touch(0o600)
+    monkeypatch.setattr(identities, "_INSTALLATION", ((path.format(private_file), os.R_OK),))
     parent = os.getpid()
     try:
         child_status = identities.as_user(NOBODY, parent, lambda _: os._exit(0), dict)
     except RefusedError as error:
-        os._exit(REFUSED if error.slug == "installation-unreadable" else 1)
+        os._exit(REFUSED_STATUS if error.slug == "installation-unreadable" else 1)
     finally:
         if os.getpid() != parent:  # the child must not run the other tests
             os._exit(1)

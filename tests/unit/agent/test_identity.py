@@ -55,10 +55,10 @@ def test_the_most_specific_rank_wins(environ: dict[str, str], rank: int | None) 
     assert identity.rank(environ) == rank
 
 
-def test_a_container_is_known_by_its_cgroup() -> None:
-    number = "ab" * 32
-    assert identity.container(f"0::/system.slice/docker-{number}.scope\n") == number
-    assert identity.container(f"12:cpu:/kubepods/burstable/pod1/{number}\n") == number
+def test_the_id_of_a_container_is_read_from_the_cgroup() -> None:
+    container_id = "ab" * 32
+    assert identity.container(f"0::/system.slice/docker-{container_id}.scope\n") == container_id
+    assert identity.container(f"12:cpu:/kubepods/burstable/pod1/{container_id}\n") == container_id
     assert identity.container("0::/user.slice/user-1000.slice\n") is None
     assert identity.container("0::/" + "ab" * 40) is None
 
@@ -78,9 +78,9 @@ def test_a_user_without_a_name_is_shown_by_number() -> None:
     assert identity.user_name(3999999999) == "3999999999"
 
 
-def test_names_of_functions_are_accepted_by_their_keys() -> None:
+def test_names_of_functions_are_accepted_if_their_keys_are_numbers() -> None:
     functions = {"710": "train_step", "x": "no key", "7" * 11: "too long a key", "8": 8, "9": "n" * 5000}
     assert identity.accepted_hello({"functions": functions}) == {"functions": {"710": "train_step", "9": "n" * 512}}
     assert identity.accepted_hello({"functions": ["train_step"]}) == {}
-    many = {str(number): "f" for number in range(1000)}
-    assert len(identity.accepted_hello({"functions": many})["functions"]) == 256
+    many_functions = {str(number): "f" for number in range(1000)}
+    assert len(identity.accepted_hello({"functions": many_functions})["functions"]) == 256

@@ -1,4 +1,4 @@
-"""Pages in files: what is written, read, removed, and who can open them."""
+"""Pages in files: they are written, read and removed, and only some processes can open them."""
 
 import os
 import resource
@@ -69,7 +69,7 @@ def test_files_that_cannot_be_written_are_removed(private_places: Path, page: Pa
     assert not list((Path(runtime_dir.runtime_root()) / FOLDER).iterdir())
 
 
-def test_released_work_does_not_begin(private_places: Path, page: Page) -> None:
+def test_the_work_of_a_released_page_does_nothing(private_places: Path, page: Page) -> None:
     file = PageFile(page)
     page.release()
     run(file.script)
@@ -105,14 +105,15 @@ def test_files_that_a_killed_process_left_behind_are_removed(private_places: Pat
     file.remove()
 
 
-def test_only_a_process_that_sees_the_files_can_open_them(private_places: Path, page: Page) -> None:
+def test_files_are_readable_only_by_a_process_that_can_open_them(private_places: Path, page: Page) -> None:
     file = PageFile(page)
     codes = ["", "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (5, 5)); "]
     if os.geteuid() == 0:
         codes += ["import os; os.chroot('/proc'); ", "import os; os.setuid(4711); "]
-    wait = "print(1, flush=True); input()"
+    wait_code = "print(1, flush=True); input()"
     processes = [
-        subprocess.Popen([sys.executable, "-c", code + wait], stdin=-1, stdout=-1, text=True, cwd="/") for code in codes
+        subprocess.Popen([sys.executable, "-c", code + wait_code], stdin=-1, stdout=-1, text=True, cwd="/")
+        for code in codes
     ]
     for process in processes:
         assert process.stdout is not None

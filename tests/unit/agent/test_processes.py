@@ -56,14 +56,14 @@ def test_a_channel_is_found_at_its_holder_but_never_at_the_caller() -> None:
         "PYTHONPATH": str(Path(channel_writer.__file__).parent.parent),
     }
     own_channel = ChannelWriter()
-    with subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, env=environ) as other:
-        other.stdout.readline()
+    with subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, env=environ) as child:
+        child.stdout.readline()
         holder_pids = {holder.pid for holders in processes.scan(os.geteuid()).values() for holder in holders}
-        (inode,) = processes.channels_of(other.pid)
-        assert processes.still_maps(other.pid, inode)
-        assert processes.ns_pid(other.pid) == other.pid
-        other.stdin.close()
-    assert other.pid in holder_pids
+        (inode,) = processes.channels_of(child.pid)
+        assert processes.still_maps(child.pid, inode)
+        assert processes.ns_pid(child.pid) == child.pid
+        child.stdin.close()
+    assert child.pid in holder_pids
     assert os.getpid() not in holder_pids
     assert not processes.still_maps(os.getpid(), inode)
     own_channel.close()
@@ -71,18 +71,18 @@ def test_a_channel_is_found_at_its_holder_but_never_at_the_caller() -> None:
 
 def test_a_file_that_the_process_closes_meanwhile_hides_no_channel(monkeypatch) -> None:
     own_channel = ChannelWriter()
-    closed = os.open("/dev/null", os.O_RDONLY)
+    closed_fd = os.open("/dev/null", os.O_RDONLY)
     original = os.readlink
 
     def readlink(path):
-        if path.endswith(f"/{closed}"):
+        if path.endswith(f"/{closed_fd}"):
             raise FileNotFoundError(path)
         return original(path)
 
     monkeypatch.setattr(os, "readlink", readlink)
-    monkeypatch.setattr(os, "listdir", lambda _folder: [str(closed), str(own_channel.fd)])
+    monkeypatch.setattr(os, "listdir", lambda _folder: [str(closed_fd), str(own_channel.fd)])
     assert len(processes.channels_of(os.getpid())) == 1
-    os.close(closed)
+    os.close(closed_fd)
     own_channel.close()
 
 

@@ -6,8 +6,9 @@ import pytest
 from tfprof.agent.attach import remote_debugging
 from tfprof.agent.attach.remote_debugging import TABLES, Offsets, find
 
+#: Addresses of the runtime, of its two interpreters, and of the thread of the main interpreter.
 RUNTIME, MAIN, OTHER, THREAD = 0x1000, 0x4000, 0x6000, 0x8000
-#: Structure offsets of the fake interpreter.
+#: Offsets of fields in the fake interpreter.
 OFFSETS = Offsets(
     interpreters_head=800,
     interpreter_id=16,
@@ -29,7 +30,7 @@ VERSION = 0x030E00F0
 
 
 class Memory:
-    """Memory of an interpreter 3.14 with a second interpreter before the main interpreter."""
+    """Memory of a process with Python 3.14: another interpreter is listed before the main one."""
 
     def __init__(self) -> None:
         self.data = bytearray(0x10000)
@@ -37,9 +38,9 @@ class Memory:
         for offset, value in zip(TABLES[3, 14], OFFSETS, strict=True):
             self.put(RUNTIME + offset, value)
         self.put(RUNTIME + OFFSETS.interpreters_head, OTHER)
-        for address, number, following in ((OTHER, 1, MAIN), (MAIN, 0, 0)):
+        for address, number, next_address in ((OTHER, 1, MAIN), (MAIN, 0, 0)):
             self.put(address + OFFSETS.interpreter_id, number)
-            self.put(address + OFFSETS.interpreter_next, following)
+            self.put(address + OFFSETS.interpreter_next, next_address)
             self.put(address + OFFSETS.main_thread, THREAD if address == MAIN else 0)
             self.put(address + OFFSETS.enabled_flag, 1)
 
@@ -62,10 +63,10 @@ def test_a_request_names_the_file_to_the_main_thread_of_the_main_interpreter():
     assert memory.read(PATH, 16) == b"/run/script.py\0\0"
     assert memory.read(PENDING, 4) == b"\1\0\0\0"
     events = int.from_bytes(memory.read(EVENTS, 8), "little")
-    assert events >> 8 == 0x77  # the version in the other bytes belongs to the interpreter
-    assert events & 1 << 5  # the check that runs the file
-    assert events & 1 << 4  # an event of the job's own
-    assert events & (1 << 1 | 1 << 2 | 1 << 3)  # events that would not be set again if they came just now
+    assert events >> 8 == 0x77  # the version in the higher bytes is unchanged
+    assert events & 1 << 5  # the stop request, at which the thread looks for the file
+    assert events & 1 << 4  # the event that the job had set
+    assert events & (1 << 1 | 1 << 2 | 1 << 3)  # events that the job would not set again
     assert not events & 1
     assert interpreter.is_busy
     interpreter.withdraw()
@@ -99,7 +100,7 @@ def test_an_unusable_interface_is_not_found(address, value):
     assert find(memory, RUNTIME) is None
 
 
-def test_a_circle_of_interpreters_ends():
+def test_the_search_ends_if_the_list_of_interpreters_is_circular():
     memory = Memory()
     memory.put(MAIN + OFFSETS.interpreter_id, 5)
     memory.put(MAIN + OFFSETS.interpreter_next, OTHER)

@@ -6,7 +6,7 @@ from tfprof.collector.errors import UsageError
 
 
 @pytest.mark.parametrize("spelling", ["-max_depth", "--max_depth", "-max-depth", "--max-depth"])
-def test_an_option_may_have_one_dash_or_two_underscores_or_dashes(spelling: str) -> None:
+def test_an_option_may_begin_with_one_or_two_dashes_and_have_dashes_or_underscores(spelling: str) -> None:
     assert translate([spelling, "4", "job"]) == ["--max-depth=4", "job"]
     assert translate([f"{spelling}=4", "job"]) == ["--max-depth=4", "job"]
 

@@ -1,6 +1,6 @@
 """Invalid command lines of every command, option and setting.
 
-Each is refused in one line with one slug.
+Each command line is refused by a message of one line with one slug.
 """
 
 import os
@@ -20,12 +20,12 @@ from tfprof.collector.tfviews.option_values import BOOLEAN, NUMBER, ORDER, OUTPU
 from tfprof.collector.tfviews.options import TABLE
 from tfprof.formats.settings import SETTINGS
 
-DOCUMENTED = frozenset(re.findall(r"^## `([a-z0-9-]+)`", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
+DOCUMENTED_SLUGS = frozenset(re.findall(r"^## `([a-z0-9-]+)`", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
 LONG_TEXT = "x" * 5000
 ODD_TEXTS = ("", " ", LONG_TEXT, "a\nb", "\x1b[31mred", "\udcff", "nöłé", "' OR 1=1", "%s%n", "{0}", "../../etc")
 VIEWS = ("scope", "graph", "op", "code")
 #: Arguments that each command requires before others are checked.
-BASE = {
+REQUIRED_ARGUMENTS = {
     **dict.fromkeys((*VIEWS, "advise", "shell", "steps", "spans", "host", "show", "follow"), ("aa10",)),
     "attach": ("4194305",),  # above all process ids
     "tag": ("aa10", "note"),
@@ -56,6 +56,7 @@ BAD_NUMBERS = (
 )
 BAD_TIMES = ("", " ", "x", "s", "0", "0s", "-1", "-5s", "nan", "inf", "5x", "5 s 3", "1h30", "9" * 5000, "٣s", "\udcff")
 BAD_RANGES = ("", "x", "-1", "5-3", "1-", "1--2", "1-2-3", "1,2", "٣", "9" * 5000, "nan", "0x1")
+#: Invalid values of the options of views, by the kind of value.
 BAD_VALUES = {
     NUMBER: BAD_NUMBERS,
     ORDER: ("", "colour", "micros,bytes", "MICROS", LONG_TEXT, "na\nme"),
@@ -82,7 +83,8 @@ BAD_STORES = ("", " ", "graph", "loop", "/dev/null", "fifo", "socket", LONG_TEXT
 #: Paths that a daemon may turn into a store.
 NEW_STORES = ("missing", "folder", "\udcff", "new\nline", "~nosuchuser/x", "loop-inside")
 DAMAGED_STORES = ("not-json", "deep-json", "no-object", "other-version", "folder-inside", "fifo-inside")
-OTHER_OPTIONS = {
+#: Invalid values of the other options, by the name of the option.
+OTHER_BAD_VALUES = {
     "pids": ("", "x", "-1", "1.5", "nan", "9" * 5000, "٣", "4711"),
     "hosts": (*ODD_TEXTS, "moon"),
     "steps": BAD_RANGES,
@@ -125,7 +127,8 @@ BAD_SELECTIONS = (
     ("--pid", "x"),
     ("aa10", "--pid", "2"),
 )
-#: Command lines with options that exclude each other, with too many arguments, or with too few.
+#: Command lines with an unknown command, job or value, with options that exclude each other, or
+#: with a wrong number of arguments.
 BAD_COMBINATIONS = (
     *((word,) for word in ("nosuch", "statsu", "--nosuch", "-x", LONG_TEXT, "", "a\nb", "--store", "\udcff")),
     *((name,) for name in (*VIEWS, "advise", "shell", "steps", "spans", "host", "profile-proto", "import")),
@@ -182,35 +185,35 @@ def _options(name: str) -> Iterator[tuple[click.Option, tuple[str, ...]]]:
 
     Values of --store have a separate test.
     """
-    table = {option.name: BAD_VALUES[option.kind] for option in TABLE}
+    view_values = {option.name: BAD_VALUES[option.kind] for option in TABLE}
     for option in load(COMMANDS[name][0]).params:
         if isinstance(option, click.Option) and not option.is_flag and option.name != "store":
-            yield option, table[option.name] if option.name in table else OTHER_OPTIONS[str(option.name)]
+            yield option, view_values[option.name] if option.name in view_values else OTHER_BAD_VALUES[str(option.name)]
 
 
 def lines() -> Iterator[tuple[str, ...]]:
     """Yield the command lines."""
     yield from BAD_COMBINATIONS
     for name in COMMANDS:
-        base = BASE.get(name, ())
+        arguments = REQUIRED_ARGUMENTS.get(name, ())
         for word in BAD_WORDS:
-            yield (name, *base, word)
+            yield (name, *arguments, word)
         for option, values in _options(name):
             for value in values:
                 if option.name == "step" and value == "-1":
                     continue
-                yield (name, *base, f"{max(option.opts, key=len)}={value}")
+                yield (name, *arguments, f"{max(option.opts, key=len)}={value}")
         if "JOB" in str(load(COMMANDS[name][0]).params[0].metavar or load(COMMANDS[name][0]).params[0].name).upper():
             for job in (*ODD_TEXTS, "nosuch", "-1", "aa10,bb10"):
-                yield (name, job, *base[1:])
+                yield (name, job, *arguments[1:])
 
 
 LINES = list(lines())
-_DAEMONS = frozenset({"status", "start", "stop"})
-STORES = [
+_DAEMON_COMMANDS = frozenset({"status", "start", "stop"})
+STORE_CASES = [
     (name, store)
     for name in COMMANDS
-    for store in (*BAD_STORES, *DAMAGED_STORES, *(() if name in _DAEMONS | {"import"} else NEW_STORES))
+    for store in (*BAD_STORES, *DAMAGED_STORES, *(() if name in _DAEMON_COMMANDS | {"import"} else NEW_STORES))
     if name not in {"config", "completion", "doctor", "ps"} and (name != "start" or not store.strip())
 ]
 
@@ -245,7 +248,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command beside the store."""
+    """Run a command in the folder of the store."""
     for name in [name for name in os.environ if name.startswith("TFPROF")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("TFPROF_STORE", str(folder / "store"))
@@ -263,8 +266,10 @@ def refusal_slug(answer: tuple[int, str, str]) -> str:
     assert err.endswith("]\n")
     assert err[:-1].isprintable()
     assert len(err) < 1500
-    (slug,) = [word for word in re.findall(r"\[([a-z-]+)\]", err) if word in DOCUMENTED or err.endswith(f"[{word}]\n")]
-    assert slug in DOCUMENTED
+    (slug,) = [
+        word for word in re.findall(r"\[([a-z-]+)\]", err) if word in DOCUMENTED_SLUGS or err.endswith(f"[{word}]\n")
+    ]
+    assert slug in DOCUMENTED_SLUGS
     assert slug != "internal"
     return str(slug)
 
@@ -275,7 +280,7 @@ def _test_id(words: object) -> str:
 
 def test_there_are_hundreds_of_bad_lines() -> None:
     assert len(LINES) > 600
-    assert len(STORES) > 200
+    assert len(STORE_CASES) > 200
 
 
 @pytest.mark.parametrize("words", LINES, ids=_test_id)
@@ -283,12 +288,12 @@ def test_a_bad_command_line_is_refused_in_one_line_with_one_slug(run: Run, words
     refusal_slug(run(*words))
 
 
-@pytest.mark.parametrize(("name", "store"), STORES, ids=_test_id)
+@pytest.mark.parametrize(("name", "store"), STORE_CASES, ids=_test_id)
 def test_a_bad_store_is_refused_in_one_line_with_one_slug(run: Run, name: str, store: str) -> None:
-    slug = refusal_slug(run(name, *BASE.get(name, ()), f"--store={store}"))
-    if name not in _DAEMONS | {"attach", "import"}:
-        kind = "store-damaged" if store in (*DAMAGED_STORES, "loop-inside") else "store-missing"
-        assert slug == {"other-version": "store-version", "": "usage"}.get(store.strip(), kind)
+    slug = refusal_slug(run(name, *REQUIRED_ARGUMENTS.get(name, ()), f"--store={store}"))
+    if name not in _DAEMON_COMMANDS | {"attach", "import"}:
+        usual_slug = "store-damaged" if store in (*DAMAGED_STORES, "loop-inside") else "store-missing"
+        assert slug == {"other-version": "store-version", "": "usage"}.get(store.strip(), usual_slug)
 
 
 @pytest.mark.parametrize("variable", ["XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME"])
@@ -330,6 +335,8 @@ def test_a_bad_setting_is_refused_in_one_line_that_names_it(
 
 
 @pytest.mark.parametrize("text", ["0", "no", "off", "False", "", "1", "yes", "on", "TRUE"])
-def test_debugging_is_switched_for_commands_as_for_jobs(run: Run, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_the_debug_setting_means_the_same_for_commands_and_jobs(
+    run: Run, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
     monkeypatch.setenv("TFPROF_DEBUG", text)
     assert ("Traceback" in run("op", "nosuch")[2]) == SETTINGS["debug"].read()

@@ -1,4 +1,4 @@
-"""Every command on a store made by hand: its text, its JSON, and its errors."""
+"""Commands on a store made by hand: text, JSON, errors."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ GRAPH = graph_pb2.GraphDef(
 
 
 def tables() -> dict[str, Any]:
-    """Return the rows of a job with two traced training steps and a session run."""
+    """Return the rows of a job with four training steps, two of them traced, and session runs."""
     job_tables = trace_tables(GRAPH.SerializeToString(), [run_metadata([b"a", b"b"]), run_metadata([b"a"])])
     spans = [span(layout.FIT, 1, 0, 100), span(layout.EPOCH, 1, 0, 100)]
     spans += [span(layout.BATCH, n, 10 * n, 5, parent=1, flags=n % 2) for n in range(1, 5)]
@@ -35,7 +35,7 @@ def tables() -> dict[str, Any]:
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with three jobs.
 
-    One job trained, one was killed before it was traced, and one is running.
+    One job has ended, one was killed before its first step, and one is running.
     """
     path = tmp_path_factory.mktemp("made") / "store"
     counters = {"traced": 2, "counts": {"batch": 4, "epoch": 1, "fit": 1, "run": 7}, "step_ns": 100, "self_ns": 1}
@@ -97,12 +97,12 @@ def test_jobs_shows_step_time_and_resource_use(run: Run, tmp_path: Path) -> None
     write_job(tmp_path / "s", TRAIN, tables(), counters=counters)
     (job,) = json.loads(run("jobs", "--json", "--store", str(tmp_path / "s"))[1])["jobs"]
     assert (job["step_ns"], job["cpu_cores"], job["memory_bytes"], job["phase"]) == (2.5 * MS, 2.0, 10**9, "ended")
-    heads, cells = (line.split("  ") for line in run("jobs", "--store", str(tmp_path / "s"))[1].splitlines())
-    assert {"TIME/STEP", "CPU", "MEMORY", "COST"} <= {word.strip() for word in heads}
+    header, cells = (line.split("  ") for line in run("jobs", "--store", str(tmp_path / "s"))[1].splitlines())
+    assert {"TIME/STEP", "CPU", "MEMORY", "COST"} <= {word.strip() for word in header}
     assert {"2.50 ms", "2.00", "1.0 GB", "1.0 %"} <= {word.strip() for word in cells}
 
 
-def test_jobs_as_json_names_its_units(run: Run) -> None:
+def test_jobs_as_json_has_counts_states_and_durations(run: Run) -> None:
     jobs = json.loads(run("jobs", "--json")[1])["jobs"]
     assert [(job["uid"], job["steps"], job["traced"], job["lost"], job["state"]) for job in jobs] == [
         ("7f3a112233445566", 4, 2, 0, "exited"),

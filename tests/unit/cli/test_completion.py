@@ -9,7 +9,7 @@ import pytest
 from fakes import small_store
 from tfprof.cli.completion import SHELLS
 
-#: A `tfprof` on the path, as installed beside the interpreter.
+#: The folder of the interpreter, in which `tfprof` is installed, too.
 BIN = Path(sys.executable).parent
 
 
@@ -64,7 +64,7 @@ def test_bash_completes_commands_options_and_jobs(store: Path, line: str, expect
     assert set(completions) == set(expected) if expected else "Error" not in " ".join(completions)
 
 
-def test_without_a_store_commands_are_completed_without_messages(tmp_path: Path) -> None:
+def test_commands_are_completed_without_messages_if_the_store_is_missing(tmp_path: Path) -> None:
     assert bash(tmp_path / "none", "tfprof follow ") == []
     assert bash(tmp_path / "none", "tfprof fol") == ["follow"]
 

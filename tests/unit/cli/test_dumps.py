@@ -13,8 +13,8 @@ GRAPH = GraphDef(node=[{"name": "a", "op": "Op"}]).SerializeToString()
 LAUNCH = "00000000000000aa"
 
 
-def launch(store: Path, *jobs: int, steps: int = 2) -> None:
-    """Store jobs of one launch, each with ``steps`` traced runs: the 4th, the 7th, and so on."""
+def write_launch(store: Path, *jobs: int, steps: int = 2) -> None:
+    """Write a launch whose jobs have ``steps`` traced runs each: the 4th, the 7th, and so on."""
     for number, uid in enumerate(jobs):
         tables = trace_tables(GRAPH, [run_metadata([b"a"])] * steps)
         tables["traces"] = rows("traces", [trace(at, 4 + 3 * at, 1, 0) for at in range(steps)])
@@ -42,7 +42,7 @@ def steps_of(path: Path) -> list[int]:
 def test_each_profile_contains_the_traced_steps_up_to_its_step(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    launch(tmp_path / "s", 1)
+    write_launch(tmp_path / "s", 1)
     out = tmp_path / "new" / "folder"
     assert profile_messages(tmp_path / "s", out, "3,4,5,10,200", capsys=capsys) == [
         "no profile_3: no step up to 3 was traced (--trace selects the steps)",
@@ -60,14 +60,14 @@ def test_each_profile_contains_the_traced_steps_up_to_its_step(
 
 
 def test_several_processes_get_a_folder_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    launch(tmp_path / "s", 0xAA00 << 48, 0xBB00 << 48)
-    message = profile_messages(tmp_path / "s", tmp_path, "4", capsys=capsys)
-    assert message == ["wrote bb00/profile_4: 1 traced step", "wrote aa00/profile_4: 1 traced step"]
+    write_launch(tmp_path / "s", 0xAA00 << 48, 0xBB00 << 48)
+    messages = profile_messages(tmp_path / "s", tmp_path, "4", capsys=capsys)
+    assert messages == ["wrote bb00/profile_4: 1 traced step", "wrote aa00/profile_4: 1 traced step"]
     assert steps_of(tmp_path / "aa00" / "profile_4") == [4]
 
 
 def test_a_quiet_launch_prints_only_missing_profiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    launch(tmp_path / "s", 1)
+    write_launch(tmp_path / "s", 1)
     assert profile_messages(tmp_path / "s", tmp_path, "3,4", "--quiet", capsys=capsys) == [
         "no profile_3: no step up to 3 was traced (--trace selects the steps)"
     ]
@@ -75,7 +75,7 @@ def test_a_quiet_launch_prints_only_missing_profiles(tmp_path: Path, capsys: pyt
 
 
 def test_a_job_without_traced_steps_has_no_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    launch(tmp_path / "s", 1, steps=0)
+    write_launch(tmp_path / "s", 1, steps=0)
     (message,) = [
         line
         for line in profile_messages(tmp_path / "s", tmp_path, "4,8", "--quiet", capsys=capsys)
@@ -92,7 +92,7 @@ def test_a_launch_without_data_is_reported_once(tmp_path: Path, capsys: pytest.C
 
 
 def test_an_unwritable_folder_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    launch(tmp_path / "s", 1)
+    write_launch(tmp_path / "s", 1)
     (tmp_path / "file").touch()
-    message = profile_messages(tmp_path / "s", tmp_path / "file" / "sub", "4,7", capsys=capsys)
-    assert message == [f"no profile_{step}: Not a directory [io]" for step in (4, 7)]
+    messages = profile_messages(tmp_path / "s", tmp_path / "file" / "sub", "4,7", capsys=capsys)
+    assert messages == [f"no profile_{step}: Not a directory [io]" for step in (4, 7)]

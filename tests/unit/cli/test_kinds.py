@@ -1,4 +1,4 @@
-"""A job with steps of two kinds: commands cover one of them by default."""
+"""Jobs with steps of several kinds: commands cover one kind by default."""
 
 import json
 import zlib
@@ -28,13 +28,13 @@ TIMES = {"batch": 10**9, "test_batch": 4 * 10**9, "fit": 5 * 10**9}
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fit with validation: MatMul takes 10 µs of a batch, Cast 90 µs of a test batch."""
     ops = {layout.BATCH: Execution("dense", 0, 10), layout.TEST_BATCH: Execution("cast", 0, 90)}
-    parts = [run_metadata([ops[kind]], START_NS) for kind, _ in STEPS]
-    tables = trace_tables(graph({"dense": "MatMul", "cast": "Cast"}), parts)
-    steps = [
+    messages = [run_metadata([ops[kind]], START_NS) for kind, _ in STEPS]
+    tables = trace_tables(graph({"dense": "MatMul", "cast": "Cast"}), messages)
+    traces = [
         {**row, "kind": kind, "step": step}
         for row, (kind, step) in zip(tables["traces"].to_pylist(), STEPS, strict=True)
     ]
-    tables["traces"] = pa.Table.from_pylist(steps, schema=TRACES)
+    tables["traces"] = pa.Table.from_pylist(traces, schema=TRACES)
     counters = {"counts": {"batch": 100, "test_batch": 7500}, "times": TIMES, "failed": {"batch": 2}}
     path = tmp_path_factory.mktemp("kinds") / "store"
     write_job(path, 0xAA << 56, tables, identity={"name": "fit.py"}, counters=counters)
@@ -86,8 +86,8 @@ def test_kinds_that_are_left_out_are_named(run: Run) -> None:
     assert "5 traced test_batch steps" in run("scope", "aa", "--kind", "test_batch")[1]
     assert "also traced" not in run("op", "aa", "--kind", "all")[1]
     assert "also traced" not in "".join(run("op", "aa", "--exact-tf")[1:])
-    file = run("op", "aa", "-output", "file:outfile=/dev/null")[2]
-    assert "shown: 3 batch steps; also traced, and left out: 5 test_batch (--kind)" in file
+    message = run("op", "aa", "-output", "file:outfile=/dev/null")[2]
+    assert "shown: 3 batch steps; also traced, and left out: 5 test_batch (--kind)" in message
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_an_unknown_kind_is_refused(run: Run, words: list[str], message: str) ->
 def test_the_steps_of_a_job_are_the_successful_ones_of_its_main_kind(run: Run) -> None:
     (job,) = json.loads(run("jobs", "--json")[1])["jobs"]
     assert (job["steps"], job["step_kind"], job["traced_of_kind"]) == (98, "batch", 3)
-    heads, cells = run("jobs")[1].splitlines()
-    assert cells[: heads.index("TRACED") + len("TRACED")].split()[-1] == "3"
+    header, job_row = run("jobs")[1].splitlines()
+    assert job_row[: header.index("TRACED") + len("TRACED")].split()[-1] == "3"
 
 
 def test_the_shell_accepts_a_kind_for_a_line_or_for_the_session(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,25 +178,25 @@ CALLS = [(3, "train_step"), (4, "train_step"), (5, "eval_step"), (6, "eval_step"
 
 
 @pytest.fixture(scope="module")
-def loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A loop of two functions, for training steps and for evaluation steps.
+def loop_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A job that calls two functions in a loop, for training steps and for evaluation steps.
 
-    In a training step the gradient takes 10 µs, in an evaluation step Cast takes 90 µs.
+    A training step has a gradient of 10 µs, an evaluation step has a Cast of 90 µs.
     """
     ops = {"train_step": Execution("gradient_tape/dense", 0, 10), "eval_step": Execution("cast", 0, 90)}
-    parts = [run_metadata([ops[name]], START_NS) for _, name in CALLS]
-    tables = trace_tables(graph({"gradient_tape/dense": "MatMul", "cast": "Cast"}), parts)
+    messages = [run_metadata([ops[name]], START_NS) for _, name in CALLS]
+    tables = trace_tables(graph({"gradient_tape/dense": "MatMul", "cast": "Cast"}), messages)
     traces = [
         {**row, "kind": layout.FUNCTION, "step": step, "key": KEYS[name]}
         for row, (step, name) in zip(tables["traces"].to_pylist(), CALLS, strict=True)
     ]
     tables["traces"] = pa.Table.from_pylist(traces, schema=TRACES)
     times = {"train_step": 10**9, "eval_step": 4 * 10**9}
-    calls = [
+    spans = [
         {"kind": layout.FUNCTION, "key": KEYS[name], "count": 40, "total_ns": times[name], "min_ns": 1, "max_ns": 1}
         for name in times
     ]
-    tables["spans"] = rows("spans", calls)
+    tables["spans"] = rows("spans", spans)
     counters = {"counts": {"function": 90}, "times": {"function": 5 * 10**9}}
     path = tmp_path_factory.mktemp("loop") / "store"
     identity = {"name": "loop.py", "functions": {str(key): name for key, name in NAMES.items()}}
@@ -221,25 +221,25 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_each_function_is_a_kind_and_a_training_function_is_the_default(
-    run: Run, loop: Path, words: tuple[str, ...], micros: dict[str, int], kinds: dict[str, int]
+    run: Run, loop_store: Path, words: tuple[str, ...], micros: dict[str, int], kinds: dict[str, int]
 ) -> None:
-    assert times_and_kinds(run, "--store", str(loop), *words) == (micros, kinds)
+    assert times_and_kinds(run, "--store", str(loop_store), *words) == (micros, kinds)
 
 
-def test_functions_are_named_if_their_steps_are_left_out_or_missing(run: Run, loop: Path) -> None:
-    heading = run("op", "aa", "--store", str(loop))[1].splitlines()[:2]
+def test_functions_are_named_if_their_steps_are_left_out_or_missing(run: Run, loop_store: Path) -> None:
+    heading = run("op", "aa", "--store", str(loop_store))[1].splitlines()[:2]
     assert "2 traced function:train_step steps of 40" in heading[0]
     assert heading[1].endswith("also traced: 3 function:eval_step (--kind)")
-    missing = run("op", "aa", "-step", "6", "--store", str(loop))[2]
-    assert "Available steps: 3 4 (of the kind function:train_step; --kind function:eval_step has it)" in missing
-    unknown = run("op", "aa", "--kind", "function:step", "--store", str(loop))[2]
-    assert "no step of a function of that name was traced; there are 2 function:train_step, 3" in unknown
-    assert "[no-such-kind]" in run("op", "aa", "--kind", "function:", "--store", str(loop))[2]
+    step_message = run("op", "aa", "-step", "6", "--store", str(loop_store))[2]
+    assert "Available steps: 3 4 (of the kind function:train_step; --kind function:eval_step has it)" in step_message
+    kind_message = run("op", "aa", "--kind", "function:step", "--store", str(loop_store))[2]
+    assert "no step of a function of that name was traced; there are 2 function:train_step, 3" in kind_message
+    assert "[no-such-kind]" in run("op", "aa", "--kind", "function:", "--store", str(loop_store))[2]
 
 
-def test_a_profile_has_the_calls_of_all_functions_by_their_numbers(run: Run, loop: Path, tmp_path: Path) -> None:
+def test_a_profile_has_the_calls_of_all_functions_by_their_numbers(run: Run, loop_store: Path, tmp_path: Path) -> None:
     from tfprof.collector.proto.tfprof_log_pb2 import ProfileProto
 
     file = tmp_path / "profile"
-    assert run("profile-proto", "aa", "-o", str(file), "--store", str(loop))[0] == 0
+    assert run("profile-proto", "aa", "-o", str(file), "--store", str(loop_store))[0] == 0
     assert sorted(ProfileProto.FromString(file.read_bytes()).steps) == [3, 4, 5, 6, 7]

@@ -16,7 +16,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run_shell(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a shell with these lines; returns exit status, stdout, stderr."""
+    """Run a shell with lines from a pipe; returns exit status, stdout, stderr."""
     monkeypatch.setenv("TFPROF_STORE", str(store))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
@@ -46,8 +46,13 @@ def test_an_empty_line_shows_the_options(run_shell: Run) -> None:
 
 def test_options_apply_to_one_line_and_options_of_set_to_the_session(run_shell: Run) -> None:
     out = run_shell("op -select bytes -max_depth 0\n\nset -select params,bytes -max_depth 3\n\n")[1]
-    tables = [line.split() for line in out.splitlines() if line.startswith(("-select", "-max_depth"))]
-    assert tables == [["-max_depth", "10"], ["-select", "micros"], ["-max_depth", "3"], ["-select", "bytes,params"]]
+    shown_options = [line.split() for line in out.splitlines() if line.startswith(("-select", "-max_depth"))]
+    assert shown_options == [
+        ["-max_depth", "10"],
+        ["-select", "micros"],
+        ["-max_depth", "3"],
+        ["-select", "bytes,params"],
+    ]
     assert "params" in run_shell("set -select params\nop\n")[1]
     assert "# parameters" in run_shell("set -select params\nop\n", "aa10", "--exact-tf")[1]
 
@@ -87,16 +92,16 @@ BAD_LINES = [
 
 @pytest.mark.parametrize(("line", "message", "tf_message"), BAD_LINES)
 def test_a_bad_line_is_reported_in_one_line_and_the_next_is_read(
-    run_shell: Run, line: str, message: str, tf_message: str
+    run_shell: Run, line: str, message: str, tf_message: str | None
 ) -> None:
     code, out, err = run_shell(f"{line}\nhistory\n")
     assert err.startswith(f"tfprof: {message}")
     assert err.endswith(" [usage]\n")
     assert (code, err.count("\n")) == (1, 1)
     assert out.splitlines() == [f"    1  {line}", "    2  history"]
-    exact = run_shell(f"{line}\n", "aa10", "--exact-tf")[2]
-    assert exact.startswith(f"E: INVALID_ARGUMENT: {tf_message or message.removesuffix(' [usage]')}")
-    assert "[usage]" not in exact
+    exact_message = run_shell(f"{line}\n", "aa10", "--exact-tf")[2]
+    assert exact_message.startswith(f"E: INVALID_ARGUMENT: {tf_message or message.removesuffix(' [usage]')}")
+    assert "[usage]" not in exact_message
 
 
 @pytest.mark.parametrize(
@@ -154,13 +159,13 @@ def test_help_lists_commands_and_options_of_a_view(run_shell: Run) -> None:
 
 
 def test_several_jobs_can_be_merged(run_shell: Run) -> None:
-    alone, both = (
+    single, merged = (
         run_shell("op -select micros -show_name_regexes MatMul\n", *jobs, "--exact-tf")[1]
         for jobs in (["aa10"], ["aa10", "bb10"])
     )
-    assert "MatMul                           10us (" in alone
-    assert both.startswith("\n\nFound accelerator operation")  # of the second job
-    assert "MatMul                           10us (" in both
+    assert "MatMul                           10us (" in single
+    assert merged.startswith("\n\nFound accelerator operation")  # of the second job
+    assert "MatMul                           10us (" in merged
 
 
 def test_bytes_that_are_not_text_are_refused_like_other_words(run_shell: Run) -> None:

@@ -8,10 +8,10 @@ from tfprof.cli.shell_history import LINES_MAX, LineHistory, history_file
 
 def test_lines_are_saved_for_later_shells_and_readable_by_their_user_only(tmp_path: Path) -> None:
     path = tmp_path / "state" / "tfprof" / "shell_history"
-    lines = LineHistory(path)
+    history = LineHistory(path)
     for text in ("op", "op", "scope -step 1", "op"):
-        lines.add(text)
-    assert LineHistory(path).texts == lines.texts == ["op", "scope -step 1", "op"]
+        history.add(text)
+    assert LineHistory(path).texts == history.texts == ["op", "scope -step 1", "op"]
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
@@ -26,32 +26,32 @@ def test_permissions_of_others_are_removed_from_the_file(tmp_path: Path) -> None
 
 def test_the_number_of_saved_lines_is_limited(tmp_path: Path) -> None:
     path = tmp_path / "history"
-    lines = LineHistory(path)
+    history = LineHistory(path)
     for number in range(LINES_MAX + 10):
-        lines.add(f"op -step {number}")
+        history.add(f"op -step {number}")
     saved_lines = path.read_text().splitlines()
     assert len(saved_lines) <= LINES_MAX
     assert saved_lines[-1] == f"op -step {LINES_MAX + 9}"
     assert path.stat().st_mode & 0o777 == 0o600
-    assert lines.texts == saved_lines == LineHistory(path).texts
+    assert history.texts == saved_lines == LineHistory(path).texts
 
 
-def test_without_a_file_lines_are_kept_for_the_session(tmp_path: Path) -> None:
-    lines = LineHistory()
-    lines.add("op")
-    assert lines.texts == ["op"]
+def test_lines_are_kept_for_the_session_if_there_is_no_file(tmp_path: Path) -> None:
+    history = LineHistory()
+    history.add("op")
+    assert history.texts == ["op"]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unwritable_file_is_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
-    lines = LineHistory(tmp_path / "file" / "shell_history")
-    lines.add("op")
-    lines.add("scope")
-    message = capsys.readouterr().err.splitlines()
-    assert len(message) == 1
-    assert message[0].startswith("tfprof: lines are not saved for later shells: ")
-    assert lines.texts == ["op", "scope"]
+    history = LineHistory(tmp_path / "file" / "shell_history")
+    history.add("op")
+    history.add("scope")
+    messages = capsys.readouterr().err.splitlines()
+    assert len(messages) == 1
+    assert messages[0].startswith("tfprof: lines are not saved for later shells: ")
+    assert history.texts == ["op", "scope"]
 
 
 def test_bytes_that_are_not_text_do_not_prevent_a_shell_from_starting(tmp_path: Path) -> None:

@@ -22,15 +22,15 @@ from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout
 
 HOST = socket.gethostname()
-JOBS = 30
+JOB_COUNT = 30
 
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
-    """A store with running jobs; number 7 has become slower."""
+    """The writer of a store with running jobs; job 7 has become slower."""
     store_writer = LocalStoreWriter(tmp_path / "store", HOST)
     now = time.time_ns()
-    for number in range(JOBS):
+    for number in range(JOB_COUNT):
         job = store_writer.job((number + 1) << 48)
         job.identity({**IDENTITY, "name": f"job{number:02d}.py", "host": HOST, "created_real_ns": now - 120 * SECOND})
         start = (now - 100 * SECOND - IDENTITY["created_real_ns"]) / MS
@@ -48,13 +48,13 @@ def drive(
 ) -> Top:
     """Run the screen and ``act`` on it; return the application after its end."""
     store = LocalStore(writer.path)
-    jobs = JobsScreen(store, Watch(store), "slow", "")
-    app = Top(jobs)
+    screen = JobsScreen(store, Watch(store), "slow", "")
+    app = Top(screen)
 
     async def run() -> None:
         async with app.run_test(size=size) as pilot:
-            await until(pilot, lambda: app.screen is jobs and bool(jobs.query_one(LineList).cursor_key))
-            await act(pilot, jobs)
+            await until(pilot, lambda: app.screen is screen and bool(screen.query_one(LineList).cursor_key))
+            await act(pilot, screen)
 
     asyncio.run(run())
     return app
@@ -70,50 +70,50 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
     raise AssertionError("the condition did not hold in time")
 
 
-def texts(jobs: JobsScreen) -> list[str]:
-    return [item.text for item in jobs.query_one(LineList)._items]
+def texts(screen: JobsScreen) -> list[str]:
+    return [item.text for item in screen.query_one(LineList)._items]
 
 
-def text_of(screen: Any, name: str) -> str:
-    return str(screen.query_one(name, Static).render())
+def text_of(screen: Any, selector: str) -> str:
+    return str(screen.query_one(selector, Static).render())
 
 
 def test_the_slow_job_is_at_the_top_and_highlighted(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
-        first, second, *_ = jobs.query_one(LineList)._items
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
+        first, second, *_ = screen.query_one(LineList)._items
         assert "job07.py" in first.text
         assert (first.slow, second.slow) == (True, False)
-        assert max(map(len, texts(jobs))) <= 80
-        assert "30 running" in text_of(jobs, "#summary")
+        assert max(map(len, texts(screen))) <= 80
+        assert "30 running" in text_of(screen, "#summary")
 
     drive(writer, act)
 
 
 def test_keys_change_and_reverse_the_order(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
         orders = []
         for _ in ORDERS:
-            orders.append(text_of(jobs, "#summary").split(" · ")[0])
+            orders.append(text_of(screen, "#summary").split(" · ")[0])
             await pilot.press("s")
         assert orders == [f"by {order}" for order in ORDERS]
         await pilot.press("S", "S")
-        assert text_of(jobs, "#summary").startswith("by name")
-        assert "job00.py" in texts(jobs)[0]
+        assert text_of(screen, "#summary").startswith("by name")
+        assert "job00.py" in texts(screen)[0]
         await pilot.press("r")
-        assert text_of(jobs, "#summary").startswith("by name reversed")
-        assert "job29.py" in texts(jobs)[0]
+        assert text_of(screen, "#summary").startswith("by name reversed")
+        assert "job29.py" in texts(screen)[0]
 
     drive(writer, act)
 
 
 def test_the_cursor_stays_on_its_job_and_the_list_scrolls(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
-        lines = jobs.query_one(LineList)
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
+        lines = screen.query_one(LineList)
         await pilot.press("end")
-        last = lines.cursor_key
-        await until(pilot, lambda: lines.scroll_offset.y == JOBS - lines.size.height)
+        last_key = lines.cursor_key
+        await until(pilot, lambda: lines.scroll_offset.y == JOB_COUNT - lines.size.height)
         await pilot.press("s", "r")
-        assert lines.cursor_key == last
+        assert lines.cursor_key == last_key
         await pilot.press("home", "down", "down", "up")
         assert lines.cursor == 1
         await pilot.press("pagedown")
@@ -123,55 +123,57 @@ def test_the_cursor_stays_on_its_job_and_the_list_scrolls(writer: LocalStoreWrit
 
 
 def test_a_filter_narrows_while_it_is_typed_and_is_cleared(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
         await pilot.press("slash", *"job1")
-        await until(pilot, lambda: len(texts(jobs)) == 10)
+        await until(pilot, lambda: len(texts(screen)) == 10)
         await pilot.press("enter")
-        assert not jobs.query_one(Input).has_class("open")
-        assert "like 'job1'" in text_of(jobs, "#summary")
+        assert not screen.query_one(Input).has_class("open")
+        assert "like 'job1'" in text_of(screen, "#summary")
         await pilot.press("slash", *"zzz")
-        await until(pilot, lambda: texts(jobs) == [])
+        await until(pilot, lambda: texts(screen) == [])
         await pilot.press("enter", "t", "enter", "down")  # no job can be opened or traced
         await pilot.press("escape")
-        await until(pilot, lambda: len(texts(jobs)) == JOBS)
+        await until(pilot, lambda: len(texts(screen)) == JOB_COUNT)
 
     drive(writer, act)
 
 
-def test_a_job_is_opened_in_place_and_closed(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
+def test_a_job_is_opened_and_closed(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: "job07.py" in text_of(pilot.app.screen, "#job"))
         assert isinstance(pilot.app.screen, JobScreen)
         assert "MEDIAN" in text_of(pilot.app.screen, "#job")
         await pilot.press("escape")
-        await until(pilot, lambda: pilot.app.screen is jobs)
+        await until(pilot, lambda: pilot.app.screen is screen)
 
     drive(writer, act)
 
 
 def test_a_removed_job_is_reported(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
-        pilot.app.push_screen(JobScreen(jobs._store, "ffff"))
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
+        pilot.app.push_screen(JobScreen(screen._store, "ffff"))
         await until(pilot, lambda: any("no job 'ffff'" in note.message for note in pilot.app._notifications))
 
     drive(writer, act)
 
 
 def test_updates_pause_and_resume(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
         await pilot.press("space")
-        assert "paused" in text_of(jobs, "#summary")
-        before = jobs._watched_store
-        jobs.update()
-        assert jobs._watched_store is before
+        assert "paused" in text_of(screen, "#summary")
+        watched_before = screen._watched_store
+        screen.update()
+        assert screen._watched_store is watched_before
         await pilot.press("space")
-        assert jobs._watched_store is not before
+        assert screen._watched_store is not watched_before
 
     drive(writer, act)
 
 
-def test_a_key_orders_steps_of_the_job_at_the_cursor(writer: LocalStoreWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_orders_traces_of_the_job_at_the_cursor(
+    writer: LocalStoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given_orders: list[tuple[str, str, int]] = []
 
     def trace_next(store: str, uid: str, count: int) -> Iterator[str]:
@@ -181,29 +183,29 @@ def test_a_key_orders_steps_of_the_job_at_the_cursor(writer: LocalStoreWriter, m
 
     monkeypatch.setattr(top_screen, "trace_next", trace_next)
 
-    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
         await pilot.press("t")
         await until(pilot, lambda: len(pilot.app._notifications) == 2)
-        shown = [note.message for note in pilot.app._notifications]
-        assert shown == ["it obeys", "it does not any more [job-gone]"]
+        messages = [note.message for note in pilot.app._notifications]
+        assert messages == ["it obeys", "it does not any more [job-gone]"]
 
     drive(writer, act)
     assert given_orders == [(str(writer.path), f"{8 << 48:016x}", 10)]
 
 
 @pytest.mark.parametrize("size", [(40, 8), (80, 24), (200, 50)])
-def test_the_screen_fills_every_size_and_no_line_is_wider(writer: LocalStoreWriter, size: tuple[int, int]) -> None:
-    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
-        assert max(map(len, [*texts(jobs), text_of(jobs, "#head"), text_of(jobs, "#summary")])) <= size[0]
+def test_no_line_is_wider_than_the_screen(writer: LocalStoreWriter, size: tuple[int, int]) -> None:
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
+        assert max(map(len, [*texts(screen), text_of(screen, "#head"), text_of(screen, "#summary")])) <= size[0]
         await pilot.resize_terminal(60, 20)
-        await until(pilot, lambda: max(map(len, texts(jobs))) <= 60)
+        await until(pilot, lambda: max(map(len, texts(screen))) <= 60)
 
     drive(writer, act, size)
 
 
-@pytest.mark.parametrize(("key", "interrupted"), [("q", False), ("ctrl+c", True)])
-def test_a_key_quits(writer: LocalStoreWriter, key: str, interrupted: bool) -> None:
-    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
+@pytest.mark.parametrize(("key", "is_interrupted"), [("q", False), ("ctrl+c", True)])
+def test_a_key_quits(writer: LocalStoreWriter, key: str, is_interrupted: bool) -> None:
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
         await pilot.press(key)
 
-    assert drive(writer, act).was_interrupted == interrupted
+    assert drive(writer, act).was_interrupted == is_interrupted

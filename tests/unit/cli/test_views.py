@@ -25,7 +25,7 @@ def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 
 
 def rows(text: str) -> list[str]:
-    """Return the text after the legend."""
+    """Return the lines after the legend."""
     return text.split("Profile:\n")[1].splitlines()[1:]
 
 
@@ -59,13 +59,13 @@ def test_both_spellings_mean_the_same(run: Run) -> None:
 
 
 def test_several_jobs_are_merged_by_names_of_nodes(run: Run) -> None:
-    alone, other, both = (
+    first, second, merged = (
         json.loads(run("scope", *jobs, "--json")[1]) for jobs in (["aa10"], ["bb10"], ["aa10", "bb10"])
     )
-    assert (alone["traces"], other["traces"], both["traces"]) == (2, 1, 3)
-    assert both["jobs"] == ["aa10000000000001", "bb10000000000002"]
-    assert (both["job"], alone["job"]) == (None, "aa10000000000001")
-    children = {child["name"]: child for child in both["profile"]["children"]}
+    assert (first["traces"], second["traces"], merged["traces"]) == (2, 1, 3)
+    assert merged["jobs"] == ["aa10000000000001", "bb10000000000002"]
+    assert (merged["job"], first["job"]) == (None, "aa10000000000001")
+    children = {child["name"]: child for child in merged["profile"]["children"]}
     assert set(children) == {"loss", "net"}
 
 
@@ -79,8 +79,8 @@ def test_host_and_pid_select_jobs(run: Run) -> None:
 
 
 def test_steps_and_device_limit_the_numbers(run: Run) -> None:
-    whole, part = (json.loads(run("op", "aa10", *words, "--json")[1]) for words in ([], ["--steps", "0-0"]))
-    assert (whole["traces"], part["traces"], part["steps"]) == (2, 1, [0, 0])
+    all_steps, one_step = (json.loads(run("op", "aa10", *words, "--json")[1]) for words in ([], ["--steps", "0-0"]))
+    assert (all_steps["traces"], one_step["traces"], one_step["steps"]) == (2, 1, [0, 0])
     on_gpu = json.loads(run("op", "aa10", "bb10", "--device", "gpu:0", "--json")[1])
     assert on_gpu["device"] == "gpu:0"
     assert [child["name"] for child in on_gpu["profile"]["children"]] == ["MatMul"]

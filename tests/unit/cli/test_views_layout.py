@@ -1,6 +1,6 @@
 """The views in tfprof's own layout.
 
-They are sorted by time, have no empty entries, and are as wide as the terminal.
+Rows are sorted by time, and empty rows are left out. No line is wider than the terminal.
 """
 
 from pathlib import Path
@@ -98,7 +98,7 @@ def test_selected_columns_are_shown_unless_all_values_are_0(run: Run) -> None:
     ]
 
 
-def test_rows_are_sorted_by_the_first_selected_number_with_shares(run: Run) -> None:
+def test_the_first_selected_column_determines_order_and_shares(run: Run) -> None:
     _, out, err = run("scope", "aa10", "-select", "params")
     assert out.splitlines()[2:] == [
         "scope        params  share",
@@ -157,8 +157,8 @@ def test_the_heading_contains_the_kinds_of_the_steps(tmp_path: Path, run: Run) -
     result = run("op", "last", "--store", str(tmp_path))[1].splitlines()
     assert result[0] == "op view of job 0000 train.py: 2 traced batch steps of 7,500"
     assert result[1].endswith("on CPU:0; also traced: 1 test_batch (--kind)")
-    both = run("op", "last", "--kind", "all", "--store", str(tmp_path))[1].splitlines()
-    assert both[0] == "op view of job 0000 train.py: 3 traced steps (2 batch, 1 test_batch) of 7,509"
+    all_kinds = run("op", "last", "--kind", "all", "--store", str(tmp_path))[1].splitlines()
+    assert all_kinds[0] == "op view of job 0000 train.py: 3 traced steps (2 batch, 1 test_batch) of 7,509"
 
 
 def test_a_view_shows_steps_of_a_kind_that_this_release_does_not_know(run: Run, tmp_path: Path) -> None:

@@ -41,12 +41,12 @@ def store(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def live(store: Path) -> Iterator[LocalStoreWriter]:
-    """The writer of the store, to which it adds a running job of this host."""
-    writer = LocalStoreWriter(store, socket.gethostname())
-    writer.job(LIVE).identity({**IDENTITY, "name": "live.py", "host": socket.gethostname()})
-    yield writer
-    writer.close()
+def writer(store: Path) -> Iterator[LocalStoreWriter]:
+    """The writer of the store, which now also has a running job of this host."""
+    store_writer = LocalStoreWriter(store, socket.gethostname())
+    store_writer.job(LIVE).identity({**IDENTITY, "name": "live.py", "host": socket.gethostname()})
+    yield store_writer
+    store_writer.close()
 
 
 @pytest.fixture
@@ -129,16 +129,16 @@ def test_follow_of_several_jobs_prefixes_each_line_with_the_job(run: Run) -> Non
 # -- top ------------------------------------------------------------------------------------------
 
 
-def test_top_without_a_terminal_prints_once(run: Run, live: LocalStoreWriter) -> None:
+def test_top_without_a_terminal_prints_once(run: Run, writer: LocalStoreWriter) -> None:
     code, out, err = run("top")
-    summary, head, job = out.splitlines()
+    summary, header, job = out.splitlines()
     assert (code, err) == (0, "")
     assert "1 starting" in summary
-    assert head.split()[:3] == ["ID", "NAME", "USER"]
+    assert header.split()[:3] == ["ID", "NAME", "USER"]
     assert job.split()[:2] == ["1234", "live.py"]
 
 
-def test_top_as_json_has_jobs_and_hosts(run: Run, live: LocalStoreWriter) -> None:
+def test_top_as_json_has_jobs_and_hosts(run: Run, writer: LocalStoreWriter) -> None:
     document = json.loads(run("top", "--json", "--all")[1])
     assert [job["id"] for job in document["jobs"]] == ["1234", "7f3b", "7f3a"]
     assert document["jobs"][0]["now"]["idle_ns"] is None
@@ -153,11 +153,11 @@ def test_top_explains_an_empty_list(run: Run) -> None:
 # -- tag ------------------------------------------------------------------------------------------
 
 
-def test_ended_and_running_jobs_can_be_tagged(run: Run, live: LocalStoreWriter) -> None:
+def test_ended_and_running_jobs_can_be_tagged(run: Run, writer: LocalStoreWriter) -> None:
     assert run("tag", "7f3a", "baseline", "lr 0.1") == (0, "baseline\nlr 0.1\n", "")
     assert run("tag", "7f3a", "baseline", "x")[1].split("\n")[:3] == ["baseline", "lr 0.1", "x"]
     run("tag", "live.py", "mine")
-    live.job(LIVE).close("exited", {})  # closing rewrites the record, which does not contain tags
+    writer.job(LIVE).close("exited", {})  # closing rewrites job.json, which does not contain tags
     assert run("tag", "1234")[1] == "mine\n"
     assert [job["tags"] for job in json.loads(run("jobs", "--json")[1])["jobs"]] == [
         ["baseline", "lr 0.1", "x"],
@@ -193,50 +193,50 @@ def test_a_pipe_instead_of_the_file_of_tags_does_not_block(run: Run, store: Path
 # -- rm -------------------------------------------------------------------------------------------
 
 
-def remaining(store: Path) -> list[str]:
+def remaining_jobs(store: Path) -> list[str]:
     return sorted(path.name[:4] for path in (store / "jobs").iterdir())
 
 
-def test_rm_removes_ended_jobs_completely(run: Run, store: Path, live: LocalStoreWriter) -> None:
+def test_rm_removes_ended_jobs_completely(run: Run, store: Path, writer: LocalStoreWriter) -> None:
     code, out, err = run("rm", "7f3a")
     assert (code, err) == (0, "")
     assert out.startswith("removed 1 job, ")
-    assert remaining(store) == ["1234", "7f3b"]
+    assert remaining_jobs(store) == ["1234", "7f3b"]
     assert json.loads(run("rm", "7f3b", "--json")[1])["removed"] == [f"{OTHER:016x}"]
 
 
-def test_rm_refuses_a_running_job_and_removes_none(run: Run, store: Path, live: LocalStoreWriter) -> None:
+def test_rm_refuses_a_running_job_and_removes_none(run: Run, store: Path, writer: LocalStoreWriter) -> None:
     code, _, err = run("rm", "7f3a", "live.py")
     assert (code, "[job-running]" in err) == (1, True)
-    assert remaining(store) == ["1234", "7f3a", "7f3b"]
+    assert remaining_jobs(store) == ["1234", "7f3a", "7f3b"]
 
 
-def test_rm_removes_the_selected_jobs(run: Run, store: Path, live: LocalStoreWriter) -> None:
+def test_rm_removes_the_selected_jobs(run: Run, store: Path, writer: LocalStoreWriter) -> None:
     assert run("rm", "--name", "OTH*", "--yes")[0] == 0
-    assert remaining(store) == ["1234", "7f3a"]
+    assert remaining_jobs(store) == ["1234", "7f3a"]
     assert "nothing was removed" in run("rm", "--older-than", "2020-01-01", "--yes")[2]
     assert run("rm", "--older-than", "1d", "--yes")[0] == 0
-    assert remaining(store) == ["1234"]
+    assert remaining_jobs(store) == ["1234"]
     assert "nothing was removed" in run("rm", "--all", "--yes")[2]
 
 
 def test_rm_removes_a_job_whose_collector_ended_unless_its_process_runs(
-    run: Run, store: Path, live: LocalStoreWriter
+    run: Run, store: Path, writer: LocalStoreWriter
 ) -> None:
     stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     identity = {"name": "mine.py", "host": socket.gethostname(), "pid": os.getpid(), "started": int(stat[19])}
-    live.job(0x5678 << 48).identity(identity)
-    live.close()
+    writer.job(0x5678 << 48).identity(identity)
+    writer.close()
     assert run("rm", "--older-than", "1d", "--yes")[0] == 0
-    assert remaining(store) == ["1234", "5678"]
+    assert remaining_jobs(store) == ["1234", "5678"]
     assert run("rm", "--all", "--yes")[0] == 0
-    assert remaining(store) == ["5678"]
+    assert remaining_jobs(store) == ["5678"]
 
 
 def test_rm_of_many_jobs_needs_yes_without_a_terminal(run: Run, store: Path) -> None:
     code, _, err = run("rm", "--all")
     assert (code, "--yes" in err) == (2, True)
-    assert remaining(store) == ["7f3a", "7f3b"]
+    assert remaining_jobs(store) == ["7f3a", "7f3b"]
 
 
 def test_a_stale_job_can_be_removed_unless_its_process_is_alive(run: Run, store: Path) -> None:
@@ -255,4 +255,4 @@ def test_leftovers_of_an_interrupted_removal_do_no_harm(run: Run, store: Path) -
     leftover.mkdir()
     (leftover / "spans-000000.parquet").write_text("x")
     assert run("rm", "7f3a")[0] == 0
-    assert remaining(store) == ["7f3b"]
+    assert remaining_jobs(store) == ["7f3b"]

@@ -13,11 +13,11 @@ from tfprof.agent.daemon.event_waiter import EventWaiter, Wakeup
 from tfprof.agent.folder_watch import FolderWatch
 from tfprof.agent.processes import Process
 
-NOTHING = Wakeup(has_answer=False, has_process_end=False, has_announcement=False)
+NO_EVENT = Wakeup(has_answer=False, has_process_end=False, has_announcement=False)
 UID = 7
 
 
-class Ends(NamedTuple):
+class Bench(NamedTuple):
     """A waiter, and both ends of the socket that it polls."""
 
     waiter: EventWaiter
@@ -42,7 +42,7 @@ def process_of(process: "subprocess.Popen[bytes]") -> Process:
 
 
 @pytest.fixture
-def ends(tmp_path: Path) -> Iterator[Ends]:
+def bench(tmp_path: Path) -> Iterator[Bench]:
     with (
         zmq.Context() as context,
         context.socket(zmq.PAIR) as agent_socket,
@@ -51,84 +51,86 @@ def ends(tmp_path: Path) -> Iterator[Ends]:
         agent_socket.bind("inproc://waiter")
         collector_socket.connect("inproc://waiter")
         waiter = EventWaiter(agent_socket, FolderWatch(str(tmp_path)))
-        yield Ends(waiter, agent_socket, collector_socket)
+        yield Bench(waiter, agent_socket, collector_socket)
         waiter.close()
 
 
-def test_a_wait_ends_after_its_time(ends: Ends) -> None:
-    began = time.monotonic()
-    assert ends.wait(0.05) == NOTHING
-    assert time.monotonic() - began >= 0.04
-    assert ends.wait(-1.0) == NOTHING
+def test_a_wait_ends_after_its_time(bench: Bench) -> None:
+    start = time.monotonic()
+    assert bench.wait(0.05) == NO_EVENT
+    assert time.monotonic() - start >= 0.04
+    assert bench.wait(-1.0) == NO_EVENT
 
 
 @pytest.mark.parametrize("listening", [True, False])
-def test_a_wait_without_descriptors_takes_its_time_and_no_processor(ends: Ends, *, listening: bool) -> None:
-    began, cpu_before = time.monotonic(), time.thread_time()
+def test_a_wait_without_an_event_takes_its_time_and_no_processor_time(bench: Bench, *, listening: bool) -> None:
+    start, cpu_start = time.monotonic(), time.thread_time()
     for _ in range(4):
-        assert ends.waiter.wait(0.05, listening=listening) == NOTHING
-    assert time.monotonic() - began >= 0.19
-    assert time.thread_time() - cpu_before < 0.02
+        assert bench.waiter.wait(0.05, listening=listening) == NO_EVENT
+    assert time.monotonic() - start >= 0.19
+    assert time.thread_time() - cpu_start < 0.02
 
 
-def test_an_unread_answer_ends_a_wait(ends: Ends) -> None:
-    ends.collector_socket.send(b"ack")
-    assert ends.wait(30.0) == ends.wait(30.0) == Wakeup(has_answer=True, has_process_end=False, has_announcement=False)
-    ends.agent_socket.recv()
-    assert ends.wait(0.0) == NOTHING
+def test_an_unread_answer_ends_a_wait(bench: Bench) -> None:
+    bench.collector_socket.send(b"ack")
+    assert bench.wait(30.0) == bench.wait(30.0) == Wakeup(has_answer=True, has_process_end=False, has_announcement=False)
+    bench.agent_socket.recv()
+    assert bench.wait(0.0) == NO_EVENT
 
 
-def test_an_answer_does_not_end_a_wait_without_listening(ends: Ends) -> None:
-    ends.collector_socket.send(b"ack")
-    assert ends.waiter.wait(0.05, listening=False) == NOTHING
-    assert ends.wait(30.0).has_answer
+def test_an_answer_does_not_end_a_wait_without_listening(bench: Bench) -> None:
+    bench.collector_socket.send(b"ack")
+    assert bench.waiter.wait(0.05, listening=False) == NO_EVENT
+    assert bench.wait(30.0).has_answer
 
 
 @pytest.mark.parametrize("listening", [True, False])
-def test_the_end_of_a_process_ends_one_wait(ends: Ends, sleeper: "subprocess.Popen[bytes]", *, listening: bool) -> None:
-    ends.waiter.watch(UID, process_of(sleeper))
-    assert ends.waiter.watches(UID)
-    assert ends.wait(0.0) == NOTHING
+def test_the_end_of_a_process_ends_one_wait(
+    bench: Bench, sleeper: "subprocess.Popen[bytes]", *, listening: bool
+) -> None:
+    bench.waiter.watch(UID, process_of(sleeper))
+    assert bench.waiter.watches(UID)
+    assert bench.wait(0.0) == NO_EVENT
     sleeper.kill()
-    assert ends.waiter.wait(30.0, listening=listening) == Wakeup(
+    assert bench.waiter.wait(30.0, listening=listening) == Wakeup(
         has_answer=False, has_process_end=True, has_announcement=False
     )
-    assert not ends.waiter.watches(UID)
-    assert ends.wait(0.0) == NOTHING
-    ends.waiter.forget(UID)
+    assert not bench.waiter.watches(UID)
+    assert bench.wait(0.0) == NO_EVENT
+    bench.waiter.forget(UID)
 
 
-def test_two_events_at_once_are_both_reported(ends: Ends, sleeper: "subprocess.Popen[bytes]") -> None:
-    ends.waiter.watch(UID, process_of(sleeper))
+def test_two_events_at_once_are_both_reported(bench: Bench, sleeper: "subprocess.Popen[bytes]") -> None:
+    bench.waiter.watch(UID, process_of(sleeper))
     sleeper.kill()
     sleeper.wait()
-    ends.collector_socket.send(b"ack")
-    assert ends.agent_socket.poll(30_000)
-    assert ends.wait(30.0) == Wakeup(has_answer=True, has_process_end=True, has_announcement=False)
+    bench.collector_socket.send(b"ack")
+    assert bench.agent_socket.poll(30_000)
+    assert bench.wait(30.0) == Wakeup(has_answer=True, has_process_end=True, has_announcement=False)
 
 
-def test_a_process_that_is_gone_or_forgotten_is_no_error(ends: Ends, sleeper: "subprocess.Popen[bytes]") -> None:
+def test_a_process_that_is_gone_or_forgotten_is_no_error(bench: Bench, sleeper: "subprocess.Popen[bytes]") -> None:
     record = process_of(sleeper)
-    ends.waiter.watch(UID, record)
-    ends.waiter.forget(UID)
+    bench.waiter.watch(UID, record)
+    bench.waiter.forget(UID)
     sleeper.kill()
     sleeper.wait()
-    assert ends.wait(0.05) == NOTHING
-    ends.waiter.watch(UID, record)
-    assert not ends.waiter.watches(UID)
-    assert ends.wait(0.0) == NOTHING
-    ends.waiter.forget(UID)
+    assert bench.wait(0.05) == NO_EVENT
+    bench.waiter.watch(UID, record)
+    assert not bench.waiter.watches(UID)
+    assert bench.wait(0.0) == NO_EVENT
+    bench.waiter.forget(UID)
 
 
-def test_another_process_with_the_same_pid_is_not_watched(ends: Ends, sleeper: "subprocess.Popen[bytes]") -> None:
-    ends.waiter.watch(UID, Process(sleeper.pid, 1))
-    assert not ends.waiter.watches(UID)
+def test_another_process_with_the_same_pid_is_not_watched(bench: Bench, sleeper: "subprocess.Popen[bytes]") -> None:
+    bench.waiter.watch(UID, Process(sleeper.pid, 1))
+    assert not bench.waiter.watches(UID)
 
 
 @pytest.mark.parametrize("listening", [True, False])
-def test_an_announcement_ends_a_wait(ends: Ends, tmp_path: Path, *, listening: bool) -> None:
+def test_an_announcement_ends_a_wait(bench: Bench, tmp_path: Path, *, listening: bool) -> None:
     (tmp_path / "1-0123456789abcdef").touch()
-    assert ends.waiter.wait(20, listening=listening) == Wakeup(
+    assert bench.waiter.wait(20, listening=listening) == Wakeup(
         has_answer=False, has_process_end=False, has_announcement=True
     )
-    assert ends.waiter.wait(0.05, listening=listening) == NOTHING
+    assert bench.waiter.wait(0.05, listening=listening) == NO_EVENT

@@ -26,8 +26,8 @@ from tfprof.agent.launches import Launch
 from tfprof.formats import runtime_dir
 from tfprof.formats.version import CHANNEL_VERSION
 
-#: A random number: a finder searches all processes of the host, so a fixed number would find those
-#: of other tests.
+#: A random id: a finder searches all processes of the host, so with a fixed id it would find the
+#: channels of other tests.
 LAUNCH = int.from_bytes(os.urandom(7), "little") + 1
 
 SCRIPT = """
@@ -42,8 +42,8 @@ input()
 """
 
 
-class Place:
-    """A runtime folder with a launch, a finder for it, and processes with channels."""
+class Instance:
+    """An instance folder with a launch, a finder for the folder, and processes with channels."""
 
     def __init__(self, path: Path) -> None:
         self.path = str(path)
@@ -69,88 +69,89 @@ class Place:
         return child
 
     def take(self, channels: list[FoundChannel]) -> list[int | None]:
+        """Keep the channels until the test ends; return the pids of their owners."""
         self.channels += channels
         return [found_channel.owner and found_channel.owner.pid for found_channel in channels]
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    # A finder also looks at the channels of all other tests that run now.
+def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Instance]:
+    # The finder also tries the channels of other tests, for which the usual time may not suffice.
     monkeypatch.setattr(finder, "OPENING_S", 60.0)
-    instance = Place(tmp_path)
-    yield instance
-    for found_channel in instance.channels:
+    new_instance = Instance(tmp_path)
+    yield new_instance
+    for found_channel in new_instance.channels:
         found_channel.channel.close()
-    for child in instance.children:
+    for child in new_instance.children:
         child.kill()
         child.communicate()
 
 
-def test_an_announced_channel_is_found_without_a_scan_and_only_once(place) -> None:
-    child = place.job(announce="announce")
-    assert place.take(place.finder.open_announced()) == [child.pid]
-    assert place.finder.open_announced() == []
-    assert place.finder.scan() == []
+def test_an_announced_channel_is_found_without_a_scan_and_only_once(instance) -> None:
+    child = instance.job(announce="announce")
+    assert instance.take(instance.finder.open_announced()) == [child.pid]
+    assert instance.finder.open_announced() == []
+    assert instance.finder.scan() == []
 
 
-def test_a_channel_without_an_announcement_is_found_by_a_scan(place) -> None:
-    child = place.job()
-    assert place.finder.open_announced() == []
-    assert place.take(place.finder.scan()) == [child.pid]
-    assert place.finder.holds(child.pid, place.channels[0].inode)
+def test_a_channel_without_an_announcement_is_found_by_a_scan(instance) -> None:
+    child = instance.job()
+    assert instance.finder.open_announced() == []
+    assert instance.take(instance.finder.scan()) == [child.pid]
+    assert instance.finder.holds(child.pid, instance.channels[0].inode)
 
 
-def test_channels_of_other_launches_are_not_opened(place) -> None:
-    place.job(launch=8, announce="announce")
-    assert place.finder.open_announced() == []
-    assert place.finder.scan() == []
-    assert not place.finder.refusals.total
+def test_channels_of_other_launches_are_not_opened(instance) -> None:
+    instance.job(launch=8, announce="announce")
+    assert instance.finder.open_announced() == []
+    assert instance.finder.scan() == []
+    assert not instance.finder.refusals.total
 
 
-def test_a_finished_channel_is_not_found_again(place) -> None:
-    place.job()
-    place.take(place.finder.scan())
-    place.finder.forget(place.channels[0].inode)
-    assert place.finder.scan() == []
+def test_a_finished_channel_is_not_found_again(instance) -> None:
+    instance.job()
+    instance.take(instance.finder.scan())
+    instance.finder.forget(instance.channels[0].inode)
+    assert instance.finder.scan() == []
 
 
-def test_another_version_is_refused_once_and_at_once(place) -> None:
-    child = place.job(version=9)
-    place.finder.scan()
-    place.finder.scan()
-    (refusal,) = place.finder.refusals
+def test_a_channel_of_another_version_is_refused_at_the_first_try_and_counted_once(instance) -> None:
+    child = instance.job(version=9)
+    instance.finder.scan()
+    instance.finder.scan()
+    (refusal,) = instance.finder.refusals
     assert (refusal.launch, refusal.pid, refusal.slug, refusal.times) == (LAUNCH, child.pid, "unknown-version", 1)
 
 
-def test_a_channel_of_another_version_that_only_the_launcher_holds_counts_for_its_launch(place) -> None:
+def test_a_channel_of_another_version_that_only_the_launcher_holds_counts_for_its_launch(instance) -> None:
     writer = ChannelWriter(LAUNCH, version=9)
-    writer.announce(place.path)
-    place.finder.open_announced()
+    writer.announce(instance.path)
+    instance.finder.open_announced()
     writer.close()
-    (refusal,) = place.finder.refusals
+    (refusal,) = instance.finder.refusals
     assert (refusal.launch, refusal.pid, refusal.slug) == (LAUNCH, os.getpid(), "unknown-version")
 
 
-def test_an_incomplete_channel_is_refused_only_after_some_tries(place) -> None:
-    child = place.job(version=0)
+def test_an_incomplete_channel_is_refused_only_after_some_tries(instance) -> None:
+    child = instance.job(version=0)
     for _ in range(TRIES - 1):
-        place.finder.scan()
-        assert not place.finder.refusals.total
-    place.finder.scan()
-    place.finder.scan()
-    (refusal,) = place.finder.refusals
+        instance.finder.scan()
+        assert not instance.finder.refusals.total
+    instance.finder.scan()
+    instance.finder.scan()
+    (refusal,) = instance.finder.refusals
     assert (refusal.launch, refusal.pid, refusal.slug) == (LAUNCH, child.pid, "bad-channel")
 
 
-def test_the_announcement_of_a_process_that_is_gone_is_removed(place) -> None:
-    child = place.job(announce="announce")
-    place.take(place.finder.open_announced())
-    place.finder.scan()
-    folder = Path(place.path, runtime_dir.ANNOUNCE)
+def test_the_announcement_of_a_process_that_is_gone_is_removed(instance) -> None:
+    child = instance.job(announce="announce")
+    instance.take(instance.finder.open_announced())
+    instance.finder.scan()
+    folder = Path(instance.path, runtime_dir.ANNOUNCE)
     assert len(list(folder.iterdir())) == 1
     child.kill()
     child.communicate()
-    place.finder.scan()
+    instance.finder.scan()
     assert list(folder.iterdir()) == []
 
 
@@ -159,111 +160,113 @@ def end(child: subprocess.Popen[str]) -> None:
     child.communicate()
 
 
-def search(place: Place) -> list[Announcement]:
-    """Make scans and try all channels that they find, as the agent does."""
+def search(instance: Instance) -> list[Announcement]:
+    """Scan and try all channels, as the agent does; return the announcements of lost channels."""
     for _ in range(SEARCHES):
-        place.take(place.finder.scan())
-        while place.finder.queue_length:
-            place.take(place.finder.open_announced())
-    return place.finder.take_lost()
+        instance.take(instance.finder.scan())
+        while instance.finder.queue_length:
+            instance.take(instance.finder.open_announced())
+    return instance.finder.take_lost()
 
 
-def test_a_process_that_ends_before_its_channel_is_opened_is_counted_once(place: Place) -> None:
-    child = place.job(announce="announce")
+def test_a_process_that_ends_before_its_channel_is_opened_is_counted_once(instance: Instance) -> None:
+    child = instance.job(announce="announce")
     end(child)
-    assert place.finder.open_announced() == []
-    assert place.finder.awaits(LAUNCH)
-    place.take(place.finder.scan())
-    assert place.finder.take_lost() == []
-    assert place.finder.scan_is_due(time.monotonic() + SEARCH_SCAN_S)
-    (lost,) = search(place)
+    assert instance.finder.open_announced() == []
+    assert instance.finder.awaits(LAUNCH)
+    instance.take(instance.finder.scan())
+    assert instance.finder.take_lost() == []
+    assert instance.finder.scan_is_due(time.monotonic() + SEARCH_SCAN_S)
+    (lost,) = search(instance)
     assert (lost.pid, lost.launch) == (child.pid, LAUNCH)
-    (refusal,) = place.finder.refusals
+    (refusal,) = instance.finder.refusals
     assert (refusal.launch, refusal.pid, refusal.slug, refusal.times) == (LAUNCH, child.pid, "too-short", 1)
-    assert not place.finder.awaits(LAUNCH)
-    assert not place.finder.is_searching
-    assert not list(Path(place.path, runtime_dir.ANNOUNCE).iterdir())
-    assert search(place) == []
+    assert not instance.finder.awaits(LAUNCH)
+    assert not instance.finder.is_searching
+    assert not list(Path(instance.path, runtime_dir.ANNOUNCE).iterdir())
+    assert search(instance) == []
 
 
-def test_a_channel_that_the_launcher_holds_is_not_lost(place: Place) -> None:
-    child = place.job(announce="announce")
+def test_a_channel_that_the_launcher_holds_is_not_lost(instance: Instance) -> None:
+    child = instance.job(announce="announce")
     ((_, path),) = processes.channels_of(child.pid).items()
     fd = os.open(path, os.O_RDWR)
     end(child)
-    place.children.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1, text=True, pass_fds=[fd]))
+    instance.children.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1, text=True, pass_fds=[fd]))
     os.close(fd)
-    place.finder.open_announced()
-    assert search(place) == []
-    assert len(place.channels) == 1
+    instance.finder.open_announced()
+    assert search(instance) == []
+    assert len(instance.channels) == 1
 
 
 @pytest.mark.parametrize("version", [CHANNEL_VERSION, 9])
-def test_a_channel_that_was_found_or_refused_before_its_announcement_is_not_lost(place: Place, version: int) -> None:
-    place.job(version=version, announce="announce")
-    place.take(place.finder.scan())
-    place.take(place.finder.open_announced())
-    assert search(place) == []
-    assert not place.finder.is_searching
-    assert {refusal.slug for refusal in place.finder.refusals} == ({"unknown-version"} if version == 9 else set())
+def test_a_channel_that_was_found_or_refused_before_its_announcement_is_not_lost(
+    instance: Instance, version: int
+) -> None:
+    instance.job(version=version, announce="announce")
+    instance.take(instance.finder.scan())
+    instance.take(instance.finder.open_announced())
+    assert search(instance) == []
+    assert not instance.finder.is_searching
+    assert {refusal.slug for refusal in instance.finder.refusals} == ({"unknown-version"} if version == 9 else set())
 
 
-def test_a_later_agent_does_not_take_a_stored_channel_for_lost(place: Place) -> None:
-    child = place.job(announce="announce")
-    place.take(place.finder.open_announced())
+def test_a_later_agent_does_not_take_a_stored_channel_for_lost(instance: Instance) -> None:
+    child = instance.job(announce="announce")
+    instance.take(instance.finder.open_announced())
     end(child)
-    place.finder.finish(place.channels[0].inode)
-    later_finder = Finder(place.path, os.geteuid())
+    instance.finder.finish(instance.channels[0].inode)
+    later_finder = Finder(instance.path, os.geteuid())
     assert later_finder.open_announced() == []
     assert not later_finder.is_searching
 
 
-def test_the_refusal_of_a_process_that_is_gone_counts_for_its_launch(place: Place) -> None:
-    folder = Path(place.path, runtime_dir.ANNOUNCE)
+def test_the_refusal_of_a_process_that_is_gone_counts_for_its_launch(instance: Instance) -> None:
+    folder = Path(instance.path, runtime_dir.ANNOUNCE)
     (folder / "999999999-00000000000000ff").write_text(f"refused memfd-refused no such call\n{LAUNCH:016x}\n")
-    place.finder.open_announced()
-    (refusal,) = place.finder.refusals
+    instance.finder.open_announced()
+    (refusal,) = instance.finder.refusals
     assert (refusal.launch, refusal.slug, refusal.text) == (LAUNCH, "memfd-refused", "no such call")
 
 
-def test_a_process_with_many_channels_has_some_refused_and_delays_no_other(place, monkeypatch) -> None:
+def test_channels_of_a_process_are_opened_up_to_a_limit_and_delay_no_other_process(instance, monkeypatch) -> None:
     monkeypatch.setattr(finder, "OPENING_S", 60.0)  # a loaded machine opens few channels in the usual time
     writers = [ChannelWriter(LAUNCH) for _ in range(3 * OPENED_PER_CALL_MAX)]
     for writer in writers:
-        writer.announce(place.path)
-    # Announced last, with a name that is last in the list.
-    child = place.job(announce="announce")
-    last_announcement = Path(place.path, runtime_dir.ANNOUNCE, f"{child.pid}-{'f' * 16}")
-    next(Path(place.path, runtime_dir.ANNOUNCE).glob(f"{child.pid}-*")).rename(last_announcement)
-    assert child.pid in place.take(place.finder.open_announced())
-    while place.finder.queue_length:
-        place.take(place.finder.open_announced())
+        writer.announce(instance.path)
+    # The other process announces last, with the highest uid.
+    child = instance.job(announce="announce")
+    last_announcement = Path(instance.path, runtime_dir.ANNOUNCE, f"{child.pid}-{'f' * 16}")
+    next(Path(instance.path, runtime_dir.ANNOUNCE).glob(f"{child.pid}-*")).rename(last_announcement)
+    assert child.pid in instance.take(instance.finder.open_announced())
+    while instance.finder.queue_length:
+        instance.take(instance.finder.open_announced())
     for writer in writers:
         writer.close()
-    assert len(place.channels) == CHANNELS_PER_PROCESS_MAX + 1
-    assert place.finder.refusals.total == 0  # this process belongs to no launch
+    assert len(instance.channels) == CHANNELS_PER_PROCESS_MAX + 1
+    assert instance.finder.refusals.total == 0  # this process belongs to no launch
 
 
-def test_each_surplus_channel_of_a_process_is_counted_once(place) -> None:
-    child = place.job(count=CHANNELS_PER_PROCESS_MAX + 5)
+def test_each_surplus_channel_of_a_process_is_counted_once(instance) -> None:
+    child = instance.job(count=CHANNELS_PER_PROCESS_MAX + 5)
     for _ in range(3):
-        place.take(place.finder.scan())
-    assert len(place.channels) == CHANNELS_PER_PROCESS_MAX
-    (refusal,) = place.finder.refusals
+        instance.take(instance.finder.scan())
+    assert len(instance.channels) == CHANNELS_PER_PROCESS_MAX
+    (refusal,) = instance.finder.refusals
     assert (refusal.pid, refusal.slug, refusal.times) == (child.pid, "too-many-channels", 5)
-    for found_channel in place.channels:
-        place.finder.forget(found_channel.inode)
-    assert place.take(place.finder.scan()) == []
+    for found_channel in instance.channels:
+        instance.finder.forget(found_channel.inode)
+    assert instance.take(instance.finder.scan()) == []
 
 
-def test_the_number_of_open_channels_is_limited_and_the_others_wait(place, monkeypatch) -> None:
+def test_the_number_of_open_channels_is_limited_and_the_others_wait(instance, monkeypatch) -> None:
     monkeypatch.setattr(finder, "OPEN_CHANNELS_MAX", 2)
     for _ in range(3):
-        place.job()
-    assert len(place.take(place.finder.scan())) == 2
-    assert place.finder.queue_length >= 1  # jobs of others on this host wait, too
-    place.finder.forget(place.channels[0].inode)
-    assert len(place.take(place.finder.open_announced())) == 1
+        instance.job()
+    assert len(instance.take(instance.finder.scan())) == 2
+    assert instance.finder.queue_length >= 1  # jobs of others on this host wait, too
+    instance.finder.forget(instance.channels[0].inode)
+    assert len(instance.take(instance.finder.open_announced())) == 1
 
 
 def test_many_announcements_are_handled_some_at_a_time(tmp_path) -> None:
@@ -274,30 +277,30 @@ def test_many_announcements_are_handled_some_at_a_time(tmp_path) -> None:
     assert [len(folder.take_new()) for _ in range(3)] == [ANNOUNCEMENTS_MAX, 10, 0]
 
 
-def test_the_interval_of_scans_follows_their_cost(place) -> None:
-    assert place.finder.scan_is_due(time.monotonic())
-    place.finder.scan()
-    assert not place.finder.scan_is_due(time.monotonic())
-    place.finder.make_scan_due()
-    assert place.finder.scan_is_due(time.monotonic())
+def test_a_scan_is_due_at_the_start_and_on_request_but_not_right_after_a_scan(instance) -> None:
+    assert instance.finder.scan_is_due(time.monotonic())
+    instance.finder.scan()
+    assert not instance.finder.scan_is_due(time.monotonic())
+    instance.finder.make_scan_due()
+    assert instance.finder.scan_is_due(time.monotonic())
 
 
-def test_an_announcement_with_a_pid_of_another_namespace_hastens_the_next_scan(place) -> None:
-    place.finder.scan()
-    assert not place.finder.scan_is_due(time.monotonic() + SEARCH_SCAN_S)
-    Path(place.path, runtime_dir.ANNOUNCE, "999999999-00000000000000ff").write_text("channel\n")
-    assert place.finder.open_announced() == []
-    assert place.finder.scan_is_due(time.monotonic() + SEARCH_SCAN_S)
+def test_an_announcement_with_a_pid_of_another_namespace_hastens_the_next_scan(instance) -> None:
+    instance.finder.scan()
+    assert not instance.finder.scan_is_due(time.monotonic() + SEARCH_SCAN_S)
+    Path(instance.path, runtime_dir.ANNOUNCE, "999999999-00000000000000ff").write_text("channel\n")
+    assert instance.finder.open_announced() == []
+    assert instance.finder.scan_is_due(time.monotonic() + SEARCH_SCAN_S)
 
 
 def test_a_channel_that_is_created_during_a_scan_is_found_with_its_owner(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    child = place.job()
+    child = instance.job()
     ((inode, path),) = processes.channels_of(child.pid).items()
     fd = os.open(path, os.O_RDWR)
     attacher = subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1, text=True, pass_fds=[fd])
-    place.children.append(attacher)  # holds the channel, as the command that attached to the process does
+    instance.children.append(attacher)  # holds the channel, as the command that attached to the process does
     os.close(fd)
     original, scans = processes.scan, []
 
@@ -307,5 +310,5 @@ def test_a_channel_that_is_created_during_a_scan_is_found_with_its_owner(
         return {inode: other_holders} if len(scans) == 1 else scans[-1]
 
     monkeypatch.setattr(processes, "scan", scan)
-    assert place.take(place.finder.scan()) == [child.pid]
+    assert instance.take(instance.finder.scan()) == [child.pid]
     assert len(scans) == 2

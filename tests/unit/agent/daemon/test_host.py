@@ -34,7 +34,7 @@ def test_an_ended_child_counts_with_its_last_usage() -> None:
     assert sampler.sample([])["cpu_user_s"] >= without_child["cpu_user_s"]
 
 
-def test_the_host_has_memory_processors_and_used_time() -> None:
+def test_a_sample_of_the_host_has_memory_processors_and_busy_time() -> None:
     sample = HostSampler().sample()
     assert sample["cpus"] == os.cpu_count()
     assert 0 < sample["memory_available_bytes"] <= sample["memory_total_bytes"]

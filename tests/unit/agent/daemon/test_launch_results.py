@@ -1,4 +1,4 @@
-"""The result of an ended launch waits for a scan for its remaining channels."""
+"""The result of an ended launch becomes final only after a scan for remaining channels."""
 
 import time
 from pathlib import Path

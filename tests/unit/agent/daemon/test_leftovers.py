@@ -31,8 +31,8 @@ def dead_pid() -> int:
     return process.pid
 
 
-def export(folder: Path, pid: int, mark: str, changed_s: float = OLD) -> Path:
-    export_folder = folder / f"tfprof-{pid}-{mark * 16}"
+def export(folder: Path, pid: int, letter: str, changed_s: float = OLD) -> Path:
+    export_folder = folder / f"tfprof-{pid}-{letter * 16}"
     (export_folder / "plugins" / "profile").mkdir(parents=True)
     (export_folder / "plugins" / "profile" / "host.xplane.pb").write_bytes(b"x")
     os.utime(export_folder, (changed_s, changed_s))
@@ -40,11 +40,11 @@ def export(folder: Path, pid: int, mark: str, changed_s: float = OLD) -> Path:
 
 
 def test_the_names_of_a_jobs_folders_match_the_pattern() -> None:
-    place, name = os.path.split(profiler._folder())
+    parent, name = os.path.split(profiler._folder())
     match = leftovers._EXPORT_NAME.fullmatch(name)
     assert match is not None
     assert match[1] == str(os.getpid())
-    assert place in leftovers._EXPORT_FOLDERS
+    assert parent in leftovers._EXPORT_FOLDERS
 
 
 def test_folders_of_sessions_whose_process_is_gone_are_removed_once_they_are_old(exports: Path) -> None:
@@ -69,16 +69,16 @@ def test_folders_of_sessions_whose_process_is_gone_are_removed_once_they_are_old
     assert (outside / "file").exists()
 
 
-def test_folders_of_a_process_of_this_host_are_removed_once_it_is_gone(exports: Path) -> None:
+def test_even_recent_folders_of_a_given_process_are_removed_if_it_is_gone(exports: Path) -> None:
     stale, other = export(exports, dead_pid(), "a", time.time()), export(exports, dead_pid(), "b", time.time())
     leftovers.remove_exports(int(stale.name.split("-")[1]))
     assert not stale.exists()
     assert other.exists()
 
 
-def test_folders_of_a_process_that_lives_are_kept(exports: Path) -> None:
+def test_folders_of_a_living_process_are_kept(exports: Path) -> None:
     kept_folders = [
-        export(exports, os.getpid(), letter, changed) for letter, changed in (("a", OLD), ("b", time.time()))
+        export(exports, os.getpid(), letter, changed_s) for letter, changed_s in (("a", OLD), ("b", time.time()))
     ]
     leftovers.remove_exports(os.getpid())
     assert all(path.exists() for path in kept_folders)

@@ -48,7 +48,10 @@ class Target:
 
 
 class AgentOrders:
-    """The orders of an agent with one job and a fake clock; ``answers`` are those that it sent."""
+    """The orders of an agent with one job and a fake clock.
+
+    ``answers`` has each sent answer, with the number of its order.
+    """
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -90,16 +93,16 @@ def test_an_order_is_obeyed_ends_and_is_stored_with_its_sender(agent: AgentOrder
     agent.give()
     assert (target.page.word("policy_mode"), target.page.word("policy_count")) == (layout.MODE_ALL, 10)
     assert agent.check() == []
-    was_pending = [agent.orders.has_pending]
+    pending_states = [agent.orders.has_pending]
     target.obey(step=7)
     [(number, answer)] = agent.check()
     assert (number, answer.state, answer.kind, answer.step) == (1, orders.OBEYED, "train", 7)
-    assert [*was_pending, agent.orders.has_pending] == [True, False]
+    assert [*pending_states, agent.orders.has_pending] == [True, False]
     assert agent.check() == []
     target.page.set(order_traced=10, order_over=1)
-    [(_, ended)] = agent.check()
-    assert (ended.state, ended.traced) == (orders.ENDED, 10)
-    assert answer.from_ns == ended.from_ns <= ended.to_ns
+    [(_, last_answer)] = agent.check()
+    assert (last_answer.state, last_answer.traced) == (orders.ENDED, 10)
+    assert answer.from_ns == last_answer.from_ns <= last_answer.to_ns
     slugs, texts = zip(*target.events(), strict=True)
     assert slugs == ("order-given", "order-ended")
     assert "of ann on node7 (process 42), the next 10 steps: obeyed from train step 7 on" in texts[0]

@@ -5,21 +5,21 @@ from tfprof.agent.daemon.refusals import Refusal, Refusals
 
 
 def test_a_reason_is_listed_once_with_its_newest_text_and_count() -> None:
-    collected = Refusals()
-    collected.add(7, 12, "bad-channel", "first")
-    collected.add(7, 13, "bad-channel", "of another process")
-    collected.add(7, 12, "bad-channel", "second")
-    assert list(collected) == [
+    collection = Refusals()
+    collection.add(7, 12, "bad-channel", "first")
+    collection.add(7, 13, "bad-channel", "of another process")
+    collection.add(7, 12, "bad-channel", "second")
+    assert list(collection) == [
         Refusal(7, 13, "bad-channel", "of another process", 1),
         Refusal(7, 12, "bad-channel", "second", 2),
     ]
-    assert collected.total == 3
+    assert collection.total == 3
 
 
 def test_all_refusals_are_counted_and_the_newest_kept(monkeypatch) -> None:
     monkeypatch.setattr(refusals, "ENTRIES_MAX", 3)
-    collected = Refusals()
+    collection = Refusals()
     for pid in range(10):
-        collected.add(0, pid, "bad-channel", "no")
-    assert [refusal.pid for refusal in collected] == [7, 8, 9]
-    assert collected.total == 10
+        collection.add(0, pid, "bad-channel", "no")
+    assert [refusal.pid for refusal in collection] == [7, 8, 9]
+    assert collection.total == 10

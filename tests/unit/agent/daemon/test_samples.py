@@ -1,7 +1,7 @@
 """Samples of the host and its jobs.
 
-There is one message a second, and one at the start and end of a job. A message that is not acked
-is sent again after a silence.
+One message is sent each second, and another at the start and at the end of a job. A message that is
+not acked is sent again after a silence.
 """
 
 import json
@@ -60,11 +60,11 @@ def test_one_message_a_second_has_the_host_and_each_job(jobs: list[Job], connect
         sampler.take(jobs, now)
     sampler.pump(connection, 101.0)
     assert len(connection.sent) == 2
-    _, sent = connection.sent[0]
-    assert set(sent["jobs"]) == {job.hex for job in jobs}
-    assert all(row["processes"] >= 1 and row["rss_bytes"] > 0 for row in sent["jobs"].values())
-    assert sent["host"]
-    assert sent["t_ns"] <= connection.sent[1][1]["t_ns"]
+    _, body = connection.sent[0]
+    assert set(body["jobs"]) == {job.hex for job in jobs}
+    assert all(row["processes"] >= 1 and row["rss_bytes"] > 0 for row in body["jobs"].values())
+    assert body["host"]
+    assert body["t_ns"] <= connection.sent[1][1]["t_ns"]
 
 
 def test_without_a_job_nothing_is_sent(connection: FakeConnection) -> None:
@@ -118,9 +118,9 @@ def test_a_job_that_the_collector_does_not_know_is_removed_from_messages(
     sampler.take(jobs, 100.0)
     sampler.forget(jobs[0].hex)
     sampler.pump(connection, 100.0)
-    ((_, sent),) = connection.sent
-    assert set(sent["jobs"]) == {jobs[1].hex}
-    assert sent["host"]
+    ((_, body),) = connection.sent
+    assert set(body["jobs"]) == {jobs[1].hex}
+    assert body["host"]
 
 
 def test_without_a_collector_the_latest_samples_are_kept(jobs: list[Job], connection: FakeConnection) -> None:
@@ -133,7 +133,7 @@ def test_without_a_collector_the_latest_samples_are_kept(jobs: list[Job], connec
         sampler.note_acked(connection.sent[-1][0].last, 10_000.0)
         sampler.pump(connection, 10_000.0)
     assert (len(connection.sent), sampler.queue.dropped) == (QUEUE_MAX, 3)
-    times = [sent["t_ns"] for _, sent in connection.sent]
+    times = [body["t_ns"] for _, body in connection.sent]
     assert times == sorted(times)
 
 
@@ -144,18 +144,20 @@ def test_an_ended_process_is_sampled_with_its_last_usage(jobs: list[Job], connec
     sampler.make_due()
     sampler.take(jobs, 100.1)
     sampler.pump(connection, 100.1)
-    first, last = (sent["jobs"][jobs[0].hex] for _, sent in connection.sent)
+    first, last = (body["jobs"][jobs[0].hex] for _, body in connection.sent)
     assert first == last
 
 
-def test_an_ended_process_is_sampled_once(jobs: list[Job], connection: FakeConnection) -> None:
+def test_a_process_that_ends_before_its_first_sample_is_in_no_message(
+    jobs: list[Job], connection: FakeConnection
+) -> None:
     sampler = Sampler()
     jobs[0].note_gone(100.0)
     for second in range(3):
         sampler.take(jobs, 100.0 + second)
     sampler.pump(connection, 102.0)
-    ended, running = ([job.hex in sent["jobs"] for _, sent in connection.sent] for job in jobs)
-    assert (ended, running) == ([False, False, False], [True, True, True])
+    ended_in_messages, running_in_messages = ([job.hex in body["jobs"] for _, body in connection.sent] for job in jobs)
+    assert (ended_in_messages, running_in_messages) == ([False, False, False], [True, True, True])
 
 
 def test_a_message_with_many_unknown_jobs_is_sent_again_alone_and_once(

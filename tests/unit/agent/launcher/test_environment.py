@@ -7,7 +7,7 @@ from tfprof.agent.launcher.environment import INJECT_FOLDER, job_environment
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("old_path", "new_path"),
     [
         (None, INJECT_FOLDER),
         ("", INJECT_FOLDER),
@@ -17,9 +17,9 @@ from tfprof.agent.launcher.environment import INJECT_FOLDER, job_environment
         (":/a", f"{INJECT_FOLDER}::/a"),
     ],
 )
-def test_the_shim_comes_first_on_the_path_and_no_empty_entry_is_added(old: str | None, new: str) -> None:
-    environ = {} if old is None else {"PYTHONPATH": old}
-    assert job_environment(environ, "1@/place", {})["PYTHONPATH"] == new
+def test_the_shim_comes_first_on_the_path_and_no_empty_entry_is_added(old_path: str | None, new_path: str) -> None:
+    environ = {} if old_path is None else {"PYTHONPATH": old_path}
+    assert job_environment(environ, "1@/place", {})["PYTHONPATH"] == new_path
 
 
 def test_other_variables_stay_and_the_settings_are_added() -> None:

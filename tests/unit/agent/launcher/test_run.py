@@ -46,7 +46,7 @@ def test_profiles_are_requested_by_steps_and_folder(tmp_path: Path, words: tuple
         (("--dump-steps", "1", "--exec"), "--dump-steps needs tfprof-run at the end, and --exec replaces it"),
     ],
 )
-def test_an_invalid_request_of_profiles_is_refused(words: tuple[str, ...], text: str) -> None:
+def test_an_invalid_request_for_profiles_is_refused(words: tuple[str, ...], text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse([*words, "true"])
     assert text in str(caught.value)
@@ -57,16 +57,16 @@ def test_several_ranges_of_steps_reach_the_job() -> None:
     assert parse(["--trace", "steps=1-3,10", "true"]).changes == {"TFPROF_TRACE": "steps=1-3,10"}
 
 
-LONG = "x" * 5000
-DOCUMENTED = frozenset(re.findall(r"^## `([a-z0-9-]+)`", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
+LONG_TEXT = "x" * 5000
+DOCUMENTED_SLUGS = frozenset(re.findall(r"^## `([a-z0-9-]+)`", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
 BAD_VALUES = {
     "--trace": tuple(
         f"| |some|every=|every=0|every=-1|every=x|every=1.5|every=٣|every={'9' * 5000}|steps=|steps=0|"
         "steps=5-3|steps=1,|steps=-1|steps=1-99999999999999999999|budget=|budget=0%|budget=-1%|budget=101%|"
         "budget=nan%|budget=inf%|budget=5|"
-        f"off=1|all=|ALL|{LONG}|a\nb|\udcff".split("|")
+        f"off=1|all=|ALL|{LONG_TEXT}|a\nb|\udcff".split("|")
     ),
-    "--trace-level": ("", " ", "hard", "FULL", LONG, "\udcff"),
+    "--trace-level": ("", " ", "hard", "FULL", LONG_TEXT, "\udcff"),
     "--ring": (
         "",
         " ",
@@ -84,18 +84,18 @@ BAD_VALUES = {
         "٣M",
         "16 M M",
         "9" * 5000,
-        LONG,
+        LONG_TEXT,
     ),
     "--store": ("", " "),
-    "--name": ("", " ", "last", "a\nb", "\x1b[1m", "\udcff", LONG),
-    "--dump-steps": ("", " ", "0", "-1", "x", "1,", "1-3", "٣", "1.5", "nan", "9" * 5000, LONG),
+    "--name": ("", " ", "last", "a\nb", "\x1b[1m", "\udcff", LONG_TEXT),
+    "--dump-steps": ("", " ", "0", "-1", "x", "1,", "1-3", "٣", "1.5", "nan", "9" * 5000, LONG_TEXT),
 }
 BAD_LINES = [
     (),
     ("--",),
     ("--nosuch", "true"),
     ("-x", "true"),
-    (f"--{LONG}", "true"),
+    (f"--{LONG_TEXT}", "true"),
     ("--tra", "all", "true"),
     *((option,) for option in BAD_VALUES),
     ("--quiet=yes", "true"),
@@ -114,7 +114,7 @@ def check_refusal(words: tuple[str, ...]) -> None:
     assert caught.value.exit_code == 2
     assert text.isprintable()
     assert len(text) < 1500
-    assert [slug for slug in re.findall(r"\[([a-z-]+)\]", text) if slug in DOCUMENTED] == [caught.value.slug]
+    assert [slug for slug in re.findall(r"\[([a-z-]+)\]", text) if slug in DOCUMENTED_SLUGS] == [caught.value.slug]
     assert text.endswith(f" [{caught.value.slug}]")
 
 
@@ -129,7 +129,7 @@ def test_a_bad_command_line_is_refused_in_one_line_with_one_slug(words: tuple[st
         ("TFPROF_TRACE", BAD_VALUES["--trace"][1:]),
         ("TFPROF_TRACE_LEVEL", BAD_VALUES["--trace-level"][1:]),
         ("TFPROF_RING", BAD_VALUES["--ring"][1:]),
-        ("TFPROF_DEBUG", ("maybe", "2", LONG, "\udcff")),
+        ("TFPROF_DEBUG", ("maybe", "2", LONG_TEXT, "\udcff")),
         ("TFPROF_RAISE", ("maybe", "-1", "a\nb")),
     ],
 )
@@ -148,7 +148,7 @@ def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> N
     assert parse(["true"]).store
 
 
-def test_spellings_of_a_store_below_the_home_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tilde_in_the_path_of_a_store_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
     assert parse(["--store", "~/profiles", "true"]).store == "/home/ada/profiles"
 

@@ -36,7 +36,7 @@ def test_signals_are_received_as_sent_and_a_stop_adds_none(ctypes_state: str) ->
             process.send_signal(signal.SIGSTOP)
             while psutil.Process(process.pid).status() != psutil.STATUS_STOPPED:
                 time.sleep(0.01)
-            time.sleep(0.25)  # its wait has ended by then
+            time.sleep(0.25)  # the receiver's wait has ended by then
             process.send_signal(signal.SIGCONT)
             assert process.stdout.readline() == "18 0 0\n"
         process.send_signal(signal.SIGTERM)

@@ -66,8 +66,8 @@ def test_the_process_is_killed_whatever_its_limit_of_core_files(limit: int) -> N
     code = f"""
 import resource
 from tfprof.agent.launcher import supervise
-most = resource.getrlimit(resource.RLIMIT_CORE)[1]
-limit = {limit} if most == resource.RLIM_INFINITY else min({limit} % 2**64, most)
+hard_limit = resource.getrlimit(resource.RLIMIT_CORE)[1]
+limit = {limit} if hard_limit == resource.RLIM_INFINITY else min({limit} % 2**64, hard_limit)
 resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
 supervise.end_like(supervise.Outcome(None, 15))
 """
@@ -101,12 +101,12 @@ def test_a_job_inherits_the_signal_settings_of_the_launcher() -> None:
     assert lines[1:-1] == expected
 
 
-def test_a_job_inherits_that_ended_children_are_ignored() -> None:
-    ignoring = (
+def test_a_job_inherits_an_ignored_sigchld() -> None:
+    ignoring_script = (
         "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
     )
     grep = ["grep", "^SigIgn", "/proc/self/status"]
-    words = [sys.executable, "-c", ignoring, sys.executable, "-c", PARENT, *grep]
+    words = [sys.executable, "-c", ignoring_script, sys.executable, "-c", PARENT, *grep]
     printed = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
     assert int(printed[1].split()[1], 16) >> (signal.SIGCHLD - 1) & 1
     assert printed[-1] == "0 None 0"
@@ -143,7 +143,7 @@ def test_a_script_that_names_no_interpreter_is_run_by_a_shell(tmp_path: Path) ->
     assert run_supervised("true", "told", **environment) == ["announced", "told", "5 None 5"]
 
 
-def test_without_a_new_process_the_command_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_is_not_started_if_fork_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> int:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 

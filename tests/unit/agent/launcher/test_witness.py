@@ -25,7 +25,7 @@ if job == 0:
     running_witness.announce_job()
     os.execvp("sleep", ["sleep", "60"])
 os.close(exec_writer)
-os.read(exec_reader, 1)  # returns when the job has executed its program
+os.read(exec_reader, 1)  # returns when exec closes the pipe in the job
 print(running_witness.pid, job, flush=True)
 for line in sys.stdin:
     if line == "dismiss\\n":
@@ -73,11 +73,14 @@ running_witness.dismiss()
 
 
 class Launcher:
-    """A process that runs LAUNCHER, with the pids of its witness and its job."""
+    """A process that runs LAUNCHER, with the pids of its witness and its job.
 
-    def __init__(self, report: str) -> None:
+    The witness writes the pid of a job that it kills to ``pid_file``.
+    """
+
+    def __init__(self, pid_file: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", LAUNCHER, report], stdin=-1, stdout=-1, text=True, start_new_session=True
+            [sys.executable, "-c", LAUNCHER, pid_file], stdin=-1, stdout=-1, text=True, start_new_session=True
         )
         self.witness, self.job = map(int, self.process.stdout.readline().split())
 
@@ -136,7 +139,7 @@ def test_a_stopped_witness_is_continued_and_answers(launcher: Launcher) -> None:
     assert launcher.signals() == "[]"
 
 
-def test_a_launcher_works_on_without_its_witness(launcher: Launcher) -> None:
+def test_a_launcher_continues_without_its_witness(launcher: Launcher) -> None:
     os.kill(launcher.witness, signal.SIGKILL)
     assert launcher.signals() == "None"
     launcher.say("dismiss")
@@ -158,20 +161,20 @@ def test_a_dismissed_witness_ends_and_does_not_touch_the_job(launcher: Launcher,
     assert not (tmp_path / "killed").exists()
 
 
-@pytest.mark.parametrize("stopped", [False, True])
-def test_the_job_of_a_killed_launcher_is_killed(launcher: Launcher, tmp_path, stopped: bool) -> None:
-    if stopped:
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_the_job_of_a_killed_launcher_is_killed(launcher: Launcher, tmp_path, is_stopped: bool) -> None:
+    if is_stopped:
         os.killpg(launcher.process.pid, signal.SIGSTOP)
     launcher.process.kill()
     launcher.process.wait()
-    if stopped:
+    if is_stopped:
         os.killpg(launcher.process.pid, signal.SIGCONT)
     until(lambda: has_ended(launcher.job), "the job's end", patience_s=10.0)
     until(lambda: has_ended(launcher.witness), "the witness's end", patience_s=10.0)
     assert (tmp_path / "killed").read_text() == str(launcher.job)
 
 
-def test_without_a_new_process_there_is_no_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_no_witness_if_fork_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> int:
         raise BlockingIOError
 
