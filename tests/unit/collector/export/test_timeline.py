@@ -42,7 +42,7 @@ def entry(device: str, *pairs: Pair, kernels: tuple[Pair, ...] = ()) -> Entry:
 
 
 def draw(entries: Mapping[Node, Entry], options: Options = WHOLE_TREE, **persistent_bytes: int) -> bytes:
-    """Return the timeline of a step with these entries of nodes."""
+    """Return the timeline of a step with these entries by node."""
     nodes = sorted(entries, key=lambda node: node.name)
     return graph_timeline(
         graph_view(nodes, options), {node.name: entries[node] for node in entries}, persistent_bytes

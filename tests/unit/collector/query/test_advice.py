@@ -357,7 +357,7 @@ def memory_samples(megabytes: Iterable[float]) -> list[dict[str, Any]]:
 
 
 def run_spans(seconds: float, start_s: float = 0.0) -> list[dict[str, int]]:
-    """Return spans of consecutive runs of 100 ms, in the ``seconds`` from ``start_s`` on."""
+    """Return spans of consecutive runs of 100 ms that fill ``seconds``, from ``start_s`` on."""
     return [span(layout.RUN, at + 1, 1000 * start_s + 100 * at, 100) for at in range(int(10 * seconds))]
 
 
