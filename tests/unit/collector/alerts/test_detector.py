@@ -115,8 +115,8 @@ def test_jobs_that_slow_down_together_raise_no_alert_although_processors_are_fre
     host = Host(jobs=5)
     host.pause_ns, host.cores = dict.fromkeys(host.jobs, 20e6), dict.fromkeys(host.jobs, 0.4)
     host.run(60)
-    # The means grow by factors of 1.2 to 3.5. The fastest steps are as fast as before, and the
-    # processor time per step stays.
+    # The mean step times grow by factors of 1.2 to 3.5. The fastest steps are as fast as before,
+    # and the processor time per step does not change.
     host.noise = 1.0
     for uid, factor in zip(host.jobs, [2.6, 1.8, 3.5, 1.8, 1.2], strict=True):
         host.step_ns[uid] = 20e6 * factor / 1.65
@@ -140,7 +140,7 @@ def test_processes_of_one_training_that_slow_down_together_raise_alerts():
     assert host.run(10).slugs == [SLOWER] * 4
 
 
-def test_a_job_that_slows_down_the_others_of_a_host_with_free_processors_raises_an_alert():
+def test_a_job_that_slows_down_other_jobs_on_a_host_with_free_processors_raises_an_alert():
     host = Host(jobs=5).run(60)
     host.step_ns = dict.fromkeys(host.jobs, 24e6)
     host.step_ns[3] = 80e6
@@ -162,7 +162,7 @@ def test_the_only_job_of_a_saturated_host_raises_an_alert_if_its_steps_need_more
     assert host.run(12).slugs == [SLOWER]
 
 
-def test_a_second_slow_down_is_a_second_alert():
+def test_a_second_slow_down_raises_a_second_alert():
     host = Host().run(60)
     host.step_ns[1] *= 2
     host.run(60)
@@ -189,7 +189,7 @@ def test_a_job_without_steps_raises_one_stall_until_it_continues():
     assert host.run(30).run(20, steps=False).slugs == [STALL, STALL]
 
 
-def test_a_stall_names_the_last_step_of_an_entry_with_several():
+def test_a_stall_names_the_last_step_of_an_entry_with_several_steps():
     host = Host().run(60)
     host.detector.add_spans(1, [span(host.now, NS // 10, host.steps[1] + 1, runs=5)], 0, host.now + NS)
     host.run(60, steps=False)

@@ -24,14 +24,14 @@ def _json(**changes: object) -> bytes:
 
 
 def test_stacks_become_rows_of_frames() -> None:
-    rows, nodes, _ = frames(_json(), 4)
-    assert (rows.schema, nodes.schema) == (FRAMES, STACKS)
+    rows, stacks, _ = frames(_json(), 4)
+    assert (rows.schema, stacks.schema) == (FRAMES, STACKS)
     assert [tuple(row.values()) for row in rows.to_pylist()] == [
         (4, 0, 0, "train.py", 12, "main", -1, ""),
         (4, 0, 1, "layers.py", 40, "dense", -1, ""),
         (4, 1, 0, "train.py", 12, "main", -1, ""),
     ]
-    assert [tuple(row.values()) for row in nodes.to_pylist()] == [
+    assert [tuple(row.values()) for row in stacks.to_pylist()] == [
         (4, "dense/MatMul", 0),
         (4, "x", 1),
         (4, "dense/Add", 0),
@@ -39,8 +39,8 @@ def test_stacks_become_rows_of_frames() -> None:
 
 
 def test_a_graph_without_stacks_has_no_rows() -> None:
-    rows, nodes, op_log = frames(_json(files=[], functions=[], frames=[], stacks=[], nodes={}), 0)
-    assert (rows.num_rows, nodes.num_rows, op_log.num_rows) == (0, 0, 0)
+    rows, stacks, op_log = frames(_json(files=[], functions=[], frames=[], stacks=[], nodes={}), 0)
+    assert (rows.num_rows, stacks.num_rows, op_log.num_rows) == (0, 0, 0)
 
 
 def test_first_lines_of_functions_are_stored_if_known() -> None:

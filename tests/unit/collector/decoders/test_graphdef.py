@@ -21,11 +21,11 @@ def test_nodes_are_kept_in_their_order() -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", ["tensor", "s"])
-def test_large_constants_are_left_out(kind: str) -> None:
+@pytest.mark.parametrize("field", ["tensor", "s"])
+def test_large_attributes_are_left_out(field: str) -> None:
     node = NodeDef(name="a", op="Const")
-    node.attr["value"].CopyFrom(AttrValue(**{kind: bytes(ATTRIBUTE_MAX + 1)}))
-    node.attr["small"].CopyFrom(AttrValue(**{kind: bytes(ATTRIBUTE_MAX)}))
+    node.attr["value"].CopyFrom(AttrValue(**{field: bytes(ATTRIBUTE_MAX + 1)}))
+    node.attr["small"].CopyFrom(AttrValue(**{field: bytes(ATTRIBUTE_MAX)}))
     node.attr["dtype"].type = 1
     (row,) = graph_nodes(_graph(node), 0).to_pylist()
     stored = NodeDef.FromString(row["node_def"])

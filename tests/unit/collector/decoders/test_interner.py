@@ -10,11 +10,11 @@ from tfprof.collector.errors import FormatError
 from tfprof.collector.store.schema import DEVICE, LABEL, NAMES, NODE, NONE_ID, OUTPUTS
 
 TABLES = {"walker": name_table, "python": PythonNames}
-BOTH_TABLES = pytest.mark.parametrize("kind", list(TABLES))
+BOTH_TABLES = pytest.mark.parametrize("implementation", list(TABLES))
 
 
-def _table(kind: str, names_max: int = 1 << 20, text_max: int = 1 << 20):
-    return TABLES[kind](names_max, text_max)
+def _table(implementation: str, names_max: int = 1 << 20, text_max: int = 1 << 20):
+    return TABLES[implementation](names_max, text_max)
 
 
 def _rows(names: pa.RecordBatch) -> list[tuple[int, int, bytes]]:
@@ -27,8 +27,8 @@ def test_the_tables_of_the_walker_and_of_python_are_two_classes() -> None:
 
 
 @BOTH_TABLES
-def test_ids_are_dense_for_each_kind(kind: str) -> None:
-    names = Interner(_table(kind))
+def test_ids_are_dense_for_each_kind(implementation: str) -> None:
+    names = Interner(_table(implementation))
     assert [names.id(NODE, text) for text in (b"a", b"b", b"a", b"")] == [0, 1, 0, 2]
     assert [names.id(OUTPUTS, text) for text in (b"b", b"a")] == [0, 1]
     assert names.table.get(NODE, 2) == b""
@@ -37,8 +37,8 @@ def test_ids_are_dense_for_each_kind(kind: str) -> None:
 
 
 @BOTH_TABLES
-def test_new_names_are_returned_once(kind: str) -> None:
-    names = Interner(_table(kind))
+def test_new_names_are_returned_once(implementation: str) -> None:
+    names = Interner(_table(implementation))
     names.id(LABEL, b"x")
     names.id(NODE, b"a")
     assert _rows(names.new_names()) == [(NODE, 0, b"a"), (LABEL, 0, b"x")]
@@ -49,27 +49,27 @@ def test_new_names_are_returned_once(kind: str) -> None:
 
 
 @BOTH_TABLES
-def test_an_interner_continues_after_the_stored_names(kind: str) -> None:
-    names = Interner(_table(kind))
+def test_an_interner_continues_after_the_stored_names(implementation: str) -> None:
+    names = Interner(_table(implementation))
     for number in range(100):
         names.id(NODE, b"%d" % number)
         names.id(DEVICE, b"%d" % (number % 3))
-    restored = Interner.from_names(names.new_names(), _table(kind))
+    restored = Interner.from_names(names.new_names(), _table(implementation))
     assert _rows(restored.new_names()) == []
     assert (restored.id(NODE, b"57"), restored.id(NODE, b"new"), restored.id(DEVICE, b"2")) == (57, 100, 2)
     assert _rows(restored.new_names()) == [(NODE, 100, b"new")]
 
 
 @pytest.mark.parametrize("rows", [[(NODE, 1, b"a")], [(NODE, 0, b"a"), (NODE, 1, b"a")], [(9, 0, b"a")]])
-def test_stored_names_with_a_gap_are_refused(rows: list[tuple[int, int, bytes]]) -> None:
+def test_stored_names_with_a_gap_a_duplicate_or_an_unknown_kind_are_refused(rows: list[tuple[int, int, bytes]]) -> None:
     columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), NAMES, strict=True)]
     with pytest.raises(FormatError, match="does not follow"):
         Interner.from_names(pa.RecordBatch.from_arrays(columns, schema=NAMES))
 
 
 @BOTH_TABLES
-def test_a_rollback_removes_unstored_names(kind: str) -> None:
-    names = Interner(_table(kind))
+def test_a_rollback_removes_unstored_names(implementation: str) -> None:
+    names = Interner(_table(implementation))
     names.id(NODE, b"a")
     names.new_names()
     mark = names.mark()
@@ -83,8 +83,8 @@ def test_a_rollback_removes_unstored_names(kind: str) -> None:
 
 
 @BOTH_TABLES
-def test_names_not_returned_before_a_mark_are_returned_after_its_rollback(kind: str) -> None:
-    names = Interner(_table(kind))
+def test_after_a_rollback_names_that_were_new_at_the_mark_are_new_again(implementation: str) -> None:
+    names = Interner(_table(implementation))
     names.id(NODE, b"a")
     mark = names.mark()
     names.new_names()
@@ -93,8 +93,8 @@ def test_names_not_returned_before_a_mark_are_returned_after_its_rollback(kind: 
 
 
 @BOTH_TABLES
-def test_a_full_table_finds_its_names_and_refuses_new_ones(kind: str) -> None:
-    names = Interner(_table(kind, names_max=2))
+def test_a_full_table_finds_its_names_and_refuses_new_ones(implementation: str) -> None:
+    names = Interner(_table(implementation, names_max=2))
     assert [names.id(NODE, text) for text in (b"a", b"b", b"a")] == [0, 1, 0]
     with pytest.raises(NamesFullError) as caught:
         names.id(NODE, b"c")
@@ -104,8 +104,8 @@ def test_a_full_table_finds_its_names_and_refuses_new_ones(kind: str) -> None:
 
 
 @BOTH_TABLES
-def test_text_is_bounded_and_a_cut_frees_room(kind: str) -> None:
-    table = _table(kind, text_max=5)
+def test_text_is_bounded_and_a_cut_frees_room(implementation: str) -> None:
+    table = _table(implementation, text_max=5)
     assert table.add(NODE, b"abc") == 0
     counts = table.counts()
     assert table.add(LABEL, b"de") == 0
@@ -127,18 +127,18 @@ def test_text_is_bounded_and_a_cut_frees_room(kind: str) -> None:
         max_size=200,
     )
 )
-def test_both_tables_give_the_same_ids(steps: list) -> None:
+def test_both_tables_give_the_same_ids(actions: list) -> None:
     walker, python = _table("walker", 60, 1500), _table("python", 60, 1500)
     marks = [walker.counts()]
-    for step in steps:
-        if step == "mark":
+    for action in actions:
+        if action == "mark":
             marks.append(walker.counts())
-        elif step == "cut":
+        elif action == "cut":
             counts = tuple(map(min, marks.pop() if len(marks) > 1 else marks[0], walker.counts()))
             walker.cut(counts)
             python.cut(counts)
         else:
-            assert walker.add(*step) == python.add(*step)
+            assert walker.add(*action) == python.add(*action)
         assert walker.counts() == python.counts()
     for kind, count in zip(KINDS, walker.counts(), strict=True):
         assert [walker.get(kind, number) for number in range(count)] == [
@@ -154,9 +154,9 @@ def test_many_names_are_found_again() -> None:
 
 
 @BOTH_TABLES
-def test_unknown_kinds_are_refused(kind: str) -> None:
+def test_unknown_kinds_are_refused(implementation: str) -> None:
     with pytest.raises(IndexError):
-        _table(kind).add(5, b"a")
+        _table(implementation).add(5, b"a")
 
 
 def test_a_build_without_the_walker_keeps_names_in_python(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ def nodes(**devices: bytes) -> pa.Table:
     return rows("graph_nodes", graph_nodes)
 
 
-def test_nodes_on_other_cpus_are_stored_and_all_others_are_on_the_first() -> None:
+def test_nodes_on_a_second_cpu_are_found_there_and_all_other_nodes_on_the_first_cpu() -> None:
     placement = Placement()
     placement.learn(
         nodes(a=SECOND_CPU, b=HOST_DEVICE, c=b"", d=HOST_DEVICE.replace(b"CPU", b"GPU"), e=b"/job:ps/task:1")

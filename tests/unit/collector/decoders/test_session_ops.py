@@ -182,7 +182,7 @@ def test_other_planes_have_no_ops(name: bytes) -> None:
     assert _read(Plane(name).line((b"a:Mul", 0, 5), name=b"Stream #1")) == []
 
 
-def test_times_of_lines_are_relative_to_the_session_or_real() -> None:
+def test_times_of_lines_are_relative_to_the_start_of_the_session_or_real_times() -> None:
     event = (b"a:Mul", 5, 6)
     assert _read(Plane().line(event, start_ns=300))[0].start_ns == BEGAN_NS + 5300
     assert _read(Plane().line(event, start_ns=BEGAN_NS + 300))[0].start_ns == BEGAN_NS + 5300
@@ -198,13 +198,13 @@ def _call(number: int, *ops: str, start: int = 0) -> list[tuple[object, ...]]:
     return [process, *((f"{op}:Mul".encode(), start + 2 * at, start + 2 * at + 1) for at, op in enumerate(ops))]
 
 
-def _ops_of_step(caller: int, *other_events: tuple[object, ...], region: bool = True) -> set[str]:
+def _ops_of_step(caller: int, *other_events: tuple[object, ...], has_regions: bool = True) -> set[str]:
     """Return the ops that belong to the step of thread ``caller``.
 
-    The threads OWN and OTHER call functions at the same time. Thread 11 has ``other_events``,
-    too. ``region``: the threads of TensorFlow show where a region starts.
+    The threads OWN and OTHER call functions at the same time. ``other_events`` are further events
+    of thread 11. ``has_regions``: the threads of TensorFlow show where a region starts.
     """
-    regions = [(b"ThreadpoolListener::StartRegion", 0, 0)] * region
+    regions = [(b"ThreadpoolListener::StartRegion", 0, 0)] * has_regions
     plane = Plane()
     plane.line((b"FunctionRun", 10, 90, {b"id": 1}), (b"Mine:Mul", 5, 6), name=b"python", thread=OWN)
     plane.line((b"FunctionRun", 20, 95, {b"id": 2}), name=b"python", thread=OTHER)
@@ -219,15 +219,15 @@ def _ops_of_step(caller: int, *other_events: tuple[object, ...], region: bool = 
 
 
 def test_ops_of_calls_by_another_thread_do_not_belong_to_the_step() -> None:
-    everything = {"Mine", "a", "b", "called", "under_way", "mapped", "before", "after"}
-    assert _ops_of_step(0) == everything, "the step does not name its thread"
-    assert _ops_of_step(0x70) == everything, "the session does not have the step's thread"
+    all_ops = {"Mine", "a", "b", "called", "under_way", "mapped", "before", "after"}
+    assert _ops_of_step(0) == all_ops, "the step does not name its thread"
+    assert _ops_of_step(0x70) == all_ops, "the session does not have the step's thread"
     assert _ops_of_step(OWN) == {"Mine", "a", "called", "mapped"}
     assert _ops_of_step(OTHER) == {"Mine", "b", "mapped"}
-    assert _ops_of_step(OWN, region=False) == {"Mine", "a", "called", "mapped", "after"}
+    assert _ops_of_step(OWN, has_regions=False) == {"Mine", "a", "called", "mapped", "after"}
 
 
-def test_a_call_in_progress_belongs_to_another_thread_if_others_call_functions() -> None:
+def test_a_call_in_progress_belongs_to_another_thread_if_other_threads_call_functions() -> None:
     plane = Plane().line((b"FunctionRun", 10, 90, {b"id": 1}), name=b"python", thread=OWN)
     plane.line(*_call(1, "a", start=12), *_call(2, "b", start=70))
     ops_alone, ops_beside_others = (
@@ -237,16 +237,16 @@ def test_a_call_in_progress_belongs_to_another_thread_if_others_call_functions()
     assert [row.node for row in ops_beside_others] == [b"a"]
 
 
-def test_an_unfinished_executor_is_known_by_the_call_that_it_names_after_each_op() -> None:
+def test_the_call_of_an_unfinished_executor_is_read_from_the_event_after_each_op() -> None:
     plane = Plane().line((b"FunctionRun", 10, 90, {b"id": 1}), name=b"python", thread=OWN)
     plane.line((b"FunctionRun", 11, 95, {b"id": 2}), name=b"python", thread=OTHER)
     region = (b"ThreadpoolListener::StartRegion", 20, 20)
-    for call, op in ((1, b"mine:Mul"), (2, b"theirs:Mul"), (3, b"earlier:Mul")):
+    for call, op in ((1, b"own:Mul"), (2, b"other:Mul"), (3, b"earlier:Mul")):
         propagation = (b"ExecutorPropagateOutputs", 31, 32, {b"id": call})
-        plane.line(*_call(1, f"of_mine{call}", start=-40), region, (op, 25, 30), propagation, thread=call)
+        plane.line(*_call(1, f"of_own_call{call}", start=-40), region, (op, 25, 30), propagation, thread=call)
     plane.line(region, (b"last:Mul", 25, 30), thread=4)
     plane.line(region, (b"Iterator::Map", 25, 30), name=b"tf_data_private_threadpool/3", thread=5)
     own_ops = {row.node for row in executions(session(plane), 0, OWN)}
-    assert own_ops == {b"of_mine1", b"of_mine2", b"of_mine3", b"mine", b"Iterator::Map"}
+    assert own_ops == {b"of_own_call1", b"of_own_call2", b"of_own_call3", b"own", b"Iterator::Map"}
     other_ops = {row.node for row in executions(session(plane), 0, OTHER)}
-    assert other_ops == {b"theirs", b"Iterator::Map"}
+    assert other_ops == {b"other", b"Iterator::Map"}

@@ -80,7 +80,7 @@ def test_large_sessions_are_refused_before_parsing(monkeypatch: pytest.MonkeyPat
         xspace(data, 0, 0, Interner())
 
 
-def test_a_session_with_too_many_names_leaves_none() -> None:
+def test_a_session_with_too_many_names_adds_no_names() -> None:
     interner = Interner(name_table(names_max=3, text_max=1 << 20))
     interner.id(NODE, b"old")
     plane = Plane().line(*[(b"n%d:Mul" % at, at, at + 1) for at in range(4)])

@@ -1,6 +1,7 @@
-/* Feeds damaged RunMetadata to the walker, each in a buffer of its exact size. Run it under the sanitizers.
+/* Feeds damaged RunMetadata messages to the walker, each in a buffer of exactly its size. Run this program under the
+ * sanitizers.
  *
- * walk_fuzz ROUNDS SAMPLE…   prints how many parts were decoded and how many were refused.
+ * walk_fuzz ROUNDS SAMPLE…   prints how many messages were decoded, were malformed, or had too many names.
  */
 #include <stdio.h>
 

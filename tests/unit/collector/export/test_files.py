@@ -1,4 +1,4 @@
-"""Files for users are written completely, or not at all with an error."""
+"""Files for users are written completely, or an error is raised and nothing is written."""
 
 import os
 import tempfile
@@ -17,7 +17,7 @@ def test_a_file_is_replaced_without_a_left_over_temporary_file(tmp_path: Path) -
     assert os.listdir(tmp_path) == ["out"]
 
 
-def test_permissions_are_those_of_the_old_file_or_of_a_new_one(tmp_path: Path) -> None:
+def test_a_replaced_file_keeps_its_permissions_and_a_new_file_has_the_default_permissions(tmp_path: Path) -> None:
     plain, old, new = (tmp_path / name for name in ("plain", "old", "new"))
     plain.touch()
     old.touch(0o640)
@@ -47,7 +47,7 @@ def test_a_file_in_shared_memory_is_replaced() -> None:
         file.flush()
         write(file.name, b"new")
         assert Path(file.name).read_bytes() == b"new"
-        assert os.fstat(file.fileno()).st_nlink == 0, "the old file"
+        assert os.fstat(file.fileno()).st_nlink == 0, "the old file is no longer in the folder"
         Path(file.name).touch()
 
 

@@ -1,4 +1,7 @@
-"""Views as messages: their fields; an integration test compares them with TensorFlow's messages."""
+"""The fields of views as messages.
+
+An integration test compares the messages with those of TensorFlow.
+"""
 
 from fakes.nodes import CPU, node
 from google.protobuf.json_format import MessageToDict
@@ -30,15 +33,20 @@ PARENT = {
     },
 }
 CHILD = {"name": "b", "residual_bytes": 7, "output_bytes": 8, "parameters": 9, "float_ops": 10}
-DESCRIPTIVE = {"name", "devices", "input_shapes"}
+DESCRIPTIVE_FIELDS = {"name", "devices", "input_shapes"}
 
 
-def totals(*counts: dict[str, object]) -> dict[str, object]:
-    """Return the `total_` fields of an entry that covers entries with these own fields."""
-    return {f"total_{name}": value for fields in counts for name, value in fields.items() if name not in DESCRIPTIVE}
+def totals(*own_fields: dict[str, object]) -> dict[str, object]:
+    """Return the `total_` fields of an entry that covers entries with the fields ``own_fields``."""
+    return {
+        f"total_{name}": value
+        for fields in own_fields
+        for name, value in fields.items()
+        if name not in DESCRIPTIVE_FIELDS
+    }
 
 
-def plain(message: object) -> dict[str, object]:
+def as_dict(message: object) -> dict[str, object]:
     """Return a message as a dict, with numbers in place of their JSON texts."""
 
     def numbers(value: object) -> object:
@@ -54,7 +62,7 @@ def plain(message: object) -> dict[str, object]:
 
 
 def test_a_graph_message_nests_shown_children_and_the_root_has_only_totals() -> None:
-    message = plain(tree_message(graph_view([NODE, INPUT], Options())))
+    message = as_dict(tree_message(graph_view([NODE, INPUT], Options())))
     child = {**CHILD, **totals(CHILD), "total_definition_count": 1}
     parent = {**PARENT, **totals(PARENT, CHILD), "total_definition_count": 2, "children": [child]}
     assert message == {
@@ -72,7 +80,7 @@ def test_an_entry_that_is_not_accounted_has_its_own_numbers() -> None:
 
 
 def test_op_types_are_a_chain_with_their_nodes() -> None:
-    message = plain(op_message(op_view([NODE, INPUT], Options())))
+    message = as_dict(op_message(op_view([NODE, INPUT], Options())))
     const = {**CHILD, "name": "Const", **totals(PARENT, CHILD)}
     conv = {**PARENT, "name": "Conv2D", **totals(PARENT)}
     for entry in (const, conv):

@@ -15,7 +15,7 @@ from tfprof.collector.exporters.op_log import op_log
 from tfprof.collector.exporters.profile_proto import pieces, profile_proto
 from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
 from tfprof.collector.proto.tfprof_log_pb2 import ProfileProto
-from tfprof.collector.query import recorded_job as module
+from tfprof.collector.query import recorded_job as recorded_job_module
 from tfprof.collector.query.recorded_job import renumbered
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.nodes import Frame
@@ -63,11 +63,11 @@ def test_nodes_are_numbered_by_the_graph_and_then_by_their_first_run(job: LocalJ
 
 
 def test_inputs_are_node_numbers_and_unknown_inputs_are_left_out(job: LocalJob) -> None:
-    new, old = nodes_by_name(profile_proto(job)), nodes_by_name(profile_proto(job, compat="1.15"))
-    assert dict(new[b"x"].inputs) == {0: 0}
-    assert dict(new[b"y"].inputs) == {0: 1, 1: 1, 2: 0}
-    assert dict(new[b"y"].src_output_index) == {1: 0, 0: 0}
-    assert dict(old[b"y"].src_output_index) == {1: 2, 0: 0}
+    new_nodes, old_nodes = nodes_by_name(profile_proto(job)), nodes_by_name(profile_proto(job, compat="1.15"))
+    assert dict(new_nodes[b"x"].inputs) == {0: 0}
+    assert dict(new_nodes[b"y"].inputs) == {0: 1, 1: 1, 2: 0}
+    assert dict(new_nodes[b"y"].src_output_index) == {1: 0, 0: 0}
+    assert dict(old_nodes[b"y"].src_output_index) == {1: 2, 0: 0}
 
 
 def test_a_range_of_steps_contains_only_their_executions(job: LocalJob) -> None:
@@ -82,7 +82,7 @@ def test_a_range_of_steps_contains_only_their_executions(job: LocalJob) -> None:
 
 def test_the_file_is_the_same_in_one_piece_or_in_several(job: LocalJob, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = b"".join(pieces(job))
-    monkeypatch.setattr(module, "PART_ROWS", 1)
+    monkeypatch.setattr(recorded_job_module, "PART_ROWS", 1)
     assert len(list(pieces(job))) > 5
     assert ProfileProto.FromString(b"".join(pieces(job))) == ProfileProto.FromString(whole)
 
@@ -126,22 +126,24 @@ def test_missing_kernels_of_a_gpu_are_recorded(tmp_path: Path) -> None:
 def test_an_untraced_job_cannot_be_exported(tmp_path: Path) -> None:
     write_job(tmp_path / "s", 1, {"graph_nodes": trace_tables(GRAPH.SerializeToString(), [])["graph_nodes"]})
     job = LocalStore(tmp_path / "s").job("last")
-    for write in (profile_proto, op_log):
+    for export in (profile_proto, op_log):
         with pytest.raises(StoreError, match=r"no traced steps: .* \[no-data\]"):
-            write(job)
+            export(job)
 
 
 def renumbered_steps(*steps: tuple[int, int]) -> list[int]:
     table = rows("traces", [{**trace(number, step, 0, 0), "kind": kind} for number, (kind, step) in enumerate(steps)])
     steps_by_trace = renumbered(table, [layout.BATCH if layout.BATCH in table["kind"].to_pylist() else layout.RUN])
-    return _by_trace(zip(steps_by_trace["trace"].to_pylist(), steps_by_trace["step"].to_pylist(), strict=True))
+    return _steps_in_trace_order(
+        zip(steps_by_trace["trace"].to_pylist(), steps_by_trace["step"].to_pylist(), strict=True)
+    )
 
 
-def _by_trace(pairs: Iterable[tuple[int, int]]) -> list[int]:
+def _steps_in_trace_order(pairs: Iterable[tuple[int, int]]) -> list[int]:
     return [step for _, step in sorted(pairs)]
 
 
-def test_steps_of_a_second_kind_follow_the_first() -> None:
+def test_steps_of_a_second_kind_follow_those_of_the_first_kind() -> None:
     assert renumbered_steps((layout.RUN, 4), (layout.RUN, 2)) == [4, 2]
     assert renumbered_steps(
         (layout.RUN, 1), (layout.BATCH, 5), (layout.RUN, 3), (layout.FUNCTION, 1), (layout.BATCH, 9)

@@ -14,7 +14,7 @@ from tfprof.collector.tfviews.parity import Parity
 from tfprof.collector.tfviews.scope import scope_view
 
 CPU, GPU, STREAM = "/job:w/device:cpu:0", "/job:w/device:gpu:0", "/device:gpu:0/stream:all"
-WHOLE = Options(max_depth=10000)
+WHOLE_TREE = Options(max_depth=10000)
 
 
 def events(data: bytes, phase: str) -> list[Any]:
@@ -41,11 +41,11 @@ def entry(device: str, *pairs: Interval, kernels: tuple[Interval, ...] = ()) -> 
     return Entry(device, min(starts, default=0), 0, len(pairs), accelerator, cpu)
 
 
-def draw(nodes: Mapping[Node, Entry], options: Options = WHOLE, **persistent_bytes: int) -> bytes:
-    """Return the timeline of a step with these nodes."""
-    ordered = sorted(nodes, key=lambda node: node.name)
+def draw(entries: Mapping[Node, Entry], options: Options = WHOLE_TREE, **persistent_bytes: int) -> bytes:
+    """Return the timeline of a step with these entries by node."""
+    nodes = sorted(entries, key=lambda node: node.name)
     return graph_timeline(
-        graph_view(ordered, options), {node.name: nodes[node] for node in nodes}, persistent_bytes
+        graph_view(nodes, options), {node.name: entries[node] for node in entries}, persistent_bytes
     ).data
 
 
@@ -67,7 +67,7 @@ def test_children_are_drawn_from_left_to_right_as_wide_as_their_times() -> None:
 
 
 def test_a_tree_may_be_deep() -> None:
-    data = scope_timeline(scope_view([node("/".join("x" * 3000))], WHOLE))
+    data = scope_timeline(scope_view([node("/".join("x" * 3000))], WHOLE_TREE))
     assert len(bars(data)) == 3001
 
 
@@ -79,8 +79,8 @@ def test_an_empty_tree_is_a_root_without_time() -> None:
 
 
 def test_devices_are_processes_in_the_order_in_which_nodes_are_shown() -> None:
-    top, below = node("b", GPU, ("a",)), node("a", CPU)
-    data = draw({top: entry(GPU, (10, 5), kernels=((20, 9),)), below: entry(CPU, (1, 3))})
+    parent, child = node("b", GPU, ("a",)), node("a", CPU)
+    data = draw({parent: entry(GPU, (10, 5), kernels=((20, 9),)), child: entry(CPU, (1, 3))})
     names = [event["args"]["name"] for event in events(data, "M")][:3]
     assert names == [
         f"Op execution threads: {STREAM}",
@@ -90,7 +90,7 @@ def test_devices_are_processes_in_the_order_in_which_nodes_are_shown() -> None:
     assert bars(data) == [("b", 0, 0, 20, 9), ("b", 1, 0, 10, 5), ("a", 2, 0, 1, 3)]
 
 
-def test_of_several_bars_with_one_start_only_the_first_is_drawn() -> None:
+def test_of_bars_with_the_same_start_only_the_first_is_drawn() -> None:
     data = draw({node("a"): entry(CPU, (10, 1), (10, 4)), node("b"): entry(CPU, (10, 50), (11, 2))})
     assert bars(data) == [("a", 0, 0, 10, 1), ("b", 0, 0, 11, 2)]
 
@@ -147,15 +147,19 @@ def entry_with_memory(device: str, start: int, in_use: int) -> Entry:
 
 def test_a_gpu_has_two_processes_of_counters_and_a_cpu_has_none() -> None:
     nodes = {node("a", GPU): entry_with_memory(GPU, 500, 2_500_000), node("b", CPU): entry_with_memory(CPU, 600, 7)}
-    view = graph_view(list(nodes), WHOLE)
+    view = graph_view(list(nodes), WHOLE_TREE)
     drawing = graph_timeline(view, {node.name: entry for node, entry in nodes.items()}, {"a": 1_234_567})
     assert drawing.peaks == ((GPU, 2_500_000),)
     assert drawing.messages() == ["generating trace file.", f"{GPU} peak memory: 2.50 MB"]
     names = [(event["pid"], event["args"]["name"]) for event in events(drawing.data, "M")]
     assert names[2:] == [(2, f"mem usage on:{GPU}"), (3, f"mem usage on:{GPU} allocations")]
-    in_use, top = events(drawing.data, "C")
-    assert (in_use["pid"], in_use["ts"], in_use["args"]) == (2, 500, {"Allocator Bytes in Use": 2_500_000})
-    assert top["args"] == {
+    in_use_event, allocations_event = events(drawing.data, "C")
+    assert (in_use_event["pid"], in_use_event["ts"], in_use_event["args"]) == (
+        2,
+        500,
+        {"Allocator Bytes in Use": 2_500_000},
+    )
+    assert allocations_event["args"] == {
         "Not Displayed": "1.27 MB",
         "Top Allocation 00": "1.23457 MB from a",
         **{f"Top Allocation {number:02d}": "N/A" for number in range(1, 10)},
@@ -163,7 +167,7 @@ def test_a_gpu_has_two_processes_of_counters_and_a_cpu_has_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "new", "old"),
+    ("size", "new_text", "old_text"),
     [
         (1_000_000, "1", "1"),
         (1_234_567, "1.23457", "1.234567"),
@@ -172,11 +176,11 @@ def test_a_gpu_has_two_processes_of_counters_and_a_cpu_has_none() -> None:
         (123_456_789_012, "123457", "123456.789012"),
     ],
 )
-def test_megabytes_have_the_digits_that_tensorflow_writes(size: int, new: str, old: str) -> None:
+def test_megabytes_have_the_digits_that_tensorflow_writes(size: int, new_text: str, old_text: str) -> None:
     gpu_node = node("a", GPU)
-    for parity, text in ((Parity("2.21"), new), (Parity("1.15"), old)):
+    for parity, text in ((Parity("2.21"), new_text), (Parity("1.15"), old_text)):
         drawing = graph_timeline(
-            graph_view([gpu_node], WHOLE), {"a": entry_with_memory(GPU, 500, 10**16)}, {"a": size}, parity
+            graph_view([gpu_node], WHOLE_TREE), {"a": entry_with_memory(GPU, 500, 10**16)}, {"a": size}, parity
         )
         assert events(drawing.data, "C")[1]["args"]["Top Allocation 00"] == f"{text} MB from a"
 
@@ -187,4 +191,4 @@ def test_file_names_contain_the_step_and_are_printed() -> None:
 
 
 def test_nodes_without_entries_are_not_drawn() -> None:
-    assert not bars(graph_timeline(graph_view([Node("a", "a", (), NO_STATS)], WHOLE), {}, {}).data)
+    assert not bars(graph_timeline(graph_view([Node("a", "a", (), NO_STATS)], WHOLE_TREE), {}, {}).data)

@@ -1,4 +1,4 @@
-"""Trace events have the bytes of TensorFlow's JSON writer."""
+"""Trace events are byte for byte as TensorFlow's JSON writer writes them."""
 
 import json
 
@@ -48,7 +48,7 @@ def test_texts_are_ascii_with_the_escapes_of_jsoncpp(text: str, json_text: str) 
 @pytest.mark.parametrize(
     ("data", "json_text"),
     [
-        (b"\xc3...", r'"\u00ee.."'),  # as TensorFlow was seen to write functions' names that are cut within a character
+        (b"\xc3...", r'"\u00ee.."'),  # TensorFlow writes this for a function's name that it cut within a character
         (b"\xe2\x82...", r'"\u20ae.."'),
         (b"\xf0\x9f\x98...", r'"\ud83d\ude2e.."'),
         (b"\xf0...", r'"\ud87a\udfae"'),

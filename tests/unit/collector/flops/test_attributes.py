@@ -17,7 +17,7 @@ def serialized(*definitions: graph_pb2.NodeDef) -> list[tuple[str, bytes]]:
 
 
 def variable(name: str, *dims: int) -> graph_pb2.NodeDef:
-    """Return a variable whose output has the shape of the variable."""
+    """Return a variable of the shape ``dims``; its output has the same shape."""
     definition = graph_pb2.NodeDef(name=name, op="VariableV2")
     definition.attr["shape"].shape.CopyFrom(shape(*dims))
     definition.attr["_output_shapes"].list.shape.append(shape(*dims))
@@ -29,7 +29,7 @@ def test_parameters_are_counted_from_known_shapes(dims: tuple[int, ...], number:
     assert parameters(dims) == number
 
 
-def test_a_scalar_is_one_parameter_and_an_unknown_rank_none() -> None:
+def test_a_scalar_has_one_parameter_and_a_variable_of_unknown_rank_has_none() -> None:
     assert attributes(variable("v").SerializeToString()).parameter_shape == (1,)
     unknown = variable("v")
     unknown.attr["shape"].shape.unknown_rank = True
@@ -70,5 +70,5 @@ def test_by_slot_all_inputs_from_one_source_have_the_shape_of_the_last_slot() ->
     assert facts_by_name["beyond"].input_shapes == ((),)
 
 
-def test_the_first_node_of_a_name_counts() -> None:
+def test_of_nodes_with_the_same_name_the_first_counts() -> None:
     assert facts(serialized(variable("v", 2), variable("v", 3)))["v"].parameter_shape == (2,)

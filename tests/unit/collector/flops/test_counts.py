@@ -35,8 +35,8 @@ def count(
 
 def test_nodes_with_fixed_shapes_are_counted_from_a_sample() -> None:
     graph = [node("a", "Const", (), (3, 5)), node("b", "Const", (), (5, 7)), node("y", "MatMul", ["a", "b"], (3, 7))]
-    counted = count([graph], {"y": sample("MatMul", "y", "a, b", (3, 7)), "a": sample("Const", "a", "", (3, 5))})
-    assert counted == OperationCounts({"y": Count(210)}, 0)
+    result = count([graph], {"y": sample("MatMul", "y", "a, b", (3, 7)), "a": sample("Const", "a", "", (3, 5))})
+    assert result == OperationCounts({"y": Count(210)}, 0)
 
 
 def test_each_step_counts_with_its_own_batch_size() -> None:
@@ -53,15 +53,15 @@ def test_each_step_counts_with_its_own_batch_size() -> None:
 def test_a_fed_placeholder_has_the_shape_of_the_fed_tensor() -> None:
     graph = [IMAGES, node("sum", "Sum", ["x", "axes"], (6,)), node("axes", "Const", (), (3,))]
     samples = {"sum": Sample("", b""), "_arg_x_0_0": sample("_Arg", "_arg_x_0_0")}
-    counted = count([graph], samples, equivalent_steps(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("sum", (6,))))
-    assert counted.counts == {"sum": Count(4 * 8 * 8 * 6 - 6)}
+    result = count([graph], samples, equivalent_steps(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("sum", (6,))))
+    assert result.counts == {"sum": Count(4 * 8 * 8 * 6 - 6)}
 
 
 def test_each_iteration_of_a_loop_is_counted() -> None:
     graph = [IMAGES, KERNEL, CONV]
     rows = row("conv", (4, 6, 6, 4), runs=5), row("conv", (2, 6, 6, 4), runs=1)
-    counted = count([graph], {"conv": sample("Conv2D", "conv", "x, w")}, equivalent_steps(2, *rows))
-    assert counted.counts == {"conv": Count(4 * PER_EXAMPLE, 2 * (5 * 4 + 2) * PER_EXAMPLE)}
+    result = count([graph], {"conv": sample("Conv2D", "conv", "x, w")}, equivalent_steps(2, *rows))
+    assert result.counts == {"conv": Count(4 * PER_EXAMPLE, 2 * (5 * 4 + 2) * PER_EXAMPLE)}
 
 
 def test_a_fused_op_counts_for_all_its_parts() -> None:
@@ -73,18 +73,18 @@ def test_a_fused_op_counts_for_all_its_parts() -> None:
     assert count([graph], samples, steps, op_log={"conv": 1000}).counts == {"relu": Count(1000 + 2 * 4 * 6 * 6 * 4)}
     samples["conv"] = sample("Conv2D", "conv", "_arg_x_0_0, w")
     with_conv = equivalent_steps(1, *steps.rows, row("conv", (4, 6, 6, 4)))
-    counted = count([graph], samples, with_conv).counts
-    assert counted["conv"] == Count(4 * PER_EXAMPLE)
-    assert counted["relu"] == Count(4 * PER_EXAMPLE + 4 * 6 * 6 * 4), "a second convolution, with a bias"
+    counts = count([graph], samples, with_conv).counts
+    assert counts["conv"] == Count(4 * PER_EXAMPLE)
+    assert counts["relu"] == Count(4 * PER_EXAMPLE + 4 * 6 * 6 * 4), "a second convolution, with a bias"
 
 
-def test_a_fused_gradient_of_a_normalization_counts_as_the_gradient_and_that_of_the_relu() -> None:
+def test_a_fused_gradient_counts_as_the_gradients_of_the_normalization_and_of_the_relu() -> None:
     vectors = [node(name, "Const", (), (4,)) for name in ("s", "m", "v", "r", "o")]
     images = [node(name, "Const", (), (4, 6, 6, 4)) for name in ("dy", "x", "y")]
     gradient = node("g", "FusedBatchNormGradV3", ["dy", "x", "s", "m", "v", "r"], (4, 6, 6, 4), (4,), (4,))
     samples = {"g": sample("_FusedBatchNormGradEx", "g", "dy, x, s, m, v, r, o, y", (4, 6, 6, 4))}
-    counted = count([[*vectors, *images, gradient]], samples, equivalent_steps(1, row("g", (4, 6, 6, 4))))
-    assert counted.counts == {"g": Count(10 * 4 * 6 * 6 * 4)}
+    result = count([[*vectors, *images, gradient]], samples, equivalent_steps(1, row("g", (4, 6, 6, 4))))
+    assert result.counts == {"g": Count(10 * 4 * 6 * 6 * 4)}
 
 
 def test_a_fused_op_without_parts_in_the_graph_is_counted_from_its_inputs() -> None:
@@ -120,8 +120,8 @@ def test_nodes_with_unknown_shapes_are_left_out_and_their_number_is_returned() -
 def window_graphs(batch: int) -> list[Graph]:
     """Return the graphs of two callers, each followed by the graph of the function that it calls.
 
-    The nodes of both callers have the same names, and so have those of both functions. The batches
-    of the first caller are of any size, those of the second one of size ``batch``.
+    The nodes of both callers have the same names, and so have those of both functions. The first
+    caller takes batches of any size, the second caller takes batches of size ``batch``.
     """
     variable = node("v", "Placeholder", (), (), dtype=RESOURCE)
     graphs: list[Graph] = []
@@ -148,11 +148,11 @@ def test_in_a_profiler_window_shapes_and_function_follow_from_the_batch() -> Non
 
 
 def test_a_function_with_another_batch_size_did_not_run() -> None:
-    (first, callee), (second, other) = window_graphs(batch=9)[2:], window_graphs(batch=9)[:2]
+    any_batch, batch_of_9 = window_graphs(batch=9)[:2], window_graphs(batch=9)[2:]
     samples = {"next": Sample("IteratorGetNext", b""), "conv": Sample("Conv2D", b"")}
     for examples in (9, 5):
         steps = equivalent_steps(1, row("next", output_bytes=examples * 8 * 8 * 6 * 4), row("conv"))
-        assert count([first, callee, second, other], samples, steps).counts == {"conv": Count(examples * PER_EXAMPLE)}
+        assert count([*batch_of_9, *any_batch], samples, steps).counts == {"conv": Count(examples * PER_EXAMPLE)}
 
 
 def test_in_a_profiler_window_a_node_of_a_loop_is_found_in_its_body() -> None:
@@ -164,8 +164,8 @@ def test_in_a_profiler_window_a_node_of_a_loop_is_found_in_its_body() -> None:
 
 def test_nodes_with_open_shapes_are_found() -> None:
     graph = [IMAGES, KERNEL, CONV, node("w2", "Identity", ["w"], (3, 3, 6, 4)), node("l2", "L2Loss", ["w"], ())]
-    same, other = node("s", "Const", (), (2,)), node("n", "Square", ["s"], (2,))
-    nodes = Nodes(read(graph, [same, other], [node("s", "Const", (), (3,)), node("n", "Square", ["s"], (3,))]))
+    constant, square = node("s", "Const", (), (2,)), node("n", "Square", ["s"], (2,))
+    nodes = Nodes(read(graph, [constant, square], [node("s", "Const", (), (3,)), node("n", "Square", ["s"], (3,))]))
     assert open_nodes(nodes, ["x", "w", "conv", "w2", "l2", "_arg_x_0_0", "s", "n"]) == ["x", "conv", "_arg_x_0_0", "n"]
     assert batch_nodes(nodes, ["x", "IteratorGetNext"]) == ["IteratorGetNext"]
 
@@ -182,11 +182,14 @@ def test_the_common_shape_of_steps_has_their_equal_sizes() -> None:
 # -- as TensorFlow's Python layer counts -----------------------------------------------------------
 
 
-def exact_counts(graph: Graph, *first: tuple[str, bytes]) -> dict[str, int]:
-    """Return the counts of TensorFlow's registry after traces with these output signatures."""
+def exact_counts(graph: Graph, *signatures: tuple[str, bytes]) -> dict[str, int]:
+    """Return the counts of TensorFlow's registry after traces with the output ``signatures``."""
     nodes = Nodes(read(graph))
-    shapes = with_recorded_shapes({name: definitions[0] for name, definitions in nodes.by_name.items()}, first)
-    return {name: counted.per_execution for name, counted in registry_counts(nodes, shapes, Parity(exact=True)).items()}
+    shapes = with_recorded_shapes({name: definitions[0] for name, definitions in nodes.by_name.items()}, signatures)
+    return {
+        name: node_count.per_execution
+        for name, node_count in registry_counts(nodes, shapes, Parity(exact=True)).items()
+    }
 
 
 def test_exact_counts_use_the_first_shape_and_do_not_propagate_it() -> None:
@@ -199,7 +202,7 @@ def test_exact_counts_use_the_first_shape_and_do_not_propagate_it() -> None:
 
 def test_exact_counts_ignore_shapes_that_contradict_the_graph() -> None:
     nodes = Nodes(read([node("a", "V", (), (-1, 3)), node("b", "V", (), None, (2,)), node("c", "V", (), (5,))]))
-    first = {name: definitions[0] for name, definitions in nodes.by_name.items()}
+    graph = {name: definitions[0] for name, definitions in nodes.by_name.items()}
     signatures = [
         ("a", row("a", (2, 4)).signature),
         ("a", row("a", (2,)).signature),
@@ -209,7 +212,7 @@ def test_exact_counts_ignore_shapes_that_contradict_the_graph() -> None:
         ("gone", row("gone", (6,)).signature),
         ("a", row("a", (8, 3)).signature),
     ]
-    shapes = with_recorded_shapes(first, signatures)
+    shapes = with_recorded_shapes(graph, signatures)
     assert shapes == {"a": ((8, 3),), "b": ((), (2,)), "c": ((5,),)}
 
 
@@ -228,6 +231,6 @@ def test_an_iteration_of_a_loop_has_its_own_input_shapes() -> None:
     counter.add(steps, StepShapes(nodes, steps.rows, steps.loop_signatures))
     assert counter.count() == OperationCounts({"sum": Count(31, 3 * (31 + 15))}, 0)
     other_counter = OperationCounter(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
-    uneven = steps._replace(rows=(*rows[:2], row("sum", (), runs=3)))
-    other_counter.add(uneven, StepShapes(nodes, uneven.rows, uneven.loop_signatures))
+    uneven_steps = steps._replace(rows=(*rows[:2], row("sum", (), runs=3)))
+    other_counter.add(uneven_steps, StepShapes(nodes, uneven_steps.rows, uneven_steps.loop_signatures))
     assert other_counter.count() == OperationCounts({}, 1), "the iteration of each execution is unknown"

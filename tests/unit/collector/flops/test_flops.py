@@ -52,7 +52,7 @@ def test_pooling_counts_its_windows() -> None:
     assert float_ops("MaxPoolGrad", attrs, [IMAGES, OUTPUT, OUTPUT], [IMAGES], EXACT) == 7 * 288
 
 
-def test_exact_quotients_are_truncated_as_in_tensorflow() -> None:
+def test_with_exact_parity_quotients_are_truncated_as_in_tensorflow() -> None:
     attrs = attributes(strides=[1, 2, 2, 1], data_format="NHWC")
     images, kernel = (1, 3, 3, 1), (1, 1, 1, 5)
     assert float_ops("Conv2DBackpropInput", attrs, [(4,), kernel, (1, 2, 2, 5)], [images], EXACT) == int(90 / 4)
@@ -178,25 +178,25 @@ def test_random_shapes_raise_no_error(op: str, inputs: Any, outputs: Any, attrs:
     assert number is None or isinstance(number, int)
 
 
-#: Inputs of rewritten ops, which are counted by hand: of a normalization of 60 elements, and of a
-#: gradient of a convolution of IMAGES, with 288 outputs in 4 channels.
-_NORM = [(3, 4, 5), (5,), (5,), (5,), (5,)]
-_GRADIENT = [IMAGES, (4,), OUTPUT]
+#: Inputs of a normalization of 60 elements, and of the gradient of a convolution of IMAGES with
+#: KERNEL. The convolution has 288 outputs in 4 channels.
+_NORM_INPUTS = [(3, 4, 5), (5,), (5,), (5,), (5,)]
+_GRADIENT_INPUTS = [IMAGES, (4,), OUTPUT]
 
 
 @pytest.mark.parametrize(
     ("op", "inputs", "outputs", "number"),
     [
-        ("FusedBatchNormV3", _NORM, [(3, 4, 5)], 6 * 60),
-        ("FusedBatchNormGradV3", [(3, 4, 5), *_NORM], [(3, 4, 5)], 9 * 60),
-        ("FusedBatchNormEx", _NORM, [(3, 4, 5)], 7 * 60),
-        ("FusedBatchNormEx", [*_NORM, (3, 4, 5)], [(3, 4, 5)], 8 * 60),
+        ("FusedBatchNormV3", _NORM_INPUTS, [(3, 4, 5)], 6 * 60),
+        ("FusedBatchNormGradV3", [(3, 4, 5), *_NORM_INPUTS], [(3, 4, 5)], 9 * 60),
+        ("FusedBatchNormEx", _NORM_INPUTS, [(3, 4, 5)], 7 * 60),
+        ("FusedBatchNormEx", [*_NORM_INPUTS, (3, 4, 5)], [(3, 4, 5)], 8 * 60),
         ("FusedConv2D", [IMAGES, KERNEL, (4,)], [OUTPUT], CONVOLUTION + 288),
         ("Conv2DWithBias", [IMAGES, KERNEL, (4,)], [OUTPUT], CONVOLUTION + 288),
         ("PadWithConv2D", [IMAGES, KERNEL, (4, 2)], [OUTPUT], CONVOLUTION),
         ("PadWithFusedConv2D", [IMAGES, KERNEL, (4,), (4, 2)], [OUTPUT], CONVOLUTION + 288),
-        ("Conv2DBackpropFilter", _GRADIENT, [KERNEL], CONVOLUTION),
-        ("Conv2DBackpropFilterWithBias", _GRADIENT, [KERNEL, (4,)], CONVOLUTION + 288 - 4),
+        ("Conv2DBackpropFilter", _GRADIENT_INPUTS, [KERNEL], CONVOLUTION),
+        ("Conv2DBackpropFilterWithBias", _GRADIENT_INPUTS, [KERNEL, (4,)], CONVOLUTION + 288 - 4),
         ("FusedDepthwiseConv2dNative", [IMAGES, (3, 3, 6, 1), (6,)], [(2, 6, 6, 6)], (2 * 9 + 1) * 432),
         ("FusedConv3D", [(1, 4, 4, 4, 2), (2, 2, 2, 2, 3), (3,)], [(1, 3, 3, 3, 3)], (2 * 16 + 1) * 81),
         ("FusedMatMul", [(3, 5), (5, 7), (7,)], [(3, 7)], (2 * 5 + 1) * 21),
@@ -220,9 +220,9 @@ def test_fused_ops_of_tensorflow_are_counted() -> None:
     norm, outputs = [(3, 4, 5), (5,), (5,)], [(3, 4, 5)]
     assert float_ops("_FusedBatchNormGradEx", {}, [(3, 4, 5), *norm], outputs, OWN) == 10 * 60
     attrs = attributes(is_training=False)
-    assert float_ops("_FusedBatchNormEx", attrs, _NORM, outputs, OWN) == 3 * 60
-    names = attributes(op_names=["Abs", "Exp", "Tanh"])
-    assert float_ops("_UnaryOpsComposition", names, outputs, outputs, OWN) == 3 * 60
+    assert float_ops("_FusedBatchNormEx", attrs, _NORM_INPUTS, outputs, OWN) == 3 * 60
+    composition = attributes(op_names=["Abs", "Exp", "Tanh"])
+    assert float_ops("_UnaryOpsComposition", composition, outputs, outputs, OWN) == 3 * 60
     assert float_ops("_UnaryOpsComposition", {}, outputs, outputs, OWN) is None
     assert float_ops("FusedPadConv2D", {}, [IMAGES, (4, 2), KERNEL], [OUTPUT], OWN) == CONVOLUTION
     resized = [IMAGES, (2,), (4, 2), KERNEL]

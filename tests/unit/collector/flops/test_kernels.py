@@ -25,7 +25,7 @@ def test_a_kernel_has_the_op_type_that_it_implements(kernel: str, op: str) -> No
     assert op_type(kernel) == op
 
 
-def test_a_label_has_node_and_kernel() -> None:
+def test_a_label_is_split_into_node_kernel_and_inputs() -> None:
     parts = split_label("a/b = _MklMatMul(x, y)")
     assert split_label("[CPU: 3] a/b = _MklMatMul(x, y)") == parts == ("a/b", "_MklMatMul", "x, y)")
     assert split_label("_MklMatMul") is None

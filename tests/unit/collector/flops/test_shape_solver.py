@@ -20,12 +20,12 @@ FEED = node("x", "Placeholder", (), (-1, 12, 12, 6))
 def inferred_shapes(*graphs: Graph, batch: int = 7, examples: int = 0, **recorded: Any) -> dict[str, Any]:
     """Return the shape of each node's first output by name.
 
-    ``recorded`` has the recorded shapes by node. Without it, `x` is recorded, the first node of the
-    first graph, with the batch size ``batch``. ``examples``: see `solve`.
+    ``recorded`` has the recorded shapes by node. By default, only the shape of `x` is recorded: the
+    first node of the first graph, with the batch size ``batch``. ``examples``: see `solve`.
     """
     nodes = Nodes(read(*graphs))
-    first = graphs[0][0].attr["_output_shapes"].list.shape[0]
-    feed = (batch, *[dim.size for dim in first.dim][1:])
+    declared_shape = graphs[0][0].attr["_output_shapes"].list.shape[0]
+    feed = (batch, *[dim.size for dim in declared_shape.dim][1:])
     evidence = [RecordedShape(0, name, 0, dims) for name, dims in (recorded or {"x": feed}).items()]
     shapes = nodes.open_sizes.solve(evidence, examples)
     return {name: shapes.shape(graph, name, 0) for graph, name in nodes.by_key}
@@ -83,13 +83,13 @@ def test_a_batch_size_propagates_through_matrix_products() -> None:
             const("order", 1, 0),
             node("z", "MatMul", ["turned", "w2"], (-1, 3), transpose_a=True),
             node("w2", "VariableV2", (), (5, 3)),
-            node("many", "BatchMatMulV2", ["three", "w"], (-1, 4, 3)),
-            node("three", "Reshape", ["x", "shape"], (-1, 4, 5)),
+            node("products", "BatchMatMulV2", ["matrices", "w"], (-1, 4, 3)),
+            node("matrices", "Reshape", ["x", "shape"], (-1, 4, 5)),
             const("shape", -1, 4, 5),
         ],
         batch=8,
     )
-    assert (shapes["y"], shapes["z"], shapes["three"], shapes["many"]) == ((8, 3), (8, 3), (2, 4, 5), (2, 4, 3))
+    assert (shapes["y"], shapes["z"], shapes["matrices"], shapes["products"]) == ((8, 3), (8, 3), (2, 4, 5), (2, 4, 3))
 
 
 def test_a_batch_size_propagates_backwards() -> None:
@@ -102,9 +102,9 @@ def test_gradients_have_the_shapes_of_the_tensors_that_they_belong_to() -> None:
         [
             FEED,
             node("kernel", "VariableV2", (), (3, 3, 6, 4)),
-            node("made", "Conv2D", ["x", "kernel"], (-1, 6, 6, 4)),
-            node("pooled", "MaxPool", ["made"], (-1, 3, 3, 4)),
-            node("grad", "MaxPoolGrad", ["made", "pooled", "up"], (-1, 6, 6, 4)),
+            node("conv", "Conv2D", ["x", "kernel"], (-1, 6, 6, 4)),
+            node("pooled", "MaxPool", ["conv"], (-1, 3, 3, 4)),
+            node("grad", "MaxPoolGrad", ["conv", "pooled", "up"], (-1, 6, 6, 4)),
             node("up", "Neg", ["pooled"], (-1, 3, 3, 4)),
             node("back", "Conv2DBackpropInput", ["shape", "kernel", "grad"], (-1, 12, 12, 6)),
             node("shape", "Shape", ["x"], (4,)),
@@ -162,7 +162,7 @@ def test_a_size_that_the_graph_has_elsewhere_needs_no_recorded_shape() -> None:
     assert nodes.open_sizes.solve(()).shape(0, "x", 0) == (4, 3)
 
 
-def test_a_size_that_is_broadcast_may_be_one() -> None:
+def test_a_size_that_is_broadcast_may_be_1() -> None:
     graph = [node("x", "Placeholder", (), (-1, 3)), node("y", "AddV2", ["x", "z"], (4, 3)), node("z", "V", (), (4, 3))]
     assert Nodes(read(graph)).open_sizes.solve(()).shape(0, "x", 0) == (-1, 3)
 
@@ -233,9 +233,9 @@ def test_random_graphs_raise_no_error(
     ]
     nodes = Nodes(read(graph, graph[:1]))
     shapes = nodes.open_sizes.solve([RecordedShape(0, "x", 0, (2, 3)), RecordedShape(0, "y", 0, (4,))])
-    for (number, name), graph_node in nodes.by_key.items():
+    for (graph_number, name), graph_node in nodes.by_key.items():
         for slot in range(len(graph_node.outputs) + 1):
-            shapes.shape(number, name, slot)
+            shapes.shape(graph_number, name, slot)
 
 
 def test_the_examples_of_a_batch_follow_from_its_bytes() -> None:

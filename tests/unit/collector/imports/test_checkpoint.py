@@ -12,11 +12,11 @@ from tfprof.collector.tfviews.tensors import FLOAT, INT64, STRING, Tensor
 from unit.collector.imports.test_sstable import table
 
 HALF = 19
-#: The data of each shard.
+#: The data of both shards.
 DATA = bytes(range(32))
 SHARDS = DATA[:16], DATA[16:]
-#: The checksum of two strings of 0 and 1 bytes in the first 8 bytes.
-STRINGS = crc32c((0).to_bytes(4, "little") + (1).to_bytes(4, "little") + DATA[2:8])
+#: The checksum of the first 8 bytes of a shard as two strings, whose lengths are 0 and 1.
+STRINGS_CRC = crc32c((0).to_bytes(4, "little") + (1).to_bytes(4, "little") + DATA[2:8])
 
 
 def entry(
@@ -32,7 +32,7 @@ def entry(
 
 
 def write(folder: Path, header: BundleHeaderProto | None = None, **entries: bytes) -> str:
-    """Write a checkpoint of two files of 16 bytes."""
+    """Write a checkpoint with two data files of 16 bytes; return its prefix."""
     header = header or BundleHeaderProto(num_shards=2)
     pairs = [(b"", header.SerializeToString()), *((name.encode(), data) for name, data in sorted(entries.items()))]
     (folder / "model.index").write_bytes(table(pairs))
@@ -56,7 +56,7 @@ def test_values_of_nodes_become_rows_and_the_nodes_are_marked(tmp_path: Path) ->
         a=entry(FLOAT, 4, size=16),
         h=entry(HALF, 8, size=16),
         p=entry(FLOAT, 4, slices=2),
-        s=entry(STRING, 2, size=8, crc=STRINGS),
+        s=entry(STRING, 2, size=8, crc=STRINGS_CRC),
         x=entry(FLOAT, 4, size=16),
     )
     skipped: list[SkippedTensor] = []
@@ -80,7 +80,7 @@ def test_values_of_nodes_become_rows_and_the_nodes_are_marked(tmp_path: Path) ->
         (entry(FLOAT, 4, offset=8, size=16), "is incomplete"),
         (entry(STRING, 2, offset=8, size=16), "is incomplete"),
         (entry(FLOAT, 4, size=16, crc=5), "the checksum of 'a' is wrong"),
-        (entry(STRING, 2, size=8, crc=STRINGS ^ 1), "the checksum of 'a' is wrong"),
+        (entry(STRING, 2, size=8, crc=STRINGS_CRC ^ 1), "the checksum of 'a' is wrong"),
         (entry(STRING, 2, size=8), "the checksum of 'a' is wrong"),
     ],
 )

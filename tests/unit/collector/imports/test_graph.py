@@ -7,7 +7,7 @@ from tfprof.collector.proto.tensorflow_pb2 import GraphDef, RunMetadata
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
 
 
-def large() -> GraphDef:
+def large_graph() -> GraphDef:
     """Return a graph with large attributes.
 
     It also has fields that decoders/proto/graph.proto does not declare.
@@ -24,14 +24,14 @@ def large() -> GraphDef:
 
 @pytest.mark.parametrize("format_", ["binary", "text"])
 def test_all_attributes_are_kept_however_large(format_: str) -> None:
-    message = large()
+    message = large_graph()
     rows = graph(message.SerializeToString() if format_ == "binary" else str(message).encode(), "g").to_pylist()
     assert [(row["name"], row["op"]) for row in rows] == [("weights", "Const")]
-    stored = GraphDef.FromString(b"\x0a" + _sized(rows[0]["node_def"])).node[0]
+    stored = GraphDef.FromString(b"\x0a" + _with_length(rows[0]["node_def"])).node[0]
     assert stored == message.node[0]
 
 
-def _sized(data: bytes) -> bytes:
+def _with_length(data: bytes) -> bytes:
     size, head = len(data), bytearray()
     while size > 0x7F:
         head.append(size & 0x7F | 0x80)

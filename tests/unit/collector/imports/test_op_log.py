@@ -8,7 +8,7 @@ from tfprof.collector.proto.tfprof_log_pb2 import CodeDef, OpLogProto
 
 STRINGS = {0: b"none", 1: b"a.py", 2: b"main"}
 STACK = CodeDef(traces=[{"file_id": 1, "lineno": 7, "function_id": 2, "func_start_line": 3}])
-OTHER = CodeDef(traces=[{"file": b"old.py", "lineno": 1, "function": b"f", "line": b"x = 1"}, *STACK.traces])
+OTHER_STACK = CodeDef(traces=[{"file": b"old.py", "lineno": 1, "function": b"f", "line": b"x = 1"}, *STACK.traces])
 
 
 def read(*entries: dict[str, object], strings: dict[int, bytes] | None = None) -> OpLog:
@@ -21,7 +21,7 @@ def test_entries_of_one_node_are_merged() -> None:
         {"name": b"a", "float_ops": 5, "types": [b"x", b"y"]},
         {"name": b"b", "float_ops": 1},
         {"name": b"a", "types": [b"y", b"z"], "code_def": STACK},
-        {"name": b"a", "float_ops": 7, "code_def": OTHER},
+        {"name": b"a", "float_ops": 7, "code_def": OTHER_STACK},
     )
     rows = log.rows["op_log"].to_pylist()
     assert [(row["name"], row["float_ops"], row["types"], row["code"]) for row in rows] == [
@@ -37,7 +37,9 @@ def test_a_type_that_an_entry_repeats_is_stored_once() -> None:
 
 
 def test_a_node_has_its_first_stack_and_shares_it_with_others() -> None:
-    log = read({"name": b"a", "code_def": STACK}, {"name": b"b", "code_def": STACK}, {"name": b"c", "code_def": OTHER})
+    log = read(
+        {"name": b"a", "code_def": STACK}, {"name": b"b", "code_def": STACK}, {"name": b"c", "code_def": OTHER_STACK}
+    )
     assert log.rows["stacks"].to_pylist() == [
         {"graph": 0, "name": "a", "stack": 0},
         {"graph": 0, "name": "b", "stack": 0},

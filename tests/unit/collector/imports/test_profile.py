@@ -15,7 +15,7 @@ from tfprof.collector.store.schema import NODE
 CPU, GPU, STREAM, COPY = "/device:cpu:0", "/device:gpu:0", "/device:gpu:0/stream:all", "/device:gpu:0/memcpy"
 
 
-def profile(canonical: str = CPU, **entry: Any) -> ProfileProto:
+def profile(canonical_device: str = CPU, **entry: Any) -> ProfileProto:
     """Return a profile of two nodes: `a` with ``entry`` in step 3, and `b` with `a` as input 0."""
     message = ProfileProto(steps=[3])
     for number, name in enumerate((b"a", b"b")):
@@ -25,9 +25,9 @@ def profile(canonical: str = CPU, **entry: Any) -> ProfileProto:
     message.nodes[1].inputs[0] = 0
     message.nodes[1].src_output_index[0] = 0
     if entry:
-        message.nodes[0].canonical_device = canonical.encode()
+        message.nodes[0].canonical_device = canonical_device.encode()
         message.nodes[0].host_device = CPU.encode()
-        message.nodes[0].op_types.append(canonical.encode())
+        message.nodes[0].op_types.append(canonical_device.encode())
         message.nodes[0].execs[3].CopyFrom(ExecProfile(**entry))
     return message
 
@@ -37,7 +37,7 @@ def times(*pairs: tuple[int, int]) -> dict[str, Any]:
 
 
 def entry_of_run(**fields: Any) -> dict[str, Any]:
-    """Return the entry of a node that ran once on the CPU, from 1000 to 1005."""
+    """Return the entry of a node that ran once on the CPU, from 1000 to 1005 µs."""
     entry = {
         "run_count": 1,
         "all_start_micros": 1000,
@@ -168,7 +168,7 @@ def test_a_missing_stream_is_stored_in_the_first_step() -> None:
 Change = Callable[[ProfileProto], object]
 
 
-def _entry(**changes: Any) -> Change:
+def _impossible_entry(**changes: Any) -> Change:
     """Return a change that adds a further step, with an entry that no executions can give."""
 
     def change(message: ProfileProto) -> None:
@@ -191,25 +191,31 @@ def _entry(**changes: Any) -> Change:
         (lambda p: p.nodes[1].src_output_index.update({1: 0}), "has an output slot of node 1"),
         (lambda p: p.nodes[1].output_shapes[1 << 20].int64_values.append(1), "outputs have impossible positions"),
         (lambda p: p.nodes[0].attrs.update({"shape": b"\x3a\x04\x12\x02\x08\x03"}), "not those of its attributes"),
-        (_entry(run_count=2), "its number of runs is wrong"),
-        (_entry(devices=[]), "it ran on no device"),
-        (_entry(devices=[b"/host:cpu"]), "times on devices on which it did not run"),
-        (_entry(devices=[CPU.encode(), GPU.encode()]), "but belongs to another device"),
-        (_entry(devices=[CPU.encode(), b"/HOST"]), "not in lower case"),
-        (_entry(memory_execs=[]), "not have one memory record per run"),
-        (_entry(memory_execs=[{"memory_micros": 1009}]), "it ran for 5 µs, but its memory record says 9 µs"),
+        (_impossible_entry(run_count=2), "its number of runs is wrong"),
+        (_impossible_entry(devices=[]), "it ran on no device"),
+        (_impossible_entry(devices=[b"/host:cpu"]), "times on devices on which it did not run"),
+        (_impossible_entry(devices=[CPU.encode(), GPU.encode()]), "but belongs to another device"),
+        (_impossible_entry(devices=[CPU.encode(), b"/HOST"]), "not in lower case"),
+        (_impossible_entry(memory_execs=[]), "not have one memory record per run"),
+        (_impossible_entry(memory_execs=[{"memory_micros": 1009}]), "it ran for 5 µs, but its memory record says 9 µs"),
         (
-            _entry(memory_execs=[{"memory_micros": 1005, "accelerator_temp_bytes": 1}]),
+            _impossible_entry(memory_execs=[{"memory_micros": 1005, "accelerator_temp_bytes": 1}]),
             "on another kind of device",
         ),
-        (_entry(memory_execs=[{"memory_micros": 1005, "output_bytes": 1}]), "but no outputs"),
-        (_entry(memory_execs=[{"memory_micros": 1005, "allocator_bytes_in_use": -1}]), "fewer than 0 bytes"),
-        (_entry(all_start_micros=900), "between its first start and its last end"),
-        (_entry(all_start_micros=2000, devices=[CPU.encode(), b"/host"]), "between its first start and its last end"),
-        (_entry(accelerator_execs={"/host": times((1, 1))}, devices=[CPU.encode(), b"/host"]), "accelerator times on"),
-        (_entry(cpu_execs={CPU: {"times": [{"int64_values": [1000]}]}}), "a time lacks start or duration"),
+        (_impossible_entry(memory_execs=[{"memory_micros": 1005, "output_bytes": 1}]), "but no outputs"),
+        (_impossible_entry(memory_execs=[{"memory_micros": 1005, "allocator_bytes_in_use": -1}]), "fewer than 0 bytes"),
+        (_impossible_entry(all_start_micros=900), "between its first start and its last end"),
         (
-            _entry(cpu_execs={}, run_count=0, memory_execs=[], allocations=[{"alloc_bytes": 1}]),
+            _impossible_entry(all_start_micros=2000, devices=[CPU.encode(), b"/host"]),
+            "between its first start and its last end",
+        ),
+        (
+            _impossible_entry(accelerator_execs={"/host": times((1, 1))}, devices=[CPU.encode(), b"/host"]),
+            "accelerator times on",
+        ),
+        (_impossible_entry(cpu_execs={CPU: {"times": [{"int64_values": [1000]}]}}), "a time lacks start or duration"),
+        (
+            _impossible_entry(cpu_execs={}, run_count=0, memory_execs=[], allocations=[{"alloc_bytes": 1}]),
             "it has allocations, but did not run",
         ),
     ],
@@ -240,9 +246,9 @@ def test_a_name_with_a_colon_is_kept() -> None:
 
 def test_names_in_a_run_metadata_are_not_unescaped() -> None:
     names = [COLON.encode(), b"a:b"]
-    message = step(0, run_metadata(names), "p")
-    assert message is not None
-    assert [row["text"] for row in StepTables().rows(message)["names"].to_pylist() if row["kind"] == NODE] == [
+    imported_step = step(0, run_metadata(names), "p")
+    assert imported_step is not None
+    assert [row["text"] for row in StepTables().rows(imported_step)["names"].to_pylist() if row["kind"] == NODE] == [
         *(COLON.encode(), b"a"),
     ]
 

@@ -26,7 +26,7 @@ def read(message: RunMetadata, number: int = 0) -> ImportedStep:
     return imported
 
 
-def test_a_step_is_decoded_as_a_live_one() -> None:
+def test_a_step_is_decoded_like_a_step_of_a_live_job() -> None:
     tables = StepTables()
     first = tables.rows(read(metadata("a", "b:Label"), 4))
     second = tables.rows(read(metadata("b", "c", device=GPU, start=2000), 9))
@@ -53,9 +53,9 @@ def test_memory_of_outputs_is_stored_for_each_execution() -> None:
         run.output.add(slot=5)
     rows = StepTables().rows(read(message))["output_memory"].to_pylist()
     outputs = [(row["node"], row["execution"], row["slot"], row["bytes"], row["ptr"]) for row in rows]
-    high = (1 << 64) - 1
+    address_max = (1 << 64) - 1
     assert outputs == [
-        (node, execution, slot, size, high - slot)
+        (node, execution, slot, size, address_max - slot)
         for node, execution, size in ((0, 1, 101), (1, 0, 102), (0, 2, 103))
         for slot in (0, 2)
     ]
@@ -96,7 +96,7 @@ def test_other_files_are_refused(data: bytes) -> None:
         step(0, data, "r")
 
 
-def test_coverage_counts_nodes_outside_the_graph_from_their_second_run_on() -> None:
+def test_coverage_counts_nodes_outside_the_graph_as_run_from_their_second_run_on() -> None:
     coverage = Coverage(["a", "b", "c"])
     assert coverage.add(metadata("a", "a:Label", "_SOURCE", "RecvTensor", "xMEMCPY")) == pytest.approx(1 / 3)
     assert coverage.add(metadata("b", "_SINK")) == pytest.approx(2 / 4)

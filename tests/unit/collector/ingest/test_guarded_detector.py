@@ -1,4 +1,4 @@
-"""An internal error of the detector ends the watch of one job alone."""
+"""An internal error of the detector ends the watch of one job only."""
 
 import pytest
 from tfprof.collector.alerts.job_watch import JobWatch
@@ -9,8 +9,8 @@ NOW = 1_700_000_000 * NS
 
 
 def test_a_job_whose_evaluation_fails_does_not_silence_the_alerts_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    failed: list[tuple[int, str]] = []
-    detector = GuardedDetector(lambda uid, error: failed.append((uid, str(error))))
+    failures: list[tuple[int, str]] = []
+    detector = GuardedDetector(lambda uid, error: failures.append((uid, str(error))))
     for uid, name in ((1, "broken"), (2, "healthy")):
         detector.open(uid, "host", name)
     original = JobWatch.alerts
@@ -25,6 +25,6 @@ def test_a_job_whose_evaluation_fails_does_not_silence_the_alerts_of_others(monk
         detector.add_counters(2, {"dropped_records": 5 * number}, NOW)
     new_alerts = detector.alerts(NOW)
     assert [(uid, alert.slug) for uid, alert in new_alerts] == [(2, "losses")]
-    assert failed == [(1, "a defect")]
+    assert failures == [(1, "a defect")]
     detector.alerts(NOW + 2 * NS)
-    assert failed == [(1, "a defect")]
+    assert failures == [(1, "a defect")]

@@ -108,11 +108,13 @@ def test_a_traced_step_becomes_rows_of_traces_ops_and_names(ingest):
 
 
 def test_gpu_allocations_and_accelerators_are_stored_before_and_after_sealing(ingest):
-    used = text(6, text(1, b"GPU_0_bfc") + text(6, number(1, 7) + number(2, 256)))
+    memory = text(6, text(1, b"GPU_0_bfc") + text(6, number(1, 7) + number(2, 256)))
     gpu, stream = b"/job:localhost/replica:0/task:0/device:GPU:0", b"/device:GPU:0/stream:all"
-    scheduled = text(1, text(1, text(1, gpu) + text(2, node(b"a", 5) + used)))
-    complete = scheduled + run_metadata([b"a"], device=stream)
-    records = [{"kind": layout.RUN_METADATA, "body": body} for body in (scheduled, run_metadata([b"a"]), complete)]
+    scheduled_ops = text(1, text(1, text(1, gpu) + text(2, node(b"a", 5) + memory)))
+    complete_step = scheduled_ops + run_metadata([b"a"], device=stream)
+    records = [
+        {"kind": layout.RUN_METADATA, "body": body} for body in (scheduled_ops, run_metadata([b"a"]), complete_step)
+    ]
     ingest.records(1, *records[:2])
     ingest.store.job(UID).seal()
     ingest.records(3, records[2])
@@ -129,7 +131,7 @@ def test_a_repeated_message_is_acked_again_and_stored_once(ingest):
     assert len(ingest.table("traces")) == 3
 
 
-def test_a_gap_is_requested_once_and_then_counted_as_lost(ingest):
+def test_the_messages_in_a_gap_are_requested_once_and_then_counted_as_lost(ingest):
     ingest.records(1, step())
     assert ingest.records(5, step()) == [Head(wire.REOPEN, UID)]
     assert ingest.records(5, step()) == [ack(wire.RECORDS, 5)]
@@ -163,11 +165,11 @@ def test_a_graph_number_out_of_range_is_undecodable(ingest):
 def test_frames_and_refusals_are_stored_in_their_tables(ingest):
     frames = {"files": ["x.py"], "functions": ["f"], "frames": [[0, 3, 0]], "stacks": [[0]], "nodes": {"a": 0}}
     frames |= {"starts": [2], "variables": {"w/resource": [3, 4]}}
-    refused = {"slug": "graph-too-large", "text": "too large \ud800"}
+    refusal = {"slug": "graph-too-large", "text": "too large \ud800"}
     ingest.records(
         1,
         {"kind": layout.FRAMES, "body": json.dumps(frames).encode(), "step": 2},
-        {"kind": layout.REFUSED, "body": json.dumps(refused).encode(), "start_ns": 77},
+        {"kind": layout.REFUSED, "body": json.dumps(refusal).encode(), "start_ns": 77},
     )
     assert [(row["graph"], row["name"], row["stack"]) for row in ingest.table("stacks")] == [(2, "a", 0)]
     (frame,) = ingest.table("frames")
@@ -274,11 +276,11 @@ def test_counters_of_many_jobs_reach_the_store_in_turn(ingest):
     ingest.open(uid=2)
     for uid in (UID, 2):
         ingest.send(wire.COUNTERS, uid=uid, traced=1)
-    handed_over = []
+    uids_with_counters = []
     for _ in range(2):
         ingest.jobs.hand_over_counters(jobs_max=1)
-        handed_over.append([uid for uid in (UID, 2) if ingest.store.job(uid).info.counters])
-    assert handed_over == [[UID], [UID, 2]]
+        uids_with_counters.append([uid for uid in (UID, 2) if ingest.store.job(uid).info.counters])
+    assert uids_with_counters == [[UID], [UID, 2]]
     ingest.send(wire.COUNTERS, 2, uid=UID, traced=2)
     ingest.jobs.hand_over_counters(jobs_max=5)
     assert ingest.store.job(UID).info.counters == {"traced": 2}
@@ -410,8 +412,8 @@ def test_an_alert_that_cannot_be_stored_now_is_stored_later(ingest, monkeypatch)
     ingest.open()
     ingest.send(wire.COUNTERS, dropped_records=0)
     ingest.send(wire.COUNTERS, number=2, dropped_records=3)
-    with monkeypatch.context() as broken:
-        broken.setattr(ingest.jobs.open[UID].writer, "append", raise_full)
+    with monkeypatch.context() as patch:
+        patch.setattr(ingest.jobs.open[UID].writer, "append", raise_full)
         assert len(ingest.jobs.store_alerts()) == 1
     ingest.send(wire.EVENT, slug="x", text="y")
     assert len(ingest.table("alerts")) == 1
@@ -452,7 +454,7 @@ def test_a_collector_that_was_killed_before_it_stored_the_counter_knows_the_loss
     ingest.records(1, step())
     for _ in range(2):  # the first message after a gap is not accepted
         ingest.records(7, step())
-    ingest.restart()  # as after SIGKILL, counters were not handed over
+    ingest.restart()  # as after SIGKILL: the counters were not handed over
     ingest.open(name="train.py")
     ingest.send(wire.COUNTERS, records=7)
     ingest.jobs.hand_over_counters(1)

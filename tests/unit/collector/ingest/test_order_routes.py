@@ -52,19 +52,19 @@ class ReceiverHarness:
     def ask(self, peer: WireAgent, head: Head, body: bytes) -> list[tuple[Head, dict[str, object]]]:
         """Send a message, run turns, and return all messages to the peer."""
         peer.send(head, body)
-        return self.received(peer)
+        return self.messages_to(peer)
 
-    def received(self, peer: WireAgent, at_least: int = 0) -> list[tuple[Head, dict[str, object]]]:
-        """Run turns and return the messages to the peer; wait for ``at_least`` of them."""
+    def messages_to(self, peer: WireAgent, count_min: int = 0) -> list[tuple[Head, dict[str, object]]]:
+        """Run turns and return the messages to the peer; wait for ``count_min`` messages."""
         messages = []
         turns, deadline = 0, time.monotonic() + 20
-        while turns < 20 or (len(messages) < at_least and time.monotonic() < deadline):
+        while turns < 20 or (len(messages) < count_min and time.monotonic() < deadline):
             turns += 1
             self.receiver.turn(5)
             answer = peer.receive(0.01)
             if answer is not None:
                 messages.append(answer)
-            elif len(messages) >= max(1, at_least):
+            elif len(messages) >= max(1, count_min):
                 break
         return messages
 
@@ -86,20 +86,20 @@ def _order_head(number: int = 99, uid: int = UID) -> Head:
     return Head(wire.ORDER, uid, 0, 0, number)
 
 
-def test_an_order_reaches_the_agent_and_the_answer_the_client(harness: ReceiverHarness) -> None:
+def test_an_order_reaches_the_agent_and_its_answers_reach_the_client(harness: ReceiverHarness) -> None:
     agent, client, other = harness.agent([1, 2]), harness.peer(), harness.peer()
     client.send(_order_head(), BODY)
     other.send(_order_head(100), BODY)
-    assert sorted((head, orders.order_of(body)) for head, body in harness.received(agent, 2)) == [
+    assert sorted((head, orders.order_of(body)) for head, body in harness.messages_to(agent, 2)) == [
         (_order_head(), ORDER),
         (_order_head(100), ORDER),
     ]
     for number, state in ((99, orders.OBEYED), (99, orders.ENDED), (100, orders.REFUSED)):
         answer = OrderAnswer(UID, state, kind="train", step=5)
         agent.send(Head(wire.ANSWER, UID, wire.ORDER, 0, number), json.dumps(answer.document()).encode())
-    states = [orders.answer_of(head.uid, body).state for head, body in harness.received(client, 2)]
+    states = [orders.answer_of(head.uid, body).state for head, body in harness.messages_to(client, 2)]
     assert states == [orders.OBEYED, orders.ENDED]
-    [(head, body)] = harness.received(other, 1)
+    [(head, body)] = harness.messages_to(other, 1)
     assert (head.last, body["state"]) == (100, orders.REFUSED)
 
 
@@ -112,7 +112,7 @@ def test_an_order_to_a_job_without_an_agent_is_answered_at_once(harness: Receive
 def test_an_order_to_a_closed_job_is_refused(harness: ReceiverHarness) -> None:
     agent = harness.agent([2])
     agent.finish(UID)
-    harness.received(agent)
+    harness.messages_to(agent)
     [(_, body)] = harness.ask(harness.peer(), _order_head(), BODY)
     assert orders.answer_of(UID, body).slug == "job-gone"
 
@@ -126,7 +126,7 @@ def test_an_agent_of_another_version_gets_no_order_and_both_versions_are_named(
     answer = orders.answer_of(UID, body)
     assert answer.slug == "unknown-version"
     assert "node9 speaks wire version 1, orders need version 2" in answer.text
-    assert harness.received(agent) == []
+    assert harness.messages_to(agent) == []
 
 
 def test_an_agent_that_has_not_greeted_yet_gets_no_order(harness: ReceiverHarness) -> None:
@@ -142,10 +142,10 @@ def test_a_repeated_order_goes_to_the_current_agent(harness: ReceiverHarness) ->
     client.send(_order_head(), BODY)
     successor = harness.agent([2], "second")
     client.send(_order_head(), BODY)
-    assert [head for head, _ in harness.received(successor)] == [_order_head()]
+    assert [head for head, _ in harness.messages_to(successor)] == [_order_head()]
     answer = OrderAnswer(UID, orders.OBEYED)
     successor.send(Head(wire.ANSWER, UID, wire.ORDER, 0, 99), json.dumps(answer.document()).encode())
-    assert len(harness.received(client)) == 1
+    assert len(harness.messages_to(client)) == 1
 
 
 def test_only_the_agent_of_the_order_can_answer(harness: ReceiverHarness) -> None:
@@ -155,7 +155,7 @@ def test_only_the_agent_of_the_order_can_answer(harness: ReceiverHarness) -> Non
     answer = json.dumps(OrderAnswer(UID, orders.OBEYED).document()).encode()
     harness.receiver.turn(50)
     assert harness.ask(liar, Head(wire.ANSWER, UID, wire.ORDER, 0, 99), answer) == []
-    assert harness.received(client) == []
+    assert harness.messages_to(client) == []
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_malformed_orders_and_answers_are_refused_and_not_passed_on(
     agent = harness.agent([2])
     [(head, _)] = harness.ask(harness.peer(), Head(kind, UID, 0, 0, 99), body)
     assert (head.type, head.about, head.last) == (wire.REFUSE, kind, 99)
-    assert harness.received(agent) == []
+    assert harness.messages_to(agent) == []
     assert harness.stats.failures == 0
 
 

@@ -84,7 +84,7 @@ def test_a_greeting_is_answered_by_a_welcome(harness):
     assert body == {"collector": "c1"}
 
 
-def test_a_greeting_with_versions_is_answered_with_the_highest_shared_one(harness):
+def test_a_greeting_with_versions_is_answered_with_the_highest_shared_version(harness):
     body = b'{"agent": "a", "host": "h", "wire": [%d, 900]}' % WIRE_VERSION
     ((head, answer),) = harness.ask(harness.agent(), Head(wire.GREETING), body)
     assert head.type == wire.WELCOME
@@ -111,7 +111,7 @@ def test_an_unknown_agent_is_welcomed_and_must_open_its_job(harness):
     assert kinds(harness.answers(agent)) == [wire.REOPEN]
 
 
-def test_samples_of_an_unknown_agent_wait_until_it_has_opened_its_jobs(harness):
+def test_the_first_samples_of_an_unknown_agent_are_answered_only_by_a_welcome(harness):
     agent = harness.agent()
     agent.samples(1, 5, {})
     assert kinds(harness.answers(agent)) == [wire.WELCOME]
@@ -190,16 +190,16 @@ def test_waiting_records_are_acked_when_they_are_stored(harness):
 
 
 def test_a_flooding_agent_does_not_delay_the_others(harness):
-    flooding, quiet = harness.agent(agent="a1"), harness.agent(agent="a2")
-    for agent in (flooding, quiet):
+    flooding_agent, quiet_agent = harness.agent(agent="a1"), harness.agent(agent="a2")
+    for agent in (flooding_agent, quiet_agent):
         harness.greet(agent)
-    flood = 900
-    for _ in range(flood):
-        flooding.send(Head(wire.RECORDS, 1, 0, 1, 1), b"x" * 1_000)
-    quiet.send(Head(wire.GREETING), b'{"host": "h"}')
-    while quiet.receive(0.001) is None:
+    message_count = 900
+    for _ in range(message_count):
+        flooding_agent.send(Head(wire.RECORDS, 1, 0, 1, 1), b"x" * 1_000)
+    quiet_agent.send(Head(wire.GREETING), b'{"host": "h"}')
+    while quiet_agent.receive(0.001) is None:
         harness.receiver.turn(10)
-    assert harness.stats.messages < flood
+    assert harness.stats.messages < message_count
 
 
 def test_one_turn_handles_a_bounded_number_of_messages(harness):
@@ -269,12 +269,17 @@ def test_truncated_messages_do_not_stop_the_receiver(harness):
 
 
 def test_session_records_of_an_agent_of_0_2_0_are_converted(harness):
-    old, new = harness.agent(agent="old"), harness.agent(agent="new")
-    harness.ask(old, Head(wire.GREETING), json.dumps({"agent": "old", "host": "testhost"}).encode())
+    old_agent, new_agent = harness.agent(agent="old"), harness.agent(agent="new")
+    harness.ask(old_agent, Head(wire.GREETING), json.dumps({"agent": "old", "host": "testhost"}).encode())
     greeting = {"agent": "new", "host": "testhost", "wire": list(wire.SUPPORTED_VERSIONS)}
-    harness.ask(new, Head(wire.GREETING), json.dumps(greeting).encode())
+    harness.ask(new_agent, Head(wire.GREETING), json.dumps(greeting).encode())
     head = layout.XSPACE_HEAD.pack(1_000_000, 1, 0)
-    for uid, agent, body, key in ((1, old, b"", 1), (2, old, b"", 7), (3, new, head, 0), (4, old, b"\x01" * 8, 1)):
+    for uid, agent, body, key in (
+        (1, old_agent, b"", 1),
+        (2, old_agent, b"", 7),
+        (3, new_agent, head, 0),
+        (4, old_agent, b"\x01" * 8, 1),
+    ):
         harness.ask(agent, Head(wire.OPEN, uid, 0, 0, 1), b"{}")
         data = record(1, layout.XSPACE, body, key=key)
         harness.ask(agent, Head(wire.RECORDS, uid, 0, 1, 1), data)

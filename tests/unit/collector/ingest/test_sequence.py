@@ -15,7 +15,7 @@ def test_only_the_rest_of_an_overlapping_message_is_new():
     assert Sequence(5).admit(4, 7) == SequenceResult(first_new=6)
 
 
-def test_a_gap_is_only_reported_the_first_time_and_lost_the_second():
+def test_a_gap_is_reported_the_first_time_and_its_numbers_are_lost_the_second_time():
     sequence = Sequence(2)
     assert sequence.admit(5, 6) == SequenceResult(is_after_gap=True)
     assert sequence.last == 2

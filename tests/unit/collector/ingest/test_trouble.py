@@ -61,12 +61,12 @@ def collector(tmp_path, capsys):
     capsys.readouterr()
 
 
-def broken(*_args, **_kwargs):
+def raise_error(*_args, **_kwargs):
     raise ZeroDivisionError("by accident")
 
 
 def test_a_record_with_an_internal_error_is_reported_and_its_neighbors_are_stored(collector, monkeypatch):
-    monkeypatch.setattr(rows, "graph_nodes", broken)
+    monkeypatch.setattr(rows, "graph_nodes", raise_error)
     graph = (layout.GRAPH, b"")
     assert collector.records(UID, 1, STEP, graph, STEP)[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 3)
     assert [row["trace"] for row in collector.table(UID, "traces")] == [0, 1]
@@ -98,9 +98,9 @@ def test_a_loss_is_counted_once_if_its_rows_must_be_stored_again(collector, monk
 
 
 def test_a_message_with_an_internal_error_is_refused_and_the_job_continues(collector, monkeypatch):
-    monkeypatch.setattr(LocalJobWriter, "counters", broken)
-    monkeypatch.setattr(jobs.OpenJob, "_counters", broken)
-    monkeypatch.setitem(jobs.OpenJob._HANDLERS, wire.COUNTERS, broken)
+    monkeypatch.setattr(LocalJobWriter, "counters", raise_error)
+    monkeypatch.setattr(jobs.OpenJob, "_counters", raise_error)
+    monkeypatch.setitem(jobs.OpenJob._HANDLERS, wire.COUNTERS, raise_error)
     with pytest.raises(MessageError) as caught:
         collector.send(UID, wire.COUNTERS)
     assert caught.value.slug == "internal"
@@ -108,7 +108,7 @@ def test_a_message_with_an_internal_error_is_refused_and_the_job_continues(colle
 
 
 def test_a_job_that_keeps_failing_ends_as_lost_and_is_refused(collector, monkeypatch):
-    monkeypatch.setattr(rows, "graph_nodes", broken)
+    monkeypatch.setattr(rows, "graph_nodes", raise_error)
     collector.records(UID, 1, STEP, *[(layout.GRAPH, b"")] * jobs.FAILURES_MAX)
     assert collector.jobs.quarantined == {UID: "ZeroDivisionError: by accident"}
     for kind in (wire.OPEN, wire.COUNTERS, wire.CLOSE):
@@ -124,12 +124,12 @@ def test_a_job_that_keeps_failing_ends_as_lost_and_is_refused(collector, monkeyp
 
 
 def test_an_internal_error_of_the_store_in_one_job_does_not_block_the_others(collector, monkeypatch):
-    monkeypatch.setattr(collector.store.job(UID), "sync_if_due", broken)
-    synced = []
-    monkeypatch.setattr(collector.store.job(OTHER), "sync_if_due", lambda now: synced.append(now) or True)
+    monkeypatch.setattr(collector.store.job(UID), "sync_if_due", raise_error)
+    sync_times = []
+    monkeypatch.setattr(collector.store.job(OTHER), "sync_if_due", lambda now: sync_times.append(now) or True)
     for now in range(jobs.FAILURES_MAX):
         collector.jobs.tick(float(now))
-    assert len(synced) == jobs.FAILURES_MAX
+    assert len(sync_times) == jobs.FAILURES_MAX
     assert list(collector.jobs.quarantined) == [UID]
 
 
@@ -207,7 +207,7 @@ def test_the_end_of_a_job_waits_for_the_worker(collector):
 
 
 @pytest.mark.parametrize(
-    ("limit", "value", "why"),
+    ("limit", "value", "reason"),
     [
         ("ROWS_BYTES_MAX", 1 << 16, "MiB of rows"),
         ("WALL_S", 0.0, "more than 0 s to decode"),
@@ -215,40 +215,40 @@ def test_the_end_of_a_job_waits_for_the_worker(collector):
     ],
 )
 def test_a_record_beyond_the_limits_of_a_worker_is_an_event_and_the_job_continues(
-    collector, monkeypatch, limit, value, why
+    collector, monkeypatch, limit, value, reason
 ):
     monkeypatch.setattr(worker_process, limit, value)
     collector.records(UID, 1, (layout.GRAPH, GRAPH), STEP)
     assert collector.finish_work()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 2)
     (event,) = collector.table(UID, "events")
     assert event["slug"] == "undecodable"
-    assert why in event["text"]
+    assert reason in event["text"]
     assert len(collector.table(UID, "traces")) == 1
 
 
 def test_an_internal_error_in_a_worker_is_reported_with_its_traceback(collector, monkeypatch):
-    monkeypatch.setattr(rows, "graph_nodes", broken)
+    monkeypatch.setattr(rows, "graph_nodes", raise_error)
     collector.records(UID, 1, (layout.GRAPH, GRAPH))
     collector.finish_work()
-    assert "in broken" in collector.stats.snapshot(0, 1.0)["first_failure"]
+    assert "in raise_error" in collector.stats.snapshot(0, 1.0)["first_failure"]
     assert "by accident" in collector.table(UID, "events")[0]["text"]
 
 
 def test_an_operating_system_error_in_a_worker_is_reported_as_it_is(collector, monkeypatch):
-    def refused(*_args):
+    def refuse(*_args):
         raise PermissionError(13, "no access")
 
-    monkeypatch.setattr(worker_process, "_confine", refused)
+    monkeypatch.setattr(worker_process, "_confine", refuse)
     collector.records(UID, 1, (layout.GRAPH, GRAPH))
     collector.finish_work()
     assert "no access" in collector.table(UID, "events")[0]["text"]
 
 
 def test_an_undecodable_record_in_a_worker_is_not_an_internal_error(collector, monkeypatch):
-    def refused(*_args):
+    def refuse(*_args):
         raise DecodeError("no graph")
 
-    monkeypatch.setattr(rows, "graph_nodes", refused)
+    monkeypatch.setattr(rows, "graph_nodes", refuse)
     collector.records(UID, 1, (layout.GRAPH, GRAPH))
     collector.finish_work()
     assert collector.stats.failures == 0

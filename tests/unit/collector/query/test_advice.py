@@ -111,17 +111,17 @@ def test_a_job_without_a_gpu_has_no_utilization(tmp_path: Path) -> None:
     assert report_texts(made_job(tmp_path, [[Execution("a", 0, 5)]]), "utilization") == []
 
 
-NORM = "batch normalization is computed by 1 ops, x/BatchNorm/mul among them; one fused op is faster."
-TF_NORM = "Maybe use faster FusedBatchNorm instead of BatchNorm"
-NHWC = "1 ops on a GPU, conv among them, have data_format NHWC; in float32 NCHW may be faster."
+NORM_TEXT = "batch normalization is computed by 1 ops, x/BatchNorm/mul among them; one fused op is faster."
+TF_NORM_TEXT = "Maybe use faster FusedBatchNorm instead of BatchNorm"
+NHWC_TEXT = "1 ops on a GPU, conv among them, have data_format NHWC; in float32 NCHW may be faster."
 
 
 @pytest.mark.parametrize(
     ("ops", "texts", "exact_texts"),
     [
-        ({"x/BatchNorm/mul": "Mul"}, [NORM], [TF_NORM]),
+        ({"x/BatchNorm/mul": "Mul"}, [NORM_TEXT], [TF_NORM_TEXT]),
         ({"x/BatchNorm/mul": "Mul", "y": "FusedBatchNorm"}, [], []),
-        ({"x/BatchNorm/mul": "Mul", "y": "FusedBatchNormV3"}, [], [TF_NORM]),
+        ({"x/BatchNorm/mul": "Mul", "y": "FusedBatchNormV3"}, [], [TF_NORM_TEXT]),
         ({"x": "Mul"}, [], []),
     ],
 )
@@ -135,7 +135,7 @@ def test_unfused_batch_normalization_is_reported(
 
 def test_the_data_format_nhwc_is_reported_only_for_ops_on_a_gpu(tmp_path: Path) -> None:
     nodes = graph({"conv": "Conv2D"}, conv="NHWC")
-    assert report_texts(made_job(tmp_path / "gpu", [kernel("conv", 0, 5)], nodes), "operations") == [NHWC]
+    assert report_texts(made_job(tmp_path / "gpu", [kernel("conv", 0, 5)], nodes), "operations") == [NHWC_TEXT]
     assert report_texts(made_job(tmp_path / "cpu", [[Execution("conv", 0, 5)]], nodes), "operations") == []
 
 
@@ -177,17 +177,17 @@ def test_exact_parity_names_ops_and_scopes_in_the_tf_profilers_words(tmp_path: P
     assert scopes.startswith("top 1 graph node: net, cpu: 0us, accelerator: 0us")
 
 
-def stacks(*frames: tuple[str, int]) -> dict[str, pa.Table]:
+def stacks(*node_lines: tuple[str, int]) -> dict[str, pa.Table]:
     """Return the tables of frames and stacks for nodes of main.py.
 
-    ``frames``: (node, line that created it); each of these lines was called from line 1.
+    ``node_lines``: pairs of a node and the line that created it. Each line was called from line 1.
     """
     frame_rows = [
         {"stack": stack, "position": position, "file": "main.py", "line": line, "function": "f"}
-        for stack, (_, own_line) in enumerate(frames)
+        for stack, (_, own_line) in enumerate(node_lines)
         for position, line in enumerate((1, own_line))
     ]
-    names = [{"name": name, "stack": stack} for stack, (name, _) in enumerate(frames)]
+    names = [{"name": name, "stack": stack} for stack, (name, _) in enumerate(node_lines)]
     return {"frames": rows("frames", frame_rows), "stacks": rows("stacks", names)}
 
 
@@ -351,20 +351,20 @@ def test_few_or_dense_or_longer_ops_are_not_reported(
 # -- memory ----------------------------------------------------------------------------------------
 
 
-def levels(megabytes: Iterable[float]) -> list[dict[str, Any]]:
+def memory_samples(megabytes: Iterable[float]) -> list[dict[str, Any]]:
     """Return samples of the job's memory, one a second."""
     return [{"t_ns": START_NS + at * SECOND, "rss_bytes": int(size * 1e6)} for at, size in enumerate(megabytes)]
 
 
-def steps_for(seconds: float, after: float = 0.0) -> list[dict[str, int]]:
-    """Return spans of consecutive runs of 100 ms, ``seconds`` long, from second ``after`` on."""
-    return [span(layout.RUN, at + 1, 1000 * after + 100 * at, 100) for at in range(int(10 * seconds))]
+def run_spans(seconds: float, start_s: float = 0.0) -> list[dict[str, int]]:
+    """Return spans of consecutive runs of 100 ms that fill ``seconds``, from ``start_s`` on."""
+    return [span(layout.RUN, at + 1, 1000 * start_s + 100 * at, 100) for at in range(int(10 * seconds))]
 
 
 def test_growing_memory_is_reported_with_the_ops_that_hold_most(tmp_path: Path) -> None:
     steps = [[Execution("keep", 0, 5, held_bytes=3_000_000), Execution("other", 5, 5)]]
-    samples = rows("samples", levels(1000 + 10 * at for at in range(60)))
-    spans = rows("spans", steps_for(60))
+    samples = rows("samples", memory_samples(1000 + 10 * at for at in range(60)))
+    spans = rows("spans", run_spans(60))
     nodes = graph({"keep": "Identity", "other": "Add"})
     job = made_job(tmp_path, steps, nodes, samples=samples, spans=spans, **stacks(("keep", 7), ("other", 9)))
     (report,) = reports(job, "memory")
@@ -386,7 +386,7 @@ def test_growing_memory_is_reported_with_the_ops_that_hold_most(tmp_path: Path) 
     ],
 )
 def test_memory_that_does_not_grow_steadily_is_not_reported(tmp_path: Path, megabytes: list[float]) -> None:
-    job = job_of(tmp_path, samples=levels(megabytes), spans=steps_for(len(megabytes)))
+    job = job_of(tmp_path, samples=memory_samples(megabytes), spans=run_spans(len(megabytes)))
     assert report_texts(job, "memory") == []
 
 
@@ -396,26 +396,26 @@ def test_memory_that_does_not_grow_steadily_is_not_reported(tmp_path: Path, mega
     ids=["it grew before the first step", "after the last step", "no step was seen"],
 )
 def test_memory_that_grows_while_no_steps_run_is_not_reported(tmp_path: Path, first: int, last: int) -> None:
-    grows = levels(20.0 * at if at < first or at > last else 900.0 for at in range(60))
-    job = job_of(tmp_path, samples=grows, spans=steps_for(last - first, after=first))
+    samples = memory_samples(20.0 * at if at < first or at > last else 900.0 for at in range(60))
+    job = job_of(tmp_path, samples=samples, spans=run_spans(last - first, start_s=first))
     assert report_texts(job, "memory") == []
 
 
 def test_samples_after_the_end_of_the_processes_do_not_count(tmp_path: Path) -> None:
-    samples = levels([*(1000 + 10 * at for at in range(60)), 0.0])
-    (report,) = reports(job_of(tmp_path, samples=samples, spans=steps_for(61)), "memory")
+    samples = memory_samples([*(1000 + 10 * at for at in range(60)), 0.0])
+    (report,) = reports(job_of(tmp_path, samples=samples, spans=run_spans(61)), "memory")
     assert report.numbers["last_bytes"] == 1590e6
 
 
 def test_growing_gpu_memory_is_reported(tmp_path: Path) -> None:
-    steps = [[Execution("a", 0, 5, GPU, held_bytes=1, in_use_bytes=10**9 + at * 10**8)] for at in range(12)]
-    (report,) = reports(made_job(tmp_path / "grows", steps, graph({"a": "MatMul"})), "memory")
+    growing_steps = [[Execution("a", 0, 5, GPU, held_bytes=1, in_use_bytes=10**9 + at * 10**8)] for at in range(12)]
+    (report,) = reports(made_job(tmp_path / "grows", growing_steps, graph({"a": "MatMul"})), "memory")
     assert (
         report.text
         == "the memory in use on a GPU grows from step to step: 2.1 GB in step 12, 62 % more than in step 4."
     )
-    level = [[Execution("a", 0, 5, GPU, held_bytes=1, in_use_bytes=10**9)] for _ in range(12)]
-    assert report_texts(made_job(tmp_path / "level", level, graph({"a": "MatMul"})), "memory") == []
+    constant_steps = [[Execution("a", 0, 5, GPU, held_bytes=1, in_use_bytes=10**9)] for _ in range(12)]
+    assert report_texts(made_job(tmp_path / "level", constant_steps, graph({"a": "MatMul"})), "memory") == []
 
 
 # -- graphs and steps ------------------------------------------------------------------------------
@@ -441,19 +441,19 @@ def test_equal_parts_of_a_model_are_not_retraced_functions(tmp_path: Path) -> No
 
 
 def test_steps_that_keep_running_new_ops_are_reported(tmp_path: Path) -> None:
-    grows = [[Execution("a", 0, 5), Execution(f"a_{at}", 5, 5)] for at in range(20)]
-    (report,) = reports(made_job(tmp_path / "grows", grows), "retracing")
+    growing_steps = [[Execution("a", 0, 5), Execution(f"a_{at}", 5, 5)] for at in range(20)]
+    (report,) = reports(made_job(tmp_path / "grows", growing_steps), "retracing")
     assert report.text == "10 of 10 late traced steps ran ops that no earlier step ran, 10 in all: the graph grows."
-    same = [[Execution("a", 0, 5), Execution(f"a_{at % 5}", 5, 5)] for at in range(20)]
-    assert report_texts(made_job(tmp_path / "same", same), "retracing") == []
+    recurring_steps = [[Execution("a", 0, 5), Execution(f"a_{at % 5}", 5, 5)] for at in range(20)]
+    assert report_texts(made_job(tmp_path / "same", recurring_steps), "retracing") == []
 
 
 def test_steps_of_another_call_may_run_other_ops(tmp_path: Path) -> None:
     evidence = gather(made_job(tmp_path, [[Execution(f"a_{at}", 5, 5)] for at in range(20)]))
-    apart = replace(
-        evidence, new_nodes=tuple(NewNodes((1, at), new.nodes) for at, new in enumerate(evidence.new_nodes))
+    evidence_of_other_calls = replace(
+        evidence, new_nodes=tuple(NewNodes((1, at), new_nodes.nodes) for at, new_nodes in enumerate(evidence.new_nodes))
     )
-    assert retracing.check(apart) == []
+    assert retracing.check(evidence_of_other_calls) == []
 
 
 def test_steps_with_a_few_recurring_shapes_are_not_reported(tmp_path: Path) -> None:
@@ -464,14 +464,14 @@ def test_steps_with_a_few_recurring_shapes_are_not_reported(tmp_path: Path) -> N
 
 
 def test_functions_that_are_first_called_late_are_reported(tmp_path: Path) -> None:
-    calls = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=at if at > 30 else 1) for at in range(1, 41)]
-    (report,) = reports(job_of(tmp_path / "late", spans=calls), "retracing")
+    late_calls = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=at if at > 30 else 1) for at in range(1, 41)]
+    (report,) = reports(job_of(tmp_path / "late", spans=late_calls), "retracing")
     assert (
         report.text
         == "10 functions were called for the first time in the second half of the job; each was traced then."
     )
-    early = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=at % 8) for at in range(1, 41)]
-    assert report_texts(job_of(tmp_path / "early", spans=early), "retracing") == []
+    early_calls = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=at % 8) for at in range(1, 41)]
+    assert report_texts(job_of(tmp_path / "early", spans=early_calls), "retracing") == []
 
 
 def test_much_longer_steps_are_reported_with_their_interval(tmp_path: Path) -> None:
@@ -522,19 +522,19 @@ def test_traced_steps_never_count_as_long_steps(tmp_path: Path) -> None:
 OUTLIERS = [20.0 if at in {10, 17, 60, 61, 140} else 1.0 for at in range(1, 201)]
 
 
-def on_host(store: Path, cores: float, own_cores: float, times: Iterable[float]) -> LocalJob:
+def job_on_host(store: Path, cores: float, own_cores: float, times_ms: Iterable[float]) -> LocalJob:
     """Return a job on a host with two CPUs, of which ``cores`` are busy.
 
-    The job itself uses ``own_cores`` of them, and has runs of ``times`` (ms).
+    The job itself keeps ``own_cores`` CPUs busy. Its runs last ``times_ms``.
     """
     times_ns = [START_NS + SECOND * (second - 1) for second in range(10)]
     write_host(store, [{"t_ns": t_ns, "cpus": 2, "cpu_busy_s": cores * second} for second, t_ns in enumerate(times_ns)])
     samples = [{"t_ns": t_ns, "cpu_user_s": own_cores * second, "rss_bytes": 1} for second, t_ns in enumerate(times_ns)]
-    return job_of(store, spans=runs(times), samples=samples)
+    return job_of(store, spans=runs(times_ms), samples=samples)
 
 
 def test_a_host_without_a_free_cpu_is_named_as_the_reason(tmp_path: Path) -> None:
-    (report,) = reports(on_host(tmp_path, 1.9, 0.7, OUTLIERS), "uneven")
+    (report,) = reports(job_on_host(tmp_path, 1.9, 0.7, OUTLIERS), "uneven")
     assert report.text.endswith(
         " of the time in steps. The likely reason is the host, not the job: while they ran, other processes used 1.2"
         " of its 2 CPUs, and few were idle."
@@ -544,17 +544,19 @@ def test_a_host_without_a_free_cpu_is_named_as_the_reason(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("cores", "own_cores"), [(1.0, 0.2), (1.9, 1.8), (0.0, 0.0)], ids=["a CPU is free", "the job uses them", "no load"]
+    ("cores", "own_cores"),
+    [(1.0, 0.2), (1.9, 1.8), (0.0, 0.0)],
+    ids=["a CPU is free", "the job uses the CPUs", "no load"],
 )
 def test_a_host_that_is_not_busy_is_not_named_as_the_reason(tmp_path: Path, cores: float, own_cores: float) -> None:
-    (report,) = reports(on_host(tmp_path, cores, own_cores, OUTLIERS), "uneven")
+    (report,) = reports(job_on_host(tmp_path, cores, own_cores, OUTLIERS), "uneven")
     assert "host, not the job" not in report.text
     assert "shapes" in report.todo
 
 
 def test_regular_long_steps_are_due_to_the_job_even_on_a_busy_host(tmp_path: Path) -> None:
     times = [20.0 if at % 25 == 0 else 1.0 for at in range(1, 201)]
-    (report,) = reports(on_host(tmp_path, 1.9, 0.7, times), "uneven")
+    (report,) = reports(job_on_host(tmp_path, 1.9, 0.7, times), "uneven")
     assert report.text.endswith("They come every 25 steps.")
 
 

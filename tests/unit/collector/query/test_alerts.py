@@ -26,10 +26,10 @@ def store(tmp_path):
     return tmp_path / "store"
 
 
-def job(store, *alert_rows, steps=None):
+def job(store, *alert_rows, conv_times_us=None):
     return made_job(
         store,
-        [step(us) for us in steps or [500, 510, 490, 1500, 1600, 1550]],
+        [step(conv_us) for conv_us in conv_times_us or [500, 510, 490, 1500, 1600, 1550]],
         GRAPH,
         alerts=rows("alerts", alert_rows),
     )
@@ -55,8 +55,8 @@ def test_without_traced_steps_on_both_sides_the_reason_is_given(store, step, whe
     assert f"No step was {when}" in run(store)
 
 
-def test_if_no_op_takes_longer_the_alert_names_none(store):
-    job(store, alert(SLOWER, 4), steps=[500] * 6)
+def test_if_no_op_takes_longer_the_alert_names_no_op(store):
+    job(store, alert(SLOWER, 4), conv_times_us=[500] * 6)
     assert "The ops of traced steps are not slower" in run(store)
 
 
@@ -64,9 +64,9 @@ def test_alerts_are_in_order_of_detection_and_last_limits_them(store):
     job(store, alert(STALL, 9), alert(SLOWER, 4))
     printed = run(store)
     assert printed.index("[slower]") < printed.index("[stall]")
-    last = run(store, "--last", "1")
-    assert "[stall]" in last
-    assert "[slower]" not in last
+    printed_last = run(store, "--last", "1")
+    assert "[stall]" in printed_last
+    assert "[slower]" not in printed_last
 
 
 def test_the_document_has_numbers_and_the_text(store):

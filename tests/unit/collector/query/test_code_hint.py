@@ -26,8 +26,8 @@ def test_the_users_files_are_suggested_as_patterns() -> None:
 
 
 def test_only_some_of_many_files_are_named() -> None:
-    many = [with_stack(node("a", "Add"), *(Frame(f"/ada/f{number}.py", 1, "f") for number in range(9)))]
-    message = hint(answer(many))
+    nodes = [with_stack(node("a", "Add"), *(Frame(f"/ada/f{number}.py", 1, "f") for number in range(9)))]
+    message = hint(answer(nodes))
     assert message is not None
     assert message.endswith(r"f0\.py:.*,f1\.py:.*,f2\.py:.*,f3\.py:.*', and so on for 5 more files")
 
@@ -36,7 +36,7 @@ def test_a_name_with_a_comma_is_left_out() -> None:
     assert hint(answer([with_stack(node("a", "Add"), Frame("a,b.py", 1, "f"))])) is None
 
 
-def test_there_is_no_hint_if_lines_are_selected_or_none_is_the_users() -> None:
+def test_there_is_no_hint_if_lines_are_selected_or_no_line_is_the_users() -> None:
     assert hint(answer(NODES, show_name_regexes=("my.*",))) is None
     assert hint(answer([with_stack(node("a", "Add"), LIBRARY_FRAME)])) is None
 

@@ -1,4 +1,4 @@
-"""Queries: the facts that each requires, and the cache of profiles."""
+"""Queries: the facts that a query requires, and the cache of profiles."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from fakes.made_store import write_job
 from tfprof.collector.exporters.table import EXPORTERS, outputs
 from tfprof.collector.forms import FORMS, empty_message
 from tfprof.collector.loader import load
-from tfprof.collector.query import engine
+from tfprof.collector.query import engine as engine_module
 from tfprof.collector.query.engine import VIEWS, QueryEngine, Selection, needs
 from tfprof.collector.query.required_facts import ALL_FACTS, FLOAT_OPS, GRAPH, SHAPES, STACKS
 from tfprof.collector.store.catalog import RUNNING, STALE
@@ -32,13 +32,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """The reads of the store, each as (step, needs)."""
     calls: list[Any] = []
-    real_profile = engine.profile
+    real_profile = engine_module.profile
 
     def profile(jobs: Any, step: int = -1, **options: Any) -> Any:
         calls.append((step, options["needs"]))
         return real_profile(jobs, step, **options)
 
-    monkeypatch.setattr(engine, "profile", profile)
+    monkeypatch.setattr(engine_module, "profile", profile)
     return calls
 
 

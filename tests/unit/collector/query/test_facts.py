@@ -34,8 +34,11 @@ GRAPH_NODES = (
 ROW_OPERATIONS = 2 * 5 * 7
 
 
-def definition() -> bytes:
-    """Return the graph. Variables and placeholders have the attribute that defines parameters."""
+def serialized_graph() -> bytes:
+    """Return the graph, serialized.
+
+    Variables and placeholders have the attribute that defines parameters.
+    """
     graph = graph_pb2.GraphDef(node=GRAPH_NODES)
     for node_def in graph.node:
         if node_def.op in {"Placeholder", "VariableV2"}:
@@ -43,17 +46,17 @@ def definition() -> bytes:
     return graph.SerializeToString()
 
 
-def step(batch: int, *, loop: int = 1, label: str = "", device: bytes = CPU, extra: str = "") -> bytes:
+def step(batch: int, *, z_runs: int = 1, label: str = "", device: bytes = CPU, extra_node: str = "") -> bytes:
     """Return the RunMetadata of a step with a batch of size ``batch``.
 
-    z runs ``loop`` times; ``extra`` runs once and is as large as w.
+    z runs ``z_runs`` times. ``extra_node`` runs once; its output is as large as w.
     """
     message = RunMetadata()
     stats = message.step_stats.dev_stats.add(device=device)
     sizes = {"_arg_x_0_0": (batch, 5), "w": (5, 7), "y": (batch, 7), "two": (batch, 3, batch, 4), "user": (batch, 4)}
-    if extra:
-        sizes[extra] = (5, 7)
-    for name, dims in [*sizes.items(), *[("z", (batch, 7))] * loop]:
+    if extra_node:
+        sizes[extra_node] = (5, 7)
+    for name, dims in [*sizes.items(), *[("z", (batch, 7))] * z_runs]:
         execution = stats.node_stats.add(node_name=name.encode(), all_start_micros=10, op_end_rel_micros=3)
         if label.startswith(f"{name} = "):
             execution.timeline_label = label.encode()
@@ -70,7 +73,7 @@ def step(batch: int, *, loop: int = 1, label: str = "", device: bytes = CPU, ext
 def job(folder: Path, steps: Sequence[bytes], *, log: Sequence[dict[str, Any]] = (), **identity: Any) -> LocalJob:
     """Write a job with these steps and op log, and return it."""
     state = identity.pop("state", "exited")
-    tables: dict[str, Any] = trace_tables(definition(), steps) | {"op_log": rows("op_log", log)}
+    tables: dict[str, Any] = trace_tables(serialized_graph(), steps) | {"op_log": rows("op_log", log)}
     filled_tables = {name: table for name, table in tables.items() if table.num_rows}
     write_job(folder / "store", 1, filled_tables, identity=identity, state=state)
     return LocalStore(folder / "store").job("last")
@@ -85,13 +88,13 @@ def nodes(job_profile: Profile | None) -> dict[str, Node]:
 def counts(
     stored_job: LocalJob, number: int = -1, *, parity: Parity = DEFAULT, averaged: bool = True
 ) -> dict[str, int]:
-    """Return the operations of each node with any."""
+    """Return the operation count of each node whose count is not 0."""
     by_name = nodes(profile(stored_job, number, needs={FLOAT_OPS}, parity=parity, averaged=averaged))
     return {name: entry.stats.float_ops for name, entry in by_name.items() if entry.stats.float_ops}
 
 
 def test_operations_are_counted_from_the_shapes_of_each_step(tmp_path: Path) -> None:
-    stored_job = job(tmp_path, [step(2), step(2), step(8, loop=3)])
+    stored_job = job(tmp_path, [step(2), step(2), step(8, z_runs=3)])
     assert counts(stored_job, 0) == {"y": 2 * ROW_OPERATIONS, "z": 14, "user": 8}
     assert counts(stored_job, 2) == {"y": 8 * ROW_OPERATIONS, "z": 3 * 56, "user": 32}
     assert counts(stored_job) == {"y": 4 * ROW_OPERATIONS, "z": (14 + 14 + 168) // 3, "user": 16}
@@ -102,17 +105,17 @@ def test_a_range_of_steps_counts_only_its_steps(tmp_path: Path) -> None:
     stored_job = job(tmp_path, [step(2), step(8), step(4)])
     by_name = nodes(profile(stored_job, steps=(1, 2), needs={FLOAT_OPS}, averaged=False))
     assert by_name["y"].stats.float_ops == 12 * ROW_OPERATIONS
-    assert by_name["y"].facts.float_ops == 8 * ROW_OPERATIONS, "of one execution, the most"
+    assert by_name["y"].facts.float_ops == 8 * ROW_OPERATIONS, "the largest count of one execution"
 
 
 def test_operations_of_several_jobs_add_up(tmp_path: Path) -> None:
-    both = [job(tmp_path / "a", [step(2)]), job(tmp_path / "b", [step(8), step(8)])]
-    by_name = nodes(profile(both, needs={FLOAT_OPS}, averaged=False))
+    jobs = [job(tmp_path / "a", [step(2)]), job(tmp_path / "b", [step(8), step(8)])]
+    by_name = nodes(profile(jobs, needs={FLOAT_OPS}, averaged=False))
     assert by_name["y"].stats.float_ops == 18 * ROW_OPERATIONS
 
 
-def test_with_exact_parity_the_first_step_counts_for_all_and_placeholders_hide_shapes(tmp_path: Path) -> None:
-    stored_job = job(tmp_path, [step(2), step(8, loop=3)])
+def test_with_exact_parity_the_first_step_counts_for_all_steps_and_placeholders_hide_shapes(tmp_path: Path) -> None:
+    stored_job = job(tmp_path, [step(2), step(8, z_runs=3)])
     assert counts(stored_job, 0, parity=EXACT) == {"z": 14, "user": 8, "never": 35}
     assert counts(stored_job, 1, parity=EXACT) == {"z": 42, "user": 8, "never": 35}
     assert counts(stored_job, parity=EXACT) == {"z": 14 * 2, "user": 8, "never": 35}, (
@@ -120,7 +123,7 @@ def test_with_exact_parity_the_first_step_counts_for_all_and_placeholders_hide_s
     )
 
 
-def test_with_exact_parity_the_first_iteration_of_a_loop_counts_for_all(tmp_path: Path) -> None:
+def test_with_exact_parity_the_first_iteration_of_a_loop_counts_for_all_iterations(tmp_path: Path) -> None:
     loop_step = RunMetadata.FromString(step(2))
     for row_count in (6, 2, 4, 2):
         execution = loop_step.step_stats.dev_stats[0].node_stats.add(node_name=b"grown", all_start_micros=10)
@@ -132,12 +135,12 @@ def test_with_exact_parity_the_first_iteration_of_a_loop_counts_for_all(tmp_path
 
 
 def test_executions_on_streams_and_host_devices_do_not_count(tmp_path: Path) -> None:
-    both = step(2) + step(2, device=b"/host:CPU") + step(2, device=b"/device:GPU:0/stream:all")
-    assert counts(job(tmp_path, [both])) == {"y": 2 * ROW_OPERATIONS, "z": 14, "user": 8}
+    metadata = step(2) + step(2, device=b"/host:CPU") + step(2, device=b"/device:GPU:0/stream:all")
+    assert counts(job(tmp_path, [metadata])) == {"y": 2 * ROW_OPERATIONS, "z": 14, "user": 8}
 
 
 def test_steps_with_one_batch_size_count_their_own_iterations(tmp_path: Path) -> None:
-    stored_job = job(tmp_path, [step(2), step(2, loop=3), step(8)])
+    stored_job = job(tmp_path, [step(2), step(2, z_runs=3), step(8)])
     assert counts(stored_job, averaged=False)["z"] == (2 + 3 * 2 + 8) * 7
 
 
@@ -147,25 +150,25 @@ def test_copies_on_streams_do_not_count_in_steps_of_several_batch_sizes(tmp_path
 
 
 def test_a_node_that_runs_in_a_later_step_of_the_same_kind_is_counted(tmp_path: Path) -> None:
-    stored_job = job(tmp_path, [step(2), step(2, extra="never")])
+    stored_job = job(tmp_path, [step(2), step(2, extra_node="never")])
     assert counts(stored_job)["never"] == 35
     assert "never" not in counts(stored_job, 0)
 
 
 def test_with_exact_parity_the_first_shape_may_be_in_a_late_step(tmp_path: Path) -> None:
-    stored_job = job(tmp_path, [step(2)] * 70 + [step(2, extra="grown")])
+    stored_job = job(tmp_path, [step(2)] * 70 + [step(2, extra_node="grown")])
     assert counts(stored_job, 70, parity=EXACT)["grown"] == 35
 
 
 def test_an_op_log_takes_precedence(tmp_path: Path) -> None:
     log = [{"name": "z", "float_ops": 1000}, {"name": "never", "float_ops": 7}, {"name": "gone", "float_ops": 9}]
-    stored_job = job(tmp_path, [step(2, loop=3)], log=log)
+    stored_job = job(tmp_path, [step(2, z_runs=3)], log=log)
     assert counts(stored_job) == {"y": 2 * ROW_OPERATIONS, "z": 3000, "user": 8}
     assert counts(stored_job, parity=EXACT) == {"z": 3000, "user": 8, "never": 7}
 
 
 def test_with_exact_parity_an_imported_op_log_is_the_only_source(tmp_path: Path) -> None:
-    stored_job = job(tmp_path, [step(2, loop=3)], log=[{"name": "z", "float_ops": 1000}], op_log=True, state=IMPORTED)
+    stored_job = job(tmp_path, [step(2, z_runs=3)], log=[{"name": "z", "float_ops": 1000}], op_log=True, state=IMPORTED)
     assert counts(stored_job, parity=EXACT) == {"z": 3000}
     assert counts(stored_job) == {"y": 2 * ROW_OPERATIONS, "z": 3000, "user": 8}
 
@@ -192,15 +195,15 @@ def test_placeholders_have_parameters_only_if_they_stand_for_a_variable(tmp_path
 
 def test_variables_outside_of_models_have_no_parameters_and_untrained_ones_are_not_trainable(tmp_path: Path) -> None:
     log = [{"name": "w", "types": [type_name]} for type_name in ("_trainable_variables", "_tfprof_untrained")]
-    frozen = job(tmp_path / "frozen", [step(2)], log=log)
-    outside = job(tmp_path / "outside", [step(2)], log=[{"name": "w", "types": ["_tfprof_state"]}])
-    shown = {
+    frozen_job = job(tmp_path / "frozen", [step(2)], log=log)
+    outside_job = job(tmp_path / "outside", [step(2)], log=[{"name": "w", "types": ["_tfprof_state"]}])
+    variables = {
         (stored_job, parity): nodes(profile(stored_job, needs={GRAPH}, parity=parity))["w"]
-        for stored_job in (frozen, outside)
+        for stored_job in (frozen_job, outside_job)
         for parity in (DEFAULT, EXACT)
     }
-    assert [node.stats.params for node in shown.values()] == [35, 35, 0, 35]
-    assert [node.facts.types for node in shown.values()] == [(), ("_trainable_variables",), (), ()]
+    assert [node.stats.params for node in variables.values()] == [35, 35, 0, 35]
+    assert [node.facts.types for node in variables.values()] == [(), ("_trainable_variables",), (), ()]
 
 
 def test_the_last_op_log_entry_decides_whether_a_variable_is_trainable(tmp_path: Path) -> None:
@@ -216,10 +219,10 @@ def test_only_variables_have_parameters(tmp_path: Path) -> None:
     tables = trace_tables(graph_pb2.GraphDef(node=[summed]).SerializeToString(), [step(2)])
     write_job(tmp_path / "store", 1, {name: table for name, table in tables.items() if table.num_rows}, state="exited")
     stored_job = LocalStore(tmp_path / "store").job("last")
-    shown = [
+    params = [
         nodes(profile(stored_job, needs={GRAPH}, parity=parity))["summed"].stats.params for parity in (DEFAULT, EXACT)
     ]
-    assert shown == [0, 35]
+    assert params == [0, 35]
 
 
 def test_input_shapes_are_the_recorded_shapes_of_the_right_output(tmp_path: Path) -> None:
@@ -242,7 +245,7 @@ def test_the_number_of_uncounted_nodes_is_known(tmp_path: Path) -> None:
 
 
 def test_a_running_job_is_counted_from_its_log(tmp_path: Path) -> None:
-    tables: dict[str, Any] = trace_tables(definition(), [step(2)])
+    tables: dict[str, Any] = trace_tables(serialized_graph(), [step(2)])
     write_job(tmp_path / "store", 1, tables, state=None)
     stored_job = LocalStore(tmp_path / "store").job("last")
     assert counts(stored_job) == {"y": 2 * ROW_OPERATIONS, "z": 14, "user": 8}
@@ -250,7 +253,7 @@ def test_a_running_job_is_counted_from_its_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("parity", [DEFAULT, EXACT])
 def test_a_job_without_a_graph_has_no_facts(tmp_path: Path, parity: Parity) -> None:
-    tables: dict[str, Any] = trace_tables(definition(), [step(2)])
+    tables: dict[str, Any] = trace_tables(serialized_graph(), [step(2)])
     del tables["graph_nodes"]
     write_job(tmp_path / "store", 1, tables)
     by_name = nodes(profile(LocalStore(tmp_path / "store").job("last"), needs=ALL_FACTS, parity=parity))
@@ -258,10 +261,10 @@ def test_a_job_without_a_graph_has_no_facts(tmp_path: Path, parity: Parity) -> N
     assert all(not entry.facts.inputs for entry in by_name.values())
 
 
-def test_many_kinds_of_steps_are_read_in_batches(tmp_path: Path) -> None:
-    batches = range(1, 300)
-    stored_job = job(tmp_path, [step(batch) for batch in batches])
-    assert counts(stored_job, averaged=False)["y"] == sum(batches) * ROW_OPERATIONS
+def test_steps_of_many_batch_sizes_are_read_in_portions(tmp_path: Path) -> None:
+    batch_sizes = range(1, 300)
+    stored_job = job(tmp_path, [step(batch) for batch in batch_sizes])
+    assert counts(stored_job, averaged=False)["y"] == sum(batch_sizes) * ROW_OPERATIONS
 
 
 def test_nodes_stored_after_the_names_were_read_do_no_harm(tmp_path: Path) -> None:
@@ -269,9 +272,15 @@ def test_nodes_stored_after_the_names_were_read_do_no_harm(tmp_path: Path) -> No
 
     stored_job = job(tmp_path, [step(2)])
     names = stored_job.table("names")
-    few = pa.Table.from_pylist([row for row in names.to_pylist() if row["text"] in {b"y", b"w"}], schema=names.schema)
-    for ids in (few, names):
+    few_names = pa.Table.from_pylist(
+        [row for row in names.to_pylist() if row["text"] in {b"y", b"w"}], schema=names.schema
+    )
+    for known_names in (few_names, names):
         equivalent_steps = read_shapes(
-            stored_job, ids, stored_job.table("traces"), None, lambda reader: list(reader.equivalent_steps(["y"], ()))
+            stored_job,
+            known_names,
+            stored_job.table("traces"),
+            None,
+            lambda reader: list(reader.equivalent_steps(["y"], ())),
         )
         assert sum(steps.traces for steps in equivalent_steps) == 1
