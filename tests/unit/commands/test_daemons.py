@@ -30,10 +30,10 @@ def test_a_lock_is_free_when_its_holder_is_killed(tmp_path) -> None:
         "from tfprof.commands.daemons import PidFileLock;"
         f" print(PidFileLock({str(tmp_path)!r}, 'agent').acquire(), flush=True); input()"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1) as other:
-        assert other.stdout.readline() == b"True\n"
-        assert daemons.running_pid(str(tmp_path), "agent") == other.pid
-        other.kill()
+    with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1) as holder:
+        assert holder.stdout.readline() == b"True\n"
+        assert daemons.running_pid(str(tmp_path), "agent") == holder.pid
+        holder.kill()
     assert daemons.running_pid(str(tmp_path), "agent") == 0
 
 
@@ -102,11 +102,11 @@ def test_the_reason_of_a_failed_start_is_known_until_the_daemon_starts(tmp_path,
         assert daemons.running_pid(folder, "agent") == os.getpid()
         raise errors.TfprofError("no such luck", "store")
 
-    began_ns = time.time_ns()
+    start_ns = time.time_ns()
     assert daemons.failure(folder, "agent", 0) is None
     assert daemons.run("agent", store, fail) == 1
     assert daemons.running_pid(folder, "agent") == 0
-    assert daemons.failure(folder, "agent", began_ns) == {"slug": "store", "text": "no such luck"}
+    assert daemons.failure(folder, "agent", start_ns) == {"slug": "store", "text": "no such luck"}
     assert daemons.failure(folder, "agent", time.time_ns()) is None
     assert not daemons.is_up(folder, "agent", os.getpid())
     private_files.write_json(os.path.join(folder, "agent.json"), {"pid": os.getpid()})
@@ -149,8 +149,10 @@ print(json.dumps({
 """
 
 
-@pytest.mark.parametrize("closed", [[], [0], [1], [2], [0, 1, 2]], ids=str)
-def test_a_daemon_shares_neither_session_nor_files_nor_signals_with_its_starter(tmp_path, closed: list[int]) -> None:
+@pytest.mark.parametrize("closed_fds", [[], [0], [1], [2], [0, 1, 2]], ids=str)
+def test_a_daemon_shares_neither_session_nor_files_nor_signals_with_its_starter(
+    tmp_path, closed_fds: list[int]
+) -> None:
     probe = tmp_path / "probe.py"
     probe.write_text(PROBE)
     log = tmp_path / "log"
@@ -158,7 +160,7 @@ def test_a_daemon_shares_neither_session_nor_files_nor_signals_with_its_starter(
         "import os, signal, sys; from tfprof.commands import daemons\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN); signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
         "open('/dev/null'); os.set_inheritable(os.open('/dev/null', 0), True)\n"
-        f"daemons.ISOLATED = {str(probe)!r}; [os.close(fd) for fd in {closed}]\n"
+        f"daemons.ISOLATED = {str(probe)!r}; [os.close(fd) for fd in {closed_fds}]\n"
         f"daemons.spawn('probe_daemon', [str(os.getsid(0))], {str(log)!r})"
     )
     subprocess.run([sys.executable, "-c", starter], check=True, timeout=30)
@@ -170,7 +172,7 @@ def test_a_daemon_shares_neither_session_nor_files_nor_signals_with_its_starter(
     assert state["cwd"] == "/"
     assert state["umask"] == 0o077
     assert state["stdin"] == "/dev/null"
-    assert state["fds"] == 4  # 0, 1, 2, and that of the listed folder
+    assert state["fds"] == 4  # descriptors 0, 1 and 2, and that of the listed folder
     assert state["hup"]
     assert state["mask"] == 0
     assert oct(log.stat().st_mode & 0o777) == "0o600"

@@ -150,9 +150,9 @@ def test_a_file_in_a_folder_without_access_is_ignored(files):
 def test_the_launcher_and_the_commands_refuse_a_bad_file(files, capsys):
     files.user.write_text("rings = 5")
     assert launcher.main(["true"]) == 2
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as caught:
         cli.main(["config"])
-    assert ended.value.code == 2
+    assert caught.value.code == 2
     messages = capsys.readouterr().err.splitlines()
     assert [line.partition(": ")[0] for line in messages] == ["tfprof-run", "tfprof"]
     assert all(f"{files.user}: rings is not a setting" in line for line in messages)
@@ -162,9 +162,9 @@ def test_config_says_where_each_value_comes_from(files, tmp_path, capsys):
     files.user.write_text('ring = "3M"')
     files.host.write_text("keep-days = 7")
     os.environ["TFPROF_TRACE"] = "all"
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as caught:
         cli.main(["config", "--store", str(tmp_path)])
-    assert not ended.value.code
+    assert not caught.value.code
     rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()[1:]}
     assert rows["ring"][1:] == ["3M", str(files.user)]
     assert rows["keep-days"][1:] == ["7", str(files.host)]
@@ -178,7 +178,7 @@ def test_the_python_api_opens_the_store_of_the_commands_and_changes_no_environme
     from fakes import small_store
     from tfprof.collector import open_store
 
-    stores = [small_store.write(tmp_path / name) for name in ("host's", "user's", "environment's", "asked")]
+    stores = [small_store.write(tmp_path / name) for name in ("host's", "user's", "environment's", "argument's")]
 
     def opened_path(*arguments):
         before = dict(os.environ)

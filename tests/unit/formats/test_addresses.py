@@ -5,7 +5,7 @@ from tfprof.formats.addresses import collector_address, socket_file
 from tfprof.formats.errors import FolderError
 
 #: The longest path of a local socket on Linux (bytes).
-LONGEST = 107
+LONGEST_PATH = 107
 
 
 def test_a_collectors_address_is_a_socket_in_the_runtime_folder():
@@ -17,7 +17,7 @@ def test_only_a_local_address_has_a_socket_file():
 
 
 def test_a_path_too_long_for_a_socket_is_refused():
-    fits = "/" + "x" * (LONGEST - len("//collector.sock"))
-    assert len(socket_file(collector_address(fits))) == LONGEST
+    longest_folder = "/" + "x" * (LONGEST_PATH - len("//collector.sock"))
+    assert len(socket_file(collector_address(longest_folder))) == LONGEST_PATH
     with pytest.raises(FolderError, match="set XDG_RUNTIME_DIR"):
-        collector_address(fits + "x")
+        collector_address(longest_folder + "x")

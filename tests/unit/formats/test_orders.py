@@ -14,7 +14,7 @@ SENDER = Sender("ann", "node7", 42)
 
 
 @pytest.mark.parametrize(
-    ("order", "text", "ends"),
+    ("order", "text", "ends_by_itself"),
     [
         (Order(orders.TRACE, SENDER, steps=10), "the next 10 steps", True),
         (Order(orders.TRACE, SENDER, steps=1), "the next step", True),
@@ -29,9 +29,9 @@ SENDER = Sender("ann", "node7", 42)
         (Order(orders.DETACH, SENDER), "detach", False),
     ],
 )
-def test_an_order_round_trips_and_has_a_text(order: Order, text: str, ends: bool) -> None:
+def test_an_order_round_trips_and_has_a_text(order: Order, text: str, ends_by_itself: bool) -> None:
     assert orders.order_of(json.loads(json.dumps(order.document()))) == order
-    assert (str(order), order.ends_by_itself) == (text, ends)
+    assert (str(order), order.ends_by_itself) == (text, ends_by_itself)
 
 
 def test_an_answer_round_trips() -> None:

@@ -17,22 +17,22 @@ from typing import Any
 
 calls: "list[int]" = []
 ends: "list[int]" = []
-keeps = sys.argv[2] == "keeps"
+keeps_result = sys.argv[2] == "keeps"
 
 
-class Ending:
+class EndRecorder:
     def __del__(self):
         ends.append(1)
 
 
 def callback(_first):
     calls.append(1)
-    return Ending() if keeps else None
+    return EndRecorder() if keeps_result else None
 
 
-def load(shim):
+def load_prologue(shim_folder):
     package = types.ModuleType("ours")
-    package.__path__ = [shim]
+    package.__path__ = [shim_folder]
     sys.modules["ours"] = package
     return __import__("ours.prologue").prologue
 
@@ -42,20 +42,25 @@ def instructions(code):
 
     The argument of a jump is the number of its target.
     """
-    plain = [instruction for instruction in dis.get_instructions(code) if instruction.opname != "EXTENDED_ARG"]
-    starts = [0] + [instruction.offset + 2 for instruction in plain]  # a jump may lead to the extension of its target
+    plain_instructions = [
+        instruction for instruction in dis.get_instructions(code) if instruction.opname != "EXTENDED_ARG"
+    ]
+    # A jump may lead to the EXTENDED_ARG before its target.
+    starts = [0] + [instruction.offset + 2 for instruction in plain_instructions]
     numbers = {
-        at: number for number, instruction in enumerate(plain) for at in range(starts[number], instruction.offset + 2)
+        at: number
+        for number, instruction in enumerate(plain_instructions)
+        for at in range(starts[number], instruction.offset + 2)
     }
     lines, line, result = dict(dis.findlinestarts(code)), None, []
     at = 0
-    for instruction in plain:
+    for instruction in plain_instructions:
         while at <= instruction.offset:
             line = lines.get(at, line)
             at += 2
-        jumps = instruction.opcode in dis.hasjabs or instruction.opcode in dis.hasjrel
+        is_jump = instruction.opcode in dis.hasjabs or instruction.opcode in dis.hasjrel
         result.append(
-            [instruction.opname, numbers.get(instruction.argval) if jumps else instruction.argval, line, jumps]
+            [instruction.opname, numbers.get(instruction.argval) if is_jump else instruction.argval, line, is_jump]
         )
     return result
 
@@ -69,38 +74,38 @@ def without_release(rows):
     remaining: list[Any] = []
     for number, row in enumerate(rows):
         numbers.append(len(remaining))
-        if [following[0] for following in rows[number : number + 3]] != ["ROT_TWO", "POP_TOP", "RETURN_VALUE"] and (
-            [following[0] for following in rows[max(number - 1, 0) : number + 2]]
+        if [neighbour[0] for neighbour in rows[number : number + 3]] != ["ROT_TWO", "POP_TOP", "RETURN_VALUE"] and (
+            [neighbour[0] for neighbour in rows[max(number - 1, 0) : number + 2]]
             != ["ROT_TWO", "POP_TOP", "RETURN_VALUE"]
         ):
             remaining.append(row)
     return [
-        [name, numbers[target] if jumps and target is not None else target, line, jumps]
-        for name, target, line, jumps in remaining
+        [name, numbers[target] if is_jump and target is not None else target, line, is_jump]
+        for name, target, line, is_jump in remaining
     ]
 
 
-def check(code, changed):
-    """Check that ``changed`` is ``code`` with a call in front."""
-    old, new = instructions(code), instructions(changed)
-    if keeps and sys.version_info[:2] in ((3, 9), (3, 10)):
+def check(code, new_code):
+    """Check that ``new_code`` is ``code`` with a call in front."""
+    old, new = instructions(code), instructions(new_code)
+    if keeps_result and sys.version_info[:2] in ((3, 9), (3, 10)):
         new = without_release(new)
-    added = len(new) - len(old)
-    begin = [instruction[0] for instruction in old].index("RESUME") + 1 if sys.version_info >= (3, 11) else 0
-    for before, after in zip(old, new[:begin] + new[begin + added :]):  # noqa: B905 - Python 3.7 has no strict
-        argument = before[1] + added if before[3] and before[1] is not None and before[1] >= begin else before[1]
+    added_count = len(new) - len(old)
+    start = [instruction[0] for instruction in old].index("RESUME") + 1 if sys.version_info >= (3, 11) else 0
+    for before, after in zip(old, new[:start] + new[start + added_count :]):  # noqa: B905 - Python 3.7 has no strict
+        argument = before[1] + added_count if before[3] and before[1] is not None and before[1] >= start else before[1]
         assert before[0] == after[0], (code, before, after)
         assert argument is after[1] or repr(argument) == repr(after[1]), (code, before, after)
         assert before[2] == after[2], (code, before, after)
     if hasattr(code, "co_positions"):
-        old, new = list(code.co_positions()), list(changed.co_positions())
-        added = len(new) - len(old)
-        begin = next(
+        old, new = list(code.co_positions()), list(new_code.co_positions())
+        added_count = len(new) - len(old)
+        start = next(
             at
             for at, instruction in enumerate(dis.get_instructions(code, show_caches=True))
             if instruction.opname == "RESUME"
         )
-        assert new[: begin + 1] + new[begin + 1 + added :] == old, code
+        assert new[: start + 1] + new[start + 1 + added_count :] == old, code
 
 
 def functions():
@@ -112,7 +117,7 @@ def functions():
                     yield value
 
 
-def use():
+def run_functions():
     """Run many of the changed functions."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--number", type=int, help="a number of things")
@@ -131,20 +136,20 @@ def use():
 
 
 def main():
-    prologue = load(sys.argv[1])
-    changed = tried = 0
+    prologue = load_prologue(sys.argv[1])
+    changed_count = tried_count = 0
     for function in functions():
         code = function.__code__
         if not code.co_argcount or code.co_flags & prologue._GENERATORS:
             continue
-        tried += 1
-        new_code = prologue.with_call(code, callback, 1, keeps)
+        tried_count += 1
+        new_code = prologue.with_call(code, callback, 1, keeps_result)
         if new_code is not None:
             check(code, new_code)
             function.__code__ = new_code
-            changed += 1
-    use()
-    print(changed, len(calls), tried, len(ends))
+            changed_count += 1
+    run_functions()
+    print(changed_count, len(calls), tried_count, len(ends))
 
 
 main()

@@ -9,7 +9,7 @@ from tfprof.formats import layout
 from tfprof.shim import core, guard
 from tfprof.shim.channel import channel_setup
 
-RUN = f"{7:016x}@"
+RUN_PREFIX = f"{7:016x}@"
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def test_an_invalid_launch_arms_nothing(run):
 
 
 def test_a_process_is_armed_once_for_its_first_launch(tmp_path):
-    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     first = core.state()
     core.arm({"TFPROF_RUN": f"{8:016x}@/elsewhere"})
     assert core.state() is first
@@ -43,13 +43,13 @@ def test_a_process_is_armed_once_for_its_first_launch(tmp_path):
 
 def test_a_setuid_program_is_not_armed(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     assert core.state() is None
 
 
 def test_the_channel_is_created_once_when_it_is_needed(tmp_path):
     (tmp_path / "announce").mkdir()
-    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     assert core.state().channel is None
     assert list((tmp_path / "announce").iterdir()) == []
     channel = core.channel()
@@ -59,7 +59,7 @@ def test_the_channel_is_created_once_when_it_is_needed(tmp_path):
 
 
 def test_a_step_of_a_signal_handler_during_the_creation_of_the_channel_neither_waits_nor_stops(monkeypatch, tmp_path):
-    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     tracker = core.tracker(layout.RUN)
     original = channel_setup.write_hello
 
@@ -82,7 +82,7 @@ def test_a_channel_that_cannot_be_created_is_tried_once(monkeypatch, tmp_path):
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "memfd_create", refuse)
-    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     assert core.channel() is None
     call_count = len(calls)
     assert call_count
@@ -100,7 +100,7 @@ class Owner:
 
 
 def test_a_replacement_is_undone_unless_another_replacement_followed(tmp_path):
-    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     theirs = Owner.__dict__["method"]
     core.replace(Owner, "method", lambda original: lambda self: original(self) + " and ours")
     core.replace(Owner, "method", lambda _original: None)  # ours is not replaced again
@@ -109,7 +109,7 @@ def test_a_replacement_is_undone_unless_another_replacement_followed(tmp_path):
     assert not hasattr(Owner, "missing")
     core.disarm()
     assert Owner.__dict__["method"] is theirs
-    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     core.replace(Owner, "method", lambda original: lambda self: original(self) + " and ours")
     ours = Owner.__dict__["method"]
     try:
@@ -121,7 +121,7 @@ def test_a_replacement_is_undone_unless_another_replacement_followed(tmp_path):
 
 
 def test_each_kind_has_one_tracker_and_budgeted_kinds_are_known(tmp_path):
-    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     train, summary = core.tracker(layout.TRAIN), core.tracker(layout.SUMMARY, budgeted=False)
     assert core.tracker(layout.TRAIN) is train is not summary
     assert core.state().budgeted_kinds == {layout.TRAIN}
@@ -129,7 +129,7 @@ def test_each_kind_has_one_tracker_and_budgeted_kinds_are_known(tmp_path):
 
 def test_the_channel_shows_that_the_shim_was_disarmed(tmp_path):
     (tmp_path / "announce").mkdir()
-    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     duplicate = os.dup(core.channel()._fd)
     core.disarm()
     core.disarm()
@@ -141,15 +141,15 @@ def test_the_channel_shows_that_the_shim_was_disarmed(tmp_path):
 
 def test_a_forked_child_has_a_separate_channel(tmp_path):
     (tmp_path / "announce").mkdir()
-    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     core.channel()
     read, write = os.pipe()
     child = os.fork()
     if not child:
         try:
             was_none = core.state().channel is None
-            same = core.channel() is core.state().channel
-            os.write(write, b"%d %d" % (was_none, same))
+            is_same = core.channel() is core.state().channel
+            os.write(write, b"%d %d" % (was_none, is_same))
         finally:
             os._exit(0)
     os.close(write)

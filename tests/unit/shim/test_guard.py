@@ -45,19 +45,19 @@ def test_a_long_traceback_is_cut_to_the_page(channel, reader):
     assert reader.fault().endswith("xxx\n")
 
 
-class Full:
+class FullStream:
     """A stream on a full disk."""
 
     def write(self, _text):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def closed():
+def closed_file():
     with open(os.devnull, "w") as file:
         return file
 
 
-@pytest.mark.parametrize("stderr", [lambda: None, closed, Full])
+@pytest.mark.parametrize("stderr", [lambda: None, closed_file, FullStream])
 def test_with_debug_an_error_of_ours_does_not_reach_a_job_without_standard_error(channel, reader, monkeypatch, stderr):
     monkeypatch.setitem(guard._environment, "debug", "1")
     monkeypatch.setattr(sys, "stderr", stderr())
@@ -110,13 +110,13 @@ def raises(error):
 HANDLERS = {
     "lambda": lambda _number, _frame: raises(OSError("theirs")),
     "any arguments": lambda *_: raises(OSError("theirs")),
-    "of an object": functools.partial(functools.partial(lambda _one, *_: raises(OSError("theirs"))), 1),
+    "with a bound argument": functools.partial(functools.partial(lambda _bound, *_: raises(OSError("theirs"))), 1),
 }
 
 
 @pytest.mark.parametrize("handler", HANDLERS.values(), ids=HANDLERS)
 def test_a_handler_is_recognized_by_its_frame_argument_even_after_its_removal(channel, reader, handler):
-    def once(number, frame):
+    def handle_once(number, frame):
         signal.signal(number, signal.SIG_IGN)
         handler(number, frame)
 
@@ -127,7 +127,7 @@ def test_a_handler_is_recognized_by_its_frame_argument_even_after_its_removal(ch
             if guard.raised_by_job(error):
                 raise
 
-    previous_handler = signal.signal(signal.SIGUSR1, once)
+    previous_handler = signal.signal(signal.SIGUSR1, handle_once)
     try:
         with pytest.raises(OSError, match="theirs"):
             guarded(writes)()
@@ -187,10 +187,10 @@ def fails_in_exit():
 @pytest.mark.parametrize("cls", [TimeoutError, KeyboardInterrupt])
 @pytest.mark.parametrize("fails", [fails_in_except, fails_in_finally, fails_in_exit])
 def test_an_error_in_our_clean_up_does_not_replace_the_jobs(channel, reader, fails, cls):
-    first = LookupError("the first")
+    cause = LookupError("the cause")
 
     def handler(_number, _frame):
-        raise cls("theirs") from first
+        raise cls("theirs") from cause
 
     previous_handler = signal.signal(signal.SIGUSR1, handler)
     try:
@@ -198,7 +198,7 @@ def test_an_error_in_our_clean_up_does_not_replace_the_jobs(channel, reader, fai
             guarded(fails)()
     finally:
         signal.signal(signal.SIGUSR1, previous_handler)
-    assert (caught.value.__cause__, caught.value.__context__) == (first, None)
+    assert (caught.value.__cause__, caught.value.__context__) == (cause, None)
     assert handler.__code__ in [frame.f_code for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
     assert reader.word("faults") == 0
 
@@ -214,17 +214,17 @@ def test_an_error_in_our_clean_up_in_a_callback_does_not_replace_the_jobs(channe
     try:
         thing = Thing()
         reference = weakref.ref(thing, guard.called_back(lambda _reference: fails_in_finally()))
-        with pytest.raises(TimeoutError, match="theirs"):  # noqa: PT012 - it is raised at the line after
+        with pytest.raises(TimeoutError, match="theirs"):  # noqa: PT012 - the error is raised at the next line
             del thing
             assert reference() is not None
     finally:
         signal.signal(signal.SIGUSR1, previous_handler)
 
 
-@pytest.mark.parametrize("handled", [TimeoutError("theirs"), KeyboardInterrupt()])
-def test_an_exception_that_the_job_handles_is_not_raised_again(channel, reader, handled):
+@pytest.mark.parametrize("handled_error", [TimeoutError("theirs"), KeyboardInterrupt()])
+def test_an_exception_that_the_job_handles_is_not_raised_again(channel, reader, handled_error):
     def handler(_number, _frame):
-        raise handled
+        raise handled_error
 
     previous_handler = signal.signal(signal.SIGUSR1, handler)
     try:
@@ -245,13 +245,13 @@ def test_a_raise_without_arguments_is_ours_and_an_error_set_by_another_thread_is
         for _ in range(1000):
             ""
 
-    def without_arguments():
+    def raise_without_arguments():
         raise TimeoutError
 
-    for function, theirs in ((set_from_outside, True), (without_arguments, False)):
+    for function, is_theirs in ((set_from_outside, True), (raise_without_arguments, False)):
         with pytest.raises(TimeoutError) as caught:
             function()
-        assert guard.raised_by_job(caught.value) is theirs
+        assert guard.raised_by_job(caught.value) is is_theirs
 
 
 def test_a_debugger_can_quit_in_our_code():
@@ -296,14 +296,14 @@ def test_an_error_that_python_would_drop_is_raised_at_the_next_line(channel, rea
     def handler(_number, _frame):
         raise TimeoutError("theirs")
 
-    def gone(_reference):
+    def send_signal(_reference):
         os.kill(os.getpid(), signal.SIGUSR1)
 
     previous_handler = signal.signal(signal.SIGUSR1, handler)
     try:
         thing = Thing()
-        reference = weakref.ref(thing, guard.called_back(gone))
-        with pytest.raises(TimeoutError, match="theirs"):  # noqa: PT012 - it is raised at the line after
+        reference = weakref.ref(thing, guard.called_back(send_signal))
+        with pytest.raises(TimeoutError, match="theirs"):  # noqa: PT012 - the error is raised at the next line
             del thing
             assert reference() is not None
     finally:
@@ -327,7 +327,7 @@ def test_an_exception_that_is_pending_when_a_finalizer_begins_reaches_the_job(ch
         # No Python code runs from the signal to the finalizer; the signal is sent by C code that
         # does not run its handler.
         calls = itertools.chain(map(LIBC.kill, [os.getpid()], [signal.SIGUSR1]), map(list.clear, [things]))
-        with pytest.raises(TimeoutError, match="theirs"):  # noqa: PT012 - it may be raised at the line after
+        with pytest.raises(TimeoutError, match="theirs"):  # noqa: PT012 - the error may be raised at the next line
             any(calls)
             assert things == []
     finally:
@@ -352,7 +352,10 @@ def test_with_the_setting_raise_our_errors_are_raised(monkeypatch):
 
 
 def test_an_error_without_arguments_from_tensorflows_compiled_parts_is_ours(monkeypatch):
-    """Such errors have their text elsewhere. Those that another thread sets lack arguments, too."""
+    """Such an error has its text elsewhere.
+
+    An error that another thread sets has no arguments either.
+    """
     monkeypatch.setattr(guard, "_lets_errors_out", False)
     classes = {name: type("Error", (Exception,), {"__module__": name}) for name in ("tensorflow.errors", "theirs")}
 

@@ -14,8 +14,8 @@ def test_functions_of_the_library_work_as_before(python, keeps):
     command = [str(python), "-B", "-W", "ignore", str(SCRIPT), str(ROOT / "shim"), keeps]
     completed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert completed.returncode == 0, completed.stderr
-    changed, called, tried, ended = map(int, completed.stdout.split())
-    assert changed > 500
-    assert changed > 0.9 * tried
-    assert called > 300
-    assert ended == (called if keeps == "keeps" else 0)
+    changed_count, call_count, tried_count, end_count = map(int, completed.stdout.split())
+    assert changed_count > 500
+    assert changed_count > 0.9 * tried_count
+    assert call_count > 300
+    assert end_count == (call_count if keeps == "keeps" else 0)

@@ -6,13 +6,13 @@ import pytest
 from tfprof.shim.reentrant_guard import ReentrantGuard
 
 
-def work(guard, inside=lambda: None):
-    """Return whether the lock was taken; it is held while ``inside`` runs."""
+def work(guard, action=lambda: None):
+    """Return whether the lock was taken; it is held while ``action`` runs."""
     lock = guard.take()
     if lock is None:
         return False
     try:
-        inside()
+        action()
     finally:
         lock.release()
     return True
@@ -46,11 +46,11 @@ def test_a_lock_that_an_exception_left_behind_is_replaced():
 def test_another_thread_waits_for_the_lock():
     guard, begun, may_end, taken = ReentrantGuard(), threading.Event(), threading.Event(), []
 
-    def inside():
+    def wait_for_end():
         begun.set()
         assert may_end.wait(60.0)
 
-    holder = threading.Thread(target=work, args=(guard, inside))
+    holder = threading.Thread(target=work, args=(guard, wait_for_end))
     holder.start()
     assert begun.wait(60.0)
     waiter = threading.Thread(target=lambda: taken.append(work(guard)))

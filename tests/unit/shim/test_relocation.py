@@ -2,11 +2,11 @@
 
 from tfprof.shim import relocation
 
-MOVED = 6
+OFFSET_SHIFT = 6
 
 
 def lines(table: bytes) -> dict[int, int | None]:
-    """Return the line of each instruction by its offset, None for no line.
+    """Return a dict from the offset of each instruction to its line, None if it has no line.
 
     ``table`` is a line table of Python 3.10.
     """
@@ -23,5 +23,5 @@ def lines(table: bytes) -> dict[int, int | None]:
 
 def test_instructions_after_a_range_without_a_line_keep_their_lines() -> None:
     table = bytes((4, 1, 6, 0x80, 8, 0, 4, 2, 250, 0x80, 250, 0x80, 2, 255))
-    before, after = lines(table), lines(relocation.linetable(table, lambda at: at + MOVED))
-    assert {at - MOVED: line for at, line in after.items() if at >= MOVED} == before
+    lines_before, lines_after = lines(table), lines(relocation.linetable(table, lambda at: at + OFFSET_SHIFT))
+    assert {at - OFFSET_SHIFT: line for at, line in lines_after.items() if at >= OFFSET_SHIFT} == lines_before

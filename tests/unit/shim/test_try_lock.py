@@ -8,23 +8,23 @@ from tfprof.shim.try_lock import TryLock
 
 def test_a_lock_has_one_holder_at_a_time():
     lock = TryLock()
-    first = lock.take()
-    assert first is not None
+    hold = lock.take()
+    assert hold is not None
     assert lock.take() is None
-    del first
+    del hold
     assert lock.take() is not None
 
 
 def test_an_exception_releases_a_lock_that_nobody_released():
     lock = TryLock()
 
-    def interrupted():
+    def take_and_raise():
         hold = lock.take()
         assert hold is not None
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as caught:
-        interrupted()
+        take_and_raise()
     del caught
     assert lock.take() is not None
 

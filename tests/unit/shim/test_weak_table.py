@@ -1,4 +1,4 @@
-"""Tables with weak keys: entries go with their keys, without any Python code."""
+"""Tables with weak keys: an entry is removed with its key, and no Python code runs then."""
 
 import gc
 import sys
@@ -10,7 +10,7 @@ from tfprof.shim.weak_table import WeakTable
 
 
 class Thing:
-    """A key that is equal to all others and not hashable."""
+    """A key or value that is equal to all others and not hashable."""
 
     def __eq__(self, _other):
         return True
@@ -38,7 +38,7 @@ def test_values_are_found_by_identity(things):
     assert (len(table), table.existing()) == (0, [])
 
 
-def test_an_entry_goes_with_its_key(things):
+def test_an_entry_is_removed_with_its_key(things):
     table = WeakTable()
     value = Thing()
     table.set(things[0], value)
@@ -49,7 +49,7 @@ def test_an_entry_goes_with_its_key(things):
     assert (len(table), reference()) == (1, None)
 
 
-def test_an_entry_goes_with_a_key_in_a_cycle():
+def test_an_entry_is_removed_with_a_key_in_a_cycle():
     table = WeakTable()
     key = Thing()
     key.itself = key
@@ -60,11 +60,11 @@ def test_an_entry_goes_with_a_key_in_a_cycle():
 
 
 def test_no_python_code_runs_when_a_key_is_deleted(things):
-    table, called = WeakTable(), []
+    table, called_names = WeakTable(), []
     for key in things:
         table.set(key)
     del key
-    sys.setprofile(lambda frame, event, _arg: called.append(frame.f_code.co_name) if event == "call" else None)
+    sys.setprofile(lambda frame, event, _arg: called_names.append(frame.f_code.co_name) if event == "call" else None)
     things.clear()
     sys.setprofile(None)
-    assert (len(table), called) == (0, [])
+    assert (len(table), called_names) == (0, [])

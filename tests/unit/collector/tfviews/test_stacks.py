@@ -34,7 +34,7 @@ def test_nodes_share_frames_which_are_outermost_first() -> None:
     assert result["x"][0] is result["y"][0]
 
 
-def test_if_two_graphs_have_a_name_the_first_counts() -> None:
+def test_if_two_graphs_have_a_node_of_one_name_the_first_graph_counts() -> None:
     frame_table = rows("frames", [*frame_rows(1, [A]), *frame_rows(4, [B], [C])])
     assert stacks(frame_table, rows("stacks", [*stack_rows(1, x=0), *stack_rows(4, x=0, y=1)])) == {
         "x": (A,),

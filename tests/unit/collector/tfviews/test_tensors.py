@@ -39,9 +39,9 @@ def test_a_long_value_is_truncated_with_a_note() -> None:
     assert len(text) == TEXT_MAX + len("],\n...omitted from display\n\n")
 
 
-@pytest.mark.parametrize(("count", "omitted"), [(1999, False), (2000, True)])
-def test_a_value_is_truncated_at_the_tf_profilers_length(count: int, omitted: bool) -> None:
-    assert ("omitted" in floats(*[1.0] * count).text()) == omitted
+@pytest.mark.parametrize(("count", "is_truncated"), [(1999, False), (2000, True)])
+def test_a_value_is_truncated_at_the_tf_profilers_length(count: int, is_truncated: bool) -> None:
+    assert ("omitted" in floats(*[1.0] * count).text()) == is_truncated
 
 
 def test_messages_contain_all_values_by_type() -> None:

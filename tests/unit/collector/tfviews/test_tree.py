@@ -12,13 +12,13 @@ def make_entry(name: str, *children: AccountedNode, **stats: int) -> AccountedNo
 
 
 def tree() -> AccountedNode:
-    """Return a root above a(b(d, e), c), its numbers powers of two."""
+    """Return a root above a(b(d, e), c), whose micros are different powers of two."""
     inner = make_entry("b", make_entry("d", micros=8), make_entry("e", micros=16, bytes=5, params=3, runs=2), micros=2)
     return root_of([make_entry("a", inner, make_entry("c", micros=4), micros=1)])
 
 
 def view(**options: object) -> TreeView:
-    """Return the view of that tree."""
+    """Return the view of ``tree()``."""
     all_options = Options(**{"max_depth": 100, **options})  # type: ignore[arg-type]
     return tree_view(tree(), all_options, nodes=5, accounted=frozenset("abcde"))
 
@@ -30,54 +30,56 @@ def text(branch: Branch) -> str:
     return f"{branch.name.replace('_TFProfRoot', 'root')}:{branch.total.micros}:{branch.definitions}" + suffix
 
 
-def shown(**options: object) -> str:
+def shown_text(**options: object) -> str:
     """Return the shown tree as text."""
     return text(view(**options).root)
 
 
-WHOLE = "root:31:5(a:31:5(b:26:3(d:8:1 e:16:1) c:4:1))"
+WHOLE_TREE = "root:31:5(a:31:5(b:26:3(d:8:1 e:16:1) c:4:1))"
 
 
 def test_a_total_includes_all_entries_below_and_the_root_is_no_definition() -> None:
-    assert shown() == WHOLE
+    assert shown_text() == WHOLE_TREE
 
 
 def test_depth_counts_from_the_root_which_is_always_shown() -> None:
-    assert shown(max_depth=3) == "root:31:5(a:31:5(b:26:3 c:4:1))"
-    assert shown(max_depth=1) == shown(max_depth=0) == shown(max_depth=-1) == "root:31:5"
+    assert shown_text(max_depth=3) == "root:31:5(a:31:5(b:26:3 c:4:1))"
+    assert shown_text(max_depth=1) == shown_text(max_depth=0) == shown_text(max_depth=-1) == "root:31:5"
 
 
-def test_children_of_a_hidden_entry_move_up_and_it_uses_up_depth() -> None:
-    assert shown(hide_name_regexes=("b",)) == "root:31:5(a:31:5(c:4:1 d:8:1 e:16:1))"
-    assert shown(hide_name_regexes=("a", "b"), max_depth=3) == "root:31:5(c:4:1)"
+def test_a_hidden_entry_counts_as_a_level_and_its_children_move_up() -> None:
+    assert shown_text(hide_name_regexes=("b",)) == "root:31:5(a:31:5(c:4:1 d:8:1 e:16:1))"
+    assert shown_text(hide_name_regexes=("a", "b"), max_depth=3) == "root:31:5(c:4:1)"
 
 
 def test_minima_apply_to_totals_except_runs_parameters_and_float_ops() -> None:
-    assert shown(min_micros=5) == "root:31:5(a:31:5(b:26:3(d:8:1 e:16:1)))"
-    assert shown(min_bytes=5) == "root:31:5(a:31:5(b:26:3(e:16:1)))"
-    assert shown(min_params=1) == shown(min_occurrence=2) == "root:31:5(e:16:1)"
-    assert shown(min_occurrence=3) == shown(min_float_ops=1) == "root:31:5"
+    assert shown_text(min_micros=5) == "root:31:5(a:31:5(b:26:3(d:8:1 e:16:1)))"
+    assert shown_text(min_bytes=5) == "root:31:5(a:31:5(b:26:3(e:16:1)))"
+    assert shown_text(min_params=1) == shown_text(min_occurrence=2) == "root:31:5(e:16:1)"
+    assert shown_text(min_occurrence=3) == shown_text(min_float_ops=1) == "root:31:5"
 
 
 def test_a_trim_hides_what_is_below_a_match_not_the_match() -> None:
-    assert shown(trim_name_regexes=("b",)) == "root:31:5(a:31:5(b:26:3 c:4:1))"
-    assert shown(trim_name_regexes=("_TFProfRoot",)) == "root:31:5"
+    assert shown_text(trim_name_regexes=("b",)) == "root:31:5(a:31:5(b:26:3 c:4:1))"
+    assert shown_text(trim_name_regexes=("_TFProfRoot",)) == "root:31:5"
 
 
-def test_a_start_replaces_the_entries_below_the_root_and_keeps_its_totals() -> None:
-    assert shown(start_name_regexes=("b", "c", "d")) == "root:31:5(b:26:3(d:8:1 e:16:1) c:4:1)"
-    assert shown(start_name_regexes=("x",)) == shown(start_name_regexes=()) == "root:31:5"
+def test_a_start_replaces_the_entries_below_the_root_whose_totals_stay() -> None:
+    assert shown_text(start_name_regexes=("b", "c", "d")) == "root:31:5(b:26:3(d:8:1 e:16:1) c:4:1)"
+    assert shown_text(start_name_regexes=("x",)) == shown_text(start_name_regexes=()) == "root:31:5"
 
 
 def test_totals_of_displayed_entries_include_the_root() -> None:
-    assert shown(account_displayed_op_only=True, hide_name_regexes=("b",)) == "root:29:5(a:29:4(c:4:1 d:8:1 e:16:1))"
+    assert (
+        shown_text(account_displayed_op_only=True, hide_name_regexes=("b",)) == "root:29:5(a:29:4(c:4:1 d:8:1 e:16:1))"
+    )
 
 
 def test_children_are_sorted_by_totals_or_names_or_not_at_all() -> None:
-    assert shown(order_by="micros") == "root:31:5(a:31:5(b:26:3(e:16:1 d:8:1) c:4:1))"
-    assert shown(order_by="cpu_micros", hide_name_regexes=("b",)) == "root:31:5(a:31:5(d:8:1 e:16:1 c:4:1))"
-    assert shown(order_by="occurrence", hide_name_regexes=("b",)) == "root:31:5(a:31:5(c:4:1 d:8:1 e:16:1))"
-    assert shown(order_by="", hide_name_regexes=("b",)) == "root:31:5(a:31:5(d:8:1 e:16:1 c:4:1))"
+    assert shown_text(order_by="micros") == "root:31:5(a:31:5(b:26:3(e:16:1 d:8:1) c:4:1))"
+    assert shown_text(order_by="cpu_micros", hide_name_regexes=("b",)) == "root:31:5(a:31:5(d:8:1 e:16:1 c:4:1))"
+    assert shown_text(order_by="occurrence", hide_name_regexes=("b",)) == "root:31:5(a:31:5(c:4:1 d:8:1 e:16:1))"
+    assert shown_text(order_by="", hide_name_regexes=("b",)) == "root:31:5(a:31:5(d:8:1 e:16:1 c:4:1))"
 
 
 def test_equal_children_are_in_the_order_of_the_selected_version() -> None:

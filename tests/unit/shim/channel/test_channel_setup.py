@@ -9,21 +9,21 @@ from tfprof.formats.runtime_dir import ANNOUNCE
 from tfprof.shim.channel import channel_setup
 
 
-def failing(times, error):
+def failing_function(times, error):
     """Return a function that raises ``error`` in its first ``times`` calls."""
     errors = [error] * times
 
-    def act(*_args):
+    def fail(*_args):
         if errors:
             raise errors.pop()
 
-    return act
+    return fail
 
 
 @pytest.mark.parametrize("name", ["write_hello", "_trace_policy"])
 def test_an_exception_of_the_job_leaves_no_channel_and_the_next_step_tries_again(armed, monkeypatch, name):
     with monkeypatch.context() as patch:
-        patch.setattr(channel_setup, name, failing(1, KeyboardInterrupt()))
+        patch.setattr(channel_setup, name, failing_function(1, KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             armed.channel()
     assert channels(os.getpid()) == []
@@ -33,7 +33,7 @@ def test_an_exception_of_the_job_leaves_no_channel_and_the_next_step_tries_again
 
 def test_after_an_error_of_the_shim_there_is_no_retry(armed, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(channel_setup, "_trace_policy", failing(1, ZeroDivisionError("by accident")))
+        patch.setattr(channel_setup, "_trace_policy", failing_function(1, ZeroDivisionError("by accident")))
         with pytest.raises(ZeroDivisionError):
             armed.channel()
     assert armed.channel() is None

@@ -45,7 +45,7 @@ def test_short_steps_are_merged_until_they_fill_a_millisecond(put, reader):
 
 
 @pytest.mark.parametrize(
-    "other",
+    "other_step",
     [
         (layout.BATCH, 0, 5, 2),
         (layout.RUN, 0, 5, 3),
@@ -55,9 +55,9 @@ def test_short_steps_are_merged_until_they_fill_a_millisecond(put, reader):
     ],
     ids=["kind", "ordinal", "key", "flags", "parent"],
 )
-def test_steps_that_differ_are_not_merged(put, reader, other):
+def test_steps_that_differ_are_not_merged(put, reader, other_step):
     put(layout.RUN, 0, 5, 1)
-    put(*other)
+    put(*other_step)
     assert [span.count for span in reader.take(ended=True).spans] == [1, 1]
 
 
@@ -94,27 +94,27 @@ def test_an_error_in_a_put_is_contained(put, reader):
 
 
 def test_puts_of_many_threads_all_add_up(put, reader):
-    count_each, threads = 3000, 4
+    puts_each, thread_count = 3000, 4
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
 
     ordinals = itertools.count(1)
 
-    def many(key):
-        for ordinal in itertools.islice(ordinals, count_each):
+    def put_many(key):
+        for ordinal in itertools.islice(ordinals, puts_each):
             put(layout.RUN, 0, SHORT if ordinal % 3 else 7, ordinal, key)
 
     try:
-        running = [threading.Thread(target=many, args=(key,)) for key in range(threads)]
-        for thread in running:
+        threads = [threading.Thread(target=put_many, args=(key,)) for key in range(thread_count)]
+        for thread in threads:
             thread.start()
-        for thread in running:
+        for thread in threads:
             thread.join()
     finally:
         sys.setswitchinterval(interval)
-    assert reader.count(layout.RUN) == threads * count_each
+    assert reader.count(layout.RUN) == thread_count * puts_each
     stored = sum(span.count for span in reader.take(ended=True).spans)
-    assert stored + reader.word("dropped_spans") == threads * count_each
+    assert stored + reader.word("dropped_spans") == thread_count * puts_each
     assert reader.word("span_head") >= layout.SPAN_COUNT - 1
     assert reader.word("faults") == 0
 
@@ -133,65 +133,67 @@ def no_collection():
 
 @pytest.mark.usefixtures("no_collection")
 def test_an_exception_of_a_signal_handler_during_a_put_loses_no_later_span(put, reader):
-    lines, first = inspect.getsourcelines(put)
-    try_line = first + next(at for at, line in enumerate(lines) if "try:" in line)
-    outside = 0  # exceptions that came before a put had begun
+    lines, first_line = inspect.getsourcelines(put)
+    try_line = first_line + next(at for at, line in enumerate(lines) if "try:" in line)
+    alarms_outside = 0  # alarms before a put had begun
 
     def handler(_number, frame):
-        nonlocal outside
-        outside += frame.f_code.co_filename == __file__ or (frame.f_code is put.__code__ and frame.f_lineno <= try_line)
+        nonlocal alarms_outside
+        alarms_outside += frame.f_code.co_filename == __file__ or (
+            frame.f_code is put.__code__ and frame.f_lineno <= try_line
+        )
         raise AlarmError
 
     previous_handler = signal.signal(signal.SIGALRM, handler)
-    outer, hits, end = 0, 0, time.monotonic() + 1.5
-    last = threading.Thread(target=lambda: put(layout.FIT, 0, SHORT, 1))
+    puts, alarms, end = 0, 0, time.monotonic() + 1.5
+    last_put = threading.Thread(target=lambda: put(layout.FIT, 0, SHORT, 1))
     while time.monotonic() < end:
         try:
-            signal.setitimer(signal.ITIMER_REAL, 2e-5 + (outer % 7) * 1e-6)
+            signal.setitimer(signal.ITIMER_REAL, 2e-5 + (puts % 7) * 1e-6)
             for _ in range(50):
-                outer += 1
-                put(layout.RUN, 0, 7 if outer % 3 else SHORT, outer)
+                puts += 1
+                put(layout.RUN, 0, 7 if puts % 3 else SHORT, puts)
             signal.setitimer(signal.ITIMER_REAL, 0)
         except AlarmError:
-            hits += 1
+            alarms += 1
         reader.take()
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, previous_handler)
-    put(layout.RUN, 0, SHORT, outer + 1)
-    last.start()
-    last.join(timeout=30)
+    put(layout.RUN, 0, SHORT, puts + 1)
+    last_put.start()
+    last_put.join(timeout=30)
     assert reader.count(layout.FIT) == 1
-    spans = reader.take(ended=True).of_kind(layout.RUN)
-    assert spans[-1].ordinal == outer + 1
-    assert hits > 50
-    stored = sum(span.count for span in spans)
-    assert outer + 1 - 2 * hits <= stored <= outer + 1
-    assert stored + reader.word("dropped_spans") >= outer + 1 - outside
+    run_spans = reader.take(ended=True).of_kind(layout.RUN)
+    assert run_spans[-1].ordinal == puts + 1
+    assert alarms > 50
+    stored = sum(span.count for span in run_spans)
+    assert puts + 1 - 2 * alarms <= stored <= puts + 1
+    assert stored + reader.word("dropped_spans") >= puts + 1 - alarms_outside
 
 
 def test_a_put_in_a_signal_handler_during_a_put_is_counted(put, reader):
-    inner = [0]
+    handler_puts = [0]
 
     def handler(_number, _frame):
-        inner[0] += 1
-        put(layout.FIT, 0, SHORT, inner[0])
+        handler_puts[0] += 1
+        put(layout.FIT, 0, SHORT, handler_puts[0])
 
     previous_handler = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
-    outer, end = 0, time.monotonic() + 1
+    puts, end = 0, time.monotonic() + 1
     try:
         while time.monotonic() < end:
-            outer += 1
-            put(layout.RUN, 0, SHORT, outer)
-            if not outer % 100:
+            puts += 1
+            put(layout.RUN, 0, SHORT, puts)
+            if not puts % 100:
                 reader.set_word("span_tail", reader.word("span_head"))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous_handler)
-    assert inner[0] > 100
-    assert reader.count(layout.RUN) == outer
-    assert reader.count(layout.FIT) == inner[0]
-    assert reader.word("dropped_spans") + reader.word("span_head") >= inner[0] + outer
+    assert handler_puts[0] > 100
+    assert reader.count(layout.RUN) == puts
+    assert reader.count(layout.FIT) == handler_puts[0]
+    assert reader.word("dropped_spans") + reader.word("span_head") >= handler_puts[0] + puts
     assert reader.word("faults") == 0
 
 

@@ -15,12 +15,15 @@ BUDGET = 10_000  # 1 %
 
 
 class Job:
-    """Steps of several kinds, each with a pacer; ``kinds`` are (duration, extra time if traced)."""
+    """Steps of several kinds, each with a pacer.
 
-    def __init__(self, **kinds):
+    ``durations`` maps the name of a kind to (duration of a step, extra time of a traced step).
+    """
+
+    def __init__(self, **durations):
         self.words = [0] * 1024
         self.costs = Costs(self.words)
-        self.kinds = {getattr(layout, name.upper()): durations for name, durations in kinds.items()}
+        self.durations = {getattr(layout, name.upper()): times for name, times in durations.items()}
         policy = Policy.from_text("budget=1%")
         self.pacers = {
             kind: TracePacer(
@@ -29,13 +32,13 @@ class Job:
                 faults=lambda: 0,
                 should_yield=partial(self.costs.should_yield, kind, FIRST_TRACES),
             )
-            for kind in self.kinds
+            for kind in self.durations
         }
-        self.ordinals = dict.fromkeys(self.kinds, 0)
+        self.ordinals = dict.fromkeys(self.durations, 0)
 
     def run(self, name, count):
         kind = getattr(layout, name.upper())
-        pacer, cost, (duration, extra) = self.pacers[kind], self.costs.of_kind(kind), self.kinds[kind]
+        pacer, cost, (duration, extra) = self.pacers[kind], self.costs.of_kind(kind), self.durations[kind]
         for _ in range(count):
             self.ordinals[kind] += 1
             step_ns, spent = duration, 0
@@ -52,7 +55,7 @@ class Job:
             self.words[TIMES + kind] += step_ns
             self.words[STEP] += step_ns
 
-    def traced(self, name):
+    def trace_count(self, name):
         return self.costs.of_kind(getattr(layout, name.upper())).traced
 
     @property
@@ -65,8 +68,8 @@ def test_training_keeps_half_of_the_traces_despite_many_short_steps_of_another_k
     for _ in range(20):
         job.run("batch", 500)
         job.run("test_batch", 1000)
-    assert job.traced("batch") >= job.traced("test_batch") > FIRST_TRACES
-    assert job.traced("batch") > 20
+    assert job.trace_count("batch") >= job.trace_count("test_batch") > FIRST_TRACES
+    assert job.trace_count("batch") > 20
     assert job.cost <= 0.0115
 
 
@@ -74,8 +77,8 @@ def test_the_main_kind_gets_its_traces_even_if_another_kind_came_first():
     job = Job(init=(5_000_000, 50_000_000), train=(1_000_000, 1_000_000))
     job.run("init", 6)
     job.run("train", 20_000)
-    assert job.traced("init") <= FIRST_TRACES
-    assert job.traced("train") > 50
+    assert job.trace_count("init") <= FIRST_TRACES
+    assert job.trace_count("train") > 50
     assert job.cost <= 0.0115
 
 
@@ -84,8 +87,8 @@ def test_each_of_many_kinds_gets_a_trace():
     job = Job(**dict.fromkeys(names, (1000000, 1000000)))
     for name in names:
         job.run(name, 30)
-    assert all(job.traced(name) for name in names)
-    assert job.traced("batch") == FIRST_TRACES
+    assert all(job.trace_count(name) for name in names)
+    assert job.trace_count("batch") == FIRST_TRACES
 
 
 @pytest.mark.parametrize(

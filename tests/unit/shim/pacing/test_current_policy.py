@@ -22,15 +22,18 @@ def _page() -> Any:
     return [0] * (layout.PAGE // 8)
 
 
-class Process:
-    """A job with a fake clock: steps of several kinds under the policy ``trace``, and its agent."""
+class Job:
+    """A job with a fake clock and a fake agent.
+
+    It runs steps of several kinds under the policy ``trace``.
+    """
 
     def __init__(self, trace: str) -> None:
         self.now = 1000 * SECOND
         self.words = _page()
         self.reports: list[tuple[str, str]] = []
-        self.detached = 0
-        self.beats = True
+        self.detach_count = 0
+        self.is_agent_beating = True
         self.trackers: dict[int, Tracker] = {}
         self.traced: list[tuple[int, int]] = []
         self.decisions = 0
@@ -44,7 +47,7 @@ class Process:
         self.reports.append((slug, text))
 
     def _detach(self) -> None:
-        self.detached += 1
+        self.detach_count += 1
         for tracker in self.trackers.values():
             tracker.stop()
 
@@ -70,7 +73,7 @@ class Process:
         tracker = self.trackers.get(kind)
         if tracker is None:
             tracker = self.trackers[kind] = Tracker(kind, lambda: self._opened)
-        if self.beats:
+        if self.is_agent_beating:
             self.words[WORD["agent_beat_ns"]] = self.now - self.now % (2 * SECOND)
         ordinal = tracker.next()
         self.words[layout.COUNTS_AT // 8 + kind] = ordinal
@@ -96,20 +99,20 @@ class Process:
 
 
 @pytest.fixture
-def process(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A function that creates a process under a policy."""
+def make_job(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function that creates a job under a policy."""
     monkeypatch.setattr(guard, "_lets_errors_out", True)
 
-    def create(trace: str) -> Process:
-        job = Process(trace)
+    def create(trace: str) -> Job:
+        job = Job(trace)
         monkeypatch.setattr(tracker_module, "mono", lambda: job.now)
         return job
 
     return create
 
 
-def test_the_next_steps_are_traced_and_then_the_earlier_policy_is_in_force(process: Any) -> None:
-    job = process("off")
+def test_the_next_steps_are_traced_and_then_the_earlier_policy_is_in_force(make_job: Any) -> None:
+    job = make_job("off")
     assert job.steps(100) == []
     generation = job.order("all", count=10)
     assert job.steps(100) == list(range(101, 111))
@@ -118,8 +121,8 @@ def test_the_next_steps_are_traced_and_then_the_earlier_policy_is_in_force(proce
     assert job.steps(500) == []
 
 
-def test_an_order_from_before_the_first_step_starts_with_it(process: Any) -> None:
-    job = process("off")
+def test_an_order_from_before_the_first_step_starts_with_that_step(make_job: Any) -> None:
+    job = make_job("off")
     job.order("all", count=2)
     tracker = job.trackers[layout.TRAIN] = Tracker(layout.TRAIN, lambda: job._opened)
     tracker.open()
@@ -127,15 +130,15 @@ def test_an_order_from_before_the_first_step_starts_with_it(process: Any) -> Non
     assert (job.steps(10), job.word("order_step"), job.word("order_traced")) == ([1, 2], 1, 2)
 
 
-def test_steps_that_the_earlier_policy_traces_after_an_order_are_not_counted_as_ordered(process: Any) -> None:
-    job = process("all")
+def test_steps_that_the_earlier_policy_traces_after_an_order_are_not_counted_as_ordered(make_job: Any) -> None:
+    job = make_job("all")
     job.order("all", count=5)
     assert len(job.steps(20)) == 20
     assert job.word("order_traced") == 5
 
 
-def test_after_the_end_of_an_order_untraced_steps_make_no_call(process: Any) -> None:
-    job = process("off")
+def test_after_the_end_of_an_order_untraced_steps_make_no_call(make_job: Any) -> None:
+    job = make_job("off")
     job.steps(100)
     job.order("all", count=3)
     job.steps(100)
@@ -144,8 +147,8 @@ def test_after_the_end_of_an_order_untraced_steps_make_no_call(process: Any) -> 
     assert job.decisions == before
 
 
-def test_the_cost_of_ordered_traces_is_counted_even_without_earlier_traces(process: Any) -> None:
-    job = process("off")
+def test_the_cost_of_ordered_traces_is_counted_even_without_earlier_traces(make_job: Any) -> None:
+    job = make_job("off")
     job.steps(20)
     job.order("all", count=3)
     job.steps(3, duration=3 * STEP)
@@ -153,8 +156,8 @@ def test_the_cost_of_ordered_traces_is_counted_even_without_earlier_traces(proce
     assert job.word("extra_ns") == pytest.approx(3 * 2 * STEP)
 
 
-def test_after_an_order_a_budget_continues(process: Any) -> None:
-    job = process("budget=1%")
+def test_after_an_order_a_budget_continues(make_job: Any) -> None:
+    job = make_job("budget=1%")
     first = job.steps(200)
     assert first[:3] == [3, 4, 5]
     job.order("every=2", count=4)
@@ -162,8 +165,8 @@ def test_after_an_order_a_budget_continues(process: Any) -> None:
     assert job.steps(10) == []
 
 
-def test_an_order_with_a_duration_ends_after_it(process: Any) -> None:
-    job = process("off")
+def test_an_order_with_a_duration_ends_after_it(make_job: Any) -> None:
+    job = make_job("off")
     job.steps(10)
     generation = job.order("all", for_ns=SECOND)
     assert job.steps(300) == list(range(11, 111))
@@ -171,19 +174,19 @@ def test_an_order_with_a_duration_ends_after_it(process: Any) -> None:
 
 
 @pytest.mark.parametrize("duration", [20_000, 300_000, STEP, SECOND // 2])
-def test_an_order_without_traced_steps_ends_too(process: Any, duration: int) -> None:
-    job = process("all")
+def test_an_order_without_traced_steps_ends_too(make_job: Any, duration: int) -> None:
+    job = make_job("all")
     job.steps(10, duration)
-    began = job.now
+    start_ns = job.now
     job.order("off", for_ns=10 * SECOND)
     while not job.steps(1, duration):
-        assert job.now < began + 12 * SECOND
-    assert job.now - began >= 10 * SECOND
+        assert job.now < start_ns + 12 * SECOND
+    assert job.now - start_ns >= 10 * SECOND
     assert job.decisions < 10 + 5 + 10 * SECOND // duration // 64 + 200
 
 
-def test_an_order_without_an_end_lasts_until_the_next(process: Any) -> None:
-    job = process("off")
+def test_an_order_without_an_end_lasts_until_the_next(make_job: Any) -> None:
+    job = make_job("off")
     job.steps(10)
     job.order("every=50")
     assert job.steps(200) == [50, 100, 150, 200]
@@ -194,8 +197,8 @@ def test_an_order_without_an_end_lasts_until_the_next(process: Any) -> None:
     assert job.steps(300) == []
 
 
-def test_the_channel_has_the_budget_of_the_order_in_force(process: Any) -> None:
-    job = process("budget=1%")
+def test_the_channel_has_the_budget_of_the_order_in_force(make_job: Any) -> None:
+    job = make_job("budget=1%")
     budgets = []
     for trace, count in (("budget=0.5%", 0), ("all", 3), ("off", 0), ("budget=0.2%", 0)):
         job.order(trace, count)
@@ -207,8 +210,8 @@ def test_the_channel_has_the_budget_of_the_order_in_force(process: Any) -> None:
     assert budgets == [5_000, 5_000, 0, 5_000, 0, 0, 2_000, 2_000]
 
 
-def test_after_an_order_with_an_end_the_jobs_own_budget_is_in_force(process: Any) -> None:
-    job = process("budget=1%")
+def test_after_an_order_with_an_end_the_jobs_own_budget_is_in_force(make_job: Any) -> None:
+    job = make_job("budget=1%")
     job.order("budget=5%", for_ns=SECOND)
     job.step()
     assert job.word("order_budget") == 50_000
@@ -216,24 +219,24 @@ def test_after_an_order_with_an_end_the_jobs_own_budget_is_in_force(process: Any
     assert job.word("order_budget") == 0
 
 
-def test_several_ranges_reach_a_running_job(process: Any) -> None:
-    job = process("off")
+def test_several_ranges_reach_a_running_job(make_job: Any) -> None:
+    job = make_job("off")
     job.steps(10)
     generation = job.order("steps=20-21,30,40-42")
     assert job.steps(50) == [20, 21, 30, 40, 41, 42]
     assert job.word("order_over") == generation
 
 
-def test_an_order_with_past_ranges_ends_at_once(process: Any) -> None:
-    job = process("off")
+def test_an_order_with_past_ranges_ends_at_once(make_job: Any) -> None:
+    job = make_job("off")
     job.steps(100)
     generation = job.order("steps=20-21,30")
     assert job.steps(2) == []
     assert (job.word("policy_seen"), job.word("order_over")) == (generation, generation)
 
 
-def test_each_kind_gets_its_traces_and_the_main_kind_ends_the_order(process: Any) -> None:
-    job = process("off")
+def test_each_kind_gets_its_traces_and_the_main_kind_ends_the_order(make_job: Any) -> None:
+    job = make_job("off")
     for _ in range(10):
         job.step(layout.TRAIN)
         job.step(layout.RUN, STEP // 100)
@@ -252,8 +255,8 @@ def test_each_kind_gets_its_traces_and_the_main_kind_ends_the_order(process: Any
     assert len(job.traced) == 10
 
 
-def test_steps_that_consist_of_others_do_not_delay_the_end_of_an_order(process: Any) -> None:
-    job = process("off")
+def test_steps_that_consist_of_others_do_not_delay_the_end_of_an_order(make_job: Any) -> None:
+    job = make_job("off")
     job.order("all", count=5)
     for _ in range(10):
         job.step(layout.TRAIN)
@@ -262,8 +265,8 @@ def test_steps_that_consist_of_others_do_not_delay_the_end_of_an_order(process: 
     assert len(job.traced) == 5
 
 
-def test_words_that_are_being_written_are_skipped(process: Any) -> None:
-    job = process("off")
+def test_words_that_are_being_written_are_skipped(make_job: Any) -> None:
+    job = make_job("off")
     job.steps(10)
     job.order("all", count=2, policy_writing=1)
     assert job.steps(5) == []
@@ -272,8 +275,8 @@ def test_words_that_are_being_written_are_skipped(process: Any) -> None:
     assert job.steps(5) == [16, 17]
 
 
-def test_an_invalid_policy_is_refused_and_changes_nothing(process: Any) -> None:
-    job = process("every=5")
+def test_an_invalid_policy_is_refused_and_changes_nothing(make_job: Any) -> None:
+    job = make_job("every=5")
     job.steps(4)
     generation = job.order("all", policy_mode=99)
     assert job.steps(6) == [5, 10]
@@ -283,12 +286,12 @@ def test_an_invalid_policy_is_refused_and_changes_nothing(process: Any) -> None:
     assert job.steps(1) == [11]
 
 
-def test_an_order_to_detach_disarms_once(process: Any) -> None:
-    job = process("all")
+def test_an_order_to_detach_disarms_once(make_job: Any) -> None:
+    job = make_job("all")
     job.steps(3)
     generation = job.order("off", detach=1)
     assert job.steps(10) == []
-    assert job.detached == 1
+    assert job.detach_count == 1
     assert (job.word("policy_seen"), job.word("order_step")) == (generation, 4)
 
 
@@ -296,9 +299,9 @@ def test_an_order_to_detach_disarms_once(process: Any) -> None:
 
 
 @pytest.mark.parametrize("trace", ["all", "every=3", "budget=5%"])
-def test_without_any_agent_steps_are_traced_for_half_a_minute(process: Any, trace: str) -> None:
-    job = process(trace)
-    job.beats = False
+def test_without_any_agent_steps_are_traced_for_half_a_minute(make_job: Any, trace: str) -> None:
+    job = make_job(trace)
+    job.is_agent_beating = False
     assert job.steps(2900)
     assert job.steps(300)[-1:] <= [3000]
     assert job.steps(2000) == []
@@ -306,12 +309,12 @@ def test_without_any_agent_steps_are_traced_for_half_a_minute(process: Any, trac
     assert job.words[layout.COUNTS_AT // 8 + layout.TRAIN] == 5200
 
 
-def test_after_a_lost_agent_returns_nothing_changes_until_an_order(process: Any) -> None:
-    job = process("all")
+def test_after_a_lost_agent_returns_nothing_changes_until_an_order(make_job: Any) -> None:
+    job = make_job("all")
     job.steps(100)
-    job.beats = False
+    job.is_agent_beating = False
     job.steps(4000)
-    job.beats = True
+    job.is_agent_beating = True
     assert job.steps(1000) == []
     job.order("all", count=2)
     assert job.steps(2) == [5101, 5102]
@@ -319,30 +322,30 @@ def test_after_a_lost_agent_returns_nothing_changes_until_an_order(process: Any)
     assert job.steps(10) == list(range(5103, 5113))
 
 
-def test_a_job_that_was_stopped_together_with_its_agent_continues(process: Any) -> None:
-    job = process("all")
+def test_a_job_that_was_stopped_together_with_its_agent_continues(make_job: Any) -> None:
+    job = make_job("all")
     job.steps(100)
     job.now += 100 * SECOND
-    job.beats = False
+    job.is_agent_beating = False
     assert job.steps(200) == []
-    job.beats = True
+    job.is_agent_beating = True
     assert len(job.steps(100)) == 100
     assert job.word("agent_lost") == 0
 
 
-def test_an_order_ends_with_its_agent(process: Any) -> None:
-    job = process("off")
+def test_an_order_ends_with_its_agent(make_job: Any) -> None:
+    job = make_job("off")
     job.order("all", for_ns=3600 * SECOND)
     job.steps(10)
-    job.beats = False
+    job.is_agent_beating = False
     job.steps(4000)
     assert job.word("agent_lost") == 1
     assert job.steps(1000) == []
 
 
-def test_an_agent_with_another_clock_is_not_lost(process: Any) -> None:
-    job = process("all")
-    job.beats = False
+def test_an_agent_with_another_clock_is_not_lost(make_job: Any) -> None:
+    job = make_job("all")
+    job.is_agent_beating = False
     for number in range(8000):
         if number % 200 == 0:
             job.words[WORD["agent_beat_ns"]] = 1 + number

@@ -11,13 +11,13 @@ from tfprof.shim.pacing.page_faults import COMPARED_STEPS, SETTLING_STEPS
 class Job:
     """A fake job: it runs steps, and keeps the decisions of the pacer and the cost.
 
-    A traced step takes longer by the share ``extra``, and the step after it by ``after``. ``own``
-    is the time (ns) of our own work for a trace.
+    A traced step takes longer by the share ``extra``, and the step after it by ``extra_after``.
+    ``own_ns`` is the time of our own work for a trace.
     """
 
-    def __init__(self, text, extra=0.3, own=200_000, after=0.0):
+    def __init__(self, text, extra=0.3, own_ns=200_000, extra_after=0.0):
         self.elapsed = self.spent = self.decisions = self.ordinal = 0
-        self.extra, self.own, self.after = extra, own, after
+        self.extra, self.own_ns, self.extra_after = extra, own_ns, extra_after
         self.pacer = TracePacer(Policy.from_text(text), lambda: (self.elapsed, self.spent))
         self.traced = []
 
@@ -28,10 +28,10 @@ class Job:
             return False
         self.decisions += 1
         if self.traced[-1:] == [self.ordinal - 1]:
-            duration = int(duration * (1 + self.after))
+            duration = int(duration * (1 + self.extra_after))
         if self.pacer.should_trace(self.ordinal, key):
             duration = int(duration * (1 + self.extra))
-            self.spent += self.pacer.note_traced(key, duration, self.own) + self.own
+            self.spent += self.pacer.note_traced(key, duration, self.own_ns) + self.own_ns
             self.traced.append(self.ordinal)
             is_traced = True
         else:
@@ -103,9 +103,9 @@ def test_the_cost_stays_within_the_budget_and_uses_it(share, extra):
 
 @pytest.mark.parametrize("text", ["budget=1%", "budget=20%", "every=9"])
 def test_the_step_after_a_traced_one_is_part_of_the_cost(text):
-    job, plain = Job(text, after=0.5).steps(60_000), Job(text).steps(60_000)
-    assert plain.spent / len(plain.traced) == pytest.approx(plain.own + 300_000, rel=0.01)
-    assert job.spent / len(job.traced) == pytest.approx(job.own + 800_000, rel=0.01)
+    job, plain_job = Job(text, extra_after=0.5).steps(60_000), Job(text).steps(60_000)
+    assert plain_job.spent / len(plain_job.traced) == pytest.approx(plain_job.own_ns + 300_000, rel=0.01)
+    assert job.spent / len(job.traced) == pytest.approx(job.own_ns + 800_000, rel=0.01)
 
 
 def test_steps_after_traced_ones_that_are_no_slower_cost_nothing():
@@ -113,7 +113,7 @@ def test_steps_after_traced_ones_that_are_no_slower_cost_nothing():
     job = Job("every=6")
     for _ in range(40_000):
         job.step(duration=generator.randrange(900_000, 1_100_000))
-    assert job.spent / len(job.traced) == pytest.approx(job.own + 300_000, rel=0.05)
+    assert job.spent / len(job.traced) == pytest.approx(job.own_ns + 300_000, rel=0.05)
 
 
 @pytest.mark.parametrize("text", ["budget=1%", "every=9"])
@@ -121,7 +121,7 @@ def test_the_usual_duration_of_steps_is_measured_repeatedly(text):
     job = Job(text).steps(200, duration=3_000_000).steps(2000)
     before, traces = job.spent, len(job.traced)
     job.steps(60_000)
-    assert (job.spent - before) / (len(job.traced) - traces) == pytest.approx(job.own + 300_000, rel=0.01)
+    assert (job.spent - before) / (len(job.traced) - traces) == pytest.approx(job.own_ns + 300_000, rel=0.01)
 
 
 def test_traces_are_spread_over_the_whole_job():
@@ -143,11 +143,11 @@ def test_a_slow_step_that_happens_to_be_traced_does_not_stop_tracing():
 
 def test_traces_do_not_coincide_with_alternating_runs():
     job = Job("budget=1%")
-    keys: dict[int, int] = {}
+    traces_of_key: dict[int, int] = {}
     for number in range(40_000):
         key = number % 2
-        keys[key] = keys.get(key, 0) + job.step(key=key)
-    assert min(keys.values()) > 0.2 * max(keys.values())
+        traces_of_key[key] = traces_of_key.get(key, 0) + job.step(key=key)
+    assert min(traces_of_key.values()) > 0.2 * max(traces_of_key.values())
 
 
 def test_steps_of_any_length_and_order_are_no_error():
@@ -155,7 +155,7 @@ def test_steps_of_any_length_and_order_are_no_error():
     job = Job("budget=2%")
     for _ in range(5000):
         job.step(key=generator.randrange(6), duration=int(generator.lognormvariate(13, 2)))
-    assert job.spent < 0.06 * job.elapsed + 30 * job.own
+    assert job.spent < 0.06 * job.elapsed + 30 * job.own_ns
 
 
 def test_new_keys_do_not_fill_memory():
@@ -168,25 +168,26 @@ def test_new_keys_do_not_fill_memory():
 class SlowedJob(Job):
     """A fake job whose steps take many page faults, and twice their time, after some traces.
 
-    ``slows(n)``: whether this is so after the n-th run of consecutive traces. ``faults`` are the
-    page faults of such a step, ``usual`` those of any other.
+    ``is_slowed_after(n)``: whether this is so after the n-th run of consecutive traces.
+    ``slowed_faults`` are the page faults of such a step, ``usual_faults`` those of any other.
     """
 
-    def __init__(self, text, slows, faults=17_000, usual=10, **more):
-        self.faults = self.runs = self.slow = 0
-        super().__init__(text, **more)
+    def __init__(self, text, is_slowed_after, slowed_faults=17_000, usual_faults=10, **options):
+        self.faults = self.run_count = self.slowed_steps = 0
+        super().__init__(text, **options)
         self.pacer = TracePacer(self.pacer.policy, lambda: (self.elapsed, self.spent), faults=lambda: self.faults)
-        self.slows, self.slowed_faults, self.usual = slows, faults, usual
+        self.is_slowed_after = is_slowed_after
+        self.slowed_faults, self.usual_faults = slowed_faults, usual_faults
         self.is_slowed = False
 
     def step(self, key=1, duration=1_000_000):
         is_slowed = self.is_slowed
         is_traced = super().step(key, duration * 2 if is_slowed else duration)
-        self.faults += self.slowed_faults if is_slowed else self.usual
-        self.slow += is_slowed
+        self.faults += self.slowed_faults if is_slowed else self.usual_faults
+        self.slowed_steps += is_slowed
         if is_traced:
-            self.runs += self.traced[-2:] != [self.ordinal - 1, self.ordinal]
-            self.is_slowed = self.slows(self.runs)
+            self.run_count += self.traced[-2:] != [self.ordinal - 1, self.ordinal]
+            self.is_slowed = self.is_slowed_after(self.run_count)
         return is_traced
 
 
@@ -204,20 +205,20 @@ def test_traces_are_repeated_until_steps_take_no_more_page_faults_than_before(ti
     job = SlowedJob("budget=1%", lambda run: run <= times).steps(WARM_UP + REPEAT_INTERVAL * (times + 2))
     assert runs_of(job.traced) == [WARM_UP + 1 + REPEAT_INTERVAL * run for run in range(times + 1)]
     assert len(job.traced) == FIRST_TRACES * (times + 1)
-    assert job.slow == REPEAT_INTERVAL * times
+    assert job.slowed_steps == REPEAT_INTERVAL * times
     assert not job.pacer.lasting_faults
 
 
 def test_the_extra_time_of_later_steps_is_part_of_the_cost_of_a_trace():
     job = SlowedJob("budget=1%", lambda run: run in (1, 5, 6, 30)).steps(60_000)
-    assert job.spent == pytest.approx(len(job.traced) * 500_000 + job.slow * 1_000_000, rel=0.05)
+    assert job.spent == pytest.approx(len(job.traced) * 500_000 + job.slowed_steps * 1_000_000, rel=0.05)
     assert job.spent / job.elapsed < 0.0102
 
 
 def test_the_cost_is_known_even_if_the_very_first_traces_slow_steps_down():
     job = SlowedJob("budget=1%", lambda run: run <= TRIES).steps(WARM_UP + REPEAT_INTERVAL * (TRIES + 1) + 10)
-    traced = FIRST_TRACES * 300_000 + FIRST_TRACES * TRIES * 1_600_000
-    assert job.spent == traced + len(job.traced) * job.own + (SETTLING_STEPS + COMPARED_STEPS) * TRIES * 1_000_000
+    extra_ns = FIRST_TRACES * 300_000 + FIRST_TRACES * TRIES * 1_600_000
+    assert job.spent == extra_ns + len(job.traced) * job.own_ns + (SETTLING_STEPS + COMPARED_STEPS) * TRIES * 1_000_000
 
 
 def test_page_faults_that_remain_after_further_traces_are_reported():
@@ -225,21 +226,22 @@ def test_page_faults_that_remain_after_further_traces_are_reported():
     assert job.pacer.lasting_faults == 17_000 - 10
     before = len(job.traced)
     job.steps(60_000)
-    assert len(job.traced) - before == pytest.approx(1500, rel=0.1)  # 0.8 ms each of 1 % of 120 s
+    assert len(job.traced) - before == pytest.approx(1500, rel=0.1)  # a trace costs 0.8 ms; the budget is 1 % of 120 s
 
 
 @pytest.mark.parametrize(
-    ("faults", "duration", "more"), [(200, 1_000_000, 0), (3000, 1_000_000_000, 0), (3000, 30_000_000, 1)]
+    ("faults", "duration", "is_repeated"),
+    [(200, 1_000_000, False), (3000, 1_000_000_000, False), (3000, 30_000_000, True)],
 )
-def test_page_faults_that_take_little_time_cause_no_further_traces(faults, duration, more):
-    job = SlowedJob("budget=1%", lambda _: True, faults=faults)
+def test_only_page_faults_that_take_much_time_cause_further_traces(faults, duration, is_repeated):
+    job = SlowedJob("budget=1%", lambda _: True, slowed_faults=faults)
     job.steps(60, duration=duration)
-    assert len(runs_of(job.traced)) == 1 + more * TRIES
+    assert len(runs_of(job.traced)) == 1 + is_repeated * TRIES
 
 
 def test_a_job_with_many_page_faults_of_its_own_is_traced_as_usual():
-    plain, job = Job("budget=1%"), SlowedJob("budget=1%", lambda _: False, usual=17_000)
-    assert job.steps(5000).traced == plain.steps(5000).traced
+    plain_job, job = Job("budget=1%"), SlowedJob("budget=1%", lambda _: False, usual_faults=17_000)
+    assert job.steps(5000).traced == plain_job.steps(5000).traced
 
 
 @pytest.mark.parametrize("text", ["every=50", "steps=10-12,40", "all", "off"])

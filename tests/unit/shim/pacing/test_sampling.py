@@ -36,13 +36,13 @@ class Clock:
 
 
 @pytest.fixture
-def ticks(monkeypatch):
+def fake_clock(monkeypatch):
     """The clock of the wrappers."""
-    fake_clock = Clock()
-    monkeypatch.setattr(session, "mono", fake_clock)
-    monkeypatch.setattr(tracker, "mono", fake_clock)
+    new_clock = Clock()
+    monkeypatch.setattr(session, "mono", new_clock)
+    monkeypatch.setattr(tracker, "mono", new_clock)
     monkeypatch.setattr(guard, "_lets_errors_out", True)
-    return fake_clock
+    return new_clock
 
 
 class SameKindRuns(RunSignatures):
@@ -58,38 +58,41 @@ class SameKindRuns(RunSignatures):
 
 
 class Session:
-    """The object that the method is called on."""
+    """The session on which the wrapped method is called."""
 
 
 class Job:
     """A session whose runs take given times, and the replacement of its method."""
 
-    def __init__(self, channel, ticks, policy=NO_TRACE):
+    def __init__(self, channel, fake_clock, policy=NO_TRACE):
         put = spans.writer(channel, {layout.RUN}, clock.ThreadId())
-        self.ticks = ticks
+        self.fake_clock = fake_clock
         self.session = Session()
-        current = CurrentPolicy(channel.words, Policy.from_text(policy), channel.report, lambda: None, ticks.now)
-        self.tracker = Tracker(layout.RUN, lambda: (channel, put, current))
+        current_policy = CurrentPolicy(
+            channel.words, Policy.from_text(policy), channel.report, lambda: None, fake_clock.now
+        )
+        self.tracker = Tracker(layout.RUN, lambda: (channel, put, current_policy))
         self.wrapped_run = session._run(self._call_tf_sessionrun, SameKindRuns(self.tracker), SimpleNamespace())
 
     def _call_tf_sessionrun(self, _session, _options, feeds, _fetches, _targets, _metadata):
         error = None
-        for duration in feeds:
-            if isinstance(duration, int):
-                self.ticks.now += duration
+        for outcome in feeds:
+            if isinstance(outcome, int):
+                self.fake_clock.now += outcome
             else:
-                error = duration
+                error = outcome
         if error is not None:
             raise error
 
-    def run(self, *durations, fetches=1):
-        for duration in durations:
-            self.wrapped_run(self.session, None, [duration], [0] * fetches, [], None)
+    def run(self, *outcomes, fetch_count=1):
+        """Run a step for each outcome: the duration of the step, or the error that it raises."""
+        for outcome in outcomes:
+            self.wrapped_run(self.session, None, [outcome], [0] * fetch_count, [], None)
 
 
 @pytest.fixture
-def job(channel, ticks):
-    return Job(channel, ticks)
+def job(channel, fake_clock):
+    return Job(channel, fake_clock)
 
 
 def test_all_long_steps_are_timed(job, reader):
@@ -102,12 +105,12 @@ def test_short_steps_are_counted_exactly_and_few_are_timed(job, reader):
     for number in range(1, 5001):
         job.run(SHORT)
         assert reader.count(layout.RUN) == number
-    sampled = [span for span in reader.take(ended=True).spans if span.flags & layout.FLAG_SAMPLED]
-    represented = sum(span.count for span in reader.spans)
-    assert 5000 - 2 * INTERVAL_MAX < represented <= 5000
-    assert 5000 / INTERVAL_MAX / 2 < len(sampled) < 5000 / 10
-    assert max(span.count for span in sampled) <= 2 * INTERVAL_MAX
-    assert all(span.total == span.count * SHORT for span in sampled)
+    sampled_spans = [span for span in reader.take(ended=True).spans if span.flags & layout.FLAG_SAMPLED]
+    represented_steps = sum(span.count for span in reader.spans)
+    assert 5000 - 2 * INTERVAL_MAX < represented_steps <= 5000
+    assert 5000 / INTERVAL_MAX / 2 < len(sampled_spans) < 5000 / 10
+    assert max(span.count for span in sampled_spans) <= 2 * INTERVAL_MAX
+    assert all(span.total == span.count * SHORT for span in sampled_spans)
     assert reader.word("step_ns") == sum(span.total for span in reader.spans)
 
 
@@ -115,25 +118,25 @@ def test_times_of_alternating_steps_are_estimated_without_bias(job, reader):
     generator = random.Random(5)
     step_ns = {1: 0, 2: 0}
     for number in range(60_000):
-        fetches = 1 + (number % 10 == 0)
-        duration = generator.randrange(10_000, 30_000) * (3 if fetches == 2 else 1)
-        step_ns[fetches] += duration
-        job.run(duration, fetches=fetches)
+        fetch_count = 1 + (number % 10 == 0)
+        duration = generator.randrange(10_000, 30_000) * (3 if fetch_count == 2 else 1)
+        step_ns[fetch_count] += duration
+        job.run(duration, fetch_count=fetch_count)
         if not number % 1000:
             reader.take()
-    total = {1: 0, 2: 0}
+    estimated_ns = {1: 0, 2: 0}
     for span in reader.take(ended=True).spans:
-        total[span.key & 15] += span.total
-    assert total[1] == pytest.approx(step_ns[1], rel=0.15)
-    assert total[2] == pytest.approx(step_ns[2], rel=0.35)
-    assert sum(total.values()) == pytest.approx(sum(step_ns.values()), rel=0.15)
+        estimated_ns[span.key & 15] += span.total
+    assert estimated_ns[1] == pytest.approx(step_ns[1], rel=0.15)
+    assert estimated_ns[2] == pytest.approx(step_ns[2], rel=0.35)
+    assert sum(estimated_ns.values()) == pytest.approx(sum(step_ns.values()), rel=0.15)
 
 
 def test_steps_that_become_long_are_all_timed_soon(job, reader):
     job.run(*[SHORT] * 3000)
     job.run(*[50_000_000] * (2 * INTERVAL_MAX + 20))
-    spans = reader.take(ended=True).spans
-    assert [span.count for span in spans[-20:]] == [1] * 20
+    taken_spans = reader.take(ended=True).spans
+    assert [span.count for span in taken_spans[-20:]] == [1] * 20
 
 
 def test_steps_that_become_short_are_sampled_again(job, reader):
@@ -148,21 +151,21 @@ def test_a_counted_step_that_fails_is_recorded_as_failed(job, reader):
     for _ in range(50):
         with pytest.raises(ValueError, match="the job's") as caught:
             job.run(ValueError("the job's"))
-        names, trace = [], caught.value.__traceback__
+        file_names, trace = [], caught.value.__traceback__
         while trace is not None:
-            names.append(trace.tb_frame.f_code.co_filename)
+            file_names.append(trace.tb_frame.f_code.co_filename)
             trace = trace.tb_next
-        assert session.__file__ not in names
+        assert session.__file__ not in file_names
         failures += 1
     job.run(*[SHORT] * 500)
-    spans = reader.take(ended=True).spans
-    assert sum(span.count for span in spans if span.flags & layout.FLAG_FAILED) == failures
+    taken_spans = reader.take(ended=True).spans
+    assert sum(span.count for span in taken_spans if span.flags & layout.FLAG_FAILED) == failures
     assert reader.count(layout.RUN) == 3550
-    assert 3550 - 2 * INTERVAL_MAX < sum(span.count for span in spans) <= 3550
+    assert 3550 - 2 * INTERVAL_MAX < sum(span.count for span in taken_spans) <= 3550
 
 
-def test_a_selected_step_is_never_only_counted(channel, ticks, reader):
-    job = Job(channel, ticks, "steps=2000-2003")
+def test_a_selected_step_is_never_only_counted(channel, fake_clock, reader):
+    job = Job(channel, fake_clock, "steps=2000-2003")
     for number in range(1, 2000):
         job.run(SHORT)
         assert reader.count(layout.RUN) == number
@@ -179,19 +182,19 @@ def test_a_new_policy_is_noticed_within_two_sampling_intervals(job, reader):
     assert reader.word("policy_seen") == 1
 
 
-def test_short_steps_with_pauses_notice_an_order_at_the_first_or_second_step(job, reader, ticks):
+def test_short_steps_with_pauses_notice_an_order_at_the_first_or_second_step(job, reader, fake_clock):
     for _ in range(600):
         job.run(500_000)
-        ticks.now += 50_000_000
-    counted = len(reader.take().spans)
+        fake_clock.now += 50_000_000
+    span_count = len(reader.take().spans)
     for generation in range(1, 20):
         reader.set_word("policy_mode", layout.MODE_OFF)
         reader.set_word("policy", generation)
         for _ in range(2):
             job.run(500_000)
-            ticks.now += 50_000_000
+            fake_clock.now += 50_000_000
         assert reader.word("policy_seen") == generation
-    assert counted < 600
+    assert span_count < 600
     assert reader.count(layout.RUN) == 638
     job.run(*[2_000_000] * 20)
     assert sum(span.count for span in reader.take(ended=True).spans) == 658
@@ -202,19 +205,19 @@ def test_counts_of_threads_are_exact(channel, reader, monkeypatch):
     job = Job(channel, Clock())
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
-    count_each, threads = 4000, 4
+    steps_each, thread_count = 4000, 4
     try:
-        running = [threading.Thread(target=lambda: job.run(*[0] * count_each)) for _ in range(threads)]
-        for thread in running:
+        threads = [threading.Thread(target=lambda: job.run(*[0] * steps_each)) for _ in range(thread_count)]
+        for thread in threads:
             thread.start()
-        for thread in running:
+        for thread in threads:
             thread.join()
     finally:
         sys.setswitchinterval(interval)
-    assert job.tracker.next() == threads * count_each + 1
+    assert job.tracker.next() == thread_count * steps_each + 1
     job.run(0)
-    assert abs(reader.count(layout.RUN) - threads * count_each) <= threads + 1
-    assert sum(span.count for span in reader.take(ended=True).spans) <= threads * count_each + threads
+    assert abs(reader.count(layout.RUN) - thread_count * steps_each) <= thread_count + 1
+    assert sum(span.count for span in reader.take(ended=True).spans) <= thread_count * steps_each + thread_count
 
 
 def test_a_forked_child_counts_from_one(job, reader):
@@ -256,12 +259,12 @@ def test_the_cost_of_timing_is_part_of_the_cost_of_the_shim(channel, reader):
 
 @pytest.mark.parametrize("budget", [100, 10_000])
 def test_timing_takes_its_share_of_the_budget_at_most(budget):
-    sampling, ordinal, timed = Sampling(), 0, 0
+    sampling, ordinal, timed_count = Sampling(), 0, 0
     while ordinal < 200_000:
         ordinal += 1 + sampling.skip(ordinal, 500_000, budget)
-        timed += 1
-    cost = timed * sampling._timing_ns / (200_000 * 500_000)
-    assert cost <= budget / 1e6 / 3.5 or timed <= FIRST_TIMED + 200_000 / INTERVAL_MAX * 1.1
+        timed_count += 1
+    cost = timed_count * sampling._timing_ns / (200_000 * 500_000)
+    assert cost <= budget / 1e6 / 3.5 or timed_count <= FIRST_TIMED + 200_000 / INTERVAL_MAX * 1.1
 
 
 def test_a_counted_step_costs_little_more_than_a_call():
@@ -272,7 +275,7 @@ def test_a_counted_step_costs_little_more_than_a_call():
 
     run_tracker = Tracker(layout.RUN, lambda: None)
     run_tracker.words, run_tracker.untimed, target = words, itertools.count(1), object()
-    wrapped, job_session = session._run(original, SameKindRuns(run_tracker), SimpleNamespace()), Session()
+    wrapped_run, job_session = session._run(original, SameKindRuns(run_tracker), SimpleNamespace()), Session()
 
     def ns_per_call(function):
         start = time.perf_counter_ns()
@@ -280,7 +283,7 @@ def test_a_counted_step_costs_little_more_than_a_call():
             function(job_session, None, [], [target], [], None)
         return (time.perf_counter_ns() - start) / 2000
 
-    bare = min(ns_per_call(original) for _ in range(20))
-    counted = min(ns_per_call(wrapped) for _ in range(20))
+    bare_ns = min(ns_per_call(original) for _ in range(20))
+    counted_ns = min(ns_per_call(wrapped_run) for _ in range(20))
     assert words[layout.COUNTS_AT // 8 + layout.RUN] == 40_000
-    assert counted < 20 * bare + 100
+    assert counted_ns < 20 * bare_ns + 100

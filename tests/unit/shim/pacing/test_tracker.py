@@ -30,15 +30,15 @@ def tracker(monkeypatch):
 
 
 @pytest.fixture
-def switching():
-    """Threads switch as often as they can."""
+def fast_switching():
+    """Let threads switch as often as they can."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(interval)
 
 
-@pytest.mark.usefixtures("switching")
+@pytest.mark.usefixtures("fast_switching")
 def test_many_threads_use_a_tracker_at_once(tracker):
     errors = []
 

@@ -1,4 +1,4 @@
-"""The switch that makes TensorFlow's CPU allocator report, in a fake library."""
+"""The switch that makes TensorFlow's CPU allocator report allocations, in a fake library."""
 
 import contextlib
 import os
@@ -19,17 +19,17 @@ def enabled():
 
 
 class Library:
-    """A fake of TensorFlow's library as ctypes opens it, with the names of some versions."""
+    """A fake of TensorFlow's library, as ctypes opens it, with the function names of a version."""
 
-    def __init__(self, names):
-        self.on = False
+    def __init__(self, function_names):
+        self.is_on = False
         self.log = []
-        for name, call in zip(names, (lambda: self.on, self._turn(True), self._turn(False)), strict=True):
+        for name, call in zip(function_names, (lambda: self.is_on, self._turn(True), self._turn(False)), strict=True):
             setattr(self, name, call)
 
     def _turn(self, on):
         def turn():
-            self.on = on
+            self.is_on = on
             self.log.append(on)
 
         return turn
@@ -45,28 +45,28 @@ def library(request, monkeypatch):
 
 def test_the_switch_is_on_during_a_session_and_off_after(library):
     with enabled():
-        assert library.on
+        assert library.is_on
     assert library.log == [True, False]
 
 
-def test_an_error_turns_the_switch_off_too(library):
+def test_the_switch_is_turned_off_even_after_an_error(library):
     with pytest.raises(ValueError, match="ours"), enabled():
         raise ValueError("ours")
-    assert not library.on
+    assert not library.is_on
 
 
 def test_a_switch_that_the_job_turned_on_stays_on(library):
-    library.on = True
+    library.is_on = True
     with enabled():
         pass
-    assert library.on
+    assert library.is_on
     assert library.log == []
 
 
 def test_with_accelerators_the_switch_is_not_touched(library, monkeypatch):
     monkeypatch.setattr(allocations, "has_accelerator", lambda: True)
     with enabled():
-        assert not library.on
+        assert not library.is_on
 
 
 @pytest.mark.parametrize("other_library", [None, object()])
@@ -81,9 +81,9 @@ def test_the_switch_is_off_in_a_forked_child_and_stays_on_in_the_parent(library)
     with enabled():
         pid = os.fork()
         if pid == 0:
-            os._exit(1 if library.on else 0)
+            os._exit(1 if library.is_on else 0)
         assert os.waitpid(pid, 0)[1] == 0
-        assert library.on
+        assert library.is_on
     pid = os.fork()
     if pid == 0:
         os._exit(len(library.log) - 2)

@@ -55,22 +55,22 @@ def test_a_call_that_fails_is_flagged_and_its_exception_has_no_frame_of_ours(fun
     with pytest.raises(ValueError) as caught:
         functions.Function("failing", body)()
     assert caught.value is error
-    names = []
+    function_names = []
     trace = error.__traceback__
     while trace is not None:
-        names.append(trace.tb_frame.f_code.co_name)
+        function_names.append(trace.tb_frame.f_code.co_name)
         trace = trace.tb_next
-    assert names[1:] == ["__call__", "body"]
+    assert function_names[1:] == ["__call__", "body"]
     assert [span.flags for span in spans(read())] == [layout.FLAG_FAILED]
 
 
-def test_the_function_called_in_a_window_is_known_at_its_end(functions, read, monkeypatch):
-    called: list[object] = []
-    monkeypatch.setattr(window, "add_function", lambda call: called.append(call["self"]))
+def test_a_window_learns_which_functions_are_called_in_it(functions, read, monkeypatch):
+    added_functions: list[object] = []
+    monkeypatch.setattr(window, "add_function", lambda call: added_functions.append(call["self"]))
     step = functions.Function("step")
     for _ in range(4):
         step()
-    assert called == [step, step]
+    assert added_functions == [step, step]
 
 
 def test_a_call_whose_annotation_was_never_entered_is_no_step(functions, read):
@@ -87,19 +87,19 @@ def test_the_annotation_looks_like_tensorflows_own(functions, armed):
         assert type(annotation) is not original.Trace
 
 
-MANY = 2000
+CALL_COUNT = 2000
 
 
 def test_calls_that_are_only_counted_share_one_annotation(functions, read):
     annotations: list[object] = []
     step = functions.Function("step", lambda: annotations.append(sys._getframe(1).f_locals["annotation"]))
-    for _ in range(MANY):
+    for _ in range(CALL_COUNT):
         step()
     shared = [annotation for annotation, times in Counter(map(id, annotations)).items() if times > 1]
     assert len(shared) == 1
     reader = read()
-    assert reader.count(layout.FUNCTION) == MANY
-    assert len(reader.of_kind(layout.FUNCTION)) < MANY
+    assert reader.count(layout.FUNCTION) == CALL_COUNT
+    assert len(reader.of_kind(layout.FUNCTION)) < CALL_COUNT
 
 
 def test_a_counted_call_that_fails_is_recorded_as_failed(functions, read):
@@ -110,7 +110,7 @@ def test_a_counted_call_that_fails_is_recorded_as_failed(functions, read):
             raise ValueError
 
     step = functions.Function("step", body)
-    for _ in range(MANY):
+    for _ in range(CALL_COUNT):
         step()
     failing.append(True)
     for _ in range(3):
@@ -122,11 +122,11 @@ def test_a_counted_call_that_fails_is_recorded_as_failed(functions, read):
 
 def test_calls_in_a_keras_call_or_a_graph_are_not_counted(functions, read):
     step = functions.Function("step")
-    for _ in range(MANY):
+    for _ in range(CALL_COUNT):
         step()
     before = read().count(layout.FUNCTION)
     thread_state = function.local.thread_state
-    thread_state.keras_calls.append(object())  # type: ignore[arg-type]  # any
+    thread_state.keras_calls.append(object())  # type: ignore[arg-type]  # any object will do
     thread_state.update_busy_threads()
     step()
     thread_state.keras_calls.clear()
@@ -187,7 +187,7 @@ def test_a_forked_child_publishes_the_names_of_its_own_functions(functions, read
 
 def test_a_call_in_which_a_child_is_forked_is_counted_by_the_parent_alone(functions, armed):
     count_at = layout.COUNTS_AT // 8 + layout.FUNCTION
-    reader, writer = os.pipe()
+    read_fd, write_fd = os.pipe()
     children = []
     inner = functions.Function("inner")
     outer = functions.Function("outer", lambda: children.append(os.fork()))
@@ -196,10 +196,10 @@ def test_a_call_in_which_a_child_is_forked_is_counted_by_the_parent_alone(functi
     outer()
     if children == [0]:
         inner()
-        os.write(writer, b"%d" % armed.channel().words[count_at])
+        os.write(write_fd, b"%d" % armed.channel().words[count_at])
         os._exit(0)
     os.wait()
-    assert os.read(reader, 100) == b"1"
+    assert os.read(read_fd, 100) == b"1"
     assert armed.channel().words[count_at] == 6
-    os.close(reader)
-    os.close(writer)
+    os.close(read_fd)
+    os.close(write_fd)

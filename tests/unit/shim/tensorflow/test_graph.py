@@ -71,7 +71,7 @@ def graph_channel(monkeypatch, channel):
     return channel
 
 
-def nodes(record):
+def node_names(record):
     return [node.name for node in graph_pb2.GraphDef.FromString(record.data).node]
 
 
@@ -83,7 +83,7 @@ def test_a_graph_is_sent_once_and_later_only_its_new_nodes(graph_channel, reader
     graph.ensure_sent(fake_graph, graph_channel)
     records = reader.take().records
     assert [record.kind for record in records] == [layout.GRAPH, layout.FRAMES] * 2
-    assert [nodes(record) for record in records[::2]] == [["a", "b"], ["c"]]
+    assert [node_names(record) for record in records[::2]] == [["a", "b"], ["c"]]
     assert {record.step for record in records} == {1}
 
 
@@ -139,7 +139,7 @@ def test_functions_called_by_a_function_are_sent_too(graph_channel, reader):
     outer._functions = {"f": SimpleNamespace(graph=inner), "lazy": SimpleNamespace(_cached_graph=None)}
     inner._functions = {"again": SimpleNamespace(graph=outer)}
     graph.ensure_functions_sent(outer, graph_channel)
-    assert [nodes(record) for record in reader.take().records[::2]] == [["outer"], ["inner"]]
+    assert [node_names(record) for record in reader.take().records[::2]] == [["outer"], ["inner"]]
 
 
 def variables(record):
@@ -178,12 +178,12 @@ def test_variables_of_no_model_are_sent_as_state(graph_channel, reader, monkeypa
         variable_op("w/Adam", "/lib/optimizer.py"),
         variable_op("own", "/lib/optimizer.py"),
     )
-    w, own = variable_of(fake_graph, "w"), variable_of(fake_graph, "own")
-    copied = SimpleNamespace(_values=(w, variable_of(fake_graph, "w/replica_1")))
-    fake_graph.collection = [copied, own]
+    w, own_variable = variable_of(fake_graph, "w"), variable_of(fake_graph, "own")
+    mirrored_variable = SimpleNamespace(_values=(w, variable_of(fake_graph, "w/replica_1")))
+    fake_graph.collection = [mirrored_variable, own_variable]
     fake_graph.collections["variables"] = [
-        copied,
-        own,
+        mirrored_variable,
+        own_variable,
         variable_of(fake_graph, "moving"),
         variable_of(fake_graph, "global_step", is_integer=True),
     ]
@@ -247,25 +247,30 @@ class Variable:
         self.trainable = trainable
 
 
-def function_graph(*names, uses):
-    """Return the graph of a function; ``uses`` has the name of the placeholder of each variable."""
+def function_graph(*names, placeholders):
+    """Return the graph of a function.
+
+    ``placeholders`` maps each variable to the name of its placeholder.
+    """
     fake_graph = Graph(*map(op, names))
-    fake_graph._weak_variables = [weakref.ref(variable) for variable in uses]
-    fake_graph.captures = [(v.handle, SimpleNamespace(op=SimpleNamespace(name=name))) for v, name in uses.items()]
+    fake_graph._weak_variables = [weakref.ref(variable) for variable in placeholders]
+    fake_graph.captures = [
+        (v.handle, SimpleNamespace(op=SimpleNamespace(name=name))) for v, name in placeholders.items()
+    ]
     return fake_graph
 
 
 def test_each_variable_is_sent_once_for_the_function_that_uses_it(graph_channel, reader):
     kernel, step, count = Variable("k_1", [3, None]), Variable("s_2", []), Variable("n_3", [9], trainable=False)
     batches = Variable("b_4", [], is_integer=True)
-    inner = function_graph("inner", uses={kernel: "dense/resource", count: "seen", batches: "batches"})
-    outer = function_graph("outer", uses={kernel: "4711", step: "step"})
+    inner = function_graph("inner", placeholders={kernel: "dense/resource", count: "seen", batches: "batches"})
+    outer = function_graph("outer", placeholders={kernel: "4711", step: "step"})
     outer._functions = {"f": SimpleNamespace(graph=inner)}
     graph.ensure_functions_sent(outer, graph_channel)
-    other = function_graph("other", uses={kernel: "again", step: "again"})
+    other = function_graph("other", placeholders={kernel: "again", step: "again"})
     graph.ensure_functions_sent(other, graph_channel)
     records = reader.take().records
-    assert [nodes(record) for record in records[::2]] == [["outer"], ["inner"], ["other"]]
+    assert [node_names(record) for record in records[::2]] == [["outer"], ["inner"], ["other"]]
     assert [record.step for record in records[::2]] == [1, 2, 3]
     assert [variables(record) for record in records[1::2]] == [{"step": []}, {"dense/resource": [3, -1]}, None]
 
@@ -275,12 +280,12 @@ def test_a_weight_is_trained_if_its_model_trains_it(graph_channel, reader):
         def __init__(self, trained, others):
             self.trainable_weights, self.weights = trained, trained + others
 
-    Model.weights = Model.trainable_weights = None  # set on the class: attributes of an instance alone make no model
+    Model.weights = Model.trainable_weights = None  # a model is recognized by attributes of its class
     kernel, frozen, mean = Variable("k", [3]), Variable("f", [4]), Variable("m", [5], trainable=False)
     slot, loose = Variable("s", [6], trainable=False), Variable("l", [7])
     model = Model([kernel], [frozen, mean])
     names = {kernel: "kernel", frozen: "frozen", mean: "mean", slot: "slot", loose: "loose"}
-    graph.ensure_functions_sent(function_graph("f", uses=names), graph_channel, model)
+    graph.ensure_functions_sent(function_graph("f", placeholders=names), graph_channel, model)
     record = reader.take().records[1]
     assert variables(record) == {"kernel": [3], "loose": [7]}
     assert json.loads(record.data)["others"] == {"frozen": [4], "mean": [5]}
@@ -297,7 +302,7 @@ def test_weights_that_are_frozen_and_thawed_are_sent_again_for_their_first_node(
     for number, (trained, model_argument) in enumerate(states):
         model.trainable_weights = trained
         names = {kernel: f"kernel_{number}", base: f"base_{number}"}
-        graph.ensure_functions_sent(function_graph(f"f_{number}", uses=names), graph_channel, model_argument)
+        graph.ensure_functions_sent(function_graph(f"f_{number}", placeholders=names), graph_channel, model_argument)
     records = [json.loads(record.data) for record in reader.take().records[1::2]]
     assert [(record.get("variables"), record.get("others")) for record in records] == [
         ({"kernel_0": [3]}, {"base_0": [4]}),
@@ -309,7 +314,7 @@ def test_weights_that_are_frozen_and_thawed_are_sent_again_for_their_first_node(
 
 
 def test_a_variable_that_cannot_be_examined_hides_no_other(graph_channel, reader):
-    class Closed:
+    class BrokenVariable:
         trainable = True
 
         @property
@@ -318,10 +323,10 @@ def test_a_variable_that_cannot_be_examined_hides_no_other(graph_channel, reader
 
         op = handle
 
-    closed, gone, intact = Closed(), Variable("g_1", [1]), Variable("f_2", None)
-    fake_graph = function_graph("f", uses={gone: "gone", intact: "fine"})
-    fake_graph._weak_variables.insert(0, weakref.ref(closed))
-    fake_graph.collection = [closed, variable_of(fake_graph, "own")]
+    broken, gone, intact = BrokenVariable(), Variable("g_1", [1]), Variable("f_2", None)
+    fake_graph = function_graph("f", placeholders={gone: "gone", intact: "fine"})
+    fake_graph._weak_variables.insert(0, weakref.ref(broken))
+    fake_graph.collection = [broken, variable_of(fake_graph, "own")]
     del gone
     gc.collect()
     graph.ensure_functions_sent(fake_graph, graph_channel)
@@ -353,8 +358,9 @@ def test_weights_are_left_out_of_a_node(graph_channel):
 
 
 def test_each_frame_is_stored_once():
-    shared = (("job.py", 9, "main"), ("lib.py", 3, "layer"))
-    table = graph.frames([op("a", frames=shared), op("b", frames=shared), op("c", frames=shared[:1])])
+    shared_frames = (("job.py", 9, "main"), ("lib.py", 3, "layer"))
+    ops = [op("a", frames=shared_frames), op("b", frames=shared_frames), op("c", frames=shared_frames[:1])]
+    table = graph.frames(ops)
     assert table["files"] == ["job.py", "lib.py"]
     assert table["frames"] == [(0, 9, 0), (1, 3, 1)]
     assert table["stacks"] == [(0, 1), (0,)]
@@ -380,4 +386,4 @@ def test_a_graph_whose_variables_fail_keeps_its_frames(graph_channel, reader, mo
     fake_graph.get_collection = None  # type: ignore[method-assign, assignment]
     graph.ensure_sent(fake_graph, graph_channel)
     definition, record = reader.take().records
-    assert (nodes(definition), list(json.loads(record.data)["frames"])) == (["a"], [[0, 1, 0]])
+    assert (node_names(definition), list(json.loads(record.data)["frames"])) == (["a"], [[0, 1, 0]])

@@ -1,4 +1,4 @@
-"""Single batches of Keras: as function calls, and as session runs, of a fake Keras."""
+"""Single batches of a fake Keras, as function calls and as session runs."""
 
 import threading
 
@@ -8,12 +8,12 @@ from tfprof.formats import layout
 from tfprof.shim import core
 from tfprof.shim.tensorflow import function, keras_batches, traced_run
 
-MANY = 2000
+BATCH_COUNT = 2000
 
 
 @pytest.fixture
-def kit(monkeypatch, armed):
-    """The fake functions and Keras, whose batches are function calls."""
+def fake_modules(monkeypatch, armed):
+    """The fake modules of functions and of Keras, whose batches are function calls."""
     _, functions, module = eager_tensorflow.install(monkeypatch)
     keras_batches.patch(module)
     function.patch(functions)
@@ -49,9 +49,9 @@ def fail():
     raise ValueError
 
 
-def test_a_single_batch_is_a_batch_and_the_next_call_is_not(kit, read):
-    step = kit[0].Function("train_function")
-    model = kit[1].Model()
+def test_a_single_batch_is_a_step_of_kind_batch_and_the_next_call_of_kind_function(fake_modules, read):
+    step = fake_modules[0].Function("train_function")
+    model = fake_modules[1].Model()
     for _ in range(3):
         model.train_on_batch(step)
     step()
@@ -60,39 +60,39 @@ def test_a_single_batch_is_a_batch_and_the_next_call_is_not(kit, read):
     assert step_count(reader, layout.FUNCTION) == 1
 
 
-def test_short_single_batches_are_sampled_and_each_failure_is_recorded(kit, read):
+def test_short_single_batches_are_sampled_and_each_failure_is_recorded(fake_modules, read):
     failing: list[bool] = []
 
     def body():
         if failing:
             raise ValueError
 
-    step = kit[0].Function("train_function", body)
-    model = kit[1].Model()
-    for _ in range(MANY):
+    step = fake_modules[0].Function("train_function", body)
+    model = fake_modules[1].Model()
+    for _ in range(BATCH_COUNT):
         model.train_on_batch(step)
     failing.append(True)
     for _ in range(3):
         with pytest.raises(ValueError):
             model.train_on_batch(step)
     reader = read()
-    assert (reader.count(layout.BATCH), reader.count(layout.FUNCTION)) == (MANY + 3, 0)
-    assert len(reader.of_kind(layout.BATCH)) < MANY
+    assert (reader.count(layout.BATCH), reader.count(layout.FUNCTION)) == (BATCH_COUNT + 3, 0)
+    assert len(reader.of_kind(layout.BATCH)) < BATCH_COUNT
     assert step_count(reader, layout.BATCH, layout.FLAG_FAILED) == 3
 
 
-def test_after_a_batch_that_fails_early_the_next_call_is_a_function_call(kit, read):
-    step = kit[0].Function("train_function")
+def test_after_a_batch_that_fails_early_the_next_call_is_a_function_call(fake_modules, read):
+    step = fake_modules[0].Function("train_function")
     with pytest.raises(TypeError):
-        kit[1].Model().train_on_batch(None)
+        fake_modules[1].Model().train_on_batch(None)
     step()
     reader = read()
     assert (reader.count(layout.BATCH), reader.count(layout.FUNCTION)) == (0, 1)
 
 
-def test_calls_are_counted_while_another_thread_has_a_batch_that_failed_early(kit, read):
-    step = kit[0].Function("train_function")
-    model = kit[1].Model()
+def test_calls_are_counted_after_a_batch_of_another_thread_failed_early(fake_modules, read):
+    step = fake_modules[0].Function("train_function")
+    model = fake_modules[1].Model()
 
     def fail_early():
         with pytest.raises(TypeError):
@@ -101,66 +101,66 @@ def test_calls_are_counted_while_another_thread_has_a_batch_that_failed_early(ki
     thread = threading.Thread(target=fail_early)
     thread.start()
     thread.join()
-    for _ in range(MANY):
+    for _ in range(BATCH_COUNT):
         step()
         model.train_on_batch(step)
     reader = read()
-    assert (reader.count(layout.BATCH), reader.count(layout.FUNCTION)) == (MANY, MANY)
-    assert len(reader.of_kind(layout.BATCH)) < MANY
-    assert len(reader.of_kind(layout.FUNCTION)) < MANY
+    assert (reader.count(layout.BATCH), reader.count(layout.FUNCTION)) == (BATCH_COUNT, BATCH_COUNT)
+    assert len(reader.of_kind(layout.BATCH)) < BATCH_COUNT
+    assert len(reader.of_kind(layout.FUNCTION)) < BATCH_COUNT
 
 
 # -- batches of session runs ---------------------------------------------------------------------
 
 
 def test_short_batches_of_runs_are_sampled_and_each_failure_is_recorded(model, read):
-    for _ in range(MANY):
+    for _ in range(BATCH_COUNT):
         model.train_on_batch(bool)
     for _ in range(3):
         with pytest.raises(ValueError):
             model.train_on_batch(fail)
-    for _ in range(MANY):
+    for _ in range(BATCH_COUNT):
         model.train_on_batch(bool)
     reader = read()
-    assert reader.count(layout.BATCH) == 2 * MANY + 3
-    assert len(reader.of_kind(layout.BATCH)) < MANY
+    assert reader.count(layout.BATCH) == 2 * BATCH_COUNT + 3
+    assert len(reader.of_kind(layout.BATCH)) < BATCH_COUNT
     assert step_count(reader, layout.BATCH, layout.FLAG_FAILED) == 3
 
 
 def test_a_traced_run_belongs_to_its_batch_even_if_the_batch_is_only_counted(model, read):
-    def traced():
+    def run_traced():
         batch = traced_run._batch()
-        numbers.append(batch.ordinal)
+        ordinals.append(batch.ordinal)
         assert batch.tracker.kind == layout.BATCH
-        assert traced_run._batch() is None  # a batch's second run
+        assert traced_run._batch() is None  # the second run of the same batch
 
-    for _ in range(MANY):
+    for _ in range(BATCH_COUNT):
         model.train_on_batch(bool)
     assert traced_run._batch() is None
-    numbers: list[int] = []
-    for _ in range(MANY):
-        model.train_on_batch(traced)
-    assert numbers == list(range(MANY + 1, 2 * MANY + 1))
+    ordinals: list[int] = []
+    for _ in range(BATCH_COUNT):
+        model.train_on_batch(run_traced)
+    assert ordinals == list(range(BATCH_COUNT + 1, 2 * BATCH_COUNT + 1))
     reader = read()
     traced_spans = [span for span in reader.of_kind(layout.BATCH) if span.flags & layout.FLAG_TRACED]
-    assert all(span.ordinal > MANY and span.total > 0 for span in traced_spans)
-    assert MANY // 2 < sum(span.count for span in traced_spans) <= MANY
-    assert reader.count(layout.BATCH) == 2 * MANY
+    assert all(span.ordinal > BATCH_COUNT and span.total > 0 for span in traced_spans)
+    assert BATCH_COUNT // 2 < sum(span.count for span in traced_spans) <= BATCH_COUNT
+    assert reader.count(layout.BATCH) == 2 * BATCH_COUNT
 
 
-def test_calls_within_a_counted_batch_are_no_steps(model, kit, read):
-    step = kit[0].Function("inner")
-    for _ in range(MANY):
+def test_calls_within_a_counted_batch_are_no_steps(model, fake_modules, read):
+    step = fake_modules[0].Function("inner")
+    for _ in range(BATCH_COUNT):
         model.train_on_batch(step)
     reader = read()
-    assert (reader.count(layout.BATCH), reader.count(layout.FUNCTION)) == (MANY, 0)
+    assert (reader.count(layout.BATCH), reader.count(layout.FUNCTION)) == (BATCH_COUNT, 0)
     step()
     assert read().count(layout.FUNCTION) == 1
 
 
-def test_threads_count_their_own_batches(model, read):
+def test_batches_of_several_threads_are_all_counted(model, read):
     def work():
-        for _ in range(MANY):
+        for _ in range(BATCH_COUNT):
             model.train_on_batch(bool)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -168,7 +168,7 @@ def test_threads_count_their_own_batches(model, read):
         thread.start()
     for thread in threads:
         thread.join()
-    assert read().count(layout.BATCH) == 4 * MANY
+    assert read().count(layout.BATCH) == 4 * BATCH_COUNT
 
 
 def test_an_observer_that_cannot_change_the_code_counts_failures_too(monkeypatch, armed, read):
@@ -186,16 +186,16 @@ def test_an_observer_that_cannot_change_the_code_counts_failures_too(monkeypatch
     )
     keras_batches.patch(module)
     model = module.Model()
-    for _ in range(MANY):
+    for _ in range(BATCH_COUNT):
         model.train_on_batch(bool)
     with pytest.raises(ValueError):
         model.train_on_batch(fail)
     reader = read()
-    assert reader.count(layout.BATCH) == MANY + 1
+    assert reader.count(layout.BATCH) == BATCH_COUNT + 1
     assert step_count(reader, layout.BATCH, layout.FLAG_FAILED) == 1
 
 
-def test_the_kind_of_single_batches_has_a_budget(model, armed):
+def test_the_kind_of_single_batches_is_budgeted_only_from_the_first_budgeted_tracker_on(model, armed):
     state = core.state()
     assert layout.BATCH not in state.budgeted_kinds
     core.tracker(layout.BATCH, True)

@@ -54,27 +54,27 @@ def closure(model):
     return lambda: model
 
 
-def function(python):
-    return SimpleNamespace(_python_function=python)
+def function(python_function):
+    return SimpleNamespace(_python_function=python_function)
 
 
 def test_models_of_a_function_are_found_by_every_kind_of_reference():
-    mine = Model()
-    for python, model in (
+    own_model = Model()
+    for python_function, model in (
         (uses_global, MODEL),
         (calls_another, MODEL),
-        (closure(mine), mine),
-        (closure([{"a": mine}]), mine),
-        (Trainer(mine).step, mine),
-        (closure(Trainer(mine)), mine),
-        (closure(function(closure(mine))), mine),
+        (closure(own_model), own_model),
+        (closure([{"a": own_model}]), own_model),
+        (Trainer(own_model).step, own_model),
+        (closure(Trainer(own_model)), own_model),
+        (closure(function(closure(own_model))), own_model),
     ):
-        assert models.referred_models(function(python)) == [model]
-    assert models.referred_models((None, [mine])) == [mine]
+        assert models.referred_models(function(python_function)) == [model]
+    assert models.referred_models((None, [own_model])) == [own_model]
     assert models.referred_models(function(closure(3))) == []
 
 
-def test_circular_references_end():
+def test_the_search_ends_despite_circular_references():
     circle: list[object] = []
     circle.append(circle)
     assert models.referred_models(function(closure(circle))) == []
@@ -82,20 +82,21 @@ def test_circular_references_end():
 
 def test_weights_are_known_by_their_variables_and_copies_are_not_weights():
     first, copy, kernel, frozen = Weight(), Weight(), Weight(), Weight()
-    mirrored, wrapped = SimpleNamespace(_values=(first, copy), handle=2), SimpleNamespace(_value=kernel)
-    weights = models.Weights([Model([wrapped, mirrored], [frozen])])
+    mirrored_variable = SimpleNamespace(_values=(first, copy), handle=2)
+    wrapped_variable = SimpleNamespace(_value=kernel)
+    weights = models.Weights([Model([wrapped_variable, mirrored_variable], [frozen])])
     assert weights.trained_by_id == {id(kernel): True, id(first): True, id(frozen): False}
     assert weights.copy_ids == {id(copy)}
 
 
 def test_a_model_that_cannot_be_examined_hides_no_other():
-    class Broken(Model):
+    class BrokenModel(Model):
         @property
         def weights(self):
             raise ValueError("not built")
 
     kernel = Weight()
-    assert models.Weights([Broken(), Model([kernel])]).trained_by_id == {id(kernel): True}
+    assert models.Weights([BrokenModel(), Model([kernel])]).trained_by_id == {id(kernel): True}
 
 
 def test_no_code_of_the_job_runs_in_the_search():
@@ -110,17 +111,17 @@ def test_no_code_of_the_job_runs_in_the_search():
             accesses.append(name)
             raise RuntimeError("outside of the context")
 
-    class Dynamic:
+    class DynamicObject:
         @property
         def __dict__(self):  # type: ignore[override]
             accesses.append("__dict__")
             raise RuntimeError("outside of the context")
 
-    class Lazy(ModuleType):
+    class LazyModule(ModuleType):
         def __getattribute__(self, name):
             accesses.append(name)
             return super().__getattribute__(name)
 
-    parts = (Proxy(), Dynamic(), Lazy("lazy"), SimpleNamespace(model=MODEL))
+    parts = (Proxy(), DynamicObject(), LazyModule("lazy"), SimpleNamespace(model=MODEL))
     assert models.referred_models((lambda: parts, ())) == [MODEL]
     assert accesses == []

@@ -1,4 +1,4 @@
-"""The table of frameworks: its rows name existing functions, and the hello names the loaded one."""
+"""The table of frameworks names existing functions; the hello names the patched framework."""
 
 import ast
 import json
@@ -14,13 +14,13 @@ from tfprof.shim import core
 @pytest.mark.parametrize("row", core.FRAMEWORKS, ids=lambda row: row.NAME)
 def test_every_patch_names_a_function_of_one_argument(row):
     folder = Path(row.__file__).parent
-    for patch_module, function in set(row.PATCHES.values()):
+    for patch_module, function_name in set(row.PATCHES.values()):
         functions = {
             node.name: node
             for node in ast.parse((folder / f"{patch_module}.py").read_text()).body
             if isinstance(node, ast.FunctionDef)
         }
-        assert len(functions[function].args.args) == 1, (patch_module, function)
+        assert len(functions[function_name].args.args) == 1, (patch_module, function_name)
 
 
 def test_no_module_of_a_job_is_in_two_rows():
@@ -28,8 +28,8 @@ def test_no_module_of_a_job_is_in_two_rows():
     assert len(names) == len(set(names))
 
 
-def module(monkeypatch, name, **attributes):
-    """Add a fake module to `sys.modules`."""
+def add_module(monkeypatch, name, **attributes):
+    """Add a fake module to `sys.modules` and return it."""
     fake_module = ModuleType(name)
     vars(fake_module).update(attributes)
     monkeypatch.setitem(sys.modules, name, fake_module)
@@ -39,9 +39,9 @@ def module(monkeypatch, name, **attributes):
 @pytest.mark.parametrize("version", ["3.1", None])
 def test_the_hello_names_the_framework_that_was_patched_and_its_version(armed, read, monkeypatch, version):
     package = "tfprof.shim.other"
-    patched: list[ModuleType] = []
-    module(monkeypatch, f"{package}.loop", patch=patched.append)
-    row = module(
+    patched_modules: list[ModuleType] = []
+    add_module(monkeypatch, f"{package}.loop", patch=patched_modules.append)
+    row = add_module(
         monkeypatch,
         f"{package}.patches",
         __package__=package,
@@ -50,10 +50,10 @@ def test_the_hello_names_the_framework_that_was_patched_and_its_version(armed, r
         PATCHES={"other.training": ("loop", "patch")},
     )
     if version is not None:
-        module(monkeypatch, "other.about", __version__=version)
+        add_module(monkeypatch, "other.about", __version__=version)
     monkeypatch.setattr(core, "FRAMEWORKS", (*core.FRAMEWORKS, row))
-    training = module(monkeypatch, "other.training")
+    training = add_module(monkeypatch, "other.training")
     core._patch("other.training", training)
-    assert patched == [training]
+    assert patched_modules == [training]
     hello = json.loads(bytes(read().map[layout.HELLO_AT :][: read().word("hello_size")]))
     assert (hello["framework"], hello["framework_version"]) == ("other", version)

@@ -8,21 +8,21 @@ from tfprof.shim.tensorflow.run_kinds import OPS_MAX, kind_of, signature_key, wi
 class Op:
     """A fake op; ``inputs`` are the ops that its inputs come from."""
 
-    def __init__(self, kind, *inputs, after=(), name=None):
-        self.type, self.name = kind, name or f"{kind}_{id(self)}"
+    def __init__(self, op_type, *inputs, after=(), name=None):
+        self.type, self.name = op_type, name or f"{op_type}_{id(self)}"
         self.inputs = [type("Tensor", (), {"op": op}) for op in inputs]
         self.control_inputs = list(after)
 
 
 class Graph:
-    """A graph with given variables in its collection of training steps."""
+    """A graph whose collection `global_step` has the variables of ``counter_ops``."""
 
-    def __init__(self, *steps):
-        self.steps = steps
+    def __init__(self, *counter_ops):
+        self.counter_ops = counter_ops
 
     def get_collection(self, _name):
         """Return the variables."""
-        return [type("Variable", (), {"op": op}) for op in self.steps]
+        return [type("Variable", (), {"op": op}) for op in self.counter_ops]
 
 
 W, STEP, COUNTER = Op("VarHandleOp"), Op("VariableV2", name="scope/steps"), Op("VariableV2")
@@ -76,23 +76,23 @@ def test_the_kind_of_a_run_follows_from_its_ops(fetched, kind):
 
 
 def test_the_number_of_examined_ops_is_limited():
-    class Endless(Op):
-        examined = 0
+    class EndlessOp(Op):
+        examined_count = 0
 
         def __init__(self):
             super().__init__("Relu")
 
         @property
         def control_inputs(self):
-            Endless.examined += 1
-            return [Endless()]
+            EndlessOp.examined_count += 1
+            return [EndlessOp()]
 
         @control_inputs.setter
         def control_inputs(self, _value):
             pass
 
-    assert kind_of(Graph(), [Endless()]) == layout.RUN
-    assert Endless.examined <= 2 * OPS_MAX
+    assert kind_of(Graph(), [EndlessOp()]) == layout.RUN
+    assert EndlessOp.examined_count <= 2 * OPS_MAX
 
 
 def test_keys_differ_between_sets_of_fetches_and_targets():

@@ -1,4 +1,4 @@
-"""Writing into a buffer of the job, with fake buffers."""
+"""The test whether buffers of the job can be written, on fake buffers."""
 
 from types import SimpleNamespace
 
@@ -20,12 +20,12 @@ def test_buffers_of_an_unknown_layout_are_not_usable(monkeypatch):
     assert not tf_buffer.is_usable(native)
 
 
-def test_an_invalid_address_is_an_error_and_no_crash(monkeypatch):
+def test_buffers_with_an_invalid_address_are_not_usable_and_cause_no_crash(monkeypatch):
     monkeypatch.setattr(tf_buffer, "_is_usable", None)
-    wild = SimpleNamespace(this=0xDEAD000)
+    wild_buffer = SimpleNamespace(this=0xDEAD000)
     native = SimpleNamespace(
-        TF_NewBuffer=lambda: wild,
-        TF_NewBufferFromString=lambda _data: wild,
+        TF_NewBuffer=lambda: wild_buffer,
+        TF_NewBufferFromString=lambda _data: wild_buffer,
         TF_DeleteBuffer=lambda _buffer: None,
         TF_GetBuffer=lambda _buffer: b"",
     )

@@ -8,16 +8,16 @@ from tfprof.shim.tensorflow import function, threads
 
 
 @pytest.mark.parametrize(
-    ("ident", "line"),
+    ("ident", "line_id"),
     [
         (140367364565888, 728776921845672089),  # TensorFlow 2.21
         (140187651414912, 3361262381),  # 2.10
         (140471824866176, 918910930),  # 2.4
     ],
 )
-def test_a_thread_has_the_line_id_that_tensorflow_gives_it(ident: int, line: int) -> None:
-    assert threads.line_id(ident) == line & 0xFFFFFFFF
-    assert threads.head_word(ident) == line & 0xFFFFFFFF & ~layout.XSPACE_OTHER_THREADS
+def test_a_thread_has_the_line_id_that_tensorflow_gives_it(ident: int, line_id: int) -> None:
+    assert threads.line_id(ident) == line_id & 0xFFFFFFFF
+    assert threads.head_word(ident) == line_id & 0xFFFFFFFF & ~layout.XSPACE_OTHER_THREADS
 
 
 def test_other_threads_in_calls_set_the_lowest_bit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ def threads():
 
 
 @pytest.fixture
-def fake(monkeypatch, armed):
+def fake_profiler(monkeypatch, armed):
     state, _, _ = eager_tensorflow.install(monkeypatch)
     window.patch(importlib.import_module(profiler.MODULE))
     initial: dict[str, object] = {
@@ -70,24 +70,24 @@ def slugs(reader):
     return [json.loads(record.data)["slug"] for record in reader.records_of(layout.REFUSED)]
 
 
-def test_each_step_after_warm_up_is_a_window(fake, read):
+def test_each_step_after_warm_up_is_a_window(fake_profiler, read):
     run(6)
     assert windows(read()) == [(step, 1, layout.BATCH, b"xspace") for step in (3, 4, 5)]
     assert [(span.ordinal, span.count) for span in read().of_kind(layout.BATCH) if span.flags] == [(3, 3)]
     assert read().word("traced") == 3
 
 
-def test_nothing_records_between_steps(fake, read, monkeypatch):
+def test_nothing_records_between_steps(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     for _ in range(3):
         step = Step(tracker, tracker.next(), 0, True)
-        assert fake.active is not None
+        assert fake_profiler.active is not None
         step.end()
-        assert fake.active is None
+        assert fake_profiler.active is None
 
 
-def test_nothing_is_printed_and_no_thread_or_file_remains(fake, read, capfd):
+def test_nothing_is_printed_and_no_thread_or_file_remains(fake_profiler, read, capfd):
     files_before, threads_before = set(os.listdir("/dev/shm")), threads()
     run(6)
     assert windows(read())
@@ -100,34 +100,34 @@ def assert_no_new_thread(threads_before):
     until(lambda: not threads() - threads_before, "the end of all new threads", patience_s=5.0)
 
 
-def test_a_policy_of_all_traces_every_step(fake, read, monkeypatch):
+def test_a_policy_of_all_traces_every_step(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     run(40)
     assert [ordinal for ordinal, _, _, _ in windows(read())] == list(range(1, 41))
 
 
-def test_every_third_step_is_a_window(fake, read, monkeypatch):
+def test_every_third_step_is_a_window(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "every=3")
     run(9)
     assert [ordinal for ordinal, _, _, _ in windows(read())] == [3, 6, 9]
 
 
-def test_the_policy_off_opens_no_window(fake, read, monkeypatch):
+def test_the_policy_off_opens_no_window(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "off")
     run(9)
-    assert fake.log == []
+    assert fake_profiler.log == []
     assert sum(span.count for span in read().of_kind(layout.BATCH)) == 9
 
 
-def test_a_session_of_the_job_prevents_windows_and_is_reported_once(fake, read):
+def test_a_session_of_the_job_prevents_windows_and_is_reported_once(fake_profiler, read):
     session = object.__new__(importlib.import_module(profiler.MODULE).ProfilerSession)
-    fake.active = weakref.ref(session)
+    fake_profiler.active = weakref.ref(session)
     run(8)
     assert slugs(read()) == ["profiler-busy"]
-    assert fake.active() is session
+    assert fake_profiler.active() is session
 
 
-def test_a_window_is_dropped_for_a_session_of_the_job_and_counted_as_lost(fake, read):
+def test_a_window_is_dropped_for_a_session_of_the_job_and_counted_as_lost(fake_profiler, read):
     job_session = importlib.import_module(profiler.MODULE).ProfilerSession()
 
     def start(number):
@@ -135,36 +135,38 @@ def test_a_window_is_dropped_for_a_session_of_the_job_and_counted_as_lost(fake, 
             job_session.start("somewhere", {})
 
     run(6, before=start)
-    assert fake.active() is job_session
-    assert fake.log[:4] == ["start", "export", "start", "drop"]
+    assert fake_profiler.active() is job_session
+    assert fake_profiler.log[:4] == ["start", "export", "start", "drop"]
     assert [ordinal for ordinal, _, _, _ in windows(read())] == [3]
     assert read().word("dropped_traces") == 1
     assert read().word("traced") == 2
 
 
-def test_a_profiler_server_ends_windows_for_good(fake, read):
+def test_a_profiler_server_ends_windows_for_good(fake_profiler, read):
     importlib.import_module(profiler.MODULE).start_server(6009)
     run(8)
-    assert fake.log == [("server", 6009)]
+    assert fake_profiler.log == [("server", 6009)]
     assert slugs(read()) == ["profiler-server"]
 
 
-def test_an_export_that_fails_loses_only_its_window(fake, read, monkeypatch):
+def test_an_export_that_fails_loses_only_its_window(fake_profiler, read, monkeypatch):
     monkeypatch.setattr(guard, "_lets_errors_out", False)
 
-    def broken():
+    def fail():
         raise OSError("no room")
 
-    fake.export = broken
+    fake_profiler.export = fail
     run(7)
     assert windows(read()) == []
     assert read().word("dropped_traces") == read().word("faults") == 3
     assert sum(span.count for span in read().of_kind(layout.BATCH)) == 7
 
 
-def test_data_larger_than_the_ring_is_refused_unread_and_tracing_ends_after_some_tries(fake, read, monkeypatch):
+def test_data_larger_than_the_ring_is_refused_unread_and_tracing_ends_after_some_tries(
+    fake_profiler, read, monkeypatch
+):
     monkeypatch.setenv("TFPROF_TRACE", "all")
-    fake.export = lambda: bytes(core.channel().ring_bytes)
+    fake_profiler.export = lambda: bytes(core.channel().ring_bytes)
     run(5)
     assert windows(read()) == []
     assert read().word("dropped_traces") == 3
@@ -174,23 +176,23 @@ def test_data_larger_than_the_ring_is_refused_unread_and_tracing_ends_after_some
     assert window.duration_limit_s(channel) == window._DURATION_LIMIT_MIN_S
 
 
-def test_the_recording_of_a_step_that_lasts_too_long_ends(fake, read, monkeypatch):
+def test_the_recording_of_a_step_that_lasts_too_long_ends(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     monkeypatch.setattr(window, "_FIRST_DURATION_MAX_S", 0.01)
     monkeypatch.setattr(window, "DURATION_MAX_S", 0.02)
 
     def stay(_number):
-        until(lambda: fake.active is None, "the window's end", patience_s=5.0)
+        until(lambda: fake_profiler.active is None, "the window's end", patience_s=5.0)
 
     threads_before = threads()
     run(4, before=stay)
-    assert fake.log == ["start", "drop"] * 3
+    assert fake_profiler.log == ["start", "drop"] * 3
     assert read().word("dropped_traces") == 3
     assert slugs(read()) == ["window-too-long"]
     assert_no_new_thread(threads_before)
 
 
-def test_the_recording_ends_when_the_process_grows_too_much(fake, read, monkeypatch):
+def test_the_recording_ends_when_the_process_grows_too_much(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     monkeypatch.setattr(
         window, "_FIRST_DURATION_MAX_S", window.DURATION_MAX_S
@@ -201,19 +203,19 @@ def test_the_recording_ends_when_the_process_grows_too_much(fake, read, monkeypa
 
     def grow(_number):
         deadline = time.monotonic() + 5
-        while fake.active is not None and time.monotonic() < deadline:
+        while fake_profiler.active is not None and time.monotonic() < deadline:
             blocks.append(b"x" * (1 << 20))
             time.sleep(0.001)
 
     threads_before = threads()
     run(4, before=grow)
-    assert fake.log == ["start", "drop"] * 2
+    assert fake_profiler.log == ["start", "drop"] * 2
     assert read().word("dropped_traces") == 2
     assert slugs(read()) == ["window-too-large"]
     assert_no_new_thread(threads_before)
 
 
-def test_a_long_first_step_that_grows_the_process_does_not_end_the_tracing(fake, read, monkeypatch):
+def test_a_long_first_step_that_grows_the_process_does_not_end_the_tracing(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     monkeypatch.setattr(window, "_FIRST_DURATION_MAX_S", 0.2)
     peak_kib, grown = page_faults.peak_kib, [0]
@@ -222,14 +224,14 @@ def test_a_long_first_step_that_grows_the_process_does_not_end_the_tracing(fake,
     def compile_once(number):
         if number == 0:
             grown.append(64 << 10)
-            until(lambda: fake.active is None, "the window's end", patience_s=5.0)
+            until(lambda: fake_profiler.active is None, "the window's end", patience_s=5.0)
 
     run(4, before=compile_once)
     assert [ordinal for ordinal, _, _, _ in windows(read())] == [2, 3, 4]
     assert slugs(read()) == ["window-too-long"]
 
 
-def test_windows_that_would_fill_the_ring_fast_get_less_time(fake, read, monkeypatch):
+def test_windows_that_would_fill_the_ring_fast_get_less_time(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     run(1)
     channel = core.channel()
@@ -240,17 +242,17 @@ def test_windows_that_would_fill_the_ring_fast_get_less_time(fake, read, monkeyp
     assert window.duration_limit_s(channel) == window._DURATION_LIMIT_MIN_S
 
 
-def test_a_dropped_step_leaves_no_window_and_no_count(fake, read, monkeypatch):
+def test_a_dropped_step_leaves_no_window_and_no_count(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     window.drop(Step(tracker, tracker.next(), 0, True))
-    assert fake.log == ["start", "drop"]
+    assert fake_profiler.log == ["start", "drop"]
     assert read().word("dropped_traces") == read().word("traced") == 0
     run(1)
     assert len(windows(read())) == 1
 
 
-def test_steps_of_another_thread_are_not_traced_during_a_window(fake, read, monkeypatch):
+def test_steps_of_another_thread_are_not_traced_during_a_window(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     outer = Step(tracker, tracker.next(), 0, True)
@@ -272,7 +274,7 @@ def test_no_python_code_of_the_shim_runs_while_tensorflow_reads_the_options():
     assert not hasattr(option, "__bool__")
 
 
-def test_the_first_step_of_a_kind_counts_while_another_thread_has_a_window(fake, read, monkeypatch):
+def test_the_first_step_of_a_kind_counts_while_another_thread_has_a_window(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     training, testing = core.tracker(layout.BATCH), core.tracker(layout.TEST_BATCH)
     step = Step(training, training.next(), 0, True)
@@ -284,7 +286,7 @@ def test_the_first_step_of_a_kind_counts_while_another_thread_has_a_window(fake,
     assert read().word("missed") == 1
 
 
-def test_a_window_that_an_exception_left_stopped_is_freed_by_the_next_step(fake, read, monkeypatch):
+def test_a_window_that_an_exception_left_stopped_is_freed_by_the_next_step(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     Step(tracker, tracker.next(), 0, True)
@@ -293,20 +295,22 @@ def test_a_window_that_an_exception_left_stopped_is_freed_by_the_next_step(fake,
     assert [ordinal for ordinal, _, _, _ in windows(read())] == [2, 3]
 
 
-def test_the_end_of_the_process_ends_the_window_of_another_thread(fake, read, monkeypatch):
+def test_the_end_of_the_process_ends_the_window_of_another_thread(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     step = Step(tracker, tracker.next(), 0, True)
     window._at_exit()
-    assert fake.active is None
+    assert fake_profiler.active is None
     step.end()
     run(2)
-    assert fake.log == ["start", "drop"]
+    assert fake_profiler.log == ["start", "drop"]
     assert read().word("dropped_traces") == 1
 
 
 @pytest.mark.parametrize("dropped_by", ["process", "session"])
-def test_a_window_that_another_thread_is_opening_is_dropped_by_that_thread(fake, read, monkeypatch, capfd, dropped_by):
+def test_a_window_that_another_thread_is_opening_is_dropped_by_that_thread(
+    fake_profiler, read, monkeypatch, capfd, dropped_by
+):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     job_session = importlib.import_module(profiler.MODULE).ProfilerSession()
     drop = window._at_exit if dropped_by == "process" else lambda: job_session.start("somewhere", {})
@@ -314,11 +318,11 @@ def test_a_window_that_another_thread_is_opening_is_dropped_by_that_thread(fake,
     starting = threading.Event()
 
     def stay():
-        fake.on_start = lambda: None
+        fake_profiler.on_start = lambda: None
         starting.set()
         until(lambda: window.current is None, "the drop")
 
-    fake.on_start = stay
+    fake_profiler.on_start = stay
     other = threading.Thread(target=lambda: (starting.wait(10), drop()))
     other.start()
     step = Step(tracker, tracker.next(), 0, True)
@@ -326,13 +330,13 @@ def test_a_window_that_another_thread_is_opening_is_dropped_by_that_thread(fake,
     step.end()
     eager_tensorflow.log("the job's")
     starts_of_job = ["start"] if dropped_by == "session" else []
-    assert fake.log == ["start", "drop", *starts_of_job]
+    assert fake_profiler.log == ["start", "drop", *starts_of_job]
     assert capfd.readouterr().err.splitlines() == [eager_tensorflow.STARTED_LINE] * len(starts_of_job) + ["the job's"]
     assert read().word("dropped_traces") == read().word("traced") == 0
     assert slugs(read()) == (["profiler-busy"] if dropped_by == "session" else [])
 
 
-def test_no_window_opens_while_the_job_starts_its_own_session(fake, read, monkeypatch):
+def test_no_window_opens_while_the_job_starts_its_own_session(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     job_session = importlib.import_module(profiler.MODULE).ProfilerSession()
     tracker = core.tracker(layout.BATCH)
@@ -351,28 +355,28 @@ def test_no_window_opens_while_the_job_starts_its_own_session(fake, read, monkey
     assert not profiler_lock.take(FREE_PROFILER)
     go_on.set()
     other.join()
-    assert fake.log == ["start"]
-    assert fake.active() is job_session
-    fake.active = None
+    assert fake_profiler.log == ["start"]
+    assert fake_profiler.active() is job_session
+    fake_profiler.active = None
     run(1)
     assert [ordinal for ordinal, _, _, _ in windows(read())] == [3]
 
 
-def test_a_session_of_the_job_waits_for_a_run_that_holds_the_profiler(fake, read):
+def test_a_session_of_the_job_waits_for_a_run_that_holds_the_profiler(fake_profiler, read):
     job_session = importlib.import_module(profiler.MODULE).ProfilerSession()
     hold = profiler_lock.take(FREE_PROFILER)
     assert hold
     other = threading.Thread(target=job_session.start, args=("somewhere", {}))
     other.start()
     until(lambda: profiler_lock.claims, "the claim")
-    assert fake.log == []
+    assert fake_profiler.log == []
     del hold
     other.join()
-    assert fake.log == ["start"]
+    assert fake_profiler.log == ["start"]
     assert not profiler_lock.claims
 
 
-def test_functions_of_the_job_are_not_kept_alive(fake, read, monkeypatch):
+def test_functions_of_the_job_are_not_kept_alive(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     step = Step(tracker, tracker.next(), 0, True)
@@ -382,13 +386,13 @@ def test_functions_of_the_job_are_not_kept_alive(fake, read, monkeypatch):
 
     function = Function()
     window.add_function({"self": function, "args": ()})
-    gone = weakref.ref(function)
+    reference = weakref.ref(function)
     del function
-    assert gone() is None
+    assert reference() is None
     step.end()
 
 
-def test_a_forked_child_does_not_touch_the_parents_window(fake, read, monkeypatch):
+def test_a_forked_child_does_not_touch_the_parents_window(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     step = Step(tracker, tracker.next(), 0, True)
@@ -396,19 +400,21 @@ def test_a_forked_child_does_not_touch_the_parents_window(fake, read, monkeypatc
     if pid == 0:
         step.end()
         window.drop_current()
-        os._exit(0 if window.current is None and fake.log == ["start"] else 1)
+        os._exit(0 if window.current is None and fake_profiler.log == ["start"] else 1)
     assert os.waitpid(pid, 0)[1] == 0
     step.end()
     assert [ordinal for ordinal, _, _, _ in windows(read())] == [1]
 
 
-def test_a_window_that_reached_its_limit_and_is_then_dropped_for_the_job_is_counted_once(fake, read, monkeypatch):
+def test_a_window_that_reached_its_limit_and_is_then_dropped_for_the_job_is_counted_once(
+    fake_profiler, read, monkeypatch
+):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     monkeypatch.setattr(window, "_FIRST_DURATION_MAX_S", 0.01)
     job_session = importlib.import_module(profiler.MODULE).ProfilerSession()
 
     def start(_number):
-        until(lambda: fake.active is None, "the window's end", patience_s=5.0)
+        until(lambda: fake_profiler.active is None, "the window's end", patience_s=5.0)
         job_session.start("somewhere", {})
 
     run(1, before=start)
@@ -417,7 +423,7 @@ def test_a_window_that_reached_its_limit_and_is_then_dropped_for_the_job_is_coun
     assert slugs(read()) == []
 
 
-def test_a_window_that_is_dropped_while_its_step_exports_it_is_not_lost(fake, read, monkeypatch):
+def test_a_window_that_is_dropped_while_its_step_exports_it_is_not_lost(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     others = []
 
@@ -427,7 +433,7 @@ def test_a_window_that_is_dropped_while_its_step_exports_it_is_not_lost(fake, re
         until(lambda: window.current is None, "the drop")
         return b"xspace"
 
-    fake.export = export
+    fake_profiler.export = export
     run(1)
     others[0].join()
     window._finish()
@@ -436,7 +442,7 @@ def test_a_window_that_is_dropped_while_its_step_exports_it_is_not_lost(fake, re
     assert not window._dropped_windows
 
 
-def test_a_session_that_takes_long_to_open_is_dropped_by_its_own_thread(fake, read, monkeypatch, capfd):
+def test_a_session_that_takes_long_to_open_is_dropped_by_its_own_thread(fake_profiler, read, monkeypatch, capfd):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     monkeypatch.setattr(profiler, "_DROP_WAIT", 1)
     tracker = core.tracker(layout.BATCH)
@@ -445,40 +451,40 @@ def test_a_session_that_takes_long_to_open_is_dropped_by_its_own_thread(fake, re
         other = threading.Thread(target=window.drop_current)
         other.start()
         other.join()
-        assert fake.active() is not None
+        assert fake_profiler.active() is not None
 
-    fake.on_start = stay
+    fake_profiler.on_start = stay
     step = Step(tracker, tracker.next(), 0, True)
-    assert fake.log == ["start", "drop"]
+    assert fake_profiler.log == ["start", "drop"]
     step.end()
     assert capfd.readouterr() == ("", "")
     assert read().word("dropped_traces") == read().word("traced") == 0
 
 
-def test_a_released_session_is_no_longer_watched(fake, read, monkeypatch):
+def test_a_released_session_is_no_longer_watched(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     monkeypatch.setattr(window, "_FIRST_DURATION_MAX_S", 60.0)
     threads_before = threads()
     tracker = core.tracker(layout.BATCH)
     Step(tracker, tracker.next(), 0, True)
     window.current.close()
-    assert fake.log == ["start", "drop"]
+    assert fake_profiler.log == ["start", "drop"]
     assert_no_new_thread(threads_before)
 
 
-def test_no_window_opens_while_a_run_uses_the_profiler(fake, read, monkeypatch):
+def test_no_window_opens_while_a_run_uses_the_profiler(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     hold = profiler_lock.take(FREE_PROFILER)
     assert hold
     run(2)
-    assert fake.log == []
+    assert fake_profiler.log == []
     assert slugs(read()) == ["profiler-busy"]
     del hold
     run(1)
     assert [ordinal for ordinal, _, _, _ in windows(read())] == [3]
 
 
-def test_a_forked_child_forgets_the_claims_of_the_parents_threads(fake, read):
+def test_a_forked_child_forgets_the_claims_of_the_parents_threads(fake_profiler, read):
     claim = profiler_lock.claim()
     assert profiler_lock.take(FREE_PROFILER) is None
     pid = os.fork()
@@ -488,16 +494,16 @@ def test_a_forked_child_forgets_the_claims_of_the_parents_threads(fake, read):
     assert claim in profiler_lock.claims
 
 
-def test_a_record_that_an_exception_of_the_job_interrupts_is_lost_and_counted(fake, read, monkeypatch):
+def test_a_record_that_an_exception_of_the_job_interrupts_is_lost_and_counted(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     step = Step(tracker, tracker.next(), 0, True)
 
-    def interrupted(*_args):
+    def interrupt(*_args):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(core.channel()), "_copy", interrupted)
+        patch.setattr(type(core.channel()), "_copy", interrupt)
         with pytest.raises(KeyboardInterrupt):
             step.end()
     assert read().word("dropped_traces") == read().word("dropped_records") == read().word("traced") == 1
@@ -506,15 +512,15 @@ def test_a_record_that_an_exception_of_the_job_interrupts_is_lost_and_counted(fa
 
 
 @pytest.mark.parametrize("is_kept", [False, True])
-def test_after_an_exception_while_a_session_starts_the_next_step_is_recorded(fake, read, monkeypatch, is_kept):
+def test_after_an_exception_while_a_session_starts_the_next_step_is_recorded(fake_profiler, read, monkeypatch, is_kept):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker, kept_errors = core.tracker(layout.BATCH), []
 
-    def interrupted():
+    def interrupt():
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(allocations, "enable", interrupted)
+        patch.setattr(allocations, "enable", interrupt)
         try:
             Step(tracker, tracker.next(), 0, True)
         except KeyboardInterrupt as error:
@@ -524,7 +530,7 @@ def test_after_an_exception_while_a_session_starts_the_next_step_is_recorded(fak
     assert [ordinal for ordinal, _, _, _ in windows(read())] == [2]
 
 
-def test_an_exception_of_the_job_arrives_while_the_data_is_read(fake, read, monkeypatch):
+def test_an_exception_of_the_job_arrives_while_the_data_is_read(fake_profiler, read, monkeypatch):
     def handler(_number, _frame):
         raise TimeoutError("theirs")
 
