@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import click
 
-from ..collector import numbers
 from ..collector.errors import UsageError
+from ..collector.numbers import size
 from ..collector.query.listing import JobFilter
 from ..collector.query.removing import Removable, ended_jobs, remove_jobs, selected_jobs
 from ..collector.render import jobs_text
@@ -74,7 +74,7 @@ def rm(
 
 
 def _summary(removable: Sequence[Removable]) -> str:
-    return f"{len(removable)} job{'s' * (len(removable) > 1)}, {numbers.size(sum(job.size for job in removable))}"
+    return f"{len(removable)} job{'s' * (len(removable) > 1)}, {size(sum(job.size for job in removable))}"
 
 
 def _confirmed(removable: Sequence[Removable], now_ns: int, *, are_arguments: bool) -> bool:

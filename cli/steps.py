@@ -52,8 +52,8 @@ def _print(job: JobReader, limit: int | None) -> int:
     """Print the steps and events of ``job``; return the number of entries."""
     step_times = summarize(job.table("spans"), limit, functions_of(job.info))
     job_events = events(job.table("events"))
-    if step_times.rows or job_events:
+    if step_times.entry_count or job_events:
         print_lines(steps_text.lines(step_times, counts_of(job.info), job_events, width()))
     if text := missed_steps_note(job):
         note(text)
-    return step_times.rows
+    return step_times.entry_count

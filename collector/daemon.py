@@ -85,7 +85,7 @@ class Collector:
         self._instance = make_instance(str(self._options.store))
         self._decoder = decoder(self._options.decoder)
         self._store = open_writer(self._options.store, socket.gethostname())
-        self._jobs = OpenJobs(self._store, self._decoder, self._stats.failed)
+        self._jobs = OpenJobs(self._store, self._decoder, self._stats.count_failure)
         welcome = {
             "collector": secrets.token_hex(8),
             "pid": os.getpid(),
@@ -141,7 +141,7 @@ class Collector:
             except StoreError as error:
                 self._stats.stalled(error)
             except Exception as error:  # noqa: BLE001  # the daemon goes on with other duties and messages
-                self._stats.failed(0, error)
+                self._stats.count_failure(0, error)
 
     def _retry(self, _now: float) -> None:
         self._receiver.retry()
@@ -194,7 +194,7 @@ class Collector:
                     given_up_job["uid"], given_up_job["identity"], given_up_job["end"], given_up_job.get("event")
                 )
             except FormatError as error:
-                self._stats.failed(0, error)
+                self._stats.count_failure(0, error)
                 is_done = True
             if is_done:
                 Path(path).unlink()

@@ -38,17 +38,17 @@ class CollectorStats:
         self._rate_base = (time.monotonic(), 0)
         self._started_ns = time.time_ns()
 
-    def stalled(self, error: TfprofError) -> None:
+    def count_stall(self, error: TfprofError) -> None:
         """Count a failed append."""
         self.stalls += 1
         self._stall, self._stall_time_s = error, time.monotonic()
 
-    def refused(self, error: TfprofError) -> None:
+    def count_refusal(self, error: TfprofError) -> None:
         """Count a refused message."""
         self.refusals += 1
         self._last_refusal = str(error)
 
-    def failed(self, uid: int, error: Exception | str) -> None:
+    def count_failure(self, uid: int, error: Exception | str) -> None:
         """Count and log an internal error in job ``uid`` (0: none).
 
         ``error`` is an exception, or the text of another process's traceback.

@@ -139,7 +139,7 @@ class Receiver:
             self._stats.refused(error)
             return [_error_answer(wire.REFUSE, head, error)]
         except Exception as error:  # noqa: BLE001  # the failure stays within this message
-            self._stats.failed(head.uid, error)
+            self._stats.count_failure(head.uid, error)
             refusal = MessageError(f"{type(error).__name__}: {error}"[:TEXT_MAX])
             self._stats.refused(refusal)
             return [_error_answer(wire.REFUSE, head, refusal)]

@@ -91,7 +91,7 @@ OTHER_BAD_VALUES = {
     "kinds": (*ODD_TEXTS, "trains", "batch,", ",", "all,batch", "BATCH,epoch"),
     "device": (*ODD_TEXTS, "tpu"),
     "sort": (*ODD_TEXTS, "slower"),
-    "text": ("", " "),
+    "filter_text": ("", " "),
     "ended_before_ns": (*ODD_TEXTS, "3x", "-1d"),
     "compat": (*ODD_TEXTS, "2.22", "1"),
     "last": (*BAD_NUMBERS, "-1"),

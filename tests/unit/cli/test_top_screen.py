@@ -82,7 +82,7 @@ def test_the_slow_job_is_at_the_top_and_highlighted(writer: LocalStoreWriter) ->
     async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
         first, second, *_ = screen.query_one(LineList)._items
         assert "job07.py" in first.text
-        assert (first.slow, second.slow) == (True, False)
+        assert (first.is_highlighted, second.is_highlighted) == (True, False)
         assert max(map(len, texts(screen))) <= 80
         assert "30 running" in text_of(screen, "#summary")
 

@@ -99,7 +99,7 @@ def test_an_error_in_a_setting_is_one_line(run, monkeypatch, capsys):
 
 def test_a_stall_is_reported_until_appends_succeed_for_some_seconds():
     stats = CollectorStats()
-    stats.stalled(StoreError("full", "store-full"))
+    stats.count_stall(StoreError("full", "store-full"))
     assert stats.snapshot(0, 0.0)["stalled"] == {"slug": "store-full", "text": "full"}
     later = stats.snapshot(0, 1e12)
     assert (later["stalled"], later["stalls"]) == (None, 1)

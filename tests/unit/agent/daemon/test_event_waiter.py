@@ -73,7 +73,9 @@ def test_a_wait_without_an_event_takes_its_time_and_no_processor_time(bench: Ben
 
 def test_an_unread_answer_ends_a_wait(bench: Bench) -> None:
     bench.collector_socket.send(b"ack")
-    assert bench.wait(30.0) == bench.wait(30.0) == Wakeup(has_answer=True, has_process_end=False, has_announcement=False)
+    assert (
+        bench.wait(30.0) == bench.wait(30.0) == Wakeup(has_answer=True, has_process_end=False, has_announcement=False)
+    )
     bench.agent_socket.recv()
     assert bench.wait(0.0) == NO_EVENT
 

@@ -26,7 +26,7 @@ class Ingest:
 
     def start(self):
         self.store = LocalStoreWriter(self.path, "testhost")
-        self.jobs = OpenJobs(self.store, decoder(), CollectorStats().failed)
+        self.jobs = OpenJobs(self.store, decoder(), CollectorStats().count_failure)
 
     def restart(self):
         self.store.close()

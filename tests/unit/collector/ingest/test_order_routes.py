@@ -29,7 +29,7 @@ class ReceiverHarness:
     def __init__(self, folder: Path) -> None:
         self.stats = CollectorStats()
         self.store = LocalStoreWriter(folder / "store", "testhost")
-        self.jobs = OpenJobs(self.store, decoder(), self.stats.failed)
+        self.jobs = OpenJobs(self.store, decoder(), self.stats.count_failure)
         self.receiver = Receiver(collector_address(str(folder)), self.jobs, self.stats, {"collector": "c1"})
         self.folder = folder
         self.peers: list[WireAgent] = []

@@ -28,7 +28,7 @@ class CollectorHarness:
         self.path = path
         self.stats = CollectorStats()
         self.store = LocalStoreWriter(path, "testhost")
-        self.jobs = OpenJobs(self.store, decoder(), self.stats.failed)
+        self.jobs = OpenJobs(self.store, decoder(), self.stats.count_failure)
         for uid in (UID, OTHER):
             self.send(uid, wire.OPEN)
 
@@ -190,7 +190,7 @@ def test_records_after_a_large_one_are_stored_once(collector):
 
 
 def test_rows_of_a_worker_that_cannot_be_read_are_an_event(collector, monkeypatch):
-    monkeypatch.setattr(worker_process, "_write", lambda result, *_args: os.write(result, b"{}"))
+    monkeypatch.setattr(worker_process, "_write_rows", lambda result, *_args: os.write(result, b"{}"))
     collector.records(UID, 1, (layout.GRAPH, GRAPH), STEP)
     assert collector.finish_work()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 2)
     (event,) = collector.table(UID, "events")

@@ -66,7 +66,7 @@ class Graph:
 
 @pytest.fixture
 def graph_channel(monkeypatch, channel):
-    monkeypatch.setattr(graph, "serialized", lambda fake_graph: fake_graph.definition.SerializeToString())
+    monkeypatch.setattr(graph, "graph_def", lambda fake_graph: fake_graph.definition.SerializeToString())
     monkeypatch.setattr(graph, "_sent_graphs", None)
     return channel
 

@@ -183,7 +183,7 @@ def test_methods_keep_their_metadata(kit, armed):
 
 
 def test_a_subclass_that_calls_its_parent_is_reported_once(kit, read):
-    class Subclass(kit.keras.CallbackList):  # type: ignore[misc]  # a fake from a fixture
+    class Subclass(kit.keras.CallbackList):  # type: ignore[name-defined, misc]  # a fake from a fixture
         def on_train_batch_end(self, *arguments):
             super().on_train_batch_end(*arguments)
 
