@@ -139,7 +139,7 @@ class Collector:
             try:
                 duty(self, now)
             except StoreError as error:
-                self._stats.stalled(error)
+                self._stats.count_stall(error)
             except Exception as error:  # noqa: BLE001  # the daemon goes on with other duties and messages
                 self._stats.count_failure(0, error)
 

@@ -97,7 +97,7 @@ class Receiver:
     def _send_all(self, job_answers: Iterable[JobAnswers]) -> None:
         for uid, answers in job_answers:
             if isinstance(answers, StoreError):
-                self._stats.stalled(answers)
+                self._stats.count_stall(answers)
                 messages = [_error_answer(wire.STALL, Head(0, uid), answers)]
             else:
                 messages = [(answer, b"") for answer in answers]
@@ -131,17 +131,17 @@ class Receiver:
             head = _head(frames)
             return self._HANDLERS.get(head.type, Receiver._unknown)(self, connection, head, frames[1])
         except StoreError as error:
-            self._stats.stalled(error)
+            self._stats.count_stall(error)
             return [_error_answer(wire.STALL, head, error)]
         except BusyError as error:
             return [_error_answer(wire.STALL, head, error)]
         except FormatError as error:
-            self._stats.refused(error)
+            self._stats.count_refusal(error)
             return [_error_answer(wire.REFUSE, head, error)]
         except Exception as error:  # noqa: BLE001  # the failure stays within this message
             self._stats.count_failure(head.uid, error)
             refusal = MessageError(f"{type(error).__name__}: {error}"[:TEXT_MAX])
-            self._stats.refused(refusal)
+            self._stats.count_refusal(refusal)
             return [_error_answer(wire.REFUSE, head, refusal)]
         finally:
             self._stats.last_message_s = time.monotonic()
