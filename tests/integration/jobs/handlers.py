@@ -187,15 +187,15 @@ def fitting():
     """Fit for two epochs with an evaluation in each, after the channel was made."""
     _, module = eager()
     model = module.Model()
-    follow_ups.append((lambda: model.fit(module.CallbackList(model), calls=2, validate=1), 6))
-    return lambda: model.fit(module.CallbackList(model), epochs=2, calls=2, validate=1)
+    follow_ups.append((lambda: model.fit(module.CallbackList(model), calls=2, validation_calls=1), 6))
+    return lambda: model.fit(module.CallbackList(model), epochs=2, calls=2, validation_calls=1)
 
 
 def failing():
     """Fit until the job's own exception, which also frees the list of callbacks."""
     _, module = eager()
     model = module.Model()
-    follow_ups.append((lambda: model.fit(module.CallbackList(model), calls=2, validate=1), 6))
+    follow_ups.append((lambda: model.fit(module.CallbackList(model), calls=2, validation_calls=1), 6))
 
     def work():
         raise JobsOwnError
@@ -324,7 +324,7 @@ def tape_step(trace):
     from fakes import eager_tensorflow
 
     eager(trace)
-    backprop = eager_tensorflow.tapes()
+    backprop = eager_tensorflow.tape_module()
     patches = sys.modules["_tfprof.shim.tensorflow.eager_steps"]
     patches.patch_tape(backprop)
     patches.patch_optimizer(backprop)
