@@ -37,7 +37,7 @@ def shown_parts(job_overview: Overview) -> overview_text.OverviewParts:
         row=job_overview.row,
         tags=job_overview.tags,
         stages=job_overview.stages,
-        steps=[(steps.kind, steps.count, steps.spread, steps.is_traced, steps.curve) for steps in job_overview.steps],
+        steps=[(steps.kind, steps.count, steps.spread, steps.traced, steps.curve) for steps in job_overview.steps],
         ops=job_overview.ops.ops,
         cpus=job_overview.cpus,
         job_series=job_overview.job_series,

@@ -43,14 +43,14 @@ class StepTimes:
     """The timed steps of one kind: their number and spread, and a curve of their times.
 
     The spread covers the usual steps, which are neither traced nor setup steps. If there are none,
-    it covers the traced and setup steps, and ``is_traced`` tells whether any of them was traced.
+    it covers the traced and setup steps, and ``traced`` tells whether any of them was traced.
     Failed steps never count. ``curve`` has mean times over the whole job.
     """
 
     kind: str
     count: int
     spread: Spread
-    is_traced: bool
+    traced: bool
     curve: list[float]
 
 

@@ -87,6 +87,7 @@ def test_show_as_json_has_every_part(run: Run) -> None:
     document = json.loads(run("show", "7f3a", "--json")[1])
     assert [item["name"] for item in document["phases"]] == ["starting", "fit", "evaluate", "ending"]
     (batch,) = document["step_times"]
+    assert set(batch) == {"kind", "count", "spread", "traced", "curve"}
     assert (batch["kind"], batch["count"], batch["spread"]["p50_ns"]) == ("batch", 40, 20 * MS)
     assert document["top_ops"]["why"].startswith("no traced steps")
     assert document["job_series"]["cpu_cores"]["mean"] == 2.0
