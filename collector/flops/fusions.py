@@ -23,8 +23,8 @@ _LAYERS: Final = frozenset({"LayerNorm", "FusedInstanceNorm"})
 _COUNTED_BY_PART: Final = (FUSED_OPS | _LAYERS | {_PADDED_CONVOLUTION, "Conv2DWithBias"}) - {"_FusedBatchNormGradEx"}
 #: Number of inputs of the first op in a fused op; it is 2 in other fused ops.
 _FIRST_OP_INPUTS: Final = {_NORMALIZATION_WITH_RELU: 5, _PADDED_CONVOLUTION: 3}
-#: Ops that a fused op may replace. Ops of _MAIN_OPS do most of the work; a search from the last
-#: op towards the inputs ends at them.
+#: Ops that a fused op may replace. Ops of _MAIN_OPS do most of the work. The search for replaced
+#: ops begins at the last of them, follows the inputs, and ends at an op of _MAIN_OPS.
 _MAIN_OPS: Final = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul", "BatchMatMul", "BatchMatMulV2"})
 _FUSIBLE_OPS: Final = _MAIN_OPS | {
     *("Add", "AddV2", "BiasAdd", "BiasAddV1", "Elu", "Erf", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"),
