@@ -28,8 +28,8 @@ VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", HERE.parent / ".venvs"))
 RUN = [str(Path(sys.executable).parent / "tfprof-run"), "--no-report"]
 STOP = [sys.executable, "-m", "tfprof.cli.main", "stop"]
 MODES = {"armed": [*RUN, "--trace", "steps=1000000000-1000000000"], "default": RUN}
-#: Paths that can be measured with each version: TF 1.15 has no trace annotation around functions,
-#: and its Keras runs callables.
+#: Paths that can be measured with each version. The job does not enable eager execution in TF 1.15,
+#: and functions and tapes need it. The batches of Keras are runs of callables there.
 PATHS = {
     "tf1": ("session", "callable", "train"),
     "tf2": ("session", "callable", "function", "concrete", "tape", "train", "fit"),

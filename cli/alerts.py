@@ -47,8 +47,8 @@ def _note(job_alert: JobAlert) -> str:
 def alerts(jobs: Sequence[str], store: str, as_json: bool, last: int | None) -> None:
     """Show alerts about JOB (all jobs): slower steps, spikes, stalls, growing memory, losses.
 
-    The collector raises alerts while jobs run. An alert contains its numbers. An alert about slower
-    steps lists the ops that take longer than before.
+    The collector raises alerts while jobs run. An alert shows the numbers that raised it. An
+    alert about slower steps lists the ops that take longer than before.
     """
     reader = open_reader(store)
     all_alerts = alerts_of(choose(reader, jobs) if jobs else reader.jobs())

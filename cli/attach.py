@@ -308,9 +308,10 @@ def _watch(
 ) -> None:
     """Show steps until ``step_count`` are traced in each job, or until all jobs have ended.
 
-    With ``followed_selection``, only Ctrl-C ends this function. It then also adds new attachments
-    to ``attachments``, and closes the channel of each job that has ended or is detached, since
-    there may be any number of jobs.
+    This function detaches from each job as soon as its steps are traced. With
+    ``followed_selection``, only Ctrl-C ends this function. It then also adds new attachments to
+    ``attachments``, and closes the channel of each job that has ended or is detached, since there
+    may be any number of jobs.
     """
     readers = {attachment: StepReader(attachment.channel) for attachment in attachments}
     is_single = followed_selection is None and len(attachments) == 1

@@ -98,8 +98,8 @@ class _Injection:
     def __init__(self, process: Process, work: Mapping[str, Any], memory: ProcessMemory) -> None:
         self._pid = process.pid
         self._memory = memory
-        self._program_image = _program_image(process)
-        self.owner = self._program_image[0]
+        self._fingerprint = _program_fingerprint(process)
+        self.owner = self._fingerprint[0]
         self._process = process
         self._functions = maps.functions(process.pid, memory)
         self._archive = pack(work)
@@ -217,7 +217,7 @@ class _Injection:
         start_ns = time.monotonic_ns()
         try:
             with StoppedThread(self._pid, self._memory, self._functions.restorer, STOP_S) as thread:
-                if _program_image(self._process) != self._program_image:
+                if _program_fingerprint(self._process) != self._fingerprint:
                     raise GoneError(f"process {self._pid} has become another program meanwhile")
                 if not self._page.address:
                     address = thread.map(self._functions.mmap, self._page.size + PAGE)
@@ -285,7 +285,7 @@ def _syscall(pid: int) -> str | None:
     return None if text.startswith(("running", "-1")) else text
 
 
-def _program_image(process: Process) -> tuple[str, ...]:
+def _program_fingerprint(process: Process) -> tuple[str, ...]:
     """Return values that change when the process executes another program.
 
     They are the owner and the addresses of code and stack.

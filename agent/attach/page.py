@@ -6,7 +6,8 @@
 | 4 - 7 | 0 while tfprof waits for the answer; afterwards 1, or 2 if the job must keep the page |
 | 8 - 15 | offset and size of the archive |
 | 16 - 4095 | the answer: UTF-8, terminated by a zero |
-| 4096 - | the archive; in memory, after the text to run and `pass`, each terminated by a zero |
+| 4096 - | in memory: the text to run, then `pass`, each terminated by a zero, then the archive |
+| 4096 - | in a file: the archive |
 | last 4096 | in memory: machine code for a callback, if needed |
 """
 
@@ -28,8 +29,8 @@ _ANSWER_AT: Final = 16
 _ANSWER_MAX: Final = PAGE - _ANSWER_AT - 1
 #: Time limit for reading the answer: the job then frees the page (seconds).
 _ANSWER_TIMEOUT_S: Final = 30.0
-#: Time limit for the job to free the page after its answer is read (seconds). A job takes as long
-#: only if it gets no processor.
+#: Time limit for the job to free the page after its answer is read (seconds). A job takes this
+#: long only if it gets no processor.
 _FREE_TIMEOUT_S: Final = 5.0
 _POLL_S: Final = 0.002
 #: Values of bytes 4 - 7 once tfprof no longer waits for the answer.

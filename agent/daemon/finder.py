@@ -53,14 +53,14 @@ class TooManyChannelsError(FormatError):
     slug = "too-many-channels"
 
 
-class GoneError(FormatError):
+class ChannelGoneError(FormatError):
     """A process announced a channel that no process has open any more."""
 
     slug = "too-short"
 
 
 #: The error that is reported for such a process.
-GONE_ERROR: Final = GoneError("the process ended before the agent could read its records")
+CHANNEL_GONE: Final = ChannelGoneError("the process ended before the agent could read its records")
 
 
 class Finder:
@@ -153,8 +153,8 @@ class Finder:
         """Whether process ``pid`` had the channel open at the last scan or still maps it."""
         return any(holder.pid == pid for holder in self.holders.get(inode, ())) or processes.still_maps(pid, inode)
 
-    def forget(self, inode: Inode) -> None:
-        """Record that the channel ``inode`` is closed and not to be opened again."""
+    def ignore(self, inode: Inode) -> None:
+        """Record that the channel ``inode`` is closed; scans do not open it again."""
         self._open_channels.pop(inode, None)
         self._ignored_inodes.add(inode)
 
@@ -166,11 +166,11 @@ class Finder:
         channel = self._open_channels.get(inode)
         if channel is not None:
             self._folder.remove(channel.announced_pid, channel.uid)
-        self.forget(inode)
+        self.ignore(inode)
 
     def refuse(self, inode: Inode, launch: int, pid: int, error: FormatError) -> None:
         """Ignore the channel ``inode`` from now on and count the refusal."""
-        self.forget(inode)
+        self.ignore(inode)
         self.refusals.add(launch, pid, error.slug, error.args[0])
 
     def _enqueue(self, holders: dict[Inode, list[DescriptorHolder]]) -> None:
@@ -198,7 +198,7 @@ class Finder:
 
     def _note_lost(self, lost_announcements: list[Announcement]) -> None:
         for announcement in lost_announcements:
-            self.refusals.add(announcement.launch, announcement.pid, GONE_ERROR.slug, GONE_ERROR.args[0])
+            self.refusals.add(announcement.launch, announcement.pid, CHANNEL_GONE.slug, CHANNEL_GONE.args[0])
             self._folder.remove(announcement.pid, announcement.uid)
         self._lost_announcements += lost_announcements
 

@@ -157,7 +157,10 @@ class Job:
 
     # -- the end ---------------------------------------------------------------------------------
     def note_gone(self, now: float) -> None:
-        """Record that the process ended, or executed another program, and writes no more."""
+        """Record that the job writes no more.
+
+        Its process has ended, executed another program or been detached.
+        """
         self._gone_s, self._gone_ns = now, time.time_ns()
         self.outbox.end()
 

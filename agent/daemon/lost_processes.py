@@ -13,7 +13,7 @@ from ...formats.ids import hex_id
 from .. import launches
 from ..announcements import Announcement
 from ..launches import Launch
-from .finder import GONE_ERROR
+from .finder import CHANNEL_GONE
 
 #: Maximum number of waiting files: a failing program may start processes without end. Further
 #: processes are only counted, as refusals.
@@ -29,7 +29,7 @@ def record(instance_dir: str, announcement: Announcement, host: str) -> None:
     if launch is None or len(_waiting_files(instance_dir)) >= WAITING_MAX:
         return
     now_ns = time.time_ns()
-    event = {"slug": GONE_ERROR.slug, "text": GONE_ERROR.args[0], "count": 1, "t_ns": now_ns}
+    event = {"slug": CHANNEL_GONE.slug, "text": CHANNEL_GONE.args[0], "count": 1, "t_ns": now_ns}
     end = {"state": "lost", "status": None, "signal": None, "t_ns": now_ns}
     given_up.write(instance_dir, announcement.uid, _identity(announcement, launch, host), end, event)
 

@@ -176,7 +176,7 @@ class Agent:
                 f"{len(abandoned_jobs)} ended jobs given up, {lost_records} records not stored: {stall['text']}"
             )
         for job in abandoned_jobs:
-            self._try_write(partial(job.give_up, self.instance_dir))
+            self._attempt(partial(job.give_up, self.instance_dir))
             self._finder.finish(job.inode)
         self._write_status()
         for job in self.jobs.values():
@@ -187,7 +187,7 @@ class Agent:
     def hand_over(self) -> None:
         """Start another agent if a launch began while this idle agent was ending."""
         if not self._stopping:
-            self._try_write(self._check_launches)
+            self._attempt(self._check_launches)
         if not self._stopping and self._results.living_launches:
             daemon_start.start_daemon(self.instance_dir, self._store, daemon_start.AGENT)
 
@@ -199,7 +199,7 @@ class Agent:
             self._adopt(self._finder.scan())
             self._check_for_exec(now)
         for announcement in self._finder.take_lost():
-            self._try_write(partial(lost_processes.record, self.instance_dir, announcement, self._host))
+            self._attempt(partial(lost_processes.record, self.instance_dir, announcement, self._host))
             self._next_check_s = 0.0
         if now >= self._next_check_s:
             self._check(now)
@@ -311,7 +311,7 @@ class Agent:
             if launch is None or channel_identity.uid in self.jobs:
                 found_channel.channel.close()
                 if launch is None:
-                    self._finder.forget(found_channel.inode)
+                    self._finder.ignore(found_channel.inode)
                 else:
                     error = FormatError("a channel with the uid of another channel", "bad-channel")
                     self._finder.refuse(
@@ -345,7 +345,7 @@ class Agent:
         del self.jobs[job.uid]
         self._waiter.forget(job.uid)
         job.channel.close()
-        self._finder.forget(job.inode)
+        self._finder.ignore(job.inode)
 
     def _check_for_exec(self, now: float) -> None:
         """Find jobs whose process executed another program and so lost its channel."""
@@ -362,7 +362,7 @@ class Agent:
             ):
                 job.note_gone(now)
                 self._sampler.make_due()
-        self._try_write(self._check_launches)
+        self._attempt(self._check_launches)
         living_launches = self._results.living_launches
         if living_launches - self._living_launches:
             self._collector.reset_delay()
@@ -376,10 +376,10 @@ class Agent:
         ):
             self._last_busy_s = now
         jobs, finder, stall = self.jobs.values(), self._finder, self._stall()
-        self._try_write(lambda: self._results.write(jobs, finder.refusals, stall, finder.scans, finder.awaits))
+        self._attempt(lambda: self._results.write(jobs, finder.refusals, stall, finder.scans, finder.awaits))
         if now >= self._next_tidy_s:
             self._next_tidy_s = now + TIDY_S
-            self._try_write(lambda: launches.remove_old_files(self.instance_dir, time.time(), living_launches))
+            self._attempt(lambda: launches.remove_old_files(self.instance_dir, time.time(), living_launches))
             leftovers.remove_exports()
             leftovers.remove_instances(self.instance_dir)
 
@@ -428,12 +428,12 @@ class Agent:
             "cpu_s": time.process_time(),
             "last_error": self._error,
         }
-        self._try_write(lambda: self._status.write(status))
+        self._attempt(lambda: self._status.write(status))
 
-    def _try_write(self, action: Callable[[], None]) -> None:
-        """Write a file of the instance.
+    def _attempt(self, action: Callable[[], None]) -> None:
+        """Run ``action``, which reads or writes files of the instance.
 
-        A failure is recorded; the agent stops only when the instance folder itself is gone.
+        An OSError is recorded; the agent stops only when the instance folder itself is gone.
         """
         try:
             action()

@@ -114,7 +114,7 @@ def _unrecorded_reason(result: Result) -> dict[str, str] | None:
 
 
 def _has_progress(previous: Result | None, current: Result | None) -> bool:
-    """Return whether ``current`` shows progress since ``previous``.
+    """Return whether ``current``, which differs from ``previous``, shows progress since then.
 
     If ``current`` has a reason why nothing is stored, only stored data counts as progress.
     """

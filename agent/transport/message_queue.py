@@ -163,7 +163,7 @@ class Cursor:
             self.in_flight -= batch.size
 
     def rewind(self) -> None:
-        """Go back to the first unacked byte, to send from there at once."""
+        """Go back to the first unacked record or span entry, to send from there at once."""
         self._batches.clear()
         self.sent = self.acked
         self.in_flight = 0

@@ -111,7 +111,7 @@ def test_channels_of_other_launches_are_not_opened(instance) -> None:
 def test_a_finished_channel_is_not_found_again(instance) -> None:
     instance.job()
     instance.take(instance.finder.scan())
-    instance.finder.forget(instance.channels[0].inode)
+    instance.finder.ignore(instance.channels[0].inode)
     assert instance.finder.scan() == []
 
 
@@ -255,7 +255,7 @@ def test_each_surplus_channel_of_a_process_is_counted_once(instance) -> None:
     (refusal,) = instance.finder.refusals
     assert (refusal.pid, refusal.slug, refusal.times) == (child.pid, "too-many-channels", 5)
     for found_channel in instance.channels:
-        instance.finder.forget(found_channel.inode)
+        instance.finder.ignore(found_channel.inode)
     assert instance.take(instance.finder.scan()) == []
 
 
@@ -265,7 +265,7 @@ def test_the_number_of_open_channels_is_limited_and_the_others_wait(instance, mo
         instance.job()
     assert len(instance.take(instance.finder.scan())) == 2
     assert instance.finder.queue_length >= 1  # jobs of others on this host wait, too
-    instance.finder.forget(instance.channels[0].inode)
+    instance.finder.ignore(instance.channels[0].inode)
     assert len(instance.take(instance.finder.open_announced())) == 1
 
 
