@@ -1,7 +1,7 @@
 """Answers in tfprof's own layout.
 
-Rows are sorted by time, largest first. They have the spread over steps. Negligible entries are left
-out.
+By default, rows are sorted by the first selected counter, largest first. They have the spread of
+times over steps. Negligible entries are left out.
 """
 
 from collections.abc import Sequence
