@@ -1,6 +1,6 @@
 """Prints the answer of a view, for commands and the shell."""
 
-from ..collector.query.explanations import hint, left_out, why
+from ..collector.query.explanations import hint, incomplete_reason, left_out
 from ..collector.write_output import AnswerText
 from ..commands.streams import note
 from .command import print_lines
@@ -16,7 +16,9 @@ def print_answer(answer_text: AnswerText) -> None:
         print_lines(answer_text.lines)
     for text in answer_text.warnings:
         note(text)
-    reasons = (why(answer),) if answer_text.in_own_layout else (left_out(answer), why(answer))
+    reasons = (
+        (incomplete_reason(answer),) if answer_text.in_own_layout else (left_out(answer), incomplete_reason(answer))
+    )
     for reason in (*reasons, hint(answer) if answer.has_entries and not answer_text.in_own_layout else None):
         if reason:
             note(reason)

@@ -15,7 +15,7 @@ from .errors import NoSuchStepError, RefusedOutputError, UsageError
 from .forms import advice_lines, empty_message, message
 from .loader import load
 from .query.engine import QueryEngine, Selection
-from .query.explanations import left_out, why
+from .query.explanations import incomplete_reason, left_out
 from .query.selection import choose
 from .render.wrapper_text import AFTER, BEFORE, BETWEEN, table
 from .store.reader import open_reader
@@ -150,7 +150,7 @@ class Profiler:
             _print_error(str(error.args[0]))
             return empty_message(view, ROOT)
         answer = output.answer
-        for reason in (left_out(answer), None if answer.has_entries else why(answer)):
+        for reason in (left_out(answer), None if answer.has_entries else incomplete_reason(answer)):
             if reason:
                 _print_error(reason)
         for text in output.warnings:

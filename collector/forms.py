@@ -14,7 +14,7 @@ from .tfviews.parity import Parity
 
 if TYPE_CHECKING:
     from .query.advising import JobAdvice
-    from .query.screen import AnswerRows
+    from .query.own_layout import AnswerRows
     from .render.heading import Subject
 
 
@@ -63,23 +63,23 @@ def empty_message(view: str, name: str = "") -> Any:
     return load(f"tfprof.collector.proto.tfprof_output_pb2:{FORMS[view].proto}")(name=name)
 
 
-def screen_lines(screen: "AnswerRows", width: int | None) -> Iterator[str]:
+def own_layout_lines(answer_rows: "AnswerRows", width: int | None) -> Iterator[str]:
     """Yield an answer in tfprof's own layout, at most ``width`` wide.
 
     The last lines say what is left out and how to show it.
     """
     from .render import heading, view_text  # noqa: PLC0415  # needed for this layout only
 
-    answer = screen.answer
+    answer = answer_rows.answer
     yield from view_text.lines(
-        _subject(answer), answer.options, screen.rows, screen.timed_steps, width, **answer.values()
+        _subject(answer), answer.options, answer_rows.rows, answer_rows.timed_steps, width, **answer.values()
     )
-    yield from heading.wrapped(view_text.omission_text(answer.view.name, answer.options, screen.rows), width)
+    yield from heading.wrapped(view_text.omission_text(answer.view.name, answer.options, answer_rows.rows), width)
 
 
-def screen_warnings(screen: "AnswerRows") -> list[str]:
+def own_layout_warnings(answer_rows: "AnswerRows") -> list[str]:
     """Return warnings about numbers that are incomplete."""
-    missing = screen.answer.profile is not None and screen.answer.profile.missing_stream
+    missing = answer_rows.answer.profile is not None and answer_rows.answer.profile.missing_stream
     text = "the kernels of a GPU were not recorded: its ops show only the time of their scheduling"
     return [text] * missing
 

@@ -1,4 +1,4 @@
-"""Imports objects by the names in a table."""
+"""Imports objects by name, so that a module can be imported on first use."""
 
 import importlib
 from typing import Any

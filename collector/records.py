@@ -15,7 +15,7 @@ from .errors import FormatError
 #: Maximum bytes of a JSON document: greetings, identities, counters, samples. Frames have another
 #: limit, since those of a large graph are large.
 JSON_MAX: Final = 4 << 20
-#: Maximum nesting of a document: some programs that read it cannot write a deeper document.
+#: Maximum nesting of a document: some JSON libraries can read a deeper one, but not write it.
 DEPTH_MAX: Final = 16
 _CLOCKS: Final = struct.Struct("<QQ")
 

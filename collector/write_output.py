@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from .errors import RefusedOutputError
 from .exporters.table import EXPORTERS, files
-from .forms import lines, screen_lines, screen_warnings
+from .forms import lines, own_layout_lines, own_layout_warnings
 from .loader import load
 from .query.engine import Answer, QueryEngine, Selection
 from .tfviews.options import Options
@@ -58,11 +58,14 @@ def write_output(
     """
     check_output_type(view, options)
     if terminal is not None and options.output.type == STDOUT and selection.parity.has_own_layout:
-        screen = load("tfprof.collector.query.screen:ask")(engine, selection, view, options)
-        if not screen.answer.has_data:
-            return AnswerText(screen.answer)
+        answer_rows = load("tfprof.collector.query.own_layout:ask")(engine, selection, view, options)
+        if not answer_rows.answer.has_data:
+            return AnswerText(answer_rows.answer)
         return AnswerText(
-            screen.answer, screen_lines(screen, terminal.width), screen_warnings(screen), in_own_layout=True
+            answer_rows.answer,
+            own_layout_lines(answer_rows, terminal.width),
+            own_layout_warnings(answer_rows),
+            in_own_layout=True,
         )
     answer = engine.ask(selection, view, options, for_message=for_message)
     if not answer.has_data or options.output.type == NONE:

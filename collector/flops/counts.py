@@ -105,7 +105,7 @@ class OperationCounter:
         ]
 
     def count(self) -> OperationCounts:
-        """Return the counts; nodes without a formula or without operations are left out."""
+        """Return the counts of the nodes with operations."""
         counts = {
             name: Count(number) for name, number in self._op_log.items() if number and name in self._executed.samples
         }

@@ -212,7 +212,8 @@ _UNARY: Final = (
     *("EluGrad", "InvGrad", "LeakyReluGrad", "ReciprocalGrad", "Relu6Grad", "ReluGrad", "SeluGrad", "SigmoidGrad"),
     *("SoftplusGrad", "SoftsignGrad", "SqrtGrad", "TanhGrad"),
 )
-#: Ops with one input; TensorFlow's optimizer fuses chains of them into one op.
+#: Functions of one tensor, element by element, and their gradients. TensorFlow's optimizer fuses
+#: chains of such functions into one op.
 ELEMENT_WISE: Final = frozenset({*_UNARY, "Log", "Neg", "Reciprocal", "Rsqrt", "Square"})
 _BINARY: Final = (
     *("Atan2", "Div", "DivNoNan", "FloorDiv", "FloorMod", "Mod", "MulNoNan", "TruncateDiv", "TruncateMod"),

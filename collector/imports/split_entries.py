@@ -157,10 +157,10 @@ def _add_outputs(entry: _Entry, stats: Any, memory: ExecMemory) -> None:
 
 
 def _unrecorded_pairs(entry: _Entry, *, has_device: bool) -> Sequence[Interval]:
-    """Return start and duration of executions whose times the entry lacks: copies, and host work.
+    """Return start and duration of executions whose times the entry lacks.
 
-    They account for the entry's first start and last end. ``has_device``: whether the entry has a
-    device for them.
+    These are memory copies and work of the host. They account for the entry's first start and last
+    end. ``has_device``: whether the entry has a device for them.
     """
     pairs = [pair for pairs in entry.pairs.values() for pair in pairs]
     first_start, last_end = entry.exec.all_start_micros, entry.exec.latest_end_micros

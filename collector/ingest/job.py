@@ -18,7 +18,7 @@ from ..store.protocols import JobWriter, Rows
 from .guarded_detector import GuardedDetector
 from .parsing import TEXT_MAX, Event, alert_rows, event_of, event_rows, integer, sample_row, saturated, span_rows
 from .rows import UNDECODABLE, RowMaker
-from .sequence import Sequence
+from .sequence import SequenceTracker
 from .worker_process import Worker, WorkerSlot
 
 #: Limits of estimated decoding times (seconds) and of sizes (bytes). A message of up to AT_ONCE_S
@@ -76,7 +76,7 @@ class OpenJob:
         self.is_closed = False
         self._maker = maker
         self._shared = shared
-        self._sequences = {kind: Sequence(writer.acked(kind)) for kind in (wire.RECORDS, wire.SPANS)}
+        self._sequences = {kind: SequenceTracker(writer.acked(kind)) for kind in (wire.RECORDS, wire.SPANS)}
         self._new_counters: dict[str, Any] | None = None
         self._lost_count = max(saturated(integer(writer.info.counters, NEVER_STORED, 0)), _lost_by_events(writer))
         self._events: list[Event] = []
@@ -125,7 +125,7 @@ class OpenJob:
             return
         self._record_loss(last - self.writer.acked(about), LOSSES[slug], slug=slug)
         self._append({}, about, last)
-        self._sequences[about] = Sequence(last)
+        self._sequences[about] = SequenceTracker(last)
 
     def take(self, head: Head, body: memoryview) -> list[Head]:
         """Handle one message of this job; return the answers."""

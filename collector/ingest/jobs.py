@@ -147,7 +147,7 @@ class OpenJobs:
         t_ns = integer(values, "t_ns", -1)
         job_samples, host_sample = values.get("jobs", {}), values.get("host", {})
         if not 0 <= t_ns < INT64_MAX or not isinstance(job_samples, dict) or not isinstance(host_sample, dict):
-            raise FormatError("samples without a time, a host or jobs")
+            raise FormatError("samples with an invalid time, host or jobs")
         samples_by_uid = {_uid(text): _object(sample) for text, sample in job_samples.items()}
         known_uids = self.open.keys() | self._ended_jobs.keys() | self._failed_opens | self.quarantined.keys()
         if unknown_uids := samples_by_uid.keys() - known_uids:

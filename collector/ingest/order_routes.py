@@ -106,4 +106,4 @@ def _message(number: int, answer: OrderAnswer) -> tuple[Head, bytes]:
 
 def _check_size(body: memoryview) -> None:
     if len(body) > orders.BODY_MAX:
-        raise FormatError(f"an order or an answer of {len(body)} bytes")
+        raise FormatError(f"an order or an answer of {len(body)} bytes, more than {orders.BODY_MAX}")

@@ -90,8 +90,8 @@ def trace_of(record: Record, trace: int, decoded: DecodedPart) -> Trace:
 def profiled_step(record: Record) -> tuple[TracedStep, int, int, memoryview]:
     """Return step, session start, caller and XSpace of an XSPACE record.
 
-    The start is in real time (ns). The caller is the step's thread, as in layout.XSPACE_HEAD.
-    DecodeError if the record is truncated.
+    The start is in real time (ns). The caller identifies the step's thread within the XSpace
+    (layout.XSPACE_HEAD). DecodeError if the record is truncated.
     """
     head = layout.XSPACE_HEAD
     if len(record.body) < head.size:

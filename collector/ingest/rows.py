@@ -28,9 +28,9 @@ from .parsing import (
     trace_rows,
 )
 
-#: Estimated decoding times (seconds): per byte of a RunMetadata that the walker decodes; for any
+#: Estimated decoding times (seconds): per byte of a RunMetadata if the C decoder is used; for any
 #: other record, per record and per byte.
-_WALKED_BYTE_S: Final = 3e-9
+_QUICK_BYTE_S: Final = 3e-9
 _RECORD_S: Final = 0.2e-3
 _BYTE_S: Final = 0.5e-6
 #: Slug of the events of undecodable records, which count as lost.
@@ -66,7 +66,7 @@ class RowMaker:
     def cost(self, record: Record) -> float:
         """Return the estimated time in seconds to decode ``record``."""
         if record.kind == layout.RUN_METADATA and self._decoder.is_quick:
-            return len(record.body) * _WALKED_BYTE_S
+            return len(record.body) * _QUICK_BYTE_S
         return _RECORD_S + len(record.body) * _BYTE_S
 
     def mark(self) -> MakerMark:

@@ -15,7 +15,7 @@ class SequenceResult(NamedTuple):
     is_after_gap: bool = False
 
 
-class Sequence:
+class SequenceTracker:
     """The numbers received so far; `last` is the highest.
 
     A message after a gap is doubtful the first time: the missing messages may have been refused

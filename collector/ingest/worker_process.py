@@ -180,7 +180,7 @@ def _decode_and_exit(result_fd: int, maker: RowMaker, records: Sequence[Record],
 
 
 def _confine(result_fd: int) -> None:
-    """Reset signal handlers, close the collector's descriptors (also of locks), set limits."""
+    """Reset signal handlers, close the collector's descriptors (lock files, too), set limits."""
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, signal.SIG_DFL)
     for first, last in ((3, result_fd), (result_fd + 1, os.sysconf("SC_OPEN_MAX"))):

@@ -16,7 +16,7 @@ from ..summaries.steps import steps as step_groups
 from ..tfviews.options import TABLE, Options
 from ..tfviews.output_option import OutputChoice
 from .engine import Answer
-from .explanations import kinds_of, why
+from .explanations import incomplete_reason, kinds_of
 from .listing import ALL_JOBS, JobFilter, ListedJob, listed_jobs
 from .surroundings import host_samples
 
@@ -248,7 +248,7 @@ def view_document(answer: Answer) -> dict[str, Any]:
         "device": selection.device,
         "traces": answer.profile.traces if answer.profile else 0,
         "options": options_document(answer.options),
-        "note": why(answer),
+        "note": incomplete_reason(answer),
     }
 
 

@@ -19,10 +19,10 @@ from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node, interned_texts
 from ..tfviews.own_files import own_location
 from ..tfviews.parity import DEFAULT, Parity
+from .node_times import node_times
 from .profile import profile
 from .required_facts import GRAPH, STACKS
 from .step_entries import entries_by_step, step_traces
-from .step_times import step_times
 from .surroundings import cpu_loads, host_samples, memory_levels, steady_period
 
 #: Maximum number of latest traced steps whose executions are read one by one, and of executions.
@@ -50,7 +50,7 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         nodes=nodes,
         has_steps=bool(steps),
         last_entries=last_entries,
-        times=step_times(job_profile).by_node if job_profile and job_profile.traces else {},
+        times=node_times(job_profile).by_node if job_profile and job_profile.traces else {},
         parity=parity,
         step_kind=step_kind,
         timed_steps=timed_steps,

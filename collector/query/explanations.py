@@ -184,7 +184,7 @@ def _tree_view_text(view: TreeView, name: str) -> str | None:
     )
 
 
-def why(answer: Answer) -> str | None:
+def incomplete_reason(answer: Answer) -> str | None:
     """Explain why ``answer`` shows nothing or leaves something out, None if it is complete."""
     if answer.profile is None:
         return _untraced_jobs_reason(answer.selection.jobs)

@@ -1,4 +1,4 @@
-"""Lists the jobs of a store: their records, resource use and tags."""
+"""Lists the jobs of a store: their state, resource use and tags."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

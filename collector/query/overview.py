@@ -135,9 +135,9 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
 
 
 def _current_info(job: JobReader, spans: pa.Table) -> catalog.JobInfo:
-    """Return the record of a job with counters that include its stored steps.
+    """Return the info of a job with counters that include its stored steps.
 
-    The record of a running job is up to five seconds old.
+    The counters in the job file of a running job are up to five seconds old.
     """
     counters = job.info.counters
     counts, times = (

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from ..store.protocols import JobReader
 from ..summaries.top import TopOp, top_ops
+from .node_times import node_times
 from .profile import Profile, profile
 from .required_facts import STACKS
-from .step_times import step_times
 
 
 class Ranking(NamedTuple):
@@ -27,4 +27,4 @@ def rank_ops(
     job_profile = profile(job, steps=steps, kinds=kinds, averaged=False, needs=(STACKS,))
     if job_profile is None or not job_profile.traces:
         return None
-    return Ranking(job_profile, top_ops(job_profile.nodes, step_times(job_profile).by_node, job_profile.traces))
+    return Ranking(job_profile, top_ops(job_profile.nodes, node_times(job_profile).by_node, job_profile.traces))

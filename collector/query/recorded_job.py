@@ -66,8 +66,8 @@ def renumbered(traces: pa.Table, kinds: Sequence[int]) -> pa.Table:
 class RecordedJob:
     """The nodes and executions of a job in the selected traces.
 
-    ``execution_counts``: number of executions by node id; ``literal``: empty texts and line 0 in
-    stacks are as in the imported file.
+    ``execution_counts``: number of executions by node id. ``literal``: an empty text and line 0 in
+    a stack were recorded as such; otherwise they mean unknown.
     """
 
     ops: pa.Table

@@ -29,7 +29,7 @@ from ..tfviews.nodes import interned_texts
 
 #: Jobs that ended longer ago than this are left out by default; older alerts are not shown.
 RECENT_NS: Final = 600 * SECOND_NS
-#: Interval at which the records of ended jobs and missing devices are read again.
+#: Interval at which the job files of ended jobs and missing devices are read again.
 _RESCAN_NS: Final = 10 * SECOND_NS
 #: Maximum number of span entries that an update reads of a job, and of samples kept for rates.
 _SPANS_MAX: Final = 5_000
@@ -138,7 +138,7 @@ class _RunningJob:
         return self.last_alert[1] if self.last_alert is not None and now_ns - self.last_alert[0] <= RECENT_NS else None
 
     def read_new_rows(self) -> JobInfo:
-        """Read the new rows and return the job's record."""
+        """Read the new rows and return the content of the job file."""
         new_rows = self.follower.new_rows()
         if "spans" in new_rows:
             self._add_spans(new_rows["spans"])
@@ -283,7 +283,7 @@ class Watch:
 
 
 def _main_kind(row: JobRow, running: _RunningJob) -> int:
-    """Return the main kind of step, from the job's record or else by time.
+    """Return the main kind of step, from the job file or else by time.
 
     If steps are function calls, return the function with the most time. -1 if no step of the kind
     is known.

@@ -154,7 +154,7 @@ LOADED_NAMES = {
         "collector.tfviews.op:op_view",
         "collector.tfviews.scope:scope_view",
     },
-    "collector/write_output.py": {"collector.query.screen:ask"},
+    "collector/write_output.py": {"collector.query.own_layout:ask"},
     "cli/main.py": {
         "cli.advise:advise",
         "cli.alerts:alerts",

@@ -2,7 +2,7 @@
 
 from fakes.nodes import node, with_stack
 from tfprof.collector.query.engine import VIEWS, Answer, Selection
-from tfprof.collector.query.explanations import hint, why
+from tfprof.collector.query.explanations import hint, incomplete_reason
 from tfprof.collector.query.profile import Profile
 from tfprof.collector.tfviews.code import code_view
 from tfprof.collector.tfviews.nodes import Frame, Node
@@ -43,9 +43,11 @@ def test_there_is_no_hint_if_lines_are_selected_or_no_line_is_the_users() -> Non
 
 def test_gradients_without_a_forward_stack_are_counted() -> None:
     gradient = with_stack(node("gradients/b_grad/x", "Add"), OWN_FRAME)
-    assert why(answer(NODES)) is None
-    assert why(answer([*NODES, gradient])) == ("1 gradient nodes not accounted: their forward ops have no stack")
+    assert incomplete_reason(answer(NODES)) is None
+    assert incomplete_reason(answer([*NODES, gradient])) == (
+        "1 gradient nodes not accounted: their forward ops have no stack"
+    )
 
 
 def test_without_a_stack_there_is_no_code_trace() -> None:
-    assert why(answer([node("a", "Add")])) == "No code trace information"
+    assert incomplete_reason(answer([node("a", "Add")])) == "No code trace information"

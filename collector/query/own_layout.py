@@ -1,7 +1,7 @@
 """Answers in tfprof's own layout.
 
-Rows are sorted by time, largest first. They have the spread over steps. Negligible entries are left
-out.
+By default, rows are sorted by the first selected counter, largest first. They have the spread of
+times over steps. Negligible entries are left out.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from ..tfviews.own_files import has_own_line
 from ..tfviews.primary import primary_counter
 from ..tfviews.rows import Limit, RowFilter, Times, VisibleRows, line_lookup, op_rows, tree_rows, with_unattributed_row
 from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, needs
+from .node_times import NodeTimes, node_times
 from .required_facts import STACKS
-from .step_times import NodeTimes, step_times
 
 #: A depth greater than that of any tree or table.
 _UNLIMITED: Final = 1 << 62
@@ -47,7 +47,7 @@ def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) 
     if profile is None:
         folded = load(view_type.fold)([], shown_options, selection.parity)
         return AnswerRows(Answer(selection, view_type, shown_options, None, folded), VisibleRows((), NO_STATS), 0)
-    nodes, times = profile.nodes, step_times(profile, selection.device) if profile.traces > 1 else NodeTimes(0, {})
+    nodes, times = profile.nodes, node_times(profile, selection.device) if profile.traces > 1 else NodeTimes(0, {})
     if not options.explicit & _NAME_OPTIONS:
         nodes, names = group_added(nodes, linked=view == "graph")
         times = times.renamed(names)
@@ -91,7 +91,7 @@ def _rows(answer: Answer, nodes: Sequence[Node], times: Times) -> VisibleRows:
 
 
 def _limit(options: Options, total: Stats) -> Limit:
-    """Return the limit for rows: the share of any selected counter that a shown row needs.
+    """Return the limit for rows: the selected counters, and the total to which shares refer.
 
     There is no limit if the options give minima or select the values of variables.
     """

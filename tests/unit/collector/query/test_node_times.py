@@ -6,8 +6,8 @@ import pytest
 from fakes import small_store
 from fakes.made_store import trace_tables, write_job
 from fakes.run_metadata import run_metadata
+from tfprof.collector.query.node_times import STEPS_MAX, evenly_spaced, node_times
 from tfprof.collector.query.profile import profile
-from tfprof.collector.query.step_times import STEPS_MAX, evenly_spaced, step_times
 from tfprof.collector.store.reader import LocalStore
 
 
@@ -19,7 +19,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
 def test_times_of_all_jobs_follow_each_other_and_add_up_to_the_profile(store: LocalStore) -> None:
     job_profile = profile([store.job("aa10"), store.job("bb10")], averaged=False, needs=())
     assert job_profile is not None
-    times = step_times(job_profile)
+    times = node_times(job_profile)
     assert times.steps == 3
     assert times.by_node == {"net/weights": [10, 0, 0], "net/MatMul": [10, 10, 10], "loss": [10, 10, 0]}
     assert {node.name: node.stats.micros for node in job_profile.nodes if node.stats.micros} == {
@@ -33,8 +33,8 @@ def test_times_cover_the_steps_and_the_device_of_the_profile(store: LocalStore) 
     on_gpu = profile(jobs, device="GPU", averaged=False, needs=())
     assert one_step is not None
     assert on_gpu is not None
-    assert step_times(one_step) == (1, {"net/MatMul": [10], "loss": [10]})
-    assert step_times(on_gpu, "GPU") == (3, {"net/MatMul": [0, 0, 10]})
+    assert node_times(one_step) == (1, {"net/MatMul": [10], "loss": [10]})
+    assert node_times(on_gpu, "GPU") == (3, {"net/MatMul": [0, 0, 10]})
 
 
 def test_an_evenly_spaced_selection_of_many_steps_is_read(tmp_path: Path) -> None:
@@ -46,11 +46,11 @@ def test_an_evenly_spaced_selection_of_many_steps_is_read(tmp_path: Path) -> Non
     write_job(tmp_path, 1, trace_tables(graph, [run_metadata([b"loss"])] * (STEPS_MAX + 5)))
     job_profile = profile(LocalStore(tmp_path).job("last"), averaged=False, needs=())
     assert job_profile is not None
-    assert step_times(job_profile) == (STEPS_MAX, {"loss": [10] * STEPS_MAX})
+    assert node_times(job_profile) == (STEPS_MAX, {"loss": [10] * STEPS_MAX})
 
 
 def test_times_of_nodes_that_get_the_same_name_add_up(store: LocalStore) -> None:
     job_profile = profile(store.job("aa10"), averaged=False, needs=())
     assert job_profile is not None
-    renamed = step_times(job_profile).renamed({"loss": "all", "net/weights": "all"})
+    renamed = node_times(job_profile).renamed({"loss": "all", "net/weights": "all"})
     assert renamed == (2, {"all": [20, 10], "net/MatMul": [10, 10]})

@@ -30,7 +30,7 @@ class NodeTimes(NamedTuple):
         return NodeTimes(self.steps, by_node)
 
 
-def step_times(profile: Profile, device: str | None = None) -> NodeTimes:
+def node_times(profile: Profile, device: str | None = None) -> NodeTimes:
     """Return the times of nodes in the steps of ``profile``.
 
     Of each job, at most STEPS_MAX steps are read. ``device``: only times on matching devices, as
