@@ -74,7 +74,7 @@ def write(store: Path, args: argparse.Namespace) -> None:
     template = op_view_10m.appended_rows()
     writer = LocalStoreWriter(store, "benchmark")
     job = writer.job(op_view_10m.UID)
-    job.identity({"name": "benchmark"})
+    job.set_identity({"name": "benchmark"})
     job.append(graph(args.batches))
     at = schema.OPS.get_field_index("outputs")
     batch = pc.subtract(template["trace"], pc.multiply(pc.divide(template["trace"], args.batches), args.batches))

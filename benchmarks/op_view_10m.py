@@ -87,7 +87,7 @@ def write(store: Path, args: argparse.Namespace) -> None:
     appends = args.rows // template.num_rows + 1
     writer = LocalStoreWriter(store, "benchmark")
     job = writer.job(UID)
-    job.identity({"name": "benchmark"})
+    job.set_identity({"name": "benchmark"})
     job.append(graph())
     cpu_s = 0.0
     for number in range(appends):

@@ -95,7 +95,7 @@ def write(store: Path, args: argparse.Namespace) -> None:
     """Write the job."""
     writer = LocalStoreWriter(store, "benchmark")
     job = writer.job(UID)
-    job.identity({"name": "benchmark"})
+    job.set_identity({"name": "benchmark"})
     job.append(tables(args.nodes))
     for trace in range(TRACES):
         job.append(step(trace, args.nodes), 3, trace + 1)

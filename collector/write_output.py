@@ -50,7 +50,7 @@ def write_output(
 
     The answer comes with the lines to print. With ``terminal``, the lines are in tfprof's own
     layout if ``parity.has_own_layout``. Otherwise they are in the layout of the TF profiler.
-    ``for_message``: read all facts in the view's message, not only those in its text.
+    ``for_message``: read all facts of the view's protobuf message, not only those in its text.
 
     No file is written if there is nothing to show: no step was traced, or the code view has no
     stack. Raises RefusedOutputError if the view does not support the type, TfprofError ``io`` if a

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ..store.devices import is_canonical
+from ..store.devices import can_be_canonical
 from ..tfviews.encoding import octets
 from ..tfviews.entries import Entry, Interval
 from ..tfviews.nodes import Node
@@ -154,7 +154,7 @@ class _Drawing:
     def connect(self, accounted: frozenset[str]) -> None:
         """Find the data flows from one CPU or GPU to another that start at ``accounted`` nodes."""
         for device, bars in self._bars_by_device():
-            if not is_canonical(octets(device)):
+            if not can_be_canonical(octets(device)):
                 continue
             for bar in bars:
                 for name in bar.node.facts.inputs:

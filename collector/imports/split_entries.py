@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ..proto.tensorflow_pb2 import NodeExecStats
 from ..proto.tfprof_log_pb2 import ExecMemory, ExecProfile, ProfileNode
-from ..store.devices import is_canonical
+from ..store.devices import can_be_canonical
 from ..tfviews.entries import Interval
 from ..tfviews.nodes import STREAM, wrap_int64
 from .files import NotRepresentableError, text_of
@@ -74,7 +74,9 @@ def executions(node: ProfileNode, step: int, path: str) -> Iterator[tuple[str, A
 
 def _check(entry: _Entry) -> None:
     devices = set(entry.devices)
-    other_devices = {device for device in devices if is_canonical(device.encode()) and device != entry.canonical_device}
+    other_devices = {
+        device for device in devices if can_be_canonical(device.encode()) and device != entry.canonical_device
+    }
     wrong_cpu_devices = [
         device for device in entry.exec.cpu_execs if device != entry.canonical_device or STREAM in device
     ]

@@ -66,7 +66,7 @@ def store_job(store: Path, host: str, source: ImportSource, on_step: Callable[[I
             steps += 1
         start_ns, end_ns = span or (time.time_ns(),) * 2
         identity = {"name": source.name, "user": _user(), "host": host, "created_real_ns": start_ns}
-        writer.identity({**identity, **source.facts})
+        writer.set_identity({**identity, **source.facts})
         kind = layout.SPAN_NAMES[layout.RUN]
         writer.close(IMPORTED, {"t_ns": end_ns, "traced": steps, "counts": {kind: steps}})
         return ImportResult(writer.info.uid, source.graph.num_rows, steps)

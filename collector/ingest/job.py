@@ -112,7 +112,7 @@ class OpenJob:
 
     def set_identity(self, identity: Mapping[str, Any]) -> None:
         """Store the identity from an OPEN, and discard a pending CLOSE, since the job continues."""
-        self.writer.identity(identity)
+        self.writer.set_identity(identity)
         self._pending_close = None
 
     def note_lost(self, about: int, last: int, slug: str) -> None:
@@ -175,7 +175,7 @@ class OpenJob:
         if self._new_counters is None:
             return False
         lost = {NEVER_STORED: self._lost_count} if self._lost_count else {}
-        self.writer.counters({**self._new_counters, **lost})
+        self.writer.set_counters({**self._new_counters, **lost})
         self._new_counters = None
         return True
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from ...formats import layout
 from ..advice.evidence import Evidence, IdenticalGraphs, NewNodes, OpExecution, StepMemory, StepTrace, TimedSteps
 from ..store.columns import pc, row_tuples
-from ..store.devices import is_canonical
+from ..store.devices import can_be_canonical
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE
 from ..summaries.jobs import channel_words
@@ -77,7 +77,7 @@ def _last_entries(
         {number: text.lower() for number, text in interned_texts(names, DEVICE).items()},
     )
     canonical_ids = {
-        number for number, text in devices.items() if is_canonical(text.encode("utf-8", "surrogateescape"))
+        number for number, text in devices.items() if can_be_canonical(text.encode("utf-8", "surrogateescape"))
     }
     step_of_trace = {trace: step for step, traces in steps.items() for trace in traces}
     last_steps: dict[str, int] = {}

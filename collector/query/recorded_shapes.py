@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ..flops.executed import EquivalentSteps, ExecutionRow, Sample
 from ..store.columns import pc, row_tuples
-from ..store.devices import is_canonical
+from ..store.devices import can_be_canonical
 from ..store.protocols import ExecutionFilter, JobReader, RecordedOutputs
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
 from ..tfviews.nodes import interned_bytes, interned_texts
@@ -42,7 +42,7 @@ class ShapeReader:
         self._node_ids = {name: number for number, name in node_names.items()}
         self._labels = interned_texts(names, LABEL)
         self._signatures = interned_bytes(names, OUTPUTS)
-        devices = {number: is_canonical(text.lower()) for number, text in interned_bytes(names, DEVICE).items()}
+        devices = {number: can_be_canonical(text.lower()) for number, text in interned_bytes(names, DEVICE).items()}
         self._devices = (
             None
             if all(devices.values())

@@ -17,12 +17,12 @@ from ..errors import TfprofError
 from ..store import catalog, lock
 from ..store.catalog import RUNNING, JobInfo
 from ..store.columns import row_tuples
-from ..store.devices import is_canonical
+from ..store.devices import can_be_canonical
 from ..store.reader import LocalJob, LocalStore
 from ..store.row_follower import RowFollower
 from ..store.schema import DEVICE
 from ..summaries.jobs import ENDED, STARTING, JobRow, job_row, short_ids
-from ..summaries.kinds import NUMBERS, kind_name, main_kind_of, span_kind, step_kind_of
+from ..summaries.kinds import KIND_NUMBERS, kind_name, main_kind_of, span_kind, step_kind_of
 from ..summaries.pace import NO_PACE, Pace, PaceKeeper, SpanRow
 from ..summaries.top import short_device
 from ..tfviews.nodes import interned_texts
@@ -260,7 +260,7 @@ class Watch:
             names = interned_texts(
                 LocalJob(running.follower.folder, running.follower.info).table("names"), DEVICE
             ).values()
-            devices = {short_device(name) for name in names if is_canonical(name.lower().encode())}
+            devices = {short_device(name) for name in names if can_be_canonical(name.lower().encode())}
             running.devices = tuple(sorted(device for device in devices if not device.startswith("CPU"))) or tuple(
                 sorted(devices)
             )
@@ -291,7 +291,7 @@ def _main_kind(row: JobRow, running: _RunningJob) -> int:
     times_by_span_kind: dict[int, int] = {}
     for kind, time_ns in running.times.items():
         times_by_span_kind[span_kind(kind)] = times_by_span_kind.get(span_kind(kind), 0) + time_ns
-    main_span_kind = NUMBERS.get(row.step_kind, main_kind_of(times_by_span_kind, times_by_span_kind))
+    main_span_kind = KIND_NUMBERS.get(row.step_kind, main_kind_of(times_by_span_kind, times_by_span_kind))
     main_times = {kind: time_ns for kind, time_ns in running.times.items() if span_kind(kind) == main_span_kind}
     return max(main_times, key=main_times.__getitem__, default=-1)
 

@@ -31,7 +31,8 @@ _TIME: Final = "micros"
 _PARTS_OF_TIME: Final = ("accelerator_micros", "cpu_micros")
 #: Columns that a narrow terminal drops, the highest number first.
 _DROP_PRIORITIES: Final = {"line": 1, "self": 2, "calls": 3, "spread": 4, "op": 5, "device": 6}
-#: Minimum width of the column of names: while other columns can be dropped, and afterwards.
+#: Preferred width of the column of names in the op view, its minimum width in all views, and its
+#: preferred width in trees.
 _PREFERRED_WIDTHS, _MIN_WIDTH = {"op": 28}, 18
 _PREFERRED_TREE_WIDTH: Final = 36
 #: The column *self* is shown if the own time of an entry is more than 1/_OWN_DIVISOR of its total
@@ -55,7 +56,7 @@ class CellContext(NamedTuple):
 Cell = Callable[[Row, CellContext], str]
 
 
-class ShownColumn(NamedTuple):
+class ViewColumn(NamedTuple):
     """A column, its cells, and whether it is informative for the rows."""
 
     name: str
@@ -64,7 +65,7 @@ class ShownColumn(NamedTuple):
     is_informative: Callable[[Sequence[Row]], bool]
 
 
-def columns(view: str, options: Options) -> list[ShownColumn]:
+def columns(view: str, options: Options) -> list[ViewColumn]:
     """Return the selected columns of ``view``; the column of names comes first."""
     primary = primary_counter(options)
     selected = options.select | {primary} if options.select & {*_PER_STEP, "params", "occurrence"} else options.select
@@ -86,8 +87,8 @@ def columns(view: str, options: Options) -> list[ShownColumn]:
 # -- numbers --------------------------------------------------------------------------------------
 
 
-def _name(view: str) -> ShownColumn:
-    return ShownColumn(
+def _name(view: str) -> ViewColumn:
+    return ViewColumn(
         "name",
         Column(
             _NAME_TITLES[view], min_width=_MIN_WIDTH, preferred_width=_PREFERRED_WIDTHS.get(view, _PREFERRED_TREE_WIDTH)
@@ -109,9 +110,9 @@ def _has_number(counter: str) -> Callable[[Sequence[Row]], bool]:
     return lambda rows: any(getattr(row.total, counter) for row in rows)
 
 
-def _number(counter: str) -> ShownColumn:
+def _number(counter: str) -> ViewColumn:
     title = "params" if counter == "params" else _PER_STEP[counter][0]
-    return ShownColumn(
+    return ViewColumn(
         counter,
         Column(title, right=True),
         lambda row, context: _mean(counter, row.total, context),
@@ -119,15 +120,15 @@ def _number(counter: str) -> ShownColumn:
     )
 
 
-def _share(counter: str) -> ShownColumn:
+def _share(counter: str) -> ViewColumn:
     def cell(row: Row, context: CellContext) -> str:
         part, whole = getattr(row.total, counter), getattr(context.whole, counter)
         return percent(part / whole) if part and whole else ""
 
-    return ShownColumn("share", Column("share", right=True), cell, _has_number(counter))
+    return ViewColumn("share", Column("share", right=True), cell, _has_number(counter))
 
 
-def _self(view: str) -> ShownColumn:
+def _self(view: str) -> ViewColumn:
     """Return the column of own time.
 
     It is shown if an entry that is no leaf has a relevant own time.
@@ -137,49 +138,49 @@ def _self(view: str) -> ShownColumn:
         return any(not row.is_leaf and row.own.micros * _OWN_DIVISOR > row.total.micros for row in rows)
 
     column = Column("self", right=True, drop_priority=0 if view == "graph" else _DROP_PRIORITIES["self"])
-    return ShownColumn("self", column, lambda row, context: _mean(_TIME, row.own, context), is_informative)
+    return ViewColumn("self", column, lambda row, context: _mean(_TIME, row.own, context), is_informative)
 
 
-def _part_of_time(counter: str) -> ShownColumn:
+def _part_of_time(counter: str) -> ViewColumn:
     """Return the column of time on one kind of device; it is shown if ops ran on several kinds."""
 
     def is_informative(rows: Sequence[Row]) -> bool:
         return all(any(getattr(row.total, part) for row in rows) for part in _PARTS_OF_TIME)
 
     column = Column(_PER_STEP[counter][0], right=True, drop_priority=_DROP_PRIORITIES["self"])
-    return ShownColumn(counter, column, lambda row, context: _mean(counter, row.total, context), is_informative)
+    return ViewColumn(counter, column, lambda row, context: _mean(counter, row.total, context), is_informative)
 
 
-def _spread() -> ShownColumn:
+def _spread() -> ViewColumn:
     def cell(row: Row, _context: CellContext) -> str:
         return range_of([micros * 1000 for micros in row.times]) if any(row.times) else ""
 
     column = Column("min/median/max", right=True, drop_priority=_DROP_PRIORITIES["spread"])
-    return ShownColumn("spread", column, cell, lambda rows: any(len(row.times) > 1 for row in rows))
+    return ViewColumn("spread", column, cell, lambda rows: any(len(row.times) > 1 for row in rows))
 
 
 # -- texts ----------------------------------------------------------------------------------------
 
 
-def _calls(_view: str) -> ShownColumn:
+def _calls(_view: str) -> ViewColumn:
     def cell(row: Row, context: CellContext) -> str:
         return quantity(row.total.runs / context.steps) if row.total.runs else ""
 
     column = Column("calls/step", right=True, drop_priority=_DROP_PRIORITIES["calls"])
-    return ShownColumn("calls", column, cell, _has_number("runs"))
+    return ViewColumn("calls", column, cell, _has_number("runs"))
 
 
-def _occurrence(view: str) -> ShownColumn:
+def _occurrence(view: str) -> ViewColumn:
     column = Column("nodes", right=True, drop_priority=_DROP_PRIORITIES["calls"])
-    return ShownColumn("occurrence", column, lambda row, _context: count(row.definitions), lambda _rows: view != "code")
+    return ViewColumn("occurrence", column, lambda row, _context: count(row.definitions), lambda _rows: view != "code")
 
 
 def _text(
     name: str, title: str, drop_priority: int, min_width: int, text: Callable[[Row], str]
-) -> Callable[[str], ShownColumn]:
-    def column_of(_view: str) -> ShownColumn:
+) -> Callable[[str], ViewColumn]:
+    def column_of(_view: str) -> ViewColumn:
         column = Column(title, min_width=min_width, drop_priority=drop_priority)
-        return ShownColumn(name, column, lambda row, _context: text(row), lambda rows: any(map(text, rows)))
+        return ViewColumn(name, column, lambda row, _context: text(row), lambda rows: any(map(text, rows)))
 
     return column_of
 
@@ -201,22 +202,22 @@ def _input_shapes(row: Row) -> str:
     return " | ".join(dict.fromkeys(shapes))
 
 
-def _op(view: str) -> ShownColumn:
+def _op(view: str) -> ViewColumn:
     title = "op" if view == "graph" else "mostly"
     column = Column(title, min_width=20, drop_priority=_DROP_PRIORITIES["op"])
-    return ShownColumn(
+    return ViewColumn(
         "op", column, lambda row, _context: row.op, lambda rows: view != "op" and any(row.op for row in rows)
     )
 
 
-def _line(view: str) -> ShownColumn:
+def _line(view: str) -> ViewColumn:
     column = Column("line", min_width=20, drop_priority=_DROP_PRIORITIES["line"])
-    return ShownColumn(
+    return ViewColumn(
         "line", column, lambda row, _context: row.line, lambda rows: view != "code" and any(row.line for row in rows)
     )
 
 
-_TEXTS: Final[dict[str, Callable[[str], ShownColumn]]] = {
+_TEXTS: Final[dict[str, Callable[[str], ViewColumn]]] = {
     "calls": _calls,
     "occurrence": _occurrence,
     "op": _op,

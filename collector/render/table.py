@@ -46,7 +46,7 @@ def _fitted(widths: list[int], columns: Sequence[Column], room: int) -> list[int
 
 
 def _min_width(natural_width: int, column: Column, *, keep_preferred: bool) -> int:
-    """Return the minimum width of a column; ``keep_preferred``: other columns can be dropped."""
+    """Return the minimum width of a column, at least its preferred width if ``keep_preferred``."""
     return min(natural_width, max(column.min_width, column.preferred_width if keep_preferred else 0) or natural_width)
 
 

@@ -46,14 +46,14 @@ def _devices(branch: Branch) -> Iterator[str]:
     yield from (device for node in branch.nodes for device in node.devices)
 
 
-def _op_types(scope: str) -> Cell:
+def _op_types(type_without_node: str) -> Cell:
     """Return the cell of op types.
 
-    ``scope`` is the type of entries without a node, such as the root.
+    ``type_without_node``: the type of entries without a node, such as the root.
     """
 
     def cell(branch: Branch) -> Iterator[str]:
-        yield "|".join(kind for node in branch.nodes for kind in node.op_types) or scope
+        yield "|".join(kind for node in branch.nodes for kind in node.op_types) or type_without_node
 
     return cell
 

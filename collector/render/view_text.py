@@ -10,14 +10,14 @@ from ..tfviews.rows import Row, VisibleRows
 from ..tfviews.tensors import ValueLookup, no_value
 from . import heading
 from .heading import Subject
-from .row_cells import CellContext, ShownColumn, columns
+from .row_cells import CellContext, ViewColumn, columns
 from .table import render
 
 #: Columns that move above the table if all rows have the same value, with the text there.
 _FACT_FORMATS: Final = {"device": "on {}", "line": "all made at {}"}
 
 
-def _common(column: ShownColumn, rows: Sequence[Row], context: CellContext) -> str | None:
+def _common(column: ViewColumn, rows: Sequence[Row], context: CellContext) -> str | None:
     """Return the value that all rows have in a column, if it may move above the table.
 
     None if rows have several values, or if the column may not move. Rows without a device do not

@@ -11,8 +11,8 @@ from .schema import DEVICE, NAMES
 _CANONICAL: Final = re.compile(rb".*/(device:gpu|gpu|device:cpu|cpu):[0-9]+", re.DOTALL)
 _GPU: Final = re.compile(rb"gpu:[0-9]+")
 
-#: Device of tf.data iterators. It is not canonical, since the time of an iterator is already in the
-#: op that waits for it.
+#: Device of tf.data iterators. It cannot be canonical, since the time of an iterator is already in
+#: the op that waits for it.
 ITERATOR_DEVICE: Final = b"/host:CPU/tf.data"
 
 #: Flags of ``accelerator``: the device is a GPU; the device has the times of a GPU's kernels.
@@ -20,7 +20,7 @@ GPU, STREAMS = 1, 2
 
 
 class Devices:
-    """The devices of a job by id; an id without a name is a separate device, and not canonical."""
+    """The devices of a job by id; an id without a name is a device that cannot be canonical."""
 
     def __init__(self, names: pa.Table) -> None:
         """Read the rows of kind DEVICE in ``names`` (schema.NAMES)."""
@@ -32,11 +32,11 @@ class Devices:
             first_ids.setdefault(text, number)
         self._spellings = [(number, first_ids[text]) for number, text in texts.items() if first_ids[text] != number]
         self._canonical = pa.array(
-            [number for number, text in sorted(texts.items()) if is_canonical(text)], pa.uint32()
+            [number for number, text in sorted(texts.items()) if can_be_canonical(text)], pa.uint32()
         )
 
     @property
-    def flags(self) -> bytes:
+    def canonical_flags(self) -> bytes:
         """By device id: 1 for a CPU or GPU, to which nodes can belong, else 0.
 
         Ids beyond the end count as 0.
@@ -53,12 +53,12 @@ class Devices:
             device = pc.if_else(pc.equal(device, pa.scalar(number, pa.uint32())), pa.scalar(first, pa.uint32()), device)
         return device
 
-    def canonical(self, device: Any) -> Any:
+    def can_be_canonical(self, device: Any) -> Any:
         """Return for each id whether it is a CPU or GPU, to which nodes can belong."""
         return pc.is_in(device, value_set=self._canonical)
 
 
-def is_canonical(name: bytes) -> bool:
+def can_be_canonical(name: bytes) -> bool:
     """Whether the lower-case device ``name`` is a CPU or GPU, to which nodes can belong."""
     return _CANONICAL.fullmatch(name) is not None
 

@@ -54,7 +54,7 @@ def canonical(snapshot: Snapshot, names: pa.Table) -> dict[int, int]:
 
 
 def persistent_allocations(snapshot: Snapshot) -> list[tuple[int, int, int, int]]:
-    """Return (trace, node, device, bytes) of the started executions with persistent bytes."""
+    """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
     traces = snapshot.table("traces", _START_COLUMNS)
     return [row for ops in _op_tables(snapshot) for row in _persistent_rows(ops, traces)]
 

@@ -150,7 +150,7 @@ class JobReader(Protocol):
         ...
 
     def persistent_allocations(self) -> Iterable[tuple[int, int, int, int]]:
-        """Return (trace, node, device, bytes) of the started executions with persistent bytes."""
+        """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
         ...
 
     def host_samples(self) -> pa.Table:
@@ -247,14 +247,14 @@ class JobWriter(Protocol):
         ...
 
     def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
-        """Store rows by table, and ``last`` as the last number of wire type ``about``.
+        """Store rows by table, and ``last``, the number of the last message of wire type ``about``.
 
         Either everything is stored, or nothing.
         """
         ...
 
     def acked(self, about: int) -> int:
-        """Return the last stored number of wire type ``about``, 0 for none."""
+        """Return the number of the last stored message of wire type ``about``, 0 for none."""
         ...
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -265,11 +265,11 @@ class JobWriter(Protocol):
         """Return all stored NAMES, in order of arrival."""
         ...
 
-    def identity(self, identity: Mapping[str, Any]) -> None:
+    def set_identity(self, identity: Mapping[str, Any]) -> None:
         """Store the body of OPEN, and the state `running`."""
         ...
 
-    def counters(self, counters: Mapping[str, Any]) -> None:
+    def set_counters(self, counters: Mapping[str, Any]) -> None:
         """Keep the body of COUNTERS; it is written later."""
         ...
 

@@ -80,7 +80,7 @@ class LocalJob:
         return self.with_snapshot(lambda snapshot: executions.canonical(snapshot, snapshot.table("names")))
 
     def persistent_allocations(self) -> list[tuple[int, int, int, int]]:
-        """Return (trace, node, device, bytes) of the started executions with persistent bytes."""
+        """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
         return self.with_snapshot(executions.persistent_allocations)
 
     def host_samples(self) -> pa.Table:

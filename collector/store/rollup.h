@@ -1,4 +1,4 @@
-/* Aggregates sorted op executions: one row for each node and device, and one row for each node. */
+/* Aggregates sorted op executions into the rows of schema.ROLLUP. */
 #ifndef TFPROF_ROLLUP_H
 #define TFPROF_ROLLUP_H
 
@@ -121,8 +121,9 @@ static bool can_be_canonical(const device_facts *facts, uint32_t device) {
     return device < facts->devices && facts->flags[device];
 }
 
-/* Append the rows of the node whose executions begin at `index`: one per device, and the node's row.
- * Return the end of its executions, 0 if memory is exhausted. */
+/* Append the rows of the node whose executions begin at `index`: one per device, and one of the node
+ * if the TF profiler would have an entry for it. Return the end of its executions, 0 if memory is
+ * exhausted. */
 static size_t add_node(table *rollup, const ops *executions, const device_facts *facts, size_t index) {
     uint32_t node = executions->node[index], canonical = facts->canonical[node];
     bool has_entry = false;

@@ -28,9 +28,9 @@ def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
     node, device = flat(ops["node"]), devices.unified(flat(ops["device"]))
     if aggregation.native is not None:
         buffers = map(aggregation.values_of, (node, device, canonical))
-        return aggregation.array_of(pa.uint32(), aggregation.native.canonical(*buffers, devices.flags))
+        return aggregation.array_of(pa.uint32(), aggregation.native.canonical(*buffers, devices.canonical_flags))
     keys = pc.unique(pack(node, device))
-    keys = keys.filter(devices.canonical(device_of(keys)))
+    keys = keys.filter(devices.can_be_canonical(device_of(keys)))
     nodes = pc.unique(node_of(keys))
     first_keys = keys.take(pc.index_in(nodes, value_set=node_of(keys)))
     size = max(len(canonical), pc.max(node).as_py() + 1 if len(node) else 0)
@@ -56,7 +56,7 @@ def rollup_of(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Any)
     columns = {name: flat(ops[name]) for name in ("node", "trace", *aggregation.INPUTS)}
     columns |= {"device": devices.unified(flat(ops["device"])), "base": bases(columns["trace"], traces)}
     if aggregation.native is not None:
-        return _native_rollup(aggregation.native, columns, canonical, devices.flags)
+        return _native_rollup(aggregation.native, columns, canonical, devices.canonical_flags)
     return _python_rollup(columns, devices, canonical)
 
 
@@ -80,7 +80,7 @@ def _python_rollup(columns: aggregation.Columns, devices: Devices, canonical: An
         **aggregation.aggregate_runs(columns, run_starts),
     }
     device_columns["canonical"] = repeat(NONE_ID, len(run_starts), pa.uint32())
-    has_entry = pc.or_(pc.invert(devices.canonical(device)), pc.equal(device, canonical.take(node)))
+    has_entry = pc.or_(pc.invert(devices.can_be_canonical(device)), pc.equal(device, canonical.take(node)))
     is_counted = pc.and_(pc.or_(is_start, changes(trace)), has_entry)
     node_rows = _node_rows(node.filter(is_counted), trace.filter(is_counted), canonical)
     table = pa.concat_tables(
@@ -133,7 +133,7 @@ def _indexed_by_node(node: Any, device: Any, size: int) -> Any:
 def _order(node: Any, device: Any, trace: Any) -> Any:
     """Return the indexes that sort by (node, device, trace).
 
-    Ids are dense, so a counting sort suffices.
+    Ids are dense, so the keys usually span a small range, which pyarrow sorts by counting.
     """
     device_count = pc.add(pc.max(device).cast(pa.uint64()), pa.scalar(1, pa.uint64()))
     key = pc.add(pc.multiply(node.cast(pa.uint64()), device_count), device.cast(pa.uint64()))

@@ -68,7 +68,7 @@ TRACES = pa.schema(
         ("base_ns", _I64),  # real time from which ops.start_ns counts
         ("rows", _U32),
         ("raw_bytes", _I64),
-        ("accelerator", _U16),  # flags devices.accelerator of all devices, including those without rows
+        ("accelerator", _U16),  # flags GPU and STREAMS (devices.py), set if any device has them, even one without rows
     ]
 )
 
@@ -106,7 +106,7 @@ GRAPH_NODES = pa.schema(
     ]
 )
 
-#: Python frames: one row per (stack, position), outermost first; and one row per node with a stack.
+#: Python frames: one row per (stack, position), outermost first.
 FRAMES = pa.schema(
     [
         ("graph", _U32),
@@ -119,10 +119,12 @@ FRAMES = pa.schema(
         ("text", _TEXT),  # the source line; empty if unknown
     ]
 )
+
+#: One row per node with a stack.
 STACKS = pa.schema([("graph", _U32), ("name", _TEXT), ("stack", _U32)])
 
-#: One row per second of a job's process tree. CPU seconds and bytes count from the start of each
-#: process.
+#: One row per second of a job's process tree. CPU seconds, and bytes read and written, count from
+#: the start of each process.
 SAMPLES = pa.schema(
     [
         ("t_ns", _I64),
@@ -136,7 +138,8 @@ SAMPLES = pa.schema(
     ]
 )
 
-#: One row per second of a host. CPU seconds and bytes count from the start of the host.
+#: One row per second of a host. CPU seconds, and bytes of disks and networks, count from the start
+#: of the host.
 HOST_SAMPLES = pa.schema(
     [
         ("t_ns", _I64),
@@ -216,9 +219,9 @@ ALERTS = pa.schema(
 )
 
 #: Aggregate of a generation's ops, or of all generations so far ("total"), sorted by node and
-#: device. It has one row for each node and device, and one row for each node with device NONE_ID.
-#: In a node's row, only two columns are set: `canonical`, and `traces`, the number of traces in
-#: which the TF profiler would have an entry for the node.
+#: device. It has one row for each node and device. A node also has a row with device NONE_ID if the
+#: TF profiler would have an entry for it in any trace. In a node's row, only two columns are set:
+#: `canonical`, and `traces`, the number of traces with such an entry.
 ROLLUP = pa.schema(
     [
         ("node", _U32),
@@ -226,8 +229,8 @@ ROLLUP = pa.schema(
         ("canonical", _U32),  # in the node's row: first CPU or GPU that it ran on in the job; else NONE_ID
         ("traces", _I64),  # distinct traces with a row
         ("runs", _I64),  # rows with a start time (all_start_micros > 0)
-        ("sum_us", _I64),  # op_end_rel_micros of started executions, 0 counted as 1
-        ("requested_bytes", _I64),  # total + persistent + temp of started executions, like the next three
+        ("sum_us", _I64),  # op_end_rel_micros of rows with a start time, 0 counted as 1
+        ("requested_bytes", _I64),  # total + persistent + temp of rows with a start time, like the next three
         ("peak_bytes", _I64),  # peak + persistent + temp
         ("residual_bytes", _I64),  # live + persistent
         ("output_bytes", _I64),

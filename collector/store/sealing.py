@@ -59,7 +59,7 @@ class LogState:
             self.devices = pa.concat_tables([self.devices, device_rows(as_table(rows))])
 
     def count_append(self, about: int, last: int) -> None:
-        """Count an append, and set the last number of wire type ``about``."""
+        """Count an append that completes message ``last`` of wire type ``about`` (0: none)."""
         self.appends += 1
         if about:
             self.acked[about] = last

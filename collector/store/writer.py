@@ -66,7 +66,7 @@ class LocalJobWriter:
         self._recover()
 
     def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
-        """Store rows by table, and ``last`` as the last number of wire type ``about``.
+        """Store rows by table, and ``last``, the number of the last message of wire type ``about``.
 
         Either everything is stored, or nothing. After the call, the rows survive the death of this
         process and may be acked. StoreError ``store-full`` or ``store-unwritable``: nothing is
@@ -92,7 +92,7 @@ class LocalJobWriter:
             self._log = None
 
     def acked(self, about: int) -> int:
-        """Return the last stored number of wire type ``about``, 0 for none."""
+        """Return the number of the last stored message of wire type ``about``, 0 for none."""
         return self._log_state.acked.get(about, 0)
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -103,12 +103,12 @@ class LocalJobWriter:
         """Return all stored names (schema.NAMES), in order of arrival."""
         return self.table("names")
 
-    def identity(self, identity: Mapping[str, Any]) -> None:
+    def set_identity(self, identity: Mapping[str, Any]) -> None:
         """Store the body of OPEN and mark the job as running."""
         if identity != self.info.identity or self.info.state != RUNNING:
             self._save(replace(self.info, identity=dict(identity), state=RUNNING, end={}, closed_ns=None))
 
-    def counters(self, counters: Mapping[str, Any]) -> None:
+    def set_counters(self, counters: Mapping[str, Any]) -> None:
         """Keep the body of COUNTERS for the next ``sync_if_due``."""
         self.info = replace(self.info, counters=dict(counters))
         self._is_record_dirty = True
@@ -291,9 +291,9 @@ class LocalStoreWriter:
     def trim_hosts(self) -> None:
         """Remove the samples of hosts that no stored job needs.
 
-        For a host whose samples this collector stores, remove the samples of more than a minute
-        before the start of its first stored job. For any other host, remove all samples if no job
-        of the host is stored.
+        For a host whose samples this collector stores, remove the segments whose samples were all
+        taken more than a minute before the start of its first stored job. For any other host,
+        remove all samples if no job of the host is stored.
         """
         starts = retention.first_starts(self.path)
         if starts is None:

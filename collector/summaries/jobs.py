@@ -17,9 +17,10 @@ ENDED: Final = "ended"
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """Facts about a job from its record alone; times in real ns, None if unknown.
+    """Facts about a job from its record alone; None if unknown.
 
     ``phase``: starting, running or ended; ``step_ns``: the mean time of a step of ``step_kind``.
+    Times are in ns; ``started_ns`` and ``ended_ns`` are real time.
     """
 
     id: str

@@ -1,1 +1,1 @@
-"""The four views: pure folds of stored data."""
+"""Computes the four views from stored data, without reading or writing files."""

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from ..store.columns import flat, floor_divide, integers, pc, row_tuples
-from ..store.devices import device_rows, is_canonical
+from ..store.devices import can_be_canonical, device_rows
 from ..store.schema import NODE, NONE_ID
 from .nodes import STREAM, interned_texts
 
@@ -100,7 +100,7 @@ class _Device(NamedTuple):
     def from_name(cls, text: bytes) -> "_Device":
         name = text.lower()
         decoded = name.decode("utf-8", "surrogateescape")
-        return cls(decoded, is_canonical(name), STREAM in decoded, b"cpu" in name)
+        return cls(decoded, can_be_canonical(name), STREAM in decoded, b"cpu" in name)
 
 
 class _Row(NamedTuple):

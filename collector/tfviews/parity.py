@@ -75,7 +75,10 @@ class Parity(NamedTuple):
 
     @property
     def labels_kernels(self) -> bool:
-        """Whether nodes have the op types of their timeline labels, and their kernels as types."""
+        """Whether labels of RunMetadata give op types, and -account_type_regexes matches kernels.
+
+        The labels of profiler windows always give op types.
+        """
         return not self.exact
 
     @property

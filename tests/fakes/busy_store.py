@@ -71,7 +71,7 @@ def append(job: LocalJobWriter, number: int, at_ns: int, seconds: float, *, is_r
             "step_ns": step_ns,
             "self_ns": step_ns // 200,
         }
-        job.counters(counters)
+        job.set_counters(counters)
 
 
 def main(path: str, job_count: int, past_s: int) -> None:
@@ -83,7 +83,7 @@ def main(path: str, job_count: int, past_s: int) -> None:
         job = store.job(0x1000_0000_0000_0000 + (number << 40))
         identity = {"name": f"train_{number % 7}.py", "user": "ada", "host": HOST, "pid": 4000 + number}
         identity |= {"framework": "tensorflow", "framework_version": "2.21.0"}
-        job.identity({**identity, "created_real_ns": now - past_s * SECOND, "launch": f"{number // 2:016x}"})
+        job.set_identity({**identity, "created_real_ns": now - past_s * SECOND, "launch": f"{number // 2:016x}"})
         append(job, number, now - past_s * SECOND, past_s - 30, is_recent=False)
         append(job, number, now - 30 * SECOND, 30, is_recent=True)
         writers.append(job)

@@ -105,8 +105,8 @@ def write_job(
     writer = LocalStoreWriter(store, HOST)
     try:
         job = writer.job(uid)
-        job.identity({**IDENTITY, **(identity or {})})
-        job.counters(dict(counters or {}))
+        job.set_identity({**IDENTITY, **(identity or {})})
+        job.set_counters(dict(counters or {}))
         job.append(tables)
         if state is not None:
             job.close(state, {"t_ns": START_NS + 60 * SECOND, **(end or {})})

@@ -193,7 +193,7 @@ def test_a_reader_that_closes_the_pipe_is_no_error(store: Path) -> None:
 def test_each_answer_includes_the_newest_data_of_the_store(tmp_path: Path) -> None:
     writer = LocalStoreWriter(tmp_path / "s", HOST)
     job = writer.job(5 << 60)
-    job.identity(IDENTITY)
+    job.set_identity(IDENTITY)
     command = [*SHELL, "last", "--store", str(tmp_path / "s")]
     try:
         with subprocess.Popen(

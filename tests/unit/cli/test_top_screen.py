@@ -32,7 +32,9 @@ def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
     now = time.time_ns()
     for number in range(JOB_COUNT):
         job = store_writer.job((number + 1) << 48)
-        job.identity({**IDENTITY, "name": f"job{number:02d}.py", "host": HOST, "created_real_ns": now - 120 * SECOND})
+        job.set_identity(
+            {**IDENTITY, "name": f"job{number:02d}.py", "host": HOST, "created_real_ns": now - 120 * SECOND}
+        )
         start = (now - 100 * SECOND - IDENTITY["created_real_ns"]) / MS
         later_ms = 400 if number == 7 else 100
         entries = [span(layout.BATCH, n, start + n * 500, 100 if n < 160 else later_ms) for n in range(198)]

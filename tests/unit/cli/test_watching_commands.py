@@ -44,7 +44,7 @@ def store(tmp_path: Path) -> Path:
 def writer(store: Path) -> Iterator[LocalStoreWriter]:
     """The writer of the store, which now also has a running job of this host."""
     store_writer = LocalStoreWriter(store, socket.gethostname())
-    store_writer.job(LIVE).identity({**IDENTITY, "name": "live.py", "host": socket.gethostname()})
+    store_writer.job(LIVE).set_identity({**IDENTITY, "name": "live.py", "host": socket.gethostname()})
     yield store_writer
     store_writer.close()
 
@@ -226,7 +226,7 @@ def test_rm_removes_a_job_whose_collector_ended_unless_its_process_runs(
 ) -> None:
     stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     identity = {"name": "mine.py", "host": socket.gethostname(), "pid": os.getpid(), "started": int(stat[19])}
-    writer.job(0x5678 << 48).identity(identity)
+    writer.job(0x5678 << 48).set_identity(identity)
     writer.close()
     assert run("rm", "--older-than", "1d", "--yes")[0] == 0
     assert remaining_jobs(store) == ["1234", "5678"]
@@ -244,7 +244,7 @@ def test_a_stale_job_can_be_removed_unless_its_process_is_alive(run: Run, store:
     own_start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     for uid, started in ((LIVE, own_start), (LIVE + 1, own_start + 1)):
         writer = LocalStoreWriter(store, socket.gethostname())
-        writer.job(uid).identity({**IDENTITY, "name": f"{uid & 1}.py", "pid": os.getpid(), "started": started})
+        writer.job(uid).set_identity({**IDENTITY, "name": f"{uid & 1}.py", "pid": os.getpid(), "started": started})
         writer.close()
     assert LocalStore(store).job("0.py").info.state == "stale"
     assert "[job-running]" in run("rm", "0.py")[2]

@@ -153,7 +153,7 @@ def test_each_call_includes_new_data_of_a_running_job(tmp_path: Path) -> None:
     writer = LocalStoreWriter(tmp_path / "s", HOST)
     try:
         job = writer.job(5 << 60)
-        job.identity(IDENTITY)
+        job.set_identity(IDENTITY)
         graph = small_store.GRAPH.SerializeToString()
         profiler = open_store(tmp_path / "s").job("last")
         assert total(profiler) == 0

@@ -98,7 +98,7 @@ def test_a_loss_is_counted_once_if_its_rows_must_be_stored_again(collector, monk
 
 
 def test_a_message_with_an_internal_error_is_refused_and_the_job_continues(collector, monkeypatch):
-    monkeypatch.setattr(LocalJobWriter, "counters", raise_error)
+    monkeypatch.setattr(LocalJobWriter, "set_counters", raise_error)
     monkeypatch.setattr(jobs.OpenJob, "_counters", raise_error)
     monkeypatch.setitem(jobs.OpenJob._HANDLERS, wire.COUNTERS, raise_error)
     with pytest.raises(MessageError) as caught:

@@ -28,7 +28,7 @@ def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
 
 def job(writer: LocalStoreWriter, uid: int, name: str = "train.py", launch: str = "") -> LocalJobWriter:
     job_writer = writer.job(uid)
-    job_writer.identity({**IDENTITY, "name": name, "host": HOST, "launch": launch})
+    job_writer.set_identity({**IDENTITY, "name": name, "host": HOST, "launch": launch})
     return job_writer
 
 

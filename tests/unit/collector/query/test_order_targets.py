@@ -19,7 +19,7 @@ def stale_store(path: Path, *identities: dict[str, Any]) -> LocalStore:
     """Return a store of this host with jobs that a collector left behind when it was killed."""
     writer = LocalStoreWriter(path, HERE)
     for uid, identity in enumerate(identities, 1):
-        writer.job(uid).identity({**IDENTITY, "host": HERE, **identity})
+        writer.job(uid).set_identity({**IDENTITY, "host": HERE, **identity})
     writer.close()
     return LocalStore(path)
 

@@ -19,10 +19,10 @@ IDS = (0xABCD000000000000, 0xABCE000000000000)
 def job(tmp_path: Path) -> Iterator[LocalJobWriter]:
     """A running job of ten batches in two epochs; its counters were stored after five batches."""
     writer = LocalStoreWriter(tmp_path, HOST)
-    writer.job(IDS[1]).identity(IDENTITY)
+    writer.job(IDS[1]).set_identity(IDENTITY)
     job = writer.job(IDS[0])
-    job.identity({**IDENTITY, "created_real_ns": START_NS})
-    job.counters({"counts": {"batch": 5, "epoch": 3, "fit": 1}, "times": {"batch": 5}, "traced": 0, "step_ns": 5})
+    job.set_identity({**IDENTITY, "created_real_ns": START_NS})
+    job.set_counters({"counts": {"batch": 5, "epoch": 3, "fit": 1}, "times": {"batch": 5}, "traced": 0, "step_ns": 5})
     job.sync_if_due(10.0**9)
     batches = [span(layout.BATCH, step, 10 * step, 9) for step in range(1, 11)]
     job.append({"spans": rows("spans", [*batches, span(layout.EPOCH, 2, 0, 90)])})

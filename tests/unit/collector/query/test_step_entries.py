@@ -44,7 +44,7 @@ def job(tmp_path: Path) -> Iterator[LocalJob]:
     names = [{"kind": schema.NODE, "id": number, "text": b"n%d" % number} for number in range(NODES)]
     writer = LocalStoreWriter(tmp_path / "store", "here")
     job = writer.job(1)
-    job.identity({"name": "train.py"})
+    job.set_identity({"name": "train.py"})
     job.append({"names": pa.concat_tables([random_rows.device_names(), random_rows.table("names", names)])})
     for trace, step in enumerate(STEPS):
         kind = layout.STEP_KINDS[1] if trace == OTHER_KIND_TRACE else layout.STEP_KINDS[0]
@@ -117,7 +117,7 @@ def test_persistent_bytes_are_the_maximum_over_steps(job: LocalJob) -> None:
 def test_without_a_gpu_there_are_no_persistent_bytes(tmp_path: Path) -> None:
     writer = LocalStoreWriter(tmp_path / "store", "here")
     job = writer.job(1)
-    job.identity({"name": "train.py"})
+    job.set_identity({"name": "train.py"})
     name = random_rows.table("names", [{"kind": schema.NODE, "id": 0, "text": b"n"}])
     tables = {"names": pa.concat_tables([random_rows.device_names(), name]), "traces": random_rows.traces(0, 1)}
     job.append({**tables, "ops": random_rows.table("ops", [random_rows.op(0, 0, persistent_bytes=5)])})

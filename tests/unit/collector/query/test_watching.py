@@ -33,7 +33,7 @@ def store_job(
     ``stretches``: (number of steps, ms per step); the last stretch ends at NOW.
     """
     job = writer.job(uid)
-    job.identity({**IDENTITY, "name": name, "host": HOST})
+    job.set_identity({**IDENTITY, "name": name, "host": HOST})
     start_ms = 300_000 - sum(number * ms for number, ms in stretches)
     entries = []
     for number, ms in stretches:
@@ -62,7 +62,7 @@ def test_all_steps_of_the_fifty_watched_functions_of_a_job_are_counted(writer: L
     keys = [key % 60 for key in range(240)]
     entries = [span(layout.FUNCTION, n, 290_000 + 40 * n, 40, key=key) for n, key in enumerate(keys)]
     job = writer.job(0xB << 60)
-    job.identity({**IDENTITY, "host": HOST})
+    job.set_identity({**IDENTITY, "host": HOST})
     job.append({"spans": rows("spans", entries)})
     watch = Watch(LocalStore(writer.path))
     watch.update(NOW)
@@ -162,7 +162,7 @@ def test_every_order_sorts_all_jobs_and_puts_ended_ones_last(writer: LocalStoreW
     store_job(writer, 0xA << 60, (10, 100))
     store_job(writer, 0xB << 60)
     job = writer.job(0xC << 60)
-    job.identity({**IDENTITY, "host": HOST})
+    job.set_identity({**IDENTITY, "host": HOST})
     job.close("exited", {"t_ns": NOW})
     jobs = all_jobs(writer)
     for backwards in (False, True):

@@ -24,7 +24,7 @@ def folders(store: Path) -> list[str]:
 def import_job(store: Path) -> int:
     with new_job_writer(store, HOST) as writer:
         writer.append({"traces": rows("traces", [trace(0, 1, 0, 0)])})
-        writer.identity({"name": "given"})
+        writer.set_identity({"name": "given"})
         assert writer.info.uid not in {job.info.uid for job in LocalStore(store).jobs()}
         writer.close(IMPORTED, {})
     return writer.info.uid

@@ -37,7 +37,7 @@ def writer(path):
 def job(path, writer):
     """Return a job with two sealed generations of four traces each, and four traces in a log."""
     job = writer.job(UID)
-    job.identity({"name": "train.py"})
+    job.set_identity({"name": "train.py"})
     for number in range(COUNT):
         tables = {"ops": random_rows.table("ops", ROWS[number]), "traces": TRACES.slice(number, 1)}
         job.append({**tables, **({} if number else {"names": random_rows.device_names()})}, 3, number + 1)
@@ -258,7 +258,7 @@ def test_a_segment_with_other_columns_is_damaged(job):
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"version": THIS}', '{"version": THIS, "uid": "zz"}', ""])
 def test_a_damaged_record_hides_only_its_own_job(path, writer, job, text):
-    writer.job(1).identity({"name": "other.py"})
+    writer.job(1).set_identity({"name": "other.py"})
     (job.folder / "job.json").write_text(text.replace("THIS", str(STORE_VERSION)))
     store = LocalStore(path, "here")
     assert [listed_job.info.uid for listed_job in store.jobs()] == [1]
@@ -269,7 +269,7 @@ def test_a_damaged_record_hides_only_its_own_job(path, writer, job, text):
 
 def test_a_damaged_record_is_not_the_reason_why_another_selector_fails(path, writer, job):
     for uid in (1, 2):
-        writer.job(uid).identity({"name": "other.py"})
+        writer.job(uid).set_identity({"name": "other.py"})
     (job.folder / "job.json").write_text("{")
     for selector in ("other.py", "json", "jobs"):
         with pytest.raises(NoSuchJobError):
@@ -302,7 +302,7 @@ def test_reading_needs_no_write_access(job, path):
 
 def test_a_running_job_whose_collector_is_gone_is_stale_on_its_host_only(path):
     writer = LocalStoreWriter(path, "here")
-    writer.job(UID).identity({})
+    writer.job(UID).set_identity({})
     states = [LocalStore(path, "here").job("last").info.state]
     writer.close()
     states += [LocalStore(path, host).job("last").info.state for host in ("here", "there")]
@@ -312,7 +312,7 @@ def test_a_running_job_whose_collector_is_gone_is_stale_on_its_host_only(path):
 def test_a_job_that_the_next_collector_does_not_know_yet_is_stale(path):
     LocalStoreWriter(path, "here").close()
     first = LocalStoreWriter(path, "here")
-    first.job(UID).identity({})
+    first.job(UID).set_identity({})
     first.close()
     second = LocalStoreWriter(path, "here")
     assert LocalStore(path, "here").job("last").info.state == STALE

@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Any:
 
 def test_rows_come_once_across_appends_sealings_and_mergings(store: LocalStoreWriter) -> None:
     job = store.job(1)
-    job.identity(IDENTITY)
+    job.set_identity(IDENTITY)
     follower, ordinals, next_ordinal = RowFollower(job.folder, ("spans", "events")), [], 1
     for at in range(40):
         for _ in range(at % 4):  # none, one or several appends between two calls
@@ -51,7 +51,7 @@ def test_rows_of_a_new_collector_follow_those_of_the_previous_one(tmp_path: Path
     for turn in range(3):
         writer = LocalStoreWriter(tmp_path / "store", HOST)
         job = writer.job(1)
-        job.identity(IDENTITY)
+        job.set_identity(IDENTITY)
         follower = follower or RowFollower(folder, ("spans",))
         _append(job, 1 + 4 * turn, 4)
         ordinals += _ordinals(follower.new_rows())
@@ -62,7 +62,7 @@ def test_rows_of_a_new_collector_follow_those_of_the_previous_one(tmp_path: Path
 
 def test_an_incomplete_append_is_not_returned(store: LocalStoreWriter) -> None:
     job = store.job(1)
-    job.identity(IDENTITY)
+    job.set_identity(IDENTITY)
     _append(job, 1, 2)
     follower = RowFollower(job.folder, ("spans",))
     assert _ordinals(follower.new_rows()) == [1, 2]
@@ -79,7 +79,7 @@ def test_an_incomplete_append_is_not_returned(store: LocalStoreWriter) -> None:
 
 def test_a_removed_job_is_reported_and_a_new_one_starts_from_its_first_row(store: LocalStoreWriter) -> None:
     job = store.job(1)
-    job.identity(IDENTITY)
+    job.set_identity(IDENTITY)
     _append(job, 1, 5)
     follower = RowFollower(job.folder, ("spans",))
     assert len(_ordinals(follower.new_rows())) == 5
@@ -88,14 +88,14 @@ def test_a_removed_job_is_reported_and_a_new_one_starts_from_its_first_row(store
         follower.new_rows()
     store.forget(job)
     new_job = store.job(1)
-    new_job.identity(IDENTITY)
+    new_job.set_identity(IDENTITY)
     _append(new_job, 6, 2)
     assert _ordinals(follower.new_rows()) == [6, 7]
 
 
 def test_the_record_is_the_latest(store: LocalStoreWriter) -> None:
     job = store.job(1)
-    job.identity(IDENTITY)
+    job.set_identity(IDENTITY)
     follower = RowFollower(job.folder, ("spans",))
     follower.new_rows()
     _append(job, 1, 1)

@@ -172,11 +172,11 @@ def test_counters_are_written_every_five_seconds_and_at_the_end(path, store):
     def stored_counters():
         return json.loads((job.folder / "job.json").read_text())["counters"]
 
-    job.counters({"records": 1})
+    job.set_counters({"records": 1})
     assert stored_counters() == {}
     job.sync_if_due(0.0)
     assert stored_counters() == {"records": 1}
-    job.counters({"records": 2})
+    job.set_counters({"records": 2})
     job.sync_if_due(4.5)
     assert stored_counters() == {"records": 1}
     store.close()
@@ -185,7 +185,7 @@ def test_counters_are_written_every_five_seconds_and_at_the_end(path, store):
 
 def test_state_and_identity_are_written_at_once(path, store):
     job = store.job(UID)
-    job.identity({"name": "train.py"})
+    job.set_identity({"name": "train.py"})
     assert (LocalStore(path, "here").job("last").info.state, job.info.name) == ("running", "train.py")
     job.append(trace_tables(0), 3, 1)
     job.close("killed", {"signal": 9})
@@ -196,9 +196,9 @@ def test_state_and_identity_are_written_at_once(path, store):
 
 def test_a_job_that_is_opened_again_runs_again(store):
     job = store.job(UID)
-    job.identity({"name": "train.py"})
+    job.set_identity({"name": "train.py"})
     job.close("lost")
-    job.identity({"name": "train.py"})
+    job.set_identity({"name": "train.py"})
     assert (job.info.state, job.info.closed_ns) == ("running", None)
 
 
