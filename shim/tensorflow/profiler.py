@@ -205,7 +205,7 @@ class StepSession(object):
             # continues the chain.
             map(operator.is_, map(any, [map(operator.or_, ended_flags, map(operator.lt, repeat(kib), sizes))]), [None]),
             starmap(self._stop_token.pop, [(0, True)]),  # true if another thread ends it, which ends the chain
-            # Sets `log.fileno` to the log, or to -1, which cannot be written, if the job has closed the log.
+            # Sets `log.fileno` to the log, or to -1 (not writable) if the job has closed the log.
             map(setattr, [log.fileno], ["value"], map({log.seals: log.fd}.get, seals, [-1])),
             starmap(self._sessions.clear, [()]),
             starmap(setattr, [(log.fileno, "value", log.job_fd)]),

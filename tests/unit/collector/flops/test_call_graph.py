@@ -1,6 +1,6 @@
 """Matching of calls with the graphs that they call."""
 
-from fakes.graphs import node, definitions_of
+from fakes.graphs import definitions_of, node
 from tfprof.collector.flops.call_graph import CallGraph
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from fakes.graphs import FLOAT, RESOURCE, equivalent_steps, node, definitions_of, row, sample
+from fakes.graphs import FLOAT, RESOURCE, definitions_of, equivalent_steps, node, row, sample
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.flops.counts import Count, ExecutedNodes, OperationCounter, OperationCounts, registry_counts
 from tfprof.collector.flops.definitions import InputSource

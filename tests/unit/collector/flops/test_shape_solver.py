@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from fakes.graphs import FLOAT, INT64, RESOURCE, const, node, definitions_of
+from fakes.graphs import FLOAT, INT64, RESOURCE, const, definitions_of, node
 from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.decoders.proto import graph_pb2
