@@ -108,7 +108,7 @@ def armed_forks(
 
 
 @pytest.fixture(scope="module")
-def profiled_jobs(request: pytest.FixtureRequest, shared_places: Path) -> Iterator[Callable[[str], ProfiledScripts]]:
+def profiled_jobs(request: pytest.FixtureRequest, shared_store: Path) -> Iterator[Callable[[str], ProfiledScripts]]:
     """Return a function from a version of TensorFlow to its ProfiledScripts.
 
     Each version starts once for a test file and a setting of oneDNN.
@@ -121,7 +121,7 @@ def profiled_jobs(request: pytest.FixtureRequest, shared_places: Path) -> Iterat
             command = [Path(sys.executable).with_name("tfprof-run"), "--quiet", python]
             return stack.enter_context(Forks(command, {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}))
 
-        yield lambda version: ProfiledScripts(shared_places, forks(version, os.environ.get(ONEDNN_VARIABLE)))
+        yield lambda version: ProfiledScripts(shared_store, forks(version, os.environ.get(ONEDNN_VARIABLE)))
 
 
 @pytest.fixture(scope="session")
@@ -142,22 +142,22 @@ def onednn(request: pytest.FixtureRequest) -> Iterator[bool]:
 
 
 @pytest.fixture
-def private_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Give a test its own runtime and state folders, and stop its daemons at the end.
+def private_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Yield the path of a store of the test's own; stop its daemons at the end.
 
-    Yields the store's path.
+    The test also has its own runtime and state folders.
     """
-    yield from _places(tmp_path, monkeypatch)
+    yield from _isolated_store(tmp_path, monkeypatch)
 
 
 @pytest.fixture(scope="module")
-def shared_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Do the same as `private_places`, once for all tests of a module."""
+def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield a store like `private_store`, once for all tests of a module."""
     with pytest.MonkeyPatch.context() as environment:
-        yield from _places(tmp_path_factory.mktemp("shared"), environment)
+        yield from _isolated_store(tmp_path_factory.mktemp("shared"), environment)
 
 
-def _places(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[Path]:
+def _isolated_store(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[Path]:
     runtime, state = folder / "run", folder / "state"
     runtime.mkdir(mode=0o700)
     state.mkdir(mode=0o700)

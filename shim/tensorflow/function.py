@@ -194,8 +194,8 @@ def _annotation_factory(
 def _call_counter(inert_annotation: Any) -> Callable[[], object]:
     """Return a function that counts a call, which may be a batch.
 
-    That function returns the call's annotation: ``inert`` if the call is not a batch, None if it is
-    to be timed.
+    That function returns the annotation of the call's kind. This is ``inert_annotation`` if the
+    call is not a batch. It returns None if the call is to be timed.
     """
     annotations: dict[int, Any] = {layout.FUNCTION: inert_annotation}
 

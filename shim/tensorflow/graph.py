@@ -139,7 +139,7 @@ def _reachable_graphs(graph: Any) -> list[Any]:
 
 
 def _ensure_graph_sent(graph: Any, sent_graphs: _SentGraphs) -> int:
-    """Do the work of ``ensure_sent``; the caller holds the lock of ``sent``."""
+    """Do the work of ``ensure_sent``; the caller holds the lock of ``sent_graphs``."""
     state, lock = sent_graphs.state_of(graph), graph._lock
     if state.is_refused or lock._is_owned():
         return 0

@@ -32,7 +32,7 @@ _KINDS = {
 }
 _GUARDED_FRAMES = 2  # frames from a guarded callback to the observed method
 _FAST_FRAMES = 1  # the same from a callback without a guard
-_FAST_END_FRAMES = 4  # frames from an EndCallback to the observed method, if `_batch_counter` called its creator
+_FAST_END_FRAMES = 4  # as END_FRAMES of call_observer, but with the callback of `_batch_counter` between, too
 _RETURN_OPCODES = call_observer.return_opcodes()
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _DEPTH_MAX = 6  # maximum depth of references from a function
 _OBJECTS_MAX = 256  # maximum objects that are examined
 _MODULE = "tensorflow.python.module.module"
-#: Properties of all weights, and of those that are trained: Keras's layers and models, then
-#: TensorFlow's modules.
+#: Names of the two properties that list all weights and the trained weights: first in Keras's
+#: layers and models, then in TensorFlow's modules.
 _WEIGHTS = (("weights", "trainable_weights"), ("variables", "trainable_variables"))
 #: Packages whose functions refer to nothing of the job's.
 _PACKAGES = ("keras", "tensorflow", "tensorflow_core", "tf_keras", "numpy")

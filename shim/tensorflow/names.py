@@ -14,9 +14,9 @@ LENGTH_MAX = 64
 
 
 class Names(object):
-    """The names of the functions that steps of one kind call, by span key.
+    """Publishes the names of the functions that steps of one kind call.
 
-    ``published`` are the keys of published names.
+    ``published`` are the span keys of the published names.
     """
 
     __slots__ = ("published",)

@@ -2,7 +2,7 @@
 
 #: The framework's name in the hello.
 NAME = "tensorflow"
-#: Where the job finds its version: (module, attribute).
+#: Where the shim finds the framework's version: (module, attribute).
 VERSION = ("tensorflow.python.framework.versions", "VERSION")
 #: Module of the job -> (our module in this folder, the function there that patches it).
 PATCHES = {

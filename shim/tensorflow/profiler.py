@@ -166,7 +166,7 @@ class StepSession(object):
     def free(self) -> None:
         """Release the session, stopped or not; idempotent."""
         log = self._log
-        self._disarm()
+        self._end_watch()
         try:
             if log is not None:
                 with log:
@@ -205,7 +205,7 @@ class StepSession(object):
             # continues the chain.
             map(operator.is_, map(any, [map(operator.or_, ended_flags, map(operator.lt, repeat(kib), sizes))]), [None]),
             starmap(self._stop_token.pop, [(0, True)]),  # true if another thread ends it, which ends the chain
-            # -1, a descriptor that cannot be written, if the job has closed the log.
+            # Sets `log.fileno` to the log, or to -1 (not writable) if the job has closed the log.
             map(setattr, [log.fileno], ["value"], map({log.seals: log.fd}.get, seals, [-1])),
             starmap(self._sessions.clear, [()]),
             starmap(setattr, [(log.fileno, "value", log.job_fd)]),
@@ -224,13 +224,13 @@ class StepSession(object):
 
         If another thread stops it, wait until it has.
         """
-        taken = self._disarm()
+        taken = self._end_watch()
         deadline = clock.mono() + (0 if taken else _DROP_WAIT)
         while self._gone_token.empty() and clock.mono() < deadline:
             time.sleep(_DROP_PAUSE)
         return taken
 
-    def _disarm(self) -> bool:
+    def _end_watch(self) -> bool:
         """Keep the second thread from stopping the session; return False if that is too late."""
         if self._stop_token.pop(0, True):
             return False

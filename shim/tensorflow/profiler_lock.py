@@ -53,7 +53,7 @@ def claim(_session: object = None) -> Claim:
 
 
 def reserve() -> Hold | None:
-    """Return the held profiler session, None while it is in use or claimed."""
+    """Hold the profiler session and return the hold; None while it is in use or claimed."""
     _renew()
     hold = _lock.take()
     # A claim that begins after this check waits until ``hold`` is released.
@@ -61,7 +61,7 @@ def reserve() -> Hold | None:
 
 
 def take(tf_session: Any) -> Hold | None:
-    """Return the held profiler session if it is provably free, else None."""
+    """Hold the profiler session if it is provably free; return the hold, else None."""
     hold = reserve()
     try:
         return hold if hold is not None and _is_free(tf_session) else None
@@ -86,7 +86,7 @@ def _drop_window() -> None:
 
 @guard.guarded
 def _is_free(tf_session: Any) -> bool:
-    """Return whether a session can be started, by starting one; None where that fails."""
+    """Start and end a session; return whether none was active, None after an unexpected error."""
     if hasattr(tf_session, "TFE_NewProfiler"):
         profiler = tf_session.TFE_NewProfiler()
         try:

@@ -77,8 +77,8 @@ class Step(object):
     """A step that has begun; ``flags`` say whether it is traced.
 
     ``needs_window``: only a window can trace it. Otherwise it consists of session runs, and counts
-    as traced if one of them is. ``untimed`` is the tracker's empty iterator at the step's start,
-    for kinds of which some steps are only counted. The step counts as ``count`` steps.
+    as traced if one of them is. ``untimed`` is ``tracker.untimed``, which the step found empty at
+    its start. It is None if each step of the kind is timed. The step counts as ``count`` steps.
     """
 
     __slots__ = (

@@ -13,7 +13,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).parent / "data"
+DATA = Path(__file__).parent / "data"
 
 
 def channel():
@@ -86,11 +86,11 @@ def main():
     release, packages = sys.argv[1:]
     sys.path[:0] = [release, str(Path(release) / "tfprof" / "tests")]
     sys.path.append(packages)
-    (HERE / "channel_1.gz").write_bytes(gzip.compress(channel(), mtime=0))
+    (DATA / "channel_1.gz").write_bytes(gzip.compress(channel(), mtime=0))
     for name, write_store in (("store_0.2.0", store), ("traced_store_0.2.0", traced_store)):
         with tempfile.TemporaryDirectory() as folder:
             write_store(Path(folder, "store"))
-            with tarfile.open(HERE / f"{name}.tar.gz", "w:gz") as archive:
+            with tarfile.open(DATA / f"{name}.tar.gz", "w:gz") as archive:
                 archive.add(Path(folder, "store"), "store")
 
 

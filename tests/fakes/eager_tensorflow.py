@@ -106,7 +106,7 @@ def tape_module():
     return backprop
 
 
-def build_a_graph():
+def enter_graph_construction():
     """Make all calls from now on look like calls during the construction of a graph."""
     sys.modules["tensorflow.python.framework.ops"]._default_graph_stack.stack.append("graph")
 

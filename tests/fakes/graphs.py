@@ -66,7 +66,7 @@ def const(name: str, *numbers: int, scalar: bool = False) -> graph_pb2.NodeDef:
     return node_def
 
 
-def read(*graphs: Iterable[graph_pb2.NodeDef]) -> list[Definition]:
+def definitions_of(*graphs: Iterable[graph_pb2.NodeDef]) -> list[Definition]:
     """Return the nodes of graphs 0, 1, … as the store returns them."""
     return definitions(
         (number, node.name, node.op, node.SerializeToString()) for number, nodes in enumerate(graphs) for node in nodes

@@ -77,7 +77,7 @@ def plain_rollup(rows, bases_ns, devices=DEVICES, before=()):
         device = lower_names.index(lower_names[row["device"]])
         if may_be_canonical[device]:
             canonical.setdefault(row["node"], device)
-    cells: dict[tuple[int, int], list[int]] = defaultdict(list)
+    cells: dict[tuple[int, int], list[dict[str, int]]] = defaultdict(list)
     cell_traces, node_traces = defaultdict(set), defaultdict(set)
     for row in rows:
         node, device = row["node"], lower_names.index(lower_names[row["device"]])

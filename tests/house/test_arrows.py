@@ -353,7 +353,7 @@ def _is_module(text: str) -> bool:
     return top == "tfprof" and (ROOT / module.replace(".", "/")).with_suffix(".py").exists()
 
 
-def test_only_the_rules_of_parity_query_the_version_and_exactness() -> None:
+def test_only_the_file_of_parity_decides_by_compat_or_exact() -> None:
     def is_query(node: ast.AST) -> bool:
         if isinstance(node, ast.Compare):
             operands = (node.left, *node.comparators)

@@ -180,7 +180,7 @@ def counters(node):
 
 
 def answer(profiler, folder, query):
-    """Ask TensorFlow's profiler one question."""
+    """Ask the TF profiler one question; return the question and its answer."""
     path = folder / "answer.txt"
     options = dict(dict(BASE, output=f"file:outfile={path}"), **query)
     root = profiler.profile_operations(options)

@@ -1,4 +1,6 @@
-"""Runs under TensorFlow 1.15 or 2.x: writes options of its builder, and output of its profiler.
+"""Runs under TensorFlow 1.15 or 2.x: writes options and answers of the TF profiler.
+
+The options come from ProfileOptionBuilder.
 
     python oracle_options.py FOLDER
 

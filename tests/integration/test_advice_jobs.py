@@ -46,7 +46,7 @@ def _job(store: Path) -> LocalJob:
     [("input_bound", "input", "share"), ("retraced", "retracing", "graphs"), ("small", "tiny", "ops_per_step")],
 )
 def test_advice_names_the_line_of_the_user(
-    private_places: Path, tf2_python: Path, mode: str, slug: str, number_name: str
+    private_store: Path, tf2_python: Path, mode: str, slug: str, number_name: str
 ) -> None:
     report = _run(tf2_python, mode)
     advice = _advice()
@@ -59,10 +59,10 @@ def test_advice_names_the_line_of_the_user(
     assert "<module>" not in json.dumps(advice)
     assert "trainer.py" not in json.dumps(advice)
     if mode == "small":
-        check_steps(private_places)
+        check_steps(private_store)
 
 
-def test_advice_reports_memory_that_a_loop_keeps(private_places: Path, tf2_python: Path) -> None:
+def test_advice_reports_memory_that_a_loop_keeps(private_store: Path, tf2_python: Path) -> None:
     _run(tf2_python, "grows")
     (finding,) = _advice()["memory"]
     # 2 MB per 0.2 s, and a little overhead.

@@ -86,8 +86,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(private_places: Path) -> Iterator[Bench]:
-    new_bench = Bench(private_places)
+def bench(private_store: Path) -> Iterator[Bench]:
+    new_bench = Bench(private_store)
     yield new_bench
     new_bench.close()
 

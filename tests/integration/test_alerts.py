@@ -20,9 +20,9 @@ SECONDS = 40
 
 
 @pytest.fixture
-def daemon(private_places, tmp_path, monkeypatch):
+def daemon(private_store, tmp_path, monkeypatch):
     monkeypatch.setenv("TFPROF_ALERT_COMMAND", f'echo "$TFPROF_ALERT_JOB $TFPROF_ALERT_SLUG" >> {tmp_path}/alerts')
-    with CollectorProcess(private_places) as daemon:
+    with CollectorProcess(private_store) as daemon:
         yield daemon
 
 

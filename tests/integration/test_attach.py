@@ -91,9 +91,9 @@ def assert_unchanged(report):
 
 
 @pytest.mark.parametrize(("venv", "kind"), LOOPS)
-def test_a_loop_is_profiled_while_attached_and_unchanged_after_the_detach(loop, venv, kind, private_places):
+def test_a_loop_is_profiled_while_attached_and_unchanged_after_the_detach(loop, venv, kind, private_store):
     job = loop(venv, kind)
-    options = AttachOptions(store=str(private_places), settings={"TFPROF_TRACE": "steps=1-5"})
+    options = AttachOptions(store=str(private_store), settings={"TFPROF_TRACE": "steps=1-5"})
     step = {"session": "train", "function": "function", "fit": "batch"}[kind]
 
     def is_traced(attachment):
@@ -105,17 +105,17 @@ def test_a_loop_is_profiled_while_attached_and_unchanged_after_the_detach(loop, 
         assert attachment.channel.word("faults") == 0
         end(attachment)
     assert_unchanged(job.end())
-    stored = LocalStore(str(private_places)).jobs()
+    stored = LocalStore(str(private_store)).jobs()
     assert [stored_job.info.state for stored_job in stored] == ["detached"] * ATTACHES
     for stored_job in stored:
         assert stored_job.table("ops").num_rows > 0
 
 
 @pytest.mark.parametrize(("venv", "kind"), LOOPS)
-def test_losses_equal_those_of_the_same_loop_without_tfprof(loop, venv, kind, private_places):
+def test_losses_equal_those_of_the_same_loop_without_tfprof(loop, venv, kind, private_store):
     job = loop(venv, kind)
     attachment = Attachment(
-        AttachOptions(str(private_places), settings={"TFPROF_TRACE": "all"}), processes.process(job.pid)
+        AttachOptions(str(private_store), settings={"TFPROF_TRACE": "all"}), processes.process(job.pid)
     )
     until(lambda: attachment.channel.word("traced") >= 10, "traced steps", PATIENCE_S)
     attachment.detach()
@@ -129,7 +129,7 @@ def test_losses_equal_those_of_the_same_loop_without_tfprof(loop, venv, kind, pr
 
 
 @pytest.mark.parametrize(("venv", "kind"), [("tf1", "session"), ("tf2", "executions")])
-def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, venv, kind, private_places):
+def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, venv, kind, private_store):
     job = loop(venv, kind)
     completed = subprocess.run(
         [*TFPROF, "attach", str(job.pid), "-o", "ops"],
@@ -142,22 +142,22 @@ def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, venv, kind
     assert re.search(r"attached by (pending-call|gil-callback), stopped for", completed.stderr)
     assert "MatMul" in completed.stdout
     assert job.end()["objects"] == []
-    assert LocalStore(str(private_places)).jobs()[0].info.state == "detached"
+    assert LocalStore(str(private_store)).jobs()[0].info.state == "detached"
 
 
-def test_a_callable_with_unknown_outputs_is_timed_and_reported(loop, private_places):
+def test_a_callable_with_unknown_outputs_is_timed_and_reported(loop, private_store):
     job = loop("tf1", "callable")
-    options = AttachOptions(str(private_places), settings={"TFPROF_TRACE": "every=2"})
+    options = AttachOptions(str(private_store), settings={"TFPROF_TRACE": "every=2"})
     attachment = Attachment(options, processes.process(job.pid))
     until(lambda: attachment.channel.counters()["counts"]["run"] >= 20, "steps", PATIENCE_S)
     end(attachment)
     assert_unchanged(job.end())
-    (stored,) = stored_jobs(private_places)
+    (stored,) = stored_jobs(private_store)
     assert [event.slug for event in events(stored.table("events")) if not event.is_harmless] == ["unknown-callable"]
     assert "was made before tfprof" in untraced_reason(stored)
 
 
-def test_the_command_says_why_it_waits(loop, private_places):
+def test_the_command_says_why_it_waits(loop, private_store):
     job = loop("tf1", "callable")
     command = subprocess.Popen(
         [*TFPROF, "attach", str(job.pid), "--steps", "5"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -171,7 +171,7 @@ def test_the_command_says_why_it_waits(loop, private_places):
     assert_unchanged(job.end())
 
 
-def test_the_command_detaches_on_ctrl_c(loop, private_places):
+def test_the_command_detaches_on_ctrl_c(loop, private_store):
     job = loop("tf1", "session")
     command = subprocess.Popen(
         [*TFPROF, "attach", str(job.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -186,7 +186,7 @@ def test_the_command_detaches_on_ctrl_c(loop, private_places):
     assert job.end()["objects"] == []
 
 
-def test_ctrl_c_while_attaching_to_a_second_job_detaches_from_the_first(loop, private_places):
+def test_ctrl_c_while_attaching_to_a_second_job_detaches_from_the_first(loop, private_store):
     first, second = loop("tf1", "session"), loop("tf1", "session")
     os.kill(second.pid, signal.SIGSTOP)  # the command waits for this job
     command = subprocess.Popen(
@@ -206,18 +206,18 @@ def test_ctrl_c_while_attaching_to_a_second_job_detaches_from_the_first(loop, pr
     assert_unchanged(second.end())
 
 
-def test_a_job_stays_attached_until_an_order_detaches_it(loop, private_places):
+def test_a_job_stays_attached_until_an_order_detaches_it(loop, private_store):
     job = loop("tf1", "session")
     attach = [*TFPROF, "attach", str(job.pid), "--no-wait"]
     err = subprocess.run(attach, capture_output=True, text=True, timeout=120, check=True).stderr
     (uid,) = re.findall(r"attached; detach it with  tfprof detach (\w+)$", err, re.MULTILINE)
-    until(lambda: stored_jobs(private_places), "the job")
+    until(lambda: stored_jobs(private_store), "the job")
     subprocess.run([*TFPROF, "detach", uid], capture_output=True, timeout=60, check=True)
     assert_unchanged(job.end())
-    until(lambda: stored_jobs(private_places)[0].info.state == "detached", "the end of the job in the store")
+    until(lambda: stored_jobs(private_store)[0].info.state == "detached", "the end of the job in the store")
 
 
-def test_ps_shows_whether_a_loop_is_profiled(loop, private_places):
+def test_ps_shows_whether_a_loop_is_profiled(loop, private_store):
     job = loop("tf1", "session")
 
     def state():
@@ -227,7 +227,7 @@ def test_ps_shows_whether_a_loop_is_profiled(loop, private_places):
         return next(row["state"] for row in json.loads(output)["processes"] if row["pid"] == job.pid)
 
     assert state() == "attachable"
-    attachment = Attachment(AttachOptions(str(private_places)), processes.process(job.pid))
+    attachment = Attachment(AttachOptions(str(private_store)), processes.process(job.pid))
     assert state() == "profiled"
     attachment.detach()
     attachment.end()
@@ -235,7 +235,7 @@ def test_ps_shows_whether_a_loop_is_profiled(loop, private_places):
     job.end()
 
 
-def test_the_command_attaches_to_all_processes_of_a_name(loop, private_places):
+def test_the_command_attaches_to_all_processes_of_a_name(loop, private_store):
     jobs = [loop("tf1", "session") for _ in range(2)]
     completed = subprocess.run(
         [*TFPROF, "attach", "--all", SCRIPT.replace("oo", "??"), "--steps", "3"],
@@ -251,12 +251,12 @@ def test_the_command_attaches_to_all_processes_of_a_name(loop, private_places):
     assert [job.end()["objects"] for job in jobs] == [[], []]
     # Other tests on this host may run loops of the same name.
     states = {
-        stored_job.info.identity["pid"]: stored_job.info.state for stored_job in LocalStore(str(private_places)).jobs()
+        stored_job.info.identity["pid"]: stored_job.info.state for stored_job in LocalStore(str(private_store)).jobs()
     }
     assert [states[job.pid] for job in jobs] == ["detached"] * 2
 
 
-def test_follow_attaches_to_a_process_that_starts_later(loop, private_places):
+def test_follow_attaches_to_a_process_that_starts_later(loop, private_store):
     command = subprocess.Popen(
         [*TFPROF, "attach", "--all", SCRIPT[:-3] + "*", "--follow", "--steps", "3"],
         stdout=subprocess.PIPE,
@@ -268,7 +268,7 @@ def test_follow_attaches_to_a_process_that_starts_later(loop, private_places):
     assert f"{job.pid} {SCRIPT}: attached by" in command.stderr.readline()
 
     def is_detached():
-        jobs = stored_jobs(private_places)
+        jobs = stored_jobs(private_store)
         return any(
             (stored_job.info.state, stored_job.info.identity.get("pid")) == ("detached", job.pid) for stored_job in jobs
         )

@@ -181,7 +181,7 @@ def test_a_job_below_another_root_is_attached_to(start, tmp_path, namespaces):
 
 @pytest.mark.tf
 @pytest.mark.timeout(300)
-def test_a_job_in_a_container_is_profiled_from_outside(tf1_python, tmp_path, private_places):
+def test_a_job_in_a_container_is_profiled_from_outside(tf1_python, tmp_path, private_store):
     require(PID_NAMESPACE)
     script, folder, root = tmp_path / "contained.py", tmp_path / "loop", tmp_path / "root"
     shutil.copy(LOOP, script)  # by another name than the loops of other tests
@@ -189,7 +189,7 @@ def test_a_job_in_a_container_is_profiled_from_outside(tf1_python, tmp_path, pri
     root.mkdir()
     hidden_paths = [
         *(ROOT / name for name in ("agent", "cli", "formats", "shim")),
-        private_places.parent.parent / "run",
+        private_store.parent.parent / "run",
     ]
     hide_paths = "".join(f'mount -t tmpfs none "{path}" && ' for path in hidden_paths)
     job = subprocess.Popen(
@@ -227,5 +227,5 @@ def test_a_job_in_a_container_is_profiled_from_outside(tf1_python, tmp_path, pri
         job.communicate()
     report = json.loads(out.splitlines()[-1])
     assert (report["changed"], report["modules"], report["attributes"], report["objects"]) == ([], [], [], [])
-    stored = [stored_job.info for stored_job in LocalStore(str(private_places)).jobs()]
+    stored = [stored_job.info for stored_job in LocalStore(str(private_store)).jobs()]
     assert [(info.state, info.identity["pid"]) for info in stored] == [("detached", pid)]

@@ -35,7 +35,7 @@ ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
 #: File that gets a line of JSON with the times of each injection.
 FIGURES = os.environ.get("TFPROF_TEST_FIGURES")
 
-pytestmark = pytest.mark.usefixtures("private_places")
+pytestmark = pytest.mark.usefixtures("private_store")
 
 #: A script is BEGIN, one kind of WORK, and END. The work checks its own results. END prints the
 #: number of rounds.

@@ -39,7 +39,7 @@ def _states(store: Path) -> Counter[tuple[str, int, int, int]]:
     ],
 )
 def test_each_child_is_shown_with_its_steps_or_counted_as_lost(
-    request: pytest.FixtureRequest, private_places: Path, python: str, method: str, end: str, count: int
+    request: pytest.FixtureRequest, private_store: Path, python: str, method: str, end: str, count: int
 ) -> None:
     interpreter = request.getfixturevalue(python)
     command = [TFPROF + "-run", str(interpreter), JOB, method, end, str(count), str(STEPS)]
@@ -50,7 +50,7 @@ def test_each_child_is_shown_with_its_steps_or_counted_as_lost(
     assert completed.stdout == f"{count} children\n"
     recorded, lost, without_steps = ("ended", STEPS, STEPS, 0), ("lost", 0, 0, 0), ("exited", 0, 0, 0)
     states = until(
-        lambda: (counts := _states(private_places))[recorded] + counts[lost] == count and counts, "all children"
+        lambda: (counts := _states(private_store))[recorded] + counts[lost] == count and counts, "all children"
     )
     assert states[without_steps] == 1
     # The fork server may have a channel, too.

@@ -137,7 +137,7 @@ def shell(line: str, store: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", line], env=environ, capture_output=True, text=True, check=False, timeout=60)
 
 
-@pytest.mark.usefixtures("private_places")
+@pytest.mark.usefixtures("private_store")
 @pytest.mark.parametrize("stream", [">&-", ">/dev/full"])
 @pytest.mark.parametrize("words", COMMANDS)
 def test_an_output_that_cannot_be_written_is_one_line_of_error(full_store: Path, words: str, stream: str) -> None:
@@ -147,7 +147,7 @@ def test_an_output_that_cannot_be_written_is_one_line_of_error(full_store: Path,
     assert "Traceback" not in completed.stderr
 
 
-@pytest.mark.usefixtures("private_places")
+@pytest.mark.usefixtures("private_store")
 @pytest.mark.parametrize("words", [*COMMANDS, "shell last", "profile-proto last -o /dev/null"])
 def test_only_the_shell_needs_a_standard_input(full_store: Path, words: str) -> None:
     completed = shell(f"tfprof {words} <&-", full_store)
@@ -241,7 +241,7 @@ def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str, exact: bo
     assert f"tfprof.collector.tfviews.{view}" in loaded_modules
 
 
-@pytest.mark.usefixtures("private_places")
+@pytest.mark.usefixtures("private_store")
 def test_status_start_and_stop_of_the_daemons() -> None:
     def tfprof(*words: str) -> list[str]:
         completed = subprocess.run([*TFPROF, *words], capture_output=True, text=True, check=True, timeout=60)

@@ -17,8 +17,8 @@ UID = 0x77
 
 
 @pytest.fixture
-def daemon(private_places):
-    with CollectorProcess(private_places) as daemon:
+def daemon(private_store):
+    with CollectorProcess(private_store) as daemon:
         yield daemon
 
 
@@ -158,8 +158,8 @@ def test_a_store_that_cannot_be_written_stalls_the_stream_until_it_can(daemon):
     assert stored_traces(daemon.store) == list(range(count))
 
 
-def test_a_collector_without_messages_of_an_agent_ends(private_places):
-    with CollectorProcess(private_places, "--idle", "0.5") as daemon:
+def test_a_collector_without_messages_of_an_agent_ends(private_store):
+    with CollectorProcess(private_store, "--idle", "0.5") as daemon:
         assert daemon.start().wait_end() == (0, "")
 
 

@@ -27,8 +27,8 @@ DELAY_MAX_S = 0.5
 
 
 @pytest.fixture
-def daemon(private_places):
-    with CollectorProcess(private_places) as daemon:
+def daemon(private_store):
+    with CollectorProcess(private_store) as daemon:
         yield daemon.start()
 
 

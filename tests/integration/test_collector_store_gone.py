@@ -15,8 +15,8 @@ LOSSES = pytest.mark.parametrize("loss", ["removed", "moved", "job removed", "jo
 
 
 @pytest.fixture
-def daemon(private_places):
-    with CollectorProcess(private_places) as daemon:
+def daemon(private_store):
+    with CollectorProcess(private_store) as daemon:
         yield daemon.start()
 
 

@@ -71,8 +71,8 @@ class Host:
 
 
 @pytest.fixture
-def host(private_places: Path) -> Iterator[Host]:
-    new_host = Host(private_places)
+def host(private_store: Path) -> Iterator[Host]:
+    new_host = Host(private_store)
     yield new_host
     new_host.close()
 
@@ -130,8 +130,8 @@ def test_at_rest_with_a_collector_of_another_version(host: Host, collector: Fake
     await_rest(agent)
 
 
-def test_an_unusable_store_is_tried_and_reported_only_once(host: Host, private_places: Path) -> None:
-    private_places.write_text("a file")
+def test_an_unusable_store_is_tried_and_reported_only_once(host: Host, private_store: Path) -> None:
+    private_store.write_text("a file")
     agent = host.daemon("agent")
     host.job()
     until(lambda: host.status()["stall"], "a reason")

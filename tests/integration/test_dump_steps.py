@@ -46,7 +46,7 @@ print(code.children[0].name)
 
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
 def test_the_profiles_of_all_dump_steps_are_written_at_the_end(
-    version: str, request: pytest.FixtureRequest, private_places: Path, tmp_path: Path
+    version: str, request: pytest.FixtureRequest, private_store: Path, tmp_path: Path
 ) -> None:
     python: Path = request.getfixturevalue(f"{version}_python")
     (tmp_path / "train.py").write_text(JOB)

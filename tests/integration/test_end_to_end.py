@@ -91,7 +91,7 @@ def _has_traces(store: Path, pid: int) -> bool:
 
 
 def test_three_jobs_of_two_releases_run_at_once_and_each_has_its_own_ops(
-    tf1_python: Path, tf2_python: Path, private_places: Path
+    tf1_python: Path, tf2_python: Path, private_store: Path
 ) -> None:
     commands = {
         "threads.py": _command(tf1_python, "threads.py", 200),
@@ -111,7 +111,7 @@ def test_three_jobs_of_two_releases_run_at_once_and_each_has_its_own_ops(
         assert out == alone[name].stdout
         assert without_numbers(job_errors) == without_numbers(alone[name].stderr)
         assert re.match(rf"tfprof: job \w+ {name} · .*\d+ steps traced \(cost .*\) · 0 lost", report)
-    jobs = {job.info.name: job for job in LocalStore(private_places).jobs()}
+    jobs = {job.info.name: job for job in LocalStore(private_store).jobs()}
     assert set(jobs) == set(commands)
     assert len({job.info.identity["pid"] for job in jobs.values()}) == 3
     expected = {"threads.py": "AssignAddVariableOp", "own_trace.py": "Conv2D", "keras_fit.py": "MatMul"}
@@ -128,7 +128,7 @@ def test_three_jobs_of_two_releases_run_at_once_and_each_has_its_own_ops(
 
 @pytest.mark.parametrize("release", ["tf1_python", "tf2_python"])
 def test_with_every_step_traced_the_op_view_equals_that_of_the_tf_profiler(
-    release: str, request: pytest.FixtureRequest, private_places: Path, tmp_path: Path
+    release: str, request: pytest.FixtureRequest, private_store: Path, tmp_path: Path
 ) -> None:
     python = request.getfixturevalue(release)
     completed = _run(RUN, "--trace", "all", *_command(python, "own_trace.py", tmp_path / "oracle.json"))
@@ -151,18 +151,18 @@ def test_with_every_step_traced_the_op_view_equals_that_of_the_tf_profiler(
 
 @pytest.mark.parametrize("release", ["tf1_python", "tf2_python"])
 def test_sessions_in_many_threads_raise_nothing_with_every_step_traced(
-    release: str, request: pytest.FixtureRequest, private_places: Path
+    release: str, request: pytest.FixtureRequest, private_store: Path
 ) -> None:
     python = request.getfixturevalue(release)
     completed = _run(RUN, "--trace", "all", "--trace-level", "auto", *_command(python, "threads.py", 250))
     assert completed.stdout == "0 True 1000\n"
-    job = _last_job(private_places)
+    job = _last_job(private_store)
     traced = job.table("traces").num_rows
     assert traced + job.info.counters["dropped_traces"] == 1002
 
 
 def test_a_killed_job_loses_no_record_and_is_marked_as_killed(
-    tf1_python: Path, tf2_python: Path, private_places: Path
+    tf1_python: Path, tf2_python: Path, private_store: Path
 ) -> None:
     for number in range(KILLS):
         python = (tf1_python, tf2_python)[number % 2]
@@ -172,11 +172,11 @@ def test_a_killed_job_loses_no_record_and_is_marked_as_killed(
         )
         assert process.stdout is not None
         pid = int(process.stdout.readline())
-        until(lambda pid=pid: _has_traces(private_places, pid))
+        until(lambda pid=pid: _has_traces(private_store, pid))
         os.kill(pid, signal.SIGKILL)
         _, err = process.communicate(timeout=60)
         assert process.returncode == -signal.SIGKILL, err
-        job = _last_job(private_places)
+        job = _last_job(private_store)
         assert job.info.identity["pid"] == pid
         assert job.info.state == "killed"
         traces = job.table("traces").num_rows
@@ -186,25 +186,25 @@ def test_a_killed_job_loses_no_record_and_is_marked_as_killed(
 
 @pytest.mark.parametrize(("name", "release"), [("agent", "tf1_python"), ("collector", "tf2_python")])
 def test_the_successor_of_a_killed_daemon_loses_and_repeats_nothing(
-    name: str, release: str, request: pytest.FixtureRequest, private_places: Path, tmp_path: Path
+    name: str, release: str, request: pytest.FixtureRequest, private_store: Path, tmp_path: Path
 ) -> None:
     python = request.getfixturevalue(release)
     command = [RUN, "--trace", "every=50", *_command(python, "threads.py", tmp_path / "stop")]
-    instance_dir = runtime_dir.instance_dir(str(private_places))
+    instance_dir = runtime_dir.instance_dir(str(private_store))
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
     ) as job:
         try:
-            until(lambda: _has_job(private_places))
+            until(lambda: _has_job(private_store))
             for _ in range(KILLS):
                 pid = until(lambda: ready_pid(instance_dir, name), f"the {name}")
                 os.kill(pid, signal.SIGKILL)
-                until(lambda pid=pid: _daemon_pid(private_places, name) != pid)
+                until(lambda pid=pid: _daemon_pid(private_store, name) != pid)
         finally:
             (tmp_path / "stop").touch()
         out, err = job.communicate(timeout=120)
     assert out.startswith("0 True "), err
-    stored_job = _last_job(private_places)
+    stored_job = _last_job(private_store)
     assert stored_job.info.state == "exited", err
     traces = stored_job.table("traces")
     steps = list(zip(traces["kind"].to_pylist(), traces["step"].to_pylist(), strict=True))
@@ -229,9 +229,7 @@ def test_without_a_runtime_folder_the_job_runs_and_one_line_gives_the_reason(tf1
     assert re.fullmatch(r"tfprof: no profile: .* \[runtime-dir\]\n", report)
 
 
-def test_without_memory_files_the_job_runs_and_one_line_gives_the_reason(
-    tf2_python: Path, private_places: Path
-) -> None:
+def test_without_memory_files_the_job_runs_and_one_line_gives_the_reason(tf2_python: Path, private_store: Path) -> None:
     code = (
         "import os, runpy, sys\n"
         "def memfd_create(*_): raise PermissionError(1, 'Operation not permitted')\n"
@@ -246,9 +244,9 @@ def test_without_memory_files_the_job_runs_and_one_line_gives_the_reason(
 
 
 def test_with_an_unwritable_store_the_job_runs_and_the_launcher_reports_it(
-    tf1_python: Path, private_places: Path
+    tf1_python: Path, private_store: Path
 ) -> None:
-    file = private_places.parent / "file"
+    file = private_store.parent / "file"
     file.write_text("")
     store = str(file / "store")
     try:
@@ -262,7 +260,7 @@ def test_with_an_unwritable_store_the_job_runs_and_the_launcher_reports_it(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
 def test_with_a_full_disk_the_job_runs_and_the_launcher_reports_the_loss(
-    tf1_python: Path, private_places: Path, tmp_path: Path
+    tf1_python: Path, private_store: Path, tmp_path: Path
 ) -> None:
     small_disk = tmp_path / "small"
     small_disk.mkdir()
@@ -282,13 +280,13 @@ def test_with_a_full_disk_the_job_runs_and_the_launcher_reports_the_loss(
 
 
 def test_queries_work_while_the_job_runs_and_after_the_daemons_have_stopped(
-    tf1_python: Path, private_places: Path
+    tf1_python: Path, private_store: Path
 ) -> None:
     command = [RUN, "--trace", "every=10", *_command(tf1_python, "endless.py")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment())
     assert process.stdout is not None
     pid = int(process.stdout.readline())
-    until(lambda: _has_job(private_places) and _last_job(private_places).table("traces").num_rows > 3)
+    until(lambda: _has_job(private_store) and _last_job(private_store).table("traces").num_rows > 3)
     (running,) = _ask("jobs")["jobs"]  # type: ignore[misc]
     assert running["state"] == "running"
     assert running["pid"] == pid
@@ -296,14 +294,14 @@ def test_queries_work_while_the_job_runs_and_after_the_daemons_have_stopped(
     os.kill(pid, signal.SIGTERM)
     process.communicate(timeout=60)
     assert _run(TFPROF, "stop").returncode == 0
-    until(lambda: not _daemon_pid(private_places, "agent") and not _daemon_pid(private_places, "collector"))
+    until(lambda: not _daemon_pid(private_store, "agent") and not _daemon_pid(private_store, "collector"))
     for view in ("op", "steps", "spans", "host"):
         assert _ask(view, "last")
     (ended,) = _ask("jobs")["jobs"]  # type: ignore[misc]
     assert (ended["state"], ended["signal"]) == ("killed", int(signal.SIGTERM))
 
 
-def test_a_job_cannot_import_the_modules_of_tfprof(tf2_python: Path, private_places: Path) -> None:
+def test_a_job_cannot_import_the_modules_of_tfprof(tf2_python: Path, private_store: Path) -> None:
     code = (
         "import tensorflow, sys\n"
         "print([n for n in ('tfprof', 'shim', 'agent', 'collector', 'core', 'hook')"
@@ -319,7 +317,7 @@ def test_a_job_cannot_import_the_modules_of_tfprof(tf2_python: Path, private_pla
     assert all(name.strip(" ']").startswith("_tfprof") for name in modules.split(","))
 
 
-def test_tfprof_adds_no_thread_and_no_socket_to_the_job(tf2_python: Path, private_places: Path) -> None:
+def test_tfprof_adds_no_thread_and_no_socket_to_the_job(tf2_python: Path, private_store: Path) -> None:
     command = _command(tf2_python, "endless.py")
     counts = []
     for prefix in ([], [RUN, "--trace", "every=10"]):

@@ -36,7 +36,7 @@ def _ended_jobs() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("python", ["tf1_python", "tf2_python"])
 def test_all_steps_of_a_job_that_replaced_the_launcher_are_shown(
-    request: pytest.FixtureRequest, private_places: Path, tmp_path: Path, python: str
+    request: pytest.FixtureRequest, private_store: Path, tmp_path: Path, python: str
 ) -> None:
     script = tmp_path / "supervised.py"
     script.write_text(JOB)

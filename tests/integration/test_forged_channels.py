@@ -95,8 +95,8 @@ class Host:
 
 
 @pytest.fixture
-def host(private_places: Path) -> Iterator[Host]:
-    new_host = Host(private_places)
+def host(private_store: Path) -> Iterator[Host]:
+    new_host = Host(private_store)
     yield new_host
     new_host.launcher.communicate()
     for process in new_host.daemons.values():

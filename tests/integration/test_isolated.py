@@ -24,8 +24,9 @@ for number in range(1, 101):
 
 
 @pytest.fixture(autouse=True)
-def private_store(private_places: Path) -> Path:
-    return private_places
+def private_store(private_store: Path) -> Path:
+    """Let every test of this file use its own store."""
+    return private_store
 
 
 @pytest.fixture

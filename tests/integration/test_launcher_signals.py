@@ -41,8 +41,9 @@ sys.exit(7)
 
 
 @pytest.fixture(autouse=True)
-def private_store(private_places: Path) -> Path:
-    return private_places
+def private_store(private_store: Path) -> Path:
+    """Let every test of this file use its own store."""
+    return private_store
 
 
 class WaitingJob:

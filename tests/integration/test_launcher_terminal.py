@@ -75,7 +75,7 @@ print("got", *got, "end", flush=True)
 
 
 @pytest.fixture
-def start_job(private_places: Path) -> Iterator:
+def start_job(private_store: Path) -> Iterator:
     """Return a function that starts the job in the foreground of a new terminal."""
     terminals = []
 
@@ -123,9 +123,7 @@ def test_ctrl_z_stops_the_job_and_the_shell_continues_it(start_job, prefix: list
     terminal.until(b"shell: code 0")
 
 
-def test_a_hangup_of_the_terminal_reaches_a_job_whose_launcher_leads_the_session(
-    private_places: Path, tmp_path
-) -> None:
+def test_a_hangup_of_the_terminal_reaches_a_job_whose_launcher_leads_the_session(private_store: Path, tmp_path) -> None:
     signal_file = tmp_path / "got"
     code = (
         "import signal, time\n"

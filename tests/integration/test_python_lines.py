@@ -37,7 +37,7 @@ def go() -> str:
 
 
 @pytest.fixture(scope="module", params=["tf1-session", "tf2-session", "tf2-function"])
-def job(request: pytest.FixtureRequest, shared_places: Path) -> str:
+def job(request: pytest.FixtureRequest, shared_store: Path) -> str:
     """Run a job with every step traced, so that it is the last job; return its kind."""
     version, kind = request.param.split("-")
     python = request.getfixturevalue(f"{version}_python")

@@ -32,14 +32,14 @@ CASES = {
     ("version", "job"), [(version, job) for version, jobs in CASES.items() for job in jobs], ids=str
 )
 def test_a_job_equals_its_copy_from_the_exported_profile(
-    version: str, job: tuple[str, ...], request: pytest.FixtureRequest, private_places: Path
+    version: str, job: tuple[str, ...], request: pytest.FixtureRequest, private_store: Path
 ) -> None:
     python = request.getfixturevalue(f"{version}_python")
     script, *arguments = job
     command = [RUN, "--trace", "all", python, JOBS / script, *arguments]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     subprocess.run(command, capture_output=True, timeout=240, check=False, env=environment)
-    stored_job = LocalStore(private_places).job("last")
+    stored_job = LocalStore(private_store).job("last")
     assert stored_job.table("traces").num_rows
     assert stored_job.table("ops")["output_bytes"].to_pylist(), "the job has no recorded outputs"
-    assert list(differences(private_places, f"{stored_job.info.uid:016x}")) == []
+    assert list(differences(private_store, f"{stored_job.info.uid:016x}")) == []

@@ -66,8 +66,8 @@ def run_job() -> str:
 
 
 @pytest.fixture
-def instance_dir(private_places: Path) -> Path:
-    return Path(runtime_dir.make_instance(str(private_places)))
+def instance_dir(private_store: Path) -> Path:
+    return Path(runtime_dir.make_instance(str(private_store)))
 
 
 def test_odd_announcements_and_launch_files_are_ignored(instance_dir: Path) -> None:
@@ -204,9 +204,9 @@ def daemons_below(folder: Path) -> list[int]:
 
 @pytest.mark.timeout(7200 if TRIES_ALL else 600)
 def test_no_odd_file_anywhere_blocks_a_command_or_makes_it_fail_with_a_traceback(
-    private_places: Path, tmp_path: Path
+    private_store: Path, tmp_path: Path
 ) -> None:
-    tested_places = places_of_a_run(private_places)
+    tested_places = places_of_a_run(private_store)
     assert {"agent.pid", "collector.sock", "announce", "launches/00000000000000ab.json"} <= tested_places
     odd_cases = cases(tested_places)
     plain_cases = [Case("unused", kind, command) for kind in ("deep", "folder") for command in COMMANDS]

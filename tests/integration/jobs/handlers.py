@@ -102,7 +102,7 @@ def importing():
 
 
 def session(trace):
-    """Return a function that makes a session with a graph of one op."""
+    """Arm the shim with the policy ``trace``; return a session with a graph of one op."""
     arm(trace)
     from tensorflow.python.client.session import BaseSession
 
@@ -320,7 +320,7 @@ def forking():
 
 
 def tape_step(trace):
-    """Return a function that runs a training step of eager ops, which has a tape."""
+    """Return (a function that runs a training step of eager ops, the class of its tape)."""
     from fakes import eager_tensorflow
 
     eager(trace)

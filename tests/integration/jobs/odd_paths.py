@@ -1,4 +1,4 @@
-"""Eager steps, calls of functions and of models; prints the expected count of each kind as JSON."""
+"""Eager loops, calls of functions and of models; prints the expected count of each kind as JSON."""
 
 import json
 import threading

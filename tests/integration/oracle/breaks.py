@@ -313,7 +313,7 @@ BREAKS: Final = (
         views=("scope",),
     ),
     Break(
-        "a trimmed call goes with its children",
+        "a trimmed call is removed, and so are its children",
         wrap(
             code,
             "tree_view",
@@ -386,7 +386,7 @@ BREAKS: Final = (
         "timeline",
     ),
     Break("memory samples are 100 µs apart", substitute(gpu_memory, "_DISTANCE_MIN_US", 0), ("graph",), "timeline"),
-    Break("calls that call more have no samples", wrap(pprof, "_created_nodes", _inner_samples), ("code",), "pprof"),
+    Break("calls with callees have no samples", wrap(pprof, "_created_nodes", _inner_samples), ("code",), "pprof"),
     Break("low utilization is below one half", substitute(utilization, "UTILIZATION_MIN", 0.9), ("advise",)),
     Break(
         "FusedBatchNorm is advised where there is a BatchNorm", substitute(operations, "_FUSED", "Fused"), ("advise",)

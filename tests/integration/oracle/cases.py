@@ -15,7 +15,7 @@ from tfprof.collector.decoders.proto.graph_pb2 import GraphDef
 
 #: Names of the real runs of `real_runs.py`.
 REAL_RUNS: Final = ("conv", "loop", "rnn")
-#: Argument of `Questions.sample` for a random case.
+#: Number of questions to views in a random case.
 QUESTIONS: Final = 60
 
 
@@ -43,7 +43,7 @@ def write_case(folder: Path, seed: int) -> None:
 
 
 def write_real_questions(folder: Path, count: int) -> None:
-    """Write questions to the case of a real run, with ``count`` as for `Questions.sample`."""
+    """Write questions to the case of a real run: ``count`` to views, and further ones."""
     graph = GraphDef.FromString((folder / "graph.pb").read_bytes())
     types = [*{node.op for node in graph.node}, "_trainable_variables", "/job:localhost/replica:0/task:0/device:cpu:0"]
     steps = len(list(folder.glob("run-*.pb")))

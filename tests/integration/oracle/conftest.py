@@ -17,7 +17,7 @@ from tfprof.collector.api import Profiler
 HERE = Path(__file__).parent
 #: The environment variable with the number of random cases, or with their seeds as FIRST-LAST.
 SETTING = "TFPROF_TEST_ORACLE"
-#: The smallest argument of `Questions.sample` for a real run.
+#: The smallest number of questions to views in the case of a real run.
 QUESTIONS_MIN = 40
 #: The largest number of questions in a report, and of differences for each question.
 SHOWN_MAX = 5

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from integration.oracle import messages as wire
+from integration.oracle import messages
 from integration.oracle.messages import map_entries, message
 
-#: Op types for which TensorFlow registers no count of operations. The native profiler gets
-#: registered counts only from an op log.
+#: Op types for which TensorFlow registers no count of operations. The TF profiler gets registered
+#: counts only from an op log, and the random op logs do not contain them.
 OPS: Final = (
     "Relu",
     "Identity",
@@ -160,8 +160,8 @@ def _names(dice: Dice, count: int) -> list[str]:
 
 def _shape(dice: Dice) -> bytes:
     if dice.random() < 0.1:
-        return wire.shape(None)
-    return wire.shape(
+        return messages.shape(None)
+    return messages.shape(
         [dice.maybe_wild(dice.choice((-1, 0, 1, 2, 3, 8, 1024)), WRAPPING) for _ in range(dice.randrange(4))]
     )
 
@@ -169,16 +169,16 @@ def _shape(dice: Dice) -> bytes:
 def _attributes(dice: Dice) -> dict[str, bytes]:
     attributes = {}
     if dice.random() < 0.4:
-        attributes["shape"] = message(wire.ATTR_VALUE, shape=_shape(dice))
+        attributes["shape"] = message(messages.ATTR_VALUE, shape=_shape(dice))
     elif dice.random() < 0.1:
-        attributes["shape"] = message(wire.ATTR_VALUE, i=5)
+        attributes["shape"] = message(messages.ATTR_VALUE, i=5)
     if dice.random() < 0.5:
         shapes = [_shape(dice) for _ in range(dice.randrange(4))]
-        attributes["_output_shapes"] = message(wire.ATTR_VALUE, list=message({"shape": 7}, shape=shapes))
+        attributes["_output_shapes"] = message(messages.ATTR_VALUE, list=message({"shape": 7}, shape=shapes))
     if dice.random() < 0.2:
-        attributes["data_format"] = message(wire.ATTR_VALUE, s=dice.choice(("NHWC", "NCHW")))
+        attributes["data_format"] = message(messages.ATTR_VALUE, s=dice.choice(("NHWC", "NCHW")))
     if dice.random() < 0.2:
-        attributes["T"] = message(wire.ATTR_VALUE, type=1)
+        attributes["T"] = message(messages.ATTR_VALUE, type=1)
     return attributes
 
 
@@ -210,20 +210,20 @@ def graph(dice: Dice, count: int, *, cycles: bool, dangling: bool) -> Graph:
         ]
         sources |= {source_of(text) for text in inputs}
         op, attributes = dice.choice(OPS), map_entries(_attributes(dice).items())
-        nodes.append(message(wire.NODE_DEF, name=name, op=op, input=inputs, attr=attributes))
-    return Graph(message(wire.GRAPH_DEF, node=nodes, versions=b""), tuple(names), is_whole=sources <= set(names))
+        nodes.append(message(messages.NODE_DEF, name=name, op=op, input=inputs, attr=attributes))
+    return Graph(message(messages.GRAPH_DEF, node=nodes, versions=b""), tuple(names), is_whole=sources <= set(names))
 
 
 def _records(dice: Dice, base: int) -> list[bytes]:
     return [
-        message(wire.RECORD, alloc_micros=base + dice.randrange(3000), alloc_bytes=dice.choice((-4096, 512, 10**6)))
+        message(messages.RECORD, alloc_micros=base + dice.randrange(3000), alloc_bytes=dice.choice((-4096, 512, 10**6)))
         for _ in range(dice.choice((0, 0, 1, 3)))
     ]
 
 
 def _allocator(dice: Dice, base: int) -> bytes:
     return message(
-        wire.ALLOCATOR,
+        messages.ALLOCATOR,
         allocator_name=dice.choice(("cpu", "GPU_0_bfc", "gpu_host_bfc", "GPU_1_bfc")),
         total_bytes=dice.size(),
         peak_bytes=dice.size(),
@@ -235,16 +235,16 @@ def _allocator(dice: Dice, base: int) -> bytes:
 
 def _output(dice: Dice) -> bytes:
     if dice.random() < 0.1:
-        return message(wire.OUTPUT, slot=dice.randrange(3))
+        return message(messages.OUTPUT, slot=dice.randrange(3))
     sizes = message(
-        wire.ALLOCATION,
+        messages.ALLOCATION,
         requested_bytes=dice.size(),
         allocated_bytes=dice.size(),
         ptr=dice.choice((0, 1 << 40, (1 << 64) - 16)),
     )
     description = sizes if dice.random() < 0.9 else None
-    tensor = message(wire.TENSOR, dtype=1, shape=_shape(dice), allocation_description=description)
-    return message(wire.OUTPUT, slot=dice.choice((0, 0, 1, 2)), tensor_description=tensor)
+    tensor = message(messages.TENSOR, dtype=1, shape=_shape(dice), allocation_description=description)
+    return message(messages.OUTPUT, slot=dice.choice((0, 0, 1, 2)), tensor_description=tensor)
 
 
 def _node_stats(dice: Dice, name: str, base: int) -> bytes:
@@ -254,9 +254,9 @@ def _node_stats(dice: Dice, name: str, base: int) -> bytes:
     if dice.random() < 0.5:  # nanoseconds that agree with the microseconds or contradict them
         nanos["all_start_nanos"] = 1000 * start + dice.randrange(1000)
         nanos["op_end_rel_nanos"] = dice.choice((1000 * micros, dice.randrange(10**6)))
-    memory = message(wire.MEMORY, temp_memory_size=dice.size(), persistent_memory_size=dice.size())
+    memory = message(messages.MEMORY, temp_memory_size=dice.size(), persistent_memory_size=dice.size())
     return message(
-        wire.NODE_STATS,
+        messages.NODE_STATS,
         node_name=name + dice.choice(("", "", ":Label", ":a:b")),
         all_start_micros=start,
         op_start_rel_micros=dice.choice((0, 1, 50)),
@@ -272,21 +272,21 @@ def _node_stats(dice: Dice, name: str, base: int) -> bytes:
 def run_metadata(dice: Dice, names: Sequence[str], base: int) -> bytes:
     """Return the RunMetadata of a step; nodes run several times, on several devices, or never."""
     if dice.random() < 0.05:
-        return message(wire.RUN_METADATA, cost_graph=b"")
+        return message(messages.RUN_METADATA, cost_graph=b"")
     devices = []
     for _ in range(dice.choice((0, 1, 2, 4, 6))):
         device = DEVICES[dice.choice(USUAL_DEVICES)] if dice.random() < 0.7 else dice.choice(DEVICES)
         executed_names = [dice.choice(names) for _ in range(dice.choice((0, 1, 10, len(names), 2 * len(names))))]
         stats = [_node_stats(dice, name, base) for name in executed_names]
-        devices.append(message(wire.DEVICE, device=device, node_stats=stats))
-    return message(wire.RUN_METADATA, step_stats=message(wire.STEP_STATS, dev_stats=devices))
+        devices.append(message(messages.DEVICE, device=device, node_stats=stats))
+    return message(messages.RUN_METADATA, step_stats=message(messages.STEP_STATS, dev_stats=devices))
 
 
 def _stacks(dice: Dice, files: Sequence[int], functions: Sequence[int], lines: Sequence[int]) -> list[bytes]:
     """Return call stacks that share outer frames; some are the beginning of another."""
     frames = [
         message(
-            wire.TRACE,
+            messages.TRACE,
             lineno=dice.choice((-1, 0, 7, 120)),
             func_start_line=dice.choice((-1, 3)),
             file_id=dice.choice(files),
@@ -300,7 +300,7 @@ def _stacks(dice: Dice, files: Sequence[int], functions: Sequence[int], lines: S
         outer = dice.choice(stacks)
         inner = [dice.choice(frames) for _ in range(dice.choice((0, 1, 1, 2, 3)))]
         stacks.append(outer[: dice.randint(0, len(outer))] + inner)
-    return [message(wire.CODE_DEF, traces=stack) for stack in (*stacks, frames[:2])]
+    return [message(messages.CODE_DEF, traces=stack) for stack in (*stacks, frames[:2])]
 
 
 def op_log(dice: Dice, names: Sequence[str], *, with_stacks: bool) -> bytes:
@@ -308,10 +308,10 @@ def op_log(dice: Dice, names: Sequence[str], *, with_stacks: bool) -> bytes:
     strings = ["none", *FILES, *FUNCTIONS]
     files, functions = range(1, 1 + len(FILES)), range(1 + len(FILES), len(strings))
     stacks = _stacks(dice, files, functions, range(len(strings)))
-    entries = [message(wire.LOG_ENTRY, name=PLAIN_NAME, code_def=stacks[-1])] if with_stacks else []
+    entries = [message(messages.LOG_ENTRY, name=PLAIN_NAME, code_def=stacks[-1])] if with_stacks else []
     for name in [*dice.sample(names, len(names) * 2 // 3), *dice.sample(names, len(names) // 5), "nobody"]:
         code = dice.choice(stacks) if with_stacks and dice.random() < 0.8 else None
         types = [dice.choice(TYPES) for _ in range(dice.choice((0, 0, 1, 2)))]
         float_ops = dice.choice((0, 0, 7, 1000, 10**7, 3 * 10**9, 1 << 40))
-        entries.append(message(wire.LOG_ENTRY, name=name, float_ops=float_ops, types=types, code_def=code))
-    return message(wire.OP_LOG, log_entries=entries, id_to_string=map_entries(enumerate(strings)))
+        entries.append(message(messages.LOG_ENTRY, name=name, float_ops=float_ops, types=types, code_def=code))
+    return message(messages.OP_LOG, log_entries=entries, id_to_string=map_entries(enumerate(strings)))

@@ -29,7 +29,7 @@ def run(script: str) -> None:
     subprocess.run([sys.executable, "-I", "-c", code], check=True, timeout=60)
 
 
-def test_a_script_runs_the_work_and_writes_the_answer(private_places: Path, page: Page) -> None:
+def test_a_script_runs_the_work_and_writes_the_answer(private_store: Path, page: Page) -> None:
     file = PageFile(page)
     run(file.script)
     assert page.wait(5.0) == (WorkState.DONE, "given é")
@@ -39,7 +39,7 @@ def test_a_script_runs_the_work_and_writes_the_answer(private_places: Path, page
     assert not list(folder.iterdir())
 
 
-def test_the_page_is_mapped_until_the_garbage_collector_is_on(private_places: Path, page: Page) -> None:
+def test_the_page_is_mapped_until_the_garbage_collector_is_on(private_store: Path, page: Page) -> None:
     file = PageFile(page)
     code = (
         "import gc, sys, time\nexec(open(sys.argv[1]).read(), {})\npage = sys.argv[1].replace('.py', '.page')\n"
@@ -57,7 +57,7 @@ def test_the_page_is_mapped_until_the_garbage_collector_is_on(private_places: Pa
     file.remove()
 
 
-def test_files_that_cannot_be_written_are_removed(private_places: Path, page: Page) -> None:
+def test_files_that_cannot_be_written_are_removed(private_store: Path, page: Page) -> None:
     PageFile(page).remove()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
@@ -69,7 +69,7 @@ def test_files_that_cannot_be_written_are_removed(private_places: Path, page: Pa
     assert not list((Path(runtime_dir.runtime_root()) / FOLDER).iterdir())
 
 
-def test_the_work_of_a_released_page_does_nothing(private_places: Path, page: Page) -> None:
+def test_the_work_of_a_released_page_does_nothing(private_store: Path, page: Page) -> None:
     file = PageFile(page)
     page.release()
     run(file.script)
@@ -77,7 +77,7 @@ def test_the_work_of_a_released_page_does_nothing(private_places: Path, page: Pa
     file.remove()
 
 
-def test_an_error_of_the_work_is_the_answer(private_places: Path) -> None:
+def test_an_error_of_the_work_is_the_answer(private_store: Path) -> None:
     page = Page(pack({"code": "1 / 0"}))
     file = PageFile(page)
     run(file.script)
@@ -85,7 +85,7 @@ def test_an_error_of_the_work_is_the_answer(private_places: Path) -> None:
     file.remove()
 
 
-def test_a_truncated_page_is_no_answer_and_ends_no_process(private_places: Path, page: Page) -> None:
+def test_a_truncated_page_is_no_answer_and_ends_no_process(private_store: Path, page: Page) -> None:
     file = PageFile(page)
     os.truncate(file.script.replace(".py", ".page"), 0)
     run(file.script)
@@ -93,7 +93,7 @@ def test_a_truncated_page_is_no_answer_and_ends_no_process(private_places: Path,
     file.remove()
 
 
-def test_files_that_a_killed_process_left_behind_are_removed(private_places: Path, page: Page) -> None:
+def test_files_that_a_killed_process_left_behind_are_removed(private_store: Path, page: Page) -> None:
     stale = PageFile(page)
     old = time.time() - 3600
     os.utime(stale.script, (old, old))
@@ -105,7 +105,7 @@ def test_files_that_a_killed_process_left_behind_are_removed(private_places: Pat
     file.remove()
 
 
-def test_files_are_readable_only_by_a_process_that_can_open_them(private_places: Path, page: Page) -> None:
+def test_files_are_readable_only_by_a_process_that_can_open_them(private_store: Path, page: Page) -> None:
     file = PageFile(page)
     codes = ["", "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (5, 5)); "]
     if os.geteuid() == 0:

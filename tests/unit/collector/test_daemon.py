@@ -35,7 +35,7 @@ class ScriptedCollector:
 
 
 @pytest.fixture
-def run(monkeypatch, private_places):
+def run(monkeypatch, private_store):
     monkeypatch.setattr(daemon, "Collector", ScriptedCollector)
     monkeypatch.setattr(daemon.os, "nice", lambda _by: None)
     ScriptedCollector.instances.clear()

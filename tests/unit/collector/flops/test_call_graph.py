@@ -1,6 +1,6 @@
 """Matching of calls with the graphs that they call."""
 
-from fakes.graphs import node, read
+from fakes.graphs import definitions_of, node
 from tfprof.collector.flops.call_graph import CallGraph
 
 
@@ -15,7 +15,9 @@ def test_a_loop_calls_the_bodies_in_its_scope_if_shapes_are_equal() -> None:
         *(node(f"model/{name}/while", "While", ["counter", "state"], (2, 3), (2, 3)) for name in ("lstm", "lstm_1")),
     ]
     bodies = [body(f"model/{name}/while/model/{name}/while") for name in ("lstm_1", "lstm_1", "lstm", "lstm")]
-    call_graph = CallGraph({(definition.graph, definition.name): definition for definition in read(loops, *bodies)})
+    call_graph = CallGraph(
+        {(definition.graph, definition.name): definition for definition in definitions_of(loops, *bodies)}
+    )
     for name in ("lstm", "lstm_1"):
         placeholders = {placeholder[1] for _, placeholder in call_graph.passed_arguments((0, f"model/{name}/while"))}
         assert placeholders == {f"model/{name}/while/model/{name}/while/{part}" for part in ("loop_counter", "state")}

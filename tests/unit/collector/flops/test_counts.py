@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from fakes.graphs import FLOAT, RESOURCE, equivalent_steps, node, read, row, sample
+from fakes.graphs import FLOAT, RESOURCE, definitions_of, equivalent_steps, node, row, sample
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.flops.counts import Count, ExecutedNodes, OperationCounter, OperationCounts, registry_counts
 from tfprof.collector.flops.definitions import InputSource
@@ -26,7 +26,7 @@ def count(
     op_log: Mapping[str, int] | None = None,
 ) -> OperationCounts:
     """Return the counts of the nodes in ``samples`` after traced ``step_groups``."""
-    nodes = Nodes(read(*graphs))
+    nodes = Nodes(definitions_of(*graphs))
     counter = OperationCounter(ExecutedNodes(nodes, samples, DEFAULT), op_log or {}, open_nodes(nodes, samples))
     for steps in step_groups:
         counter.add(steps, StepShapes(nodes, steps.rows))
@@ -165,13 +165,15 @@ def test_in_a_profiler_window_a_node_of_a_loop_is_found_in_its_body() -> None:
 def test_nodes_with_open_shapes_are_found() -> None:
     graph = [IMAGES, KERNEL, CONV, node("w2", "Identity", ["w"], (3, 3, 6, 4)), node("l2", "L2Loss", ["w"], ())]
     constant, square = node("s", "Const", (), (2,)), node("n", "Square", ["s"], (2,))
-    nodes = Nodes(read(graph, [constant, square], [node("s", "Const", (), (3,)), node("n", "Square", ["s"], (3,))]))
+    nodes = Nodes(
+        definitions_of(graph, [constant, square], [node("s", "Const", (), (3,)), node("n", "Square", ["s"], (3,))])
+    )
     assert open_nodes(nodes, ["x", "w", "conv", "w2", "l2", "_arg_x_0_0", "s", "n"]) == ["x", "conv", "_arg_x_0_0", "n"]
     assert batch_nodes(nodes, ["x", "IteratorGetNext"]) == ["IteratorGetNext"]
 
 
 def test_the_common_shape_of_steps_has_their_equal_sizes() -> None:
-    nodes = Nodes(read([IMAGES, KERNEL, CONV, RELU]))
+    nodes = Nodes(definitions_of([IMAGES, KERNEL, CONV, RELU]))
     common_shapes = CommonShapes(nodes)
     common_shapes.add(StepShapes(nodes, [row("_arg_x_0_0", (4, 8, 8, 6))]))
     assert common_shapes.outputs()[InputSource("x", 0)] == (4, 8, 8, 6)
@@ -184,7 +186,7 @@ def test_the_common_shape_of_steps_has_their_equal_sizes() -> None:
 
 def exact_counts(graph: Graph, *signatures: tuple[str, bytes]) -> dict[str, int]:
     """Return the counts of TensorFlow's registry after traces with the output ``signatures``."""
-    nodes = Nodes(read(graph))
+    nodes = Nodes(definitions_of(graph))
     shapes = with_recorded_shapes({name: definitions[0] for name, definitions in nodes.by_name.items()}, signatures)
     return {
         name: node_count.per_execution
@@ -201,7 +203,9 @@ def test_exact_counts_use_the_first_shape_and_do_not_propagate_it() -> None:
 
 
 def test_exact_counts_ignore_shapes_that_contradict_the_graph() -> None:
-    nodes = Nodes(read([node("a", "V", (), (-1, 3)), node("b", "V", (), None, (2,)), node("c", "V", (), (5,))]))
+    nodes = Nodes(
+        definitions_of([node("a", "V", (), (-1, 3)), node("b", "V", (), None, (2,)), node("c", "V", (), (5,))])
+    )
     graph = {name: definitions[0] for name, definitions in nodes.by_name.items()}
     signatures = [
         ("a", row("a", (2, 4)).signature),
@@ -225,7 +229,7 @@ def test_an_iteration_of_a_loop_has_its_own_input_shapes() -> None:
     signatures = {"y": [row("y", dims).signature for dims in ((4, 8), (2, 8))]}
     rows = (row("y", (4, 8)), row("y", (2, 8)), row("sum", (), runs=2))
     steps = equivalent_steps(3, *rows)._replace(loop_signatures=signatures)
-    nodes = Nodes(read(graph))
+    nodes = Nodes(definitions_of(graph))
     samples = {"sum": sample("Sum", "sum", "y, axes")}
     counter = OperationCounter(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
     counter.add(steps, StepShapes(nodes, steps.rows, steps.loop_signatures))

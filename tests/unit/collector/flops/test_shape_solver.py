@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from fakes.graphs import FLOAT, INT64, RESOURCE, const, node, read
+from fakes.graphs import FLOAT, INT64, RESOURCE, const, definitions_of, node
 from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.decoders.proto import graph_pb2
@@ -23,7 +23,7 @@ def inferred_shapes(*graphs: Graph, batch: int = 7, examples: int = 0, **recorde
     ``recorded`` has the recorded shapes by node. By default, only the shape of `x` is recorded: the
     first node of the first graph, with the batch size ``batch``. ``examples``: see `solve`.
     """
-    nodes = Nodes(read(*graphs))
+    nodes = Nodes(definitions_of(*graphs))
     declared_shape = graphs[0][0].attr["_output_shapes"].list.shape[0]
     feed = (batch, *[dim.size for dim in declared_shape.dim][1:])
     evidence = [RecordedShape(0, name, 0, dims) for name, dims in (recorded or {"x": feed}).items()]
@@ -158,13 +158,13 @@ def test_the_first_of_contradicting_shapes_counts() -> None:
 
 def test_a_size_that_the_graph_has_elsewhere_needs_no_recorded_shape() -> None:
     graph = [node("x", "Placeholder", (), (-1, 3)), node("y", "AddN", ["x", "z"], (-1, 3)), node("z", "V", (), (4, 3))]
-    nodes = Nodes(read(graph))
+    nodes = Nodes(definitions_of(graph))
     assert nodes.open_sizes.solve(()).shape(0, "x", 0) == (4, 3)
 
 
 def test_a_size_that_is_broadcast_may_be_1() -> None:
     graph = [node("x", "Placeholder", (), (-1, 3)), node("y", "AddV2", ["x", "z"], (4, 3)), node("z", "V", (), (4, 3))]
-    assert Nodes(read(graph)).open_sizes.solve(()).shape(0, "x", 0) == (-1, 3)
+    assert Nodes(definitions_of(graph)).open_sizes.solve(()).shape(0, "x", 0) == (-1, 3)
 
 
 def test_a_function_has_the_shapes_of_its_arguments() -> None:
@@ -183,7 +183,7 @@ def test_a_function_has_the_shapes_of_its_arguments() -> None:
 def test_the_most_specific_matching_function_is_called() -> None:
     caller = [node("x", "Placeholder", (), (4, 3)), node("c", "PartitionedCall", ["x"], ())]
     general, exact = [node("a", "Placeholder", (), (-1, 3))], [node("b", "Placeholder", (), (4, 3))]
-    nodes = Nodes(read(caller, general, exact, [node("d", "Placeholder", (), (5, 3))]))
+    nodes = Nodes(definitions_of(caller, general, exact, [node("d", "Placeholder", (), (5, 3))]))
     assert nodes.calls.reachable([0]) == {0, 2}
 
 
@@ -231,7 +231,7 @@ def test_random_graphs_raise_no_error(
         node("z", op, ["y", "c2", *inputs], *outputs, transpose_a=True),
         node("to", "Fill", ["z", "c"], (-1, -1)),
     ]
-    nodes = Nodes(read(graph, graph[:1]))
+    nodes = Nodes(definitions_of(graph, graph[:1]))
     shapes = nodes.open_sizes.solve([RecordedShape(0, "x", 0, (2, 3)), RecordedShape(0, "y", 0, (4,))])
     for (graph_number, name), graph_node in nodes.by_key.items():
         for slot in range(len(graph_node.outputs) + 1):
@@ -239,19 +239,21 @@ def test_random_graphs_raise_no_error(
 
 
 def test_the_examples_of_a_batch_follow_from_its_bytes() -> None:
-    (iterator,) = read([node("next", "IteratorGetNext", ["i"], (-1, 3), (-1,), (2,), types=(FLOAT, INT64, FLOAT))])
+    (iterator,) = definitions_of(
+        [node("next", "IteratorGetNext", ["i"], (-1, 3), (-1,), (2,), types=(FLOAT, INT64, FLOAT))]
+    )
     assert batch_of_iterator(iterator, 8 + 5 * 20).examples == 5
     assert batch_of_iterator(iterator, 8 + 5 * 20 + 1).examples is None
     assert batch_of_iterator(iterator, 8).examples is None
-    (fixed,) = read([node("next", "IteratorGetNext", ["i"], (4, 3), types=(FLOAT,))])
+    (fixed,) = definitions_of([node("next", "IteratorGetNext", ["i"], (4, 3), types=(FLOAT,))])
     assert batch_of_iterator(fixed, 48).examples == 0
     assert batch_of_iterator(fixed, 36).examples is None
-    (strings,) = read([node("next", "IteratorGetNext", ["i"], (-1,), types=(7,))])
+    (strings,) = definitions_of([node("next", "IteratorGetNext", ["i"], (-1,), types=(7,))])
     assert batch_of_iterator(strings, 48).examples is None, "the size of a text is unknown"
-    (two_open,) = read([node("next", "IteratorGetNext", ["i"], (-1, -1), types=(FLOAT,))])
+    (two_open,) = definitions_of([node("next", "IteratorGetNext", ["i"], (-1, -1), types=(FLOAT,))])
     assert batch_of_iterator(two_open, 48).examples is None
 
 
 def test_variables_are_not_part_of_a_batch_of_arguments() -> None:
-    function = read([node("x", "Placeholder", (), (-1, 3)), node("v", "Placeholder", (), (), dtype=RESOURCE)])
+    function = definitions_of([node("x", "Placeholder", (), (-1, 3)), node("v", "Placeholder", (), (), dtype=RESOURCE)])
     assert batch_of_arguments(function, 60).examples == 5

@@ -41,7 +41,7 @@ def test_functions_of_different_names_have_different_keys(functions, read):
 
 
 def test_calls_while_a_graph_is_built_are_no_steps(functions, read):
-    eager_tensorflow.build_a_graph()
+    eager_tensorflow.enter_graph_construction()
     functions.Function("traced")()
     assert read().spans == []
 
@@ -131,7 +131,7 @@ def test_calls_in_a_keras_call_or_a_graph_are_not_counted(functions, read):
     step()
     thread_state.keras_calls.clear()
     thread_state.update_busy_threads()
-    eager_tensorflow.build_a_graph()
+    eager_tensorflow.enter_graph_construction()
     step()
     assert read().count(layout.FUNCTION) == before
 
