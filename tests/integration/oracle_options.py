@@ -126,7 +126,7 @@ def main():
                 "children": len(root.children),
             }
         )
-    (folder / "answers.json").write_text(json.dumps({"dicts": built_options(), "asked": answers}))
+    (folder / "answers.json").write_text(json.dumps({"dicts": built_options(), "calls": answers}))
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def test_the_methods_print_the_same_text(
     monkeypatch.chdir(tmp_path)
     answers, profiler = oracle
     methods = {"scope": profiler.profile_name_scope, "graph": profiler.profile_graph, "op": profiler.profile_operations}
-    for answer in answers["asked"]:
+    for answer in answers["calls"]:
         root = methods[answer["view"]](answer["options"])
         printed = capsys.readouterr()
         assert without_doc(printed.out) == without_doc(answer["out"]), answer["options"]
@@ -87,5 +87,5 @@ def test_the_methods_print_the_same_text(
         theirs = [line for line in answer["err"].splitlines() if "warning" not in line.lower()]
         mine = printed.err.splitlines()
         assert mine == theirs or (root.children == [] and not theirs), answer["options"]
-    assert len(answers["asked"]) > 15
+    assert len(answers["calls"]) > 15
     assert list(tmp_path.iterdir()) == []

@@ -160,20 +160,20 @@ def test_a_library_that_is_only_loaded_is_no_interpreter():
     assert refusal.slug == "not-python"
 
 
-def test_a_call_that_gets_no_time_is_made_once(start, monkeypatch):
+def test_a_call_that_exceeds_its_time_limit_is_made_once(start, monkeypatch):
     monkeypatch.setattr(injecting, "CALL_S", 0.0)
     job = start(INTERPRETERS[-1])
     assert [job.count() for _ in range(10)] == [str(number + 1) for number in range(10)]
     job.end()
 
 
-@pytest.mark.parametrize("namespaces", [[*USER_NAMESPACE, "--mount"], PID_NAMESPACE], ids=["mounts", "numbers"])
+@pytest.mark.parametrize("namespaces", [[*USER_NAMESPACE, "--mount"], PID_NAMESPACE], ids=["mounts", "pids"])
 def test_a_job_in_other_namespaces_is_attached_to(start, namespaces):
     require(namespaces)
     check(start(INTERPRETERS[-1], prefix=namespaces))
 
 
-@pytest.mark.parametrize("namespaces", [[*USER_NAMESPACE, "--mount"], PID_NAMESPACE], ids=["mounts", "numbers"])
+@pytest.mark.parametrize("namespaces", [[*USER_NAMESPACE, "--mount"], PID_NAMESPACE], ids=["mounts", "pids"])
 def test_a_job_below_another_root_is_attached_to(start, tmp_path, namespaces):
     require(namespaces)
     check(start(INTERPRETERS[-1], prefix=[*namespaces, "sh", "-c", OTHER_ROOT, tmp_path]))

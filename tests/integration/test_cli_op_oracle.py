@@ -30,8 +30,8 @@ COUNTERS = {
     "parameters": "params",
 }
 EXACT = Parity(exact=True)
-#: Versions with a stable order of equal entries. TensorFlow 1.15 has no such order, and reads the
-#: slot numbers of inputs.
+#: Versions with a stable order of equal entries. TensorFlow 1.15 has no such order. It also shows
+#: other shapes of inputs: those of the output slots, not of the first outputs of the sources.
 STABLE_VERSIONS = {"tf2"}
 
 

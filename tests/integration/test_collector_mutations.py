@@ -67,8 +67,8 @@ def test_no_message_ends_the_collector_or_delays_another_job(daemon):
             mutator = Mutator(SEED * 1_000 + number, uid)
             evil.open(uid, name="evil.py")
         message = mutator.message()
-        # Each message is sent twice, as agents do: the collector accepts a message after a gap only
-        # when it comes again.
+        # An agent sends a message again that is not acked. The collector accepts a message after a
+        # gap only when it comes the second time, so each message is sent twice.
         for _ in range(2):
             evil.send_raw(*message)
         if number % 10 == 0:
@@ -81,7 +81,7 @@ def test_no_message_ends_the_collector_or_delays_another_job(daemon):
     healthy.agent.close()
     code, errors = daemon.stop()
     slowest = {"slowest_s": healthy.waits.slowest_s, "slowest_wall_s": healthy.waits.slowest_wall_s}
-    print(json.dumps({**slowest, "most": rss_max, **status}))
+    print(json.dumps({**slowest, "rss_max_bytes": rss_max, **status}))
     assert (code, errors) == (0, "")
     assert status["failures"] == 0
     assert status["pid"] == daemon.process.pid

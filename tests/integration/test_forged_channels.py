@@ -172,9 +172,9 @@ def test_corrupt_channels_end_no_daemon_and_delay_no_other_job(host: Host, healt
             {
                 "slowest_s": healthy_job.waits.slowest_s,
                 "slowest_wall_s": healthy_job.waits.slowest_wall_s,
-                "most": peak_bytes,
+                "peak_bytes": peak_bytes,
                 "share": share,
-                "taken": opened,
+                "opened": opened,
             }
         )
     )
@@ -208,7 +208,9 @@ def test_very_many_channels_of_one_process_delay_no_new_job(host: Host) -> None:
     peak_bytes = [host.peak_bytes(name) for name in DAEMONS]
     status = host.status("agent")
     print(
-        json.dumps({"slowest_s": waits.slowest_s, "wall_s": waits.slowest_wall_s, "most": peak_bytes, "shares": shares})
+        json.dumps(
+            {"slowest_s": waits.slowest_s, "wall_s": waits.slowest_wall_s, "peak_bytes": peak_bytes, "shares": shares}
+        )
     )
     process.communicate("\n")
     for job in new_jobs:

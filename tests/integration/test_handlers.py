@@ -1,4 +1,4 @@
-"""The job sees exceptions of signal handlers and threads once, at any line of the shim."""
+"""An exception of a signal handler or a thread, at any line of the shim, reaches the job once."""
 
 import os
 import subprocess
@@ -36,7 +36,7 @@ def test_the_job_sees_each_exception_once(python, way, tmp_path):
 
 
 @pytest.mark.parametrize("python", MODERN, ids=name_of)
-def test_the_job_sees_an_exception_that_waits_when_a_finalizer_begins(python, tmp_path):
+def test_the_job_sees_an_exception_that_is_raised_as_a_finalizer_begins(python, tmp_path):
     environ = environment(tmp_path, TFPROF_RING="1M", TFPROF_DEBUG="", PYTHONPATH="")
     command = [str(python), str(JOBS / "finalizers.py"), str(ROOT / "shim")]
     completed = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)

@@ -26,7 +26,7 @@ LIMITS: Final = {
         " only, which `auto` does not use.",
     ),
     "xla": Limit(frozenset(), True, "XLA runs the function as one program and records no op in it."),
-    "old-windows": Limit(frozenset(), True, "TensorFlow 1.15 has no profiler session that writes an XSpace."),
+    "no-xspace": Limit(frozenset(), True, "TensorFlow 1.15 has no profiler session that writes an XSpace."),
 }
 
 
@@ -66,20 +66,20 @@ class Row(NamedTuple):
         return self.limits.get(version.name) or self.limits.get("", "")
 
 
-_OLD_WINDOWS = {"1.15": "old-windows"}
+_NO_XSPACE = {"1.15": "no-xspace"}
 
 ROWS: Final = (
     Row("session_run", "`Session.run`", "session_run.py"),
     Row("monitored_session", "MonitoredTrainingSession", "monitored_session.py"),
     Row("estimator", "Estimator", "estimator.py", until=KERAS_3),
     Row("keras_graph", "Keras in graph mode", "keras_graph.py", keras="tf_keras"),
-    Row("keras_fit", "Keras `fit` with validation", "keras_fit.py", limits=_OLD_WINDOWS),
+    Row("keras_fit", "Keras `fit` with validation", "keras_fit.py", limits=_NO_XSPACE),
     Row("tf_keras_fit", "tf_keras `fit` with validation", "keras_fit.py", since=KERAS_3, keras="tf_keras"),
     Row("steps_per_execution", "`steps_per_execution`", "steps_per_execution.py", since=(2, 4)),
     Row("train_on_batch", "`train_on_batch`", "train_on_batch.py"),
-    Row("function_loop", "loop of a `tf.function`", "function_loop.py", limits=_OLD_WINDOWS),
+    Row("function_loop", "loop of a `tf.function`", "function_loop.py", limits=_NO_XSPACE),
     Row("jit_compile", "`jit_compile=True`", "jit_compile.py", since=(2, 4), limits={"": "xla"}),
-    Row("eager_tape", "eager GradientTape", "eager_tape.py", limits=_OLD_WINDOWS),
+    Row("eager_tape", "eager GradientTape", "eager_tape.py", limits=_NO_XSPACE),
     Row("saved_model", "SavedModel signature", "saved_model.py", since=(2,)),
     Row("mirrored", "MirroredStrategy", "mirrored.py", since=(2,), device="CPU:1"),
     Row("multi_worker", "MultiWorkerMirroredStrategy", "multi_worker.py", since=(2, 4)),

@@ -105,7 +105,9 @@ def test_files_that_a_killed_process_left_behind_are_removed(private_store: Path
     file.remove()
 
 
-def test_files_are_readable_only_by_a_process_that_can_open_them(private_store: Path, page: Page) -> None:
+def test_a_process_without_descriptors_or_of_another_root_or_user_cannot_read_the_files(
+    private_store: Path, page: Page
+) -> None:
     file = PageFile(page)
     codes = ["", "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (5, 5)); "]
     if os.geteuid() == 0:

@@ -66,8 +66,8 @@ def test_a_request_names_the_file_to_the_main_thread_of_the_main_interpreter():
     assert events >> 8 == 0x77  # the version in the higher bytes is unchanged
     assert events & 1 << 5  # the stop request, at which the thread looks for the file
     assert events & 1 << 4  # the event that the job had set
-    again = 1 << 1 | 1 << 2 | 1 << 3  # events that the job would not set again
-    assert events & again == again
+    unrepeated_events = 1 << 1 | 1 << 2 | 1 << 3  # events that the job would not set again
+    assert events & unrepeated_events == unrepeated_events
     assert not events & 1
     assert interpreter.is_busy
     interpreter.withdraw()

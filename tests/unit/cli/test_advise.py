@@ -76,7 +76,7 @@ def test_several_jobs_are_checked_one_by_one(run: Run) -> None:
     assert len(json.loads(out)["jobs"]) == 2
 
 
-def test_no_job_is_refused(run: Run) -> None:
+def test_advice_without_a_job_is_refused(run: Run) -> None:
     code, _, err = run("advise")
     assert code == 2
     assert "no JOB given" in err

@@ -4,7 +4,8 @@ import signal
 import subprocess
 import sys
 
-#: A Ctrl-C came during an import; its repetition arrives just as the block's end cancels it.
+#: A timer (SIGALRM) repeats a Ctrl-C that came during an import. Here SIGALRM arrives just as the
+#: end of the block cancels the timer.
 SCRIPT = """
 import os, signal
 from tfprof.cli import interrupt

@@ -14,7 +14,7 @@ from tfprof.collector.decoders.xspace import xspace
 from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
-SCRIPT = JOBS / "odd_paths.py"
+SCRIPT = JOBS / "eager_steps.py"
 KINDS = {"function": layout.FUNCTION, "eager": layout.EAGER, "call": layout.CALL}
 SHORT_CALLS = 200  # calls of a function at the start of the job
 

@@ -98,8 +98,8 @@ WORK = {
     "blocks": "import subprocess\nwhile True:\n    subprocess.call(['sleep', '0.3']); rounds += 49",
 }
 #: Kinds of work that have not loaded ctypes. The injected code needs ctypes, which every TensorFlow
-#: job has loaded. In these kinds another thread imports ctypes, and waits for Python's lock after
-#: each system call.
+#: job has loaded. In these kinds the thread of the injected code imports ctypes, and waits for the
+#: GIL after each system call.
 WITHOUT_CTYPES = ("gc", "sleep", "lock", "blocks")
 
 
@@ -252,7 +252,7 @@ def test_a_job_that_ends_in_injected_code_is_reported_at_once(start):
     assert job.process.wait() == 3
 
 
-def test_a_job_that_has_ended_is_gone_until_its_parent_waits_for_it(start):
+def test_a_zombie_counts_as_gone(start):
     job = start(INTERPRETERS[-1], "arithmetic")
     memory = ProcessMemory(job.process.pid)
     job.process.kill()
