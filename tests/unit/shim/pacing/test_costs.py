@@ -1,4 +1,4 @@
-"""Each step kind has its own cost, and the other kinds leave half of the traces to the main kind."""
+"""Each step kind has its own cost; the other kinds leave half of the traces to the main kind."""
 
 from functools import partial
 
