@@ -11,7 +11,10 @@ def wait_for_end(command: AlertCommand) -> None:
 
 
 def living_pids(group: int) -> list[int]:
-    """Return the pids of a process group without zombies; nobody may reap orphans here."""
+    """Return the pids of a process group, except those of zombies.
+
+    In a container there may be no process that reaps orphans.
+    """
     pids = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Trace policies from texts and from words."""
+"""Trace policies from texts, and from the words of a control page."""
 
 import contextlib
 

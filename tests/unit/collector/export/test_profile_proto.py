@@ -87,7 +87,7 @@ def test_the_file_is_the_same_in_one_piece_or_in_several(job: LocalJob, monkeypa
     assert ProfileProto.FromString(b"".join(pieces(job))) == ProfileProto.FromString(whole)
 
 
-def test_unknown_lines_and_texts_of_a_live_job_are_spelled_like_the_tf_profilers(job: LocalJob) -> None:
+def test_unknown_lines_and_texts_of_a_live_job_are_exported_with_the_tf_profilers_placeholders(job: LocalJob) -> None:
     profile = profile_proto(job)
     (frame,) = nodes_by_name(profile)[b"w"].trace.traces
     assert (frame.file_id, frame.lineno, frame.function_id, frame.func_start_line, frame.line_id) == (1, -1, 2, -1, 0)

@@ -548,7 +548,9 @@ def test_a_host_without_a_free_cpu_is_named_as_the_reason(tmp_path: Path) -> Non
     [(1.0, 0.2), (1.9, 1.8), (0.0, 0.0)],
     ids=["a CPU is free", "the job uses the CPUs", "no load"],
 )
-def test_a_host_that_is_not_busy_is_not_named_as_the_reason(tmp_path: Path, cores: float, own_cores: float) -> None:
+def test_a_host_is_not_named_as_the_reason_unless_other_processes_keep_it_busy(
+    tmp_path: Path, cores: float, own_cores: float
+) -> None:
     (report,) = reports(job_on_host(tmp_path, cores, own_cores, OUTLIERS), "uneven")
     assert "host, not the job" not in report.text
     assert "shapes" in report.todo

@@ -50,7 +50,7 @@ def test_a_slow_down_names_the_op_that_takes_longer(store):
 
 
 @pytest.mark.parametrize(("step", "when"), [(1, "traced before"), (9, "traced since")])
-def test_without_traced_steps_on_both_sides_the_reason_is_given(store, step, when):
+def test_an_alert_says_if_no_step_was_traced_before_or_since(store, step, when):
     job(store, alert(SLOWER, step))
     assert f"No step was {when}" in run(store)
 

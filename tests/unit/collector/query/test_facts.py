@@ -114,7 +114,9 @@ def test_operations_of_several_jobs_add_up(tmp_path: Path) -> None:
     assert by_name["y"].stats.float_ops == 18 * ROW_OPERATIONS
 
 
-def test_with_exact_parity_the_first_step_counts_for_all_steps_and_placeholders_hide_shapes(tmp_path: Path) -> None:
+def test_with_exact_parity_the_first_step_counts_for_all_steps_and_fed_placeholders_have_no_shape(
+    tmp_path: Path,
+) -> None:
     stored_job = job(tmp_path, [step(2), step(8, z_runs=3)])
     assert counts(stored_job, 0, parity=EXACT) == {"z": 14, "user": 8, "never": 35}
     assert counts(stored_job, 1, parity=EXACT) == {"z": 42, "user": 8, "never": 35}

@@ -45,7 +45,7 @@ def stacks_of(job: LocalJob, *needs: str, parity: Parity = DEFAULT) -> dict[str,
 
 
 @pytest.mark.parametrize("needs", [[STACKS], [STACKS, GRAPH], ALL_FACTS])
-def test_a_node_has_the_first_stack_of_its_name_or_of_its_name_in_the_body_of_a_loop(
+def test_a_node_has_the_first_stack_of_its_name_and_a_node_of_a_loop_that_of_its_original_name(
     job: LocalJob, needs: list[str]
 ) -> None:
     assert stacks_of(job, *needs) == {

@@ -17,7 +17,10 @@ IDS = (0xABCD000000000000, 0xABCE000000000000)
 
 @pytest.fixture
 def job(tmp_path: Path) -> Iterator[LocalJobWriter]:
-    """A running job of ten batches in two epochs; its counters were stored after five batches."""
+    """A running job of ten batches.
+
+    Its counters were stored after five batches. They count three epochs.
+    """
     writer = LocalStoreWriter(tmp_path, HOST)
     writer.job(IDS[1]).set_identity(IDENTITY)
     job = writer.job(IDS[0])

@@ -63,7 +63,7 @@ def test_lines_without_accounted_nodes_have_no_own_numbers() -> None:
     ]
 
 
-def test_half_a_character_of_a_long_name_is_printed_and_replaced_in_messages() -> None:
+def test_a_character_that_is_cut_in_half_is_a_question_mark_in_text_and_u_fffd_in_messages() -> None:
     nodes = [with_stack(node("a", "Add"), Frame("é.py", 1, "é" * 10))]
     assert rows(nodes, "cpu_micros")[2] == f"  é.py:1:{'é' * 8}?... (0us/0us)"
     assert code_message(code_view(nodes, Options())).children[0].name == f"é.py:1:{'é' * 8}\ufffd..."

@@ -45,7 +45,7 @@ def test_an_empty_store_has_no_last_job():
         select([], "last")
 
 
-def test_a_record_is_read_as_it_was_written(tmp_path):
+def test_a_job_record_is_read_as_it_was_written(tmp_path):
     info = JobInfo(
         5,
         "killed",

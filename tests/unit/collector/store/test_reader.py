@@ -257,7 +257,7 @@ def test_a_segment_with_other_columns_is_damaged(job):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"version": THIS}', '{"version": THIS, "uid": "zz"}', ""])
-def test_a_damaged_record_hides_only_its_own_job(path, writer, job, text):
+def test_a_damaged_job_record_hides_only_its_own_job(path, writer, job, text):
     writer.job(1).set_identity({"name": "other.py"})
     (job.folder / "job.json").write_text(text.replace("THIS", str(STORE_VERSION)))
     store = LocalStore(path, "here")
@@ -267,7 +267,7 @@ def test_a_damaged_record_hides_only_its_own_job(path, writer, job, text):
         store.job(f"{UID:016x}")
 
 
-def test_a_damaged_record_is_not_the_reason_why_another_selector_fails(path, writer, job):
+def test_a_damaged_job_record_is_not_the_reason_why_another_selector_fails(path, writer, job):
     for uid in (1, 2):
         writer.job(uid).set_identity({"name": "other.py"})
     (job.folder / "job.json").write_text("{")
@@ -276,12 +276,12 @@ def test_a_damaged_record_is_not_the_reason_why_another_selector_fails(path, wri
             LocalStore(path, "here").job(selector)
 
 
-def test_a_record_of_another_version_is_refused(path, writer, job):
+def test_a_job_record_of_another_version_is_refused(path, writer, job):
     (job.folder / "job.json").write_text('{"version": 1}')
     assert [error.slug for error in LocalStore(path, "here").damaged()] == ["store-version"]
 
 
-def test_a_folder_without_a_record_is_not_a_job(path, writer, job):
+def test_a_folder_without_a_job_record_is_not_a_job(path, writer, job):
     (path / "jobs" / f"{5:016x}").mkdir()
     assert len(LocalStore(path, "here").jobs()) == 1
 

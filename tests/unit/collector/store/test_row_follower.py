@@ -93,7 +93,7 @@ def test_a_removed_job_is_reported_and_a_new_one_starts_from_its_first_row(store
     assert _ordinals(follower.new_rows()) == [6, 7]
 
 
-def test_the_record_is_the_latest(store: LocalStoreWriter) -> None:
+def test_the_follower_has_the_latest_job_record(store: LocalStoreWriter) -> None:
     job = store.job(1)
     job.set_identity(IDENTITY)
     follower = RowFollower(job.folder, ("spans",))

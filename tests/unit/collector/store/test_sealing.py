@@ -29,10 +29,10 @@ class Crash(BaseException):
     """The simulated end of the process."""
 
 
-class Trap:
-    """A counter of the calls that change the disk.
+class FaultInjector:
+    """Counts the calls that change the disk, and lets call number ``fail_at`` raise ``error``.
 
-    Call number ``fail_at`` raises ``error``. After a `Crash` all later calls raise it, too.
+    After a `Crash` all later calls raise it, too.
     """
 
     FUNCTIONS = (
@@ -94,10 +94,10 @@ def open_job_sealed_once(path):
 def calls_of_a_sealing(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         store, job = open_job_sealed_once(tmp_path / "counted")
-        trap = Trap(patch, 10**9, Crash())
+        injector = FaultInjector(patch, 10**9, Crash())
         job.seal()
     store.close()
-    return trap.calls
+    return injector.calls
 
 
 def test_a_crash_at_any_step_of_a_sealing_loses_and_doubles_nothing(tmp_path):
@@ -107,7 +107,7 @@ def test_a_crash_at_any_step_of_a_sealing_loses_and_doubles_nothing(tmp_path):
         path = tmp_path / str(at)
         with pytest.MonkeyPatch.context() as patch:
             store, job = open_job_sealed_once(path)
-            Trap(patch, at, Crash())
+            FaultInjector(patch, at, Crash())
             with pytest.raises(Crash):
                 job.seal()
         check_job(path, 6)
@@ -131,7 +131,7 @@ def test_an_error_at_any_step_of_a_sealing_changes_nothing(tmp_path):
         path = tmp_path / str(at)
         store, job = open_job_sealed_once(path)
         with pytest.MonkeyPatch.context() as patch:
-            Trap(patch, at, OSError(errno.EIO, "Input/output error"))
+            FaultInjector(patch, at, OSError(errno.EIO, "Input/output error"))
             with contextlib.suppress(StoreError):
                 job.seal()
         check_job(path, 6)
@@ -156,7 +156,7 @@ def test_a_crash_at_any_step_of_opening_and_appending_loses_nothing_acked(tmp_pa
         path = tmp_path / str(at)
         acked = [0]
         with pytest.MonkeyPatch.context() as patch:
-            Trap(patch, at, Crash())
+            FaultInjector(patch, at, Crash())
             with contextlib.suppress(Crash):
                 open_and_append(path)
         lock_path = lock_file(path, "here")

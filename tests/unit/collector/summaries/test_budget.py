@@ -14,7 +14,7 @@ from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.summaries.budget import overrun_reason
 from tfprof.collector.summaries.jobs import JobRow, job_row
 
-NO_WORDS: Mapping[str, Any] = {}
+NO_COUNTERS: Mapping[str, Any] = {}
 FIRST_STEPS = "the first steps of each kind are always traced"
 LOWERED_BUDGET = "an order (`tfprof trace` or an alert) set a budget of 0.5 %, and earlier steps cost more"
 
@@ -44,33 +44,35 @@ def traces_of(steps: Iterable[int], key: int = 0) -> pa.Table:
     ],
 )
 def test_a_cost_above_the_budget_is_explained(trace: str, traced: int, cost: float | None, reason: str | None) -> None:
-    result = overrun_reason(row_of(trace, traced, cost), NO_WORDS, traces_of([3, 4, 5]))
+    result = overrun_reason(row_of(trace, traced, cost), NO_COUNTERS, traces_of([3, 4, 5]))
     assert result is None if reason is None else reason in (result or "")
 
 
 def test_the_note_on_a_short_job_contains_the_times() -> None:
     row, traces = row_of("", 3, 0.15, steps_ns=400 * 10**6), traces_of([3, 4, 5])
-    assert overrun_reason(row, NO_WORDS, traces) == f"{FIRST_STEPS}, and the job is short: 60.0 ms for 400 ms of steps"
-    assert overrun_reason(replace(row, steps_ns=3600 * 10**9), NO_WORDS, traces) == FIRST_STEPS
+    assert (
+        overrun_reason(row, NO_COUNTERS, traces) == f"{FIRST_STEPS}, and the job is short: 60.0 ms for 400 ms of steps"
+    )
+    assert overrun_reason(replace(row, steps_ns=3600 * 10**9), NO_COUNTERS, traces) == FIRST_STEPS
 
 
 def test_without_a_traced_step_the_cost_is_that_of_counting_and_timing() -> None:
     row = row_of("budget=1%", 0, 0.05, steps_ns=400 * 10**6)
     expected = "no step is traced; counting and timing the steps took 20.0 ms of 400 ms"
-    assert overrun_reason(row, NO_WORDS, traces_of([])) == expected
+    assert overrun_reason(row, NO_COUNTERS, traces_of([])) == expected
 
 
 @pytest.mark.parametrize("kind", ["batch", "predict_batch"])
 def test_short_batches_of_keras_explain_a_cost_above_the_budget(kind: str) -> None:
     row = row_of("", 3, 0.012, steps_ns=400 * 10**9, steps=10**6, step_kind=kind)
     traces = traces_of([3, 4, 5])
-    assert overrun_reason(row, NO_WORDS, traces) == f"most of it is for timing short steps: a {kind} takes 400 µs"
-    assert overrun_reason(replace(row, steps=10**5), NO_WORDS, traces) == FIRST_STEPS
-    assert overrun_reason(replace(row, step_kind="run"), NO_WORDS, traces) == FIRST_STEPS
+    assert overrun_reason(row, NO_COUNTERS, traces) == f"most of it is for timing short steps: a {kind} takes 400 µs"
+    assert overrun_reason(replace(row, steps=10**5), NO_COUNTERS, traces) == FIRST_STEPS
+    assert overrun_reason(replace(row, step_kind="run"), NO_COUNTERS, traces) == FIRST_STEPS
 
 
 @pytest.mark.parametrize(
-    ("policy", "words", "reason"),
+    ("policy", "counters", "reason"),
     [
         (
             "budget=1%",
@@ -92,9 +94,9 @@ def test_short_batches_of_keras_explain_a_cost_above_the_budget(kind: str) -> No
         ("budget=1%", {"policy_seen": 0, "order_traced": 50}, "the traced steps cost more than estimated"),
     ],
 )
-def test_steps_of_an_order_are_not_called_first_steps(policy: str, words: Mapping[str, int], reason: str) -> None:
+def test_steps_of_an_order_are_not_called_first_steps(policy: str, counters: Mapping[str, int], reason: str) -> None:
     row = row_of(policy, 53, 0.2, steps_ns=400 * 10**6)
-    assert (overrun_reason(row, words, traces_of([3, 4, 5, *range(100, 150)])) or "").startswith(reason)
+    assert (overrun_reason(row, counters, traces_of([3, 4, 5, *range(100, 150)])) or "").startswith(reason)
 
 
 @pytest.mark.parametrize(
@@ -127,12 +129,12 @@ def test_the_cost_is_compared_with_the_budget_of_the_order_in_force(
 def test_first_steps_are_counted_for_up_to_eight_keys_of_a_kind() -> None:
     row = row_of("budget=1%", 40, 0.2, steps_ns=3600 * 10**9)
     few_traces = pa.concat_tables(traces_of(range(10 * key, 10 * key + 5), key) for key in range(8))
-    assert overrun_reason(row, NO_WORDS, few_traces) == FIRST_STEPS
+    assert overrun_reason(row, NO_COUNTERS, few_traces) == FIRST_STEPS
     many_traces = pa.concat_tables(traces_of(range(3 * key, 3 * key + 3), key) for key in range(17))
-    assert "more than estimated" in (overrun_reason(row, NO_WORDS, many_traces) or "")
+    assert "more than estimated" in (overrun_reason(row, NO_COUNTERS, many_traces) or "")
 
 
-def test_the_note_reads_words_and_traces_of_the_store(tmp_path: Path) -> None:
+def test_the_note_follows_from_the_counters_and_traces_in_the_store(tmp_path: Path) -> None:
     values = {"traced": 6, "self_ns": 10, "extra_ns": 100, "step_ns": 1_100, "policy_seen": 1, "order_traced": 4}
     write_job(tmp_path, 1, {"traces": traces_of([3, 4, 90, 91, 92, 93])}, identity={"trace": ""}, counters=values)
     job = LocalStore(tmp_path).job("last")

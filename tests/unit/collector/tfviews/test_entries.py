@@ -1,4 +1,7 @@
-"""The TF profiler's entries, one for each node and step: by device, in order of arrival."""
+"""The TF profiler's entries, one for each node and step.
+
+An entry has the executions by device, in order of arrival.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -21,7 +24,7 @@ def fold(
     canonical: Mapping[int, int] | None = None,
     **tables: Iterable[Mapping[str, Any]],
 ) -> dict[str, EntriesByStep]:
-    """Fold rows of ops.
+    """Return the entries of each node, made from rows of ops.
 
     ``steps``: the step of each trace, by default step 0 for trace 0 and step 1 for trace 1.
     """
@@ -164,7 +167,7 @@ def test_traces_of_one_step_add_up_and_others_are_left_out() -> None:
 
 
 def test_sums_are_those_of_the_rollup() -> None:
-    """The same rows are folded in two ways."""
+    """Entries and rollup are computed from the same rows."""
     rows = [row for trace in range(8) for row in random_rows.random_ops(trace, 1, nodes=2, seed=trace)]
     bases = dict.fromkeys(range(8), random_rows.BASE_NS)
     rollup = random_rows.plain_rollup(rows, bases)

@@ -17,7 +17,7 @@ from tfprof.collector.tfviews.matcher import Matcher, regex_error
         ("", "", True),
         ("", "a", False),
         ("a$", "a\n", False),  # Python's $ would match
-        (".*", "a\nb", False),  # only alone in a list, it matches line breaks, too
+        (".*", "a\nb", False),  # the pattern matches line breaks only if it is the only one
         ("(?i)matmul", "MatMul", True),
         (r"\d+", "١٢", False),  # ASCII digits only
         (r"\w+", "é", False),

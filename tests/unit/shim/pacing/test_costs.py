@@ -1,4 +1,4 @@
-"""Accounts of step kinds: each has its own cost, and the main kind gets half of the traces."""
+"""Each step kind has its own cost; the other kinds leave half of the traces to the main kind."""
 
 from functools import partial
 

@@ -137,7 +137,7 @@ def test_steps_that_the_earlier_policy_traces_after_an_order_are_not_counted_as_
     assert job.word("order_traced") == 5
 
 
-def test_after_the_end_of_an_order_untraced_steps_make_no_call(make_job: Any) -> None:
+def test_after_the_end_of_an_order_the_tracker_is_not_called_for_untraced_steps(make_job: Any) -> None:
     job = make_job("off")
     job.steps(100)
     job.order("all", count=3)
@@ -265,7 +265,7 @@ def test_steps_that_consist_of_others_do_not_delay_the_end_of_an_order(make_job:
     assert len(job.traced) == 5
 
 
-def test_words_that_are_being_written_are_skipped(make_job: Any) -> None:
+def test_an_order_that_is_being_written_is_not_applied(make_job: Any) -> None:
     job = make_job("off")
     job.steps(10)
     job.order("all", count=2, policy_writing=1)

@@ -71,7 +71,7 @@ def test_steps_of_threads_that_call_late_are_traced(text):
     assert all(ordinal >= pacer.trigger and pacer.should_trace(ordinal, 1) for ordinal in order)
 
 
-def test_steps_between_ranges_make_no_call():
+def test_the_pacer_is_rarely_called_for_steps_between_ranges():
     job = Job("steps=10,90").steps(100)
     assert job.traced == [10, 90]
     assert job.decisions < 25
@@ -141,7 +141,7 @@ def test_a_slow_step_that_happens_to_be_traced_does_not_stop_tracing():
     assert len(job.traced) > before + 20
 
 
-def test_traces_do_not_coincide_with_alternating_runs():
+def test_both_of_two_alternating_runs_are_traced():
     job = Job("budget=1%")
     traces_of_key: dict[int, int] = {}
     for number in range(40_000):

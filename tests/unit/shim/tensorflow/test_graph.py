@@ -291,7 +291,7 @@ def test_a_weight_is_trained_if_its_model_trains_it(graph_channel, reader):
     assert json.loads(record.data)["others"] == {"frozen": [4], "mean": [5]}
 
 
-def test_weights_that_are_frozen_and_thawed_are_sent_again_for_their_first_node(graph_channel, reader):
+def test_weights_that_are_frozen_and_thawed_are_sent_again_under_the_name_of_their_first_node(graph_channel, reader):
     class Model:
         weights: Any = ()
         trainable_weights: Any = ()

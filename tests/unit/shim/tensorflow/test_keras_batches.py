@@ -28,7 +28,7 @@ def model(monkeypatch, armed):
 
     class Model:
         def _standardize_user_data(self):
-            """Identify the version."""
+            """Mark the class as one whose batches are session runs."""
 
         def train_on_batch(self, work):
             return work()

@@ -1,4 +1,4 @@
-"""Errors of one job are refused, counted and reported, and do not affect other jobs."""
+"""An error in the work for one job is counted and reported, and does not affect other jobs."""
 
 import json
 import os
@@ -182,7 +182,7 @@ def test_ids_of_names_continue_after_the_rows_of_a_worker(collector):
 
 
 def test_records_after_a_large_one_are_stored_once(collector):
-    # The walker is fast, so the estimated time of a slice leaves room for more records.
+    # The C decoder is fast, so by the estimated times other records fit into the same slice.
     large = (layout.RUN_METADATA, run_metadata([b"a:Add"]) + b"\x1a\x00" * (LARGE_BYTES // 2))
     assert collector.records(UID, 1, large, STEP, STEP) == []
     assert collector.finish_work()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 3)
