@@ -334,8 +334,8 @@ def test_the_outputs_of_an_op_are_interned_as_one_name_and_too_much_text_refuses
     (_, _, (decoded,)), names = _decode_all(kind, [many_outputs])
     assert decoded.error is None
     assert [len(row["text"]) for row in names.to_pylist() if row["kind"] == OUTPUTS] == [300_000]
-    (batch, _, decoded), _ = _decode_all(kind, [many_outputs, run_metadata([b"a"])], text_max=200_000)
-    assert [step.error for step in decoded] == [decode.ERRORS[2], None]
+    (batch, _, results), _ = _decode_all(kind, [many_outputs, run_metadata([b"a"])], text_max=200_000)
+    assert [step.error for step in results] == [decode.ERRORS[2], None]
     assert batch.num_rows == 1
 
 
