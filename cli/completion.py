@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from ..collector.exporters.table import outputs
 from ..collector.query.engine import VIEWS
-from ..collector.summaries.kinds import ALL, KIND_NUMBERS
+from ..collector.summaries.kinds import ALL, KINDS_BY_NAME
 from ..collector.tfviews.option_values import ORDER, ORDERS, OUTPUT, SELECT, SELECTS
 from ..collector.tfviews.options import TABLE
 from .arguments import SPELLINGS
@@ -24,7 +24,7 @@ _INSTALLATION: Final = {
     "fish": "tfprof completion fish > ~/.config/fish/completions/tfprof.fish",
 }
 _VALUES: Final = {
-    "kinds": (ALL, *KIND_NUMBERS),
+    "kinds": (ALL, *KINDS_BY_NAME),
     **{
         option.name: {ORDER: ORDERS, SELECT: SELECTS}[option.kind] for option in TABLE if option.kind in {ORDER, SELECT}
     },

@@ -17,7 +17,7 @@ from ..commands.streams import note
 from .command import jobs_argument, json_option, print_lines, store_option
 from .values import WHOLE
 
-#: Poll interval (seconds). Agents send at most twice a second.
+#: Poll interval (seconds). Agents send the spans of a job every two seconds, many spans earlier.
 POLL_S: Final = 0.5
 #: Default number of past lines.
 PAST_LINES: Final = 10
@@ -69,9 +69,9 @@ def follow(
     """Print the steps of JOB as they end, one a line, until the job ends.
 
     More than ten steps of a kind in a second share one line with their mean, minimum and maximum.
-    An epoch, a fit or an evaluation gets a line when it ends, and an event when it occurs. A name
-    selects all running jobs of that name. The id of a launch, and `last`, select all jobs of the
-    launch, including later ones. With --json each line is one JSON document.
+    Each epoch, fit and evaluation gets a line at its end. Each unusual event gets a line, too. A
+    name selects all running jobs of that name. The id of a launch, and `last`, select all jobs of
+    the launch, including later ones. With --json each line is one JSON document.
     """
     if from_start and last is not None:
         raise UsageError("--last and --all exclude each other")

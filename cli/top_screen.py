@@ -31,7 +31,7 @@ OPENED_S: Final = 5.0
 TRACE_STEPS: Final = 10
 
 
-class OrderMessage(Message):
+class Notice(Message):
     """The answer to an order, or the error of an order or a read."""
 
     def __init__(self, text: str, *, is_error: bool = False) -> None:
@@ -50,7 +50,7 @@ class JobTextRead(Message):
 def run_in_thread(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> None:
     """Run ``messages`` in a thread and send its results to ``screen``.
 
-    A TfprofError is sent as an OrderMessage. The end of the program does not wait for the thread.
+    A TfprofError is sent as a Notice. The end of the program does not wait for the thread.
     """
 
     def send() -> None:
@@ -59,7 +59,7 @@ def run_in_thread(screen: Screen[None], messages: Callable[[], Iterable[Message]
                 for message in messages():
                     screen.post_message(message)
             except TfprofError as error:
-                screen.post_message(OrderMessage(str(error), is_error=True))
+                screen.post_message(Notice(str(error), is_error=True))
 
     threading.Thread(target=send, daemon=True).start()
 
@@ -69,10 +69,10 @@ class OrderScreen(Screen[None]):
 
     def order(self, store: LocalStore, uid: str) -> None:
         """Order a job to trace its next steps."""
-        run_in_thread(self, lambda: map(OrderMessage, trace_next(str(store.path), uid, TRACE_STEPS)))
+        run_in_thread(self, lambda: map(Notice, trace_next(str(store.path), uid, TRACE_STEPS)))
 
-    def on_order_message(self, message: OrderMessage) -> None:
-        """Show the answer to the order."""
+    def on_notice(self, message: Notice) -> None:
+        """Show the notice."""
         self.notify(message.text, severity="error" if message.is_error else "information", markup=False)
 
 

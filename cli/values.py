@@ -74,8 +74,8 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
 class Moment(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
     """A moment of real time in ns.
 
-    Its text is a duration before now (30m, 2h, 3d), a time of the last day (14:30), or a date with
-    or without a time.
+    Its text is a duration before now (30m, 2h, 3d), a time within the last 24 hours (14:30), or a
+    date with or without a time.
     """
 
     name = "time"

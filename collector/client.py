@@ -26,7 +26,7 @@ _QUEUED_MAX: Final = 10_000
 
 
 class UnansweredError(TfprofError):
-    """An order was not answered_numbers in time."""
+    """An order was not answered in time."""
 
     slug = "no-answer"
 

@@ -29,7 +29,8 @@ _TODO_BUSY: Final = (
     "measure again on a quiet host, or reserve CPUs for the job (taskset, cgroups); tfprof host shows the load. If"
     " steps are still uneven, the cause is in the job: inputs of different shapes or sizes, retraced functions"
 )
-#: Minimum share of equal distances between outliers that makes them regular.
+#: Outliers are regular if at least this share of the distances between them differs by at most one
+#: step from the most common distance.
 _REGULAR_SHARE_MIN: Final = 0.6
 
 
@@ -131,8 +132,8 @@ def _median(steps: Sequence[TimedSteps], step_count: int) -> float:
 def _interval(ordinals: Sequence[int]) -> int | None:
     """Return the most common distance between neighbors in ``ordinals``.
 
-    None if it is 1, if there are fewer than three ordinals, or if too few distances differ from it
-    by at most one step.
+    None if it is 1, if there are fewer than three ordinals, or if the ordinals are not regular
+    (_REGULAR_SHARE_MIN).
     """
     if len(ordinals) < 3:
         return None

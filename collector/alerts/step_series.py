@@ -18,7 +18,7 @@ WARM_UP: Final = 3
 #: baseline.
 SHIFT_FACTOR: Final = 1.25
 _BASELINE_FACTOR: Final = 1.1
-#: Seconds after which a shift without an alert becomes the usual time.
+#: Seconds after which a shift ends without an alert: the slower steps then count as usual.
 PENDING_S: Final = 60
 #: Quantile of the baseline that all recent seconds but one must exceed.
 _QUANTILE: Final = 0.9

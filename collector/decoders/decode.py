@@ -16,10 +16,10 @@ from .columns import from_columns, from_rows
 from .interner import Interner
 from .native import walker
 
-#: A serialized RunMetadata.
-Part = bytes | memoryview
+#: A serialized RunMetadata, which describes one step.
+Serialized = bytes | memoryview
 
-#: Reason for refusing a part, by the walker's status (wire.h).
+#: Reason for refusing a message, by the walker's status (wire.h).
 ERRORS: Final = (
     None,
     "not a RunMetadata",
@@ -28,12 +28,12 @@ ERRORS: Final = (
 )
 
 
-class DecodedPart(NamedTuple):
-    """The result of one part: facts about its rows and devices, or the reason for refusing it.
+class DecodedStep(NamedTuple):
+    """The result of one message: facts about its rows and devices, or the reason for refusing it.
 
     ``rows``: number of rows. ``base_ns``: the time from which `start_ns` of the rows counts (real
-    time, ns). ``accelerator``: the flags of all devices of the part (devices.accelerator).
-    ``error``: the reason for refusing the part, None if it was decoded.
+    time, ns). ``accelerator``: the flags of all devices of the step (devices.accelerator).
+    ``error``: the reason for refusing the message, None if it was decoded.
     """
 
     rows: int
@@ -42,20 +42,20 @@ class DecodedPart(NamedTuple):
     error: str | None
 
 
-def _part_result(rows: int, base_ns: int, accelerator: int, status: int) -> DecodedPart:
-    return DecodedPart(rows, base_ns, accelerator, ERRORS[status])
+def _decoded_step(rows: int, base_ns: int, accelerator: int, status: int) -> DecodedStep:
+    return DecodedStep(rows, base_ns, accelerator, ERRORS[status])
 
 
-class DecodedParts(NamedTuple):
-    """The OPS and ALLOCATIONS rows of several parts, and the result of each part."""
+class DecodedSteps(NamedTuple):
+    """The OPS and ALLOCATIONS rows of several messages, and the result of each message."""
 
     ops: pa.RecordBatch
     allocations: pa.RecordBatch
-    parts: list[DecodedPart]
+    results: list[DecodedStep]
 
 
 class TooManyRowsError(DecodeError):
-    """Several parts together make too many rows for memory: the caller must pass fewer."""
+    """Several messages together make too many rows for memory: the caller must pass fewer."""
 
 
 class Decoder(Protocol):
@@ -67,12 +67,12 @@ class Decoder(Protocol):
     name: str
     is_quick: bool
 
-    def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> DecodedParts:
-        """Return the rows of all ``parts``, and the result of each part in order.
+    def run_metadata(self, messages: Sequence[Serialized], traces: Sequence[int], interner: Interner) -> DecodedSteps:
+        """Return the rows of all ``messages``, and the result of each message in order.
 
-        ``traces``: the trace number of each part. A refused part leaves no row and no name, and
-        does not affect the others. TooManyRowsError if the caller must pass fewer parts; then names
-        of some parts may be left in ``interner``.
+        ``traces``: the trace number of each message. A refused message leaves no row and no name,
+        and does not affect the others. TooManyRowsError if the caller must pass fewer messages;
+        then names of some messages may be left in ``interner``.
         """
 
 
@@ -95,24 +95,22 @@ class WalkerDecoder:
         self._walker = walker
         self._rows_a_byte = 0.0
 
-    def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> DecodedParts:
-        """Return the rows of all ``parts`` and the result of each part."""
-        size = sum(len(part) for part in parts)
+    def run_metadata(self, messages: Sequence[Serialized], traces: Sequence[int], interner: Interner) -> DecodedSteps:
+        """Return the rows of all ``messages`` and the result of each message."""
+        size = sum(len(message) for message in messages)
         room = int(size * self._rows_a_byte * 1.125)
         block = pa.allocate_buffer(self._walker.block_size(room))
-        walker_result = self._walker.walk(parts, traces, interner.table, block, room)
+        walker_result = self._walker.walk(messages, traces, interner.table, block, room)
         if walker_result is None:
-            room = self._walker.count(parts)
-            if room > fallback.ROWS_MAX and len(parts) > 1:
-                raise TooManyRowsError(f"{room} node executions in {len(parts)} steps")
+            room = self._walker.count(messages)
+            if room > fallback.ROWS_MAX and len(messages) > 1:
+                raise TooManyRowsError(f"{room} node executions in {len(messages)} steps")
             block = pa.allocate_buffer(self._walker.block_size(room))
-            walker_result = self._walker.walk(parts, traces, interner.table, block, room)
+            walker_result = self._walker.walk(messages, traces, interner.table, block, room)
             self._rows_a_byte = min(max(self._rows_a_byte, room / size), _ROWS_A_BYTE_MAX)
         results, allocations = walker_result
-        part_results = [_part_result(*result) for result in results]
-        return DecodedParts(
-            _columns(block, room, sum(part.rows for part in part_results)), _allocations(allocations), part_results
-        )
+        steps = [_decoded_step(*result) for result in results]
+        return DecodedSteps(_columns(block, room, sum(step.rows for step in steps)), _allocations(allocations), steps)
 
 
 class PythonDecoder:
@@ -121,13 +119,13 @@ class PythonDecoder:
     name = "python"
     is_quick = False
 
-    def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> DecodedParts:
-        """Return the rows of all ``parts`` and the result of each part."""
+    def run_metadata(self, messages: Sequence[Serialized], traces: Sequence[int], interner: Interner) -> DecodedSteps:
+        """Return the rows of all ``messages`` and the result of each message."""
         rows = fallback.DecodedRows([[] for _ in OPS], [])
-        part_results = []
-        for part, trace in zip(parts, traces, strict=True):
-            part_results.append(_part_result(*fallback.append_rows(rows, bytes(part), trace, interner.table)))
-        return DecodedParts(from_columns(rows.ops, "ops"), from_rows(rows.allocations, "allocations"), part_results)
+        steps = []
+        for message, trace in zip(messages, traces, strict=True):
+            steps.append(_decoded_step(*fallback.append_rows(rows, bytes(message), trace, interner.table)))
+        return DecodedSteps(from_columns(rows.ops, "ops"), from_rows(rows.allocations, "allocations"), steps)
 
 
 def decoder(kind: str = "auto") -> Decoder:

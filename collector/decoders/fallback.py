@@ -40,14 +40,14 @@ class DecodedRows(NamedTuple):
     allocations: list[Row]
 
 
-def append_rows(decoded: DecodedRows, part: bytes, trace: int, names: NameTable) -> tuple[int, int, int, int]:
+def append_rows(decoded: DecodedRows, data: bytes, trace: int, names: NameTable) -> tuple[int, int, int, int]:
     """Append the rows of a RunMetadata; return (rows, base_ns, accelerator, status).
 
     Unless the status is OK, no row and no name is added.
     """
     message = RunMetadata()
     try:
-        message.ParseFromString(part)
+        message.ParseFromString(data)
         records = _records(message)
     except ParseError:
         return 0, 0, 0, MALFORMED

@@ -244,7 +244,8 @@ class _Plane:
 
 
 def _host_ops(plane: _Plane, calls: Calls) -> Iterator[Execution]:
-    ops: list[Execution] = []  # a later line may show which thread made a call
+    # All ops are collected before one is yielded: a later XLine may show which thread made a call.
+    ops: list[Execution] = []
     async_starts: dict[object, tuple[_Event, int]] = {}
     async_ends_ps: dict[object, int] = {}
     batches: dict[object, list[int]] = {}

@@ -112,13 +112,13 @@ static bool borrow_bytes(PyObject *list, Py_ssize_t index, Py_buffer *view, span
     return true;
 }
 
-static PyObject *count_function(PyObject *Py_UNUSED(module), PyObject *parts) {
-    Py_ssize_t length = PySequence_Size(parts);
+static PyObject *count_function(PyObject *Py_UNUSED(module), PyObject *messages) {
+    Py_ssize_t length = PySequence_Size(messages);
     size_t count = 0;
     Py_buffer view;
     span s;
     for (Py_ssize_t i = 0; i < length; i++) {
-        if (!borrow_bytes(parts, i, &view, &s)) return NULL;
+        if (!borrow_bytes(messages, i, &view, &s)) return NULL;
         count += count_nodes(s);
         PyBuffer_Release(&view);
     }
@@ -154,8 +154,8 @@ static PyObject *allocation_columns(const row_sink *sink) {
     return result;
 }
 
-static PyObject *walk_parts(PyObject *parts, PyObject *traces, row_sink *sink) {
-    Py_ssize_t length = PySequence_Size(parts);
+static PyObject *walk_messages(PyObject *messages, PyObject *traces, row_sink *sink) {
+    Py_ssize_t length = PySequence_Size(messages);
     PyObject *results = length < 0 ? NULL : PyList_New(length);
     for (Py_ssize_t i = 0; results && i < length; i++) {
         Py_buffer view;
@@ -163,7 +163,7 @@ static PyObject *walk_parts(PyObject *parts, PyObject *traces, row_sink *sink) {
         PyObject *trace = PySequence_GetItem(traces, i);
         sink->trace = trace ? (uint32_t)PyLong_AsUnsignedLong(trace) : 0;
         Py_XDECREF(trace);
-        if (PyErr_Occurred() || !borrow_bytes(parts, i, &view, &s)) goto fail;
+        if (PyErr_Occurred() || !borrow_bytes(messages, i, &view, &s)) goto fail;
         size_t row = sink->row;
         enum status status = walk_run_metadata(s, sink);
         PyBuffer_Release(&view);
@@ -171,7 +171,7 @@ static PyObject *walk_parts(PyObject *parts, PyObject *traces, row_sink *sink) {
             PyErr_NoMemory();
             goto fail;
         }
-        if (status == NO_ROOM) { /* the names of earlier parts stay and keep their ids */
+        if (status == NO_ROOM) { /* the names of earlier messages stay and keep their ids */
             Py_DECREF(results);
             Py_RETURN_NONE;
         }
@@ -186,10 +186,10 @@ fail:
 }
 
 static PyObject *walk_function(PyObject *Py_UNUSED(module), PyObject *args) {
-    PyObject *parts, *traces, *table;
+    PyObject *messages, *traces, *table;
     Py_buffer block;
     Py_ssize_t rows;
-    if (!PyArg_ParseTuple(args, "OOO!w*n", &parts, &traces, names_type, &table, &block, &rows)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOO!w*n", &messages, &traces, names_type, &table, &block, &rows)) return NULL;
     PyObject *results = NULL;
     columns row_columns;
     if (rows < 0 || rows > INT32_MAX || (size_t)block.len < lay_out_columns(&row_columns, NULL, (size_t)rows)) {
@@ -197,7 +197,7 @@ static PyObject *walk_function(PyObject *Py_UNUSED(module), PyObject *args) {
     } else {
         lay_out_columns(&row_columns, block.buf, (size_t)rows);
         row_sink sink = {.columns = &row_columns, .names = &((NamesObject *)table)->names, .row_end = (size_t)rows};
-        results = walk_parts(parts, traces, &sink);
+        results = walk_messages(messages, traces, &sink);
         if (results && results != Py_None) {
             PyObject *allocations = allocation_columns(&sink);
             PyObject *pair = allocations ? PyTuple_Pack(2, results, allocations) : NULL;
@@ -220,10 +220,10 @@ static PyObject *block_size_function(PyObject *Py_UNUSED(module), PyObject *rows
 }
 
 static PyMethodDef functions[] = {
-    {"count", count_function, METH_O, "count(parts) -> upper bound of their rows"},
+    {"count", count_function, METH_O, "count(messages) -> upper bound of their rows"},
     {"block_size", block_size_function, METH_O, "block_size(rows) -> bytes of the columns of OPS"},
     {"walk", walk_function, METH_VARARGS,
-     "walk(parts, traces, names, block, rows)"
+     "walk(messages, traces, names, block, rows)"
      " -> ([(rows, base_ns, accelerator, status)], columns of ALLOCATIONS), None if block is too small"},
     {NULL, NULL, 0, NULL},
 };

@@ -14,7 +14,7 @@ from ..errors import DecodeError
 from ..store.devices import accelerator
 from ..store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS
 from .columns import from_rows
-from .decode import DecodedPart
+from .decode import DecodedStep
 from .interner import Interner, NamesFullError
 from .placement import Placement
 from .proto.xplane_pb2 import XLine, XPlane, XSpace
@@ -35,7 +35,7 @@ class SessionRows(NamedTuple):
     """OPS rows of a session, and the facts about its step."""
 
     ops: pa.Table
-    step: DecodedPart
+    step: DecodedStep
 
 
 def xspace(
@@ -70,7 +70,7 @@ def xspace(
     except NamesFullError as error:
         interner.rollback(mark)
         raise DecodeError(error.args[0], error.slug) from error
-    return SessionRows(pa.Table.from_batches(batches, OPS), DecodedPart(len(session_ops), base_ns, flags, None))
+    return SessionRows(pa.Table.from_batches(batches, OPS), DecodedStep(len(session_ops), base_ns, flags, None))
 
 
 class _LazySession:

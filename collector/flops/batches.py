@@ -13,8 +13,9 @@ from .registry import Dims
 #: Ops that return the batches of a data set.
 ITERATORS: Final = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
 
-#: Bytes of an element by number of its DataType; the types of handles, which have no fixed size.
+#: Bytes of an element, by number of its DataType.
 _WIDTHS: Final = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 8: 8, 9: 8, 10: 1, 14: 2, 17: 2, 18: 16, 19: 2, 22: 4, 23: 8}
+#: DataTypes of handles; a handle has no fixed size.
 _RESOURCE, _VARIANT = 20, 21
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...formats import layout
 from ..decoders.columns import from_rows
-from ..decoders.decode import DecodedPart, decoder
+from ..decoders.decode import DecodedStep, decoder
 from ..decoders.interner import Interner, NamesFullError
 from ..ingest.parsing import Trace, saturated, trace_rows
 from ..proto.tensorflow_pb2 import RunMetadata
@@ -79,15 +79,15 @@ class StepTables:
         NotRepresentableError if it exceeds the limits of a step.
         """
         trace, self._trace_count = self._trace_count, self._trace_count + 1
-        ops, allocations, parts = self._decoder.run_metadata([step.data], [trace], self._interner)
-        if parts[0].error is not None:
-            raise NotRepresentableError(f"{step.path}: {parts[0].error}")
+        ops, allocations, results = self._decoder.run_metadata([step.data], [trace], self._interner)
+        if results[0].error is not None:
+            raise NotRepresentableError(f"{step.path}: {results[0].error}")
         batches: dict[str, pa.RecordBatch | pa.Table] = {
             "ops": ops,
             "allocations": allocations,
             "output_memory": self._output_memory(step, trace),
             "names": _with_colons(self._interner.new_names()) if step.has_escaped_names else self._interner.new_names(),
-            "traces": trace_rows([_trace(step, trace, parts[0])]),
+            "traces": trace_rows([_trace(step, trace, results[0])]),
         }
         return {name: as_table(batch) for name, batch in batches.items() if batch.num_rows}
 
@@ -131,9 +131,9 @@ def node_name(stats: Any) -> str:
     return name
 
 
-def _trace(step: ImportedStep, trace: int, part: DecodedPart) -> Trace:
+def _trace(step: ImportedStep, trace: int, decoded: DecodedStep) -> Trace:
     start, end = extent(step.message)
-    accelerator = part.accelerator if step.accelerator is None else step.accelerator
+    accelerator = decoded.accelerator if step.accelerator is None else step.accelerator
     return Trace(
         trace=trace,
         source=layout.RUN_METADATA,
@@ -143,8 +143,8 @@ def _trace(step: ImportedStep, trace: int, part: DecodedPart) -> Trace:
         thread=0,
         start_ns=start,
         duration_ns=end - start,
-        base_ns=part.base_ns,
-        rows=part.rows,
+        base_ns=decoded.base_ns,
+        rows=decoded.rows,
         raw_bytes=len(step.data),
         accelerator=accelerator,
     )

@@ -8,7 +8,7 @@ import pyarrow as pa
 from ...formats import layout
 from ..alerts.alert import Alert
 from ..decoders.columns import from_rows
-from ..decoders.decode import DecodedPart
+from ..decoders.decode import DecodedStep
 from ..errors import DecodeError, FormatError
 from ..records import Record, Span
 from ..store import schema
@@ -69,7 +69,7 @@ def trace_rows(traces: Sequence[Trace]) -> pa.RecordBatch:
     return from_rows(traces, "traces")
 
 
-def trace_of(record: Record, trace: int, decoded: DecodedPart) -> Trace:
+def trace_of(record: Record, trace: int, decoded: DecodedStep) -> Trace:
     """Return the row of the traced step whose RunMetadata is in ``record``."""
     return Trace(
         trace,
@@ -109,7 +109,7 @@ def profiled_step(record: Record) -> tuple[TracedStep, int, int, memoryview]:
     return step, saturated(start_ns), caller, record.body[head.size :]
 
 
-def trace_of_step(step: TracedStep, trace: int, decoded: DecodedPart, raw_bytes: int) -> Trace:
+def trace_of_step(step: TracedStep, trace: int, decoded: DecodedStep, raw_bytes: int) -> Trace:
     """Return the row of a step that a profiler window recorded."""
     return Trace(
         trace,

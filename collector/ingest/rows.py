@@ -104,7 +104,7 @@ class RowMaker:
         self.next_trace = numbers.stop
         rows.add("ops", steps.ops)
         rows.add("allocations", steps.allocations)
-        for record, number, decoded in zip(records, numbers, steps.parts, strict=True):
+        for record, number, decoded in zip(records, numbers, steps.results, strict=True):
             if decoded.error is None:
                 rows.traces.append(trace_of(record, number, decoded))
             else:

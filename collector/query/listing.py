@@ -11,7 +11,7 @@ from ..store.columns import column_list
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.host import UNKNOWN_USAGE, Usage, usage
 from ..summaries.jobs import STARTING, JobRow, job_rows
-from ..summaries.kinds import KIND_NUMBERS
+from ..summaries.kinds import KINDS_BY_NAME
 
 #: States to select by; a job without a step yet is both starting and running.
 STATES: Final = (
@@ -85,7 +85,7 @@ def _traced_count(job: JobReader, kind: str) -> int | None:
         kinds = column_list(job.table("traces", ("kind",)), "kind")
     except TfprofError:
         return None
-    return kinds.count(KIND_NUMBERS[kind]) if kind in KIND_NUMBERS else len(kinds)
+    return kinds.count(KINDS_BY_NAME[kind]) if kind in KINDS_BY_NAME else len(kinds)
 
 
 def resource_use(job: JobReader) -> Usage:

@@ -15,7 +15,7 @@ from ..store.protocols import JobReader, StoreReader
 from ..summaries.events import EventSummary, events
 from ..summaries.host import Series, cpus, host_series, job_series
 from ..summaries.jobs import JobRow, functions_of, integer_of, job_row
-from ..summaries.kinds import KIND_NUMBERS, kind_name, span_kind, step_kind_of
+from ..summaries.kinds import KINDS_BY_NAME, kind_name, span_kind, step_kind_of
 from ..summaries.pace import curve
 from ..summaries.spans import span_tree
 from ..summaries.spread import Spread, spread
@@ -160,10 +160,10 @@ def step_times_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) ->
     """
     times_by_kind = (
         (kind, _step_times(kind_name(kind, functions), kind_spans))
-        for kind_of_span in KIND_NUMBERS.values()
+        for kind_of_span in KINDS_BY_NAME.values()
         for kind, kind_spans in _by_kind(kind_of_span, spans_of_kinds(spans, (kind_of_span,)))
     )
-    main_kind = KIND_NUMBERS.get(row.step_kind)
+    main_kind = KINDS_BY_NAME.get(row.step_kind)
     timed = [
         (span_kind(kind) != main_kind, -times.spread.total_ns, times)
         for kind, times in times_by_kind

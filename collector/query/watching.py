@@ -22,7 +22,7 @@ from ..store.reader import LocalJob, LocalStore
 from ..store.row_follower import RowFollower
 from ..store.schema import DEVICE
 from ..summaries.jobs import ENDED, STARTING, JobRow, job_row, short_ids
-from ..summaries.kinds import KIND_NUMBERS, kind_name, main_kind_of, span_kind, step_kind_of
+from ..summaries.kinds import KINDS_BY_NAME, kind_name, main_kind_of, span_kind, step_kind_of
 from ..summaries.pace import NO_PACE, Pace, PaceKeeper, SpanRow
 from ..summaries.top import short_device
 from ..tfviews.nodes import interned_texts
@@ -291,7 +291,7 @@ def _main_kind(row: JobRow, running: _RunningJob) -> int:
     times_by_span_kind: dict[int, int] = {}
     for kind, time_ns in running.times.items():
         times_by_span_kind[span_kind(kind)] = times_by_span_kind.get(span_kind(kind), 0) + time_ns
-    main_span_kind = KIND_NUMBERS.get(row.step_kind, main_kind_of(times_by_span_kind, times_by_span_kind))
+    main_span_kind = KINDS_BY_NAME.get(row.step_kind, main_kind_of(times_by_span_kind, times_by_span_kind))
     main_times = {kind: time_ns for kind, time_ns in running.times.items() if span_kind(kind) == main_span_kind}
     return max(main_times, key=main_times.__getitem__, default=-1)
 

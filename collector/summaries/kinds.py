@@ -15,8 +15,8 @@ from ..errors import UsageError
 
 #: The word for all kinds.
 ALL: Final = "all"
-#: Numbers of the kinds of steps, by name.
-KIND_NUMBERS: Final = {layout.SPAN_NAMES[kind]: kind for kind in layout.STEP_KINDS}
+#: Kinds of steps by name, without those of single functions.
+KINDS_BY_NAME: Final = {layout.SPAN_NAMES[kind]: kind for kind in layout.STEP_KINDS}
 
 
 #: Prefix of the name of a kind that is one function.
@@ -57,7 +57,7 @@ def kind_name(kind: int, functions: FunctionNames = NO_FUNCTION_NAMES) -> str:
 def _kind_of_word(word: str) -> int | None:
     """Return the kind that a word names, None if it names none."""
     if not word.startswith(_FUNCTION_PREFIX):
-        return KIND_NUMBERS.get(word)
+        return KINDS_BY_NAME.get(word)
     name = word.removeprefix(_FUNCTION_PREFIX)
     try:
         key = int(name[1:], 16) if name.startswith("#") else zlib.crc32(name.encode("utf-8", "surrogateescape"))
@@ -77,7 +77,7 @@ def parse_kinds(text: str) -> tuple[int, ...]:
     kinds = {word: _kind_of_word(word) for word in words}
     unknown = next((word for word, kind in kinds.items() if kind is None), None)
     if unknown is not None:
-        choices = ", ".join([*KIND_NUMBERS, f"{_FUNCTION_PREFIX}NAME"])
+        choices = ", ".join([*KINDS_BY_NAME, f"{_FUNCTION_PREFIX}NAME"])
         raise UsageError(f"no kind of step is called '{unknown[:40]}': {choices}, or {ALL}", slug="no-such-kind")
     order = layout.STEP_KINDS.index
     return tuple(sorted({kind for kind in kinds.values() if kind is not None}, key=lambda kind: order(span_kind(kind))))
@@ -91,7 +91,7 @@ def by_kind(numbers: object) -> dict[int, int]:
     by_name: Mapping[Any, Any] = numbers if isinstance(numbers, Mapping) else {}
     return {
         kind: by_name[name]
-        for name, kind in KIND_NUMBERS.items()
+        for name, kind in KINDS_BY_NAME.items()
         if isinstance(by_name.get(name), int) and by_name[name] > 0
     }
 

@@ -80,8 +80,8 @@ def made_job(
     ``tables`` are more tables of the job.
     """
     starts = [START_NS + int(number * 2 * step_ms * MS) for number in range(len(steps))]
-    parts = [run_metadata(step, start) for step, start in zip(steps, starts, strict=True)]
-    tables_of_traces: dict[str, Any] = trace_tables(graph_def, parts)
+    messages = [run_metadata(step, start) for step, start in zip(steps, starts, strict=True)]
+    tables_of_traces: dict[str, Any] = trace_tables(graph_def, messages)
     traces = tables_of_traces["traces"].to_pylist()
     for number, (trace, start) in enumerate(zip(traces, starts, strict=True)):
         trace |= {"step": number + 1, "start_ns": start, "duration_ns": int(step_ms * MS)}

@@ -69,18 +69,18 @@ def _empty(kind: Any) -> Any:
     return False if pa.types.is_boolean(kind) else 0
 
 
-def trace_tables(graph: bytes, parts: Sequence[bytes]) -> dict[str, pa.Table | pa.RecordBatch]:
+def trace_tables(graph: bytes, messages: Sequence[bytes]) -> dict[str, pa.Table | pa.RecordBatch]:
     """Return the tables that a graph and the RunMetadata of steps 0, 1, … decode to."""
     interner = Interner()
-    steps = decoder("auto").run_metadata(parts, range(len(parts)), interner)
+    steps = decoder("auto").run_metadata(messages, range(len(messages)), interner)
     return {
         "ops": pa.Table.from_batches([steps.ops]),
         "allocations": pa.Table.from_batches([steps.allocations]),
         "traces": rows(
             "traces",
             [
-                trace(number, number, part.rows, part.base_ns, accelerator=part.accelerator)
-                for number, part in enumerate(steps.parts)
+                trace(number, number, result.rows, result.base_ns, accelerator=result.accelerator)
+                for number, result in enumerate(steps.results)
             ],
         ),
         "names": interner.new_names(),

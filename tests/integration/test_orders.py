@@ -119,10 +119,10 @@ def _step_counts(job: LocalJob) -> dict[str, int]:
 
 
 def traced_steps(job: LocalJob, kind: str) -> list[int]:
-    from tfprof.collector.summaries.kinds import KIND_NUMBERS
+    from tfprof.collector.summaries.kinds import KINDS_BY_NAME
 
     table = job.table("traces", ("kind", "step")).to_pylist()
-    return sorted(row["step"] for row in table if row["kind"] == KIND_NUMBERS[kind])
+    return sorted(row["step"] for row in table if row["kind"] == KINDS_BY_NAME[kind])
 
 
 def events(job: LocalJob) -> list[str]:

@@ -10,7 +10,7 @@ from fakes.step_stats import CHUNK, FIXED32, FIXED64, GROUP, GROUP_END, VARINT, 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tfprof.collector.decoders import decode, fallback, native
-from tfprof.collector.decoders.decode import DecodedPart, decoder
+from tfprof.collector.decoders.decode import DecodedStep, decoder
 from tfprof.collector.decoders.interner import Interner, name_table
 from tfprof.collector.errors import UsageError
 from tfprof.collector.store.output_signatures import OpOutput
@@ -24,31 +24,31 @@ GPU_SAMPLES = [sample.replace(b"\x0a\x03cpu", b"\x0a\x03GPU") for sample in SAMP
 BOTH_DECODERS = pytest.mark.parametrize("kind", ["walker", "python"])
 
 
-def _decode_all(kind: str, parts: list[bytes], names_max: int = 1 << 20, text_max: int = 1 << 20):
+def _decode_all(kind: str, messages: list[bytes], names_max: int = 1 << 20, text_max: int = 1 << 20):
     interner = Interner(name_table(names_max, text_max))
-    steps = decoder(kind).run_metadata(parts, range(len(parts)), interner)
+    steps = decoder(kind).run_metadata(messages, range(len(messages)), interner)
     steps.ops.validate(full=True)
     steps.allocations.validate(full=True)
     return steps, interner.new_names()
 
 
-def _decode_one(kind: str, part: bytes) -> tuple[dict[str, int], DecodedPart]:
-    (batch, _, (decoded,)), _ = _decode_all(kind, [part])
+def _decode_one(kind: str, message: bytes) -> tuple[dict[str, int], DecodedStep]:
+    (batch, _, (decoded,)), _ = _decode_all(kind, [message])
     return batch.to_pylist()[0], decoded
 
 
-def _assert_equal(parts: list[bytes], **limits: int) -> list[DecodedPart]:
-    walker_result, walker_names = _decode_all("walker", parts, **limits)
-    python_result, python_names = _decode_all("python", parts, **limits)
-    assert walker_result.parts == python_result.parts
+def _assert_equal(messages: list[bytes], **limits: int) -> list[DecodedStep]:
+    walker_result, walker_names = _decode_all("walker", messages, **limits)
+    python_result, python_names = _decode_all("python", messages, **limits)
+    assert walker_result.results == python_result.results
     assert walker_result.ops.equals(python_result.ops)
     assert walker_result.allocations.equals(python_result.allocations)
     assert walker_names.equals(python_names)
-    return walker_result.parts
+    return walker_result.results
 
 
 def _metadata(*nodes: bytes, device: bytes = b"cpu:0") -> bytes:
-    return text(1, text(1, text(1, device) + b"".join(text(2, part) for part in nodes)))
+    return text(1, text(1, text(1, device) + b"".join(text(2, node_stats) for node_stats in nodes)))
 
 
 def _outputs(interner: Interner, row: dict[str, int]) -> list[OpOutput]:
@@ -60,26 +60,26 @@ FUZZ = settings(max_examples=300, suppress_health_check=list(HealthCheck))
 
 @FUZZ
 @given(st.lists(step_stats.RUN_METADATA, min_size=1, max_size=3))
-def test_random_messages_are_decoded_alike(parts: list[bytes]) -> None:
-    _assert_equal(parts)
+def test_random_messages_are_decoded_alike(messages: list[bytes]) -> None:
+    _assert_equal(messages)
 
 
 @FUZZ
 @given(step_stats.RUN_METADATA.flatmap(step_stats.damaged))
-def test_damaged_messages_are_decoded_alike(part: bytes) -> None:
-    _assert_equal([part])
+def test_damaged_messages_are_decoded_alike(message: bytes) -> None:
+    _assert_equal([message])
 
 
 @settings(FUZZ, max_examples=100)
 @given(st.sampled_from(SAMPLES + GPU_SAMPLES).flatmap(step_stats.damaged))
-def test_damaged_samples_are_decoded_alike(part: bytes) -> None:
-    _assert_equal([part])
+def test_damaged_samples_are_decoded_alike(message: bytes) -> None:
+    _assert_equal([message])
 
 
 @settings(FUZZ, max_examples=100)
 @given(st.lists(step_stats.RUN_METADATA, max_size=6), st.integers(0, 8), st.integers(0, 40))
-def test_too_many_names_are_refused_alike(parts: list[bytes], names_max: int, text_max: int) -> None:
-    _assert_equal(parts, names_max=names_max, text_max=text_max)
+def test_too_many_names_are_refused_alike(messages: list[bytes], names_max: int, text_max: int) -> None:
+    _assert_equal(messages, names_max=names_max, text_max=text_max)
 
 
 def _nested(content: bytes, depth: int) -> bytes:
@@ -118,35 +118,35 @@ CORNERS = {
 
 @pytest.mark.parametrize("corner", list(CORNERS))
 def test_edge_cases_of_the_wire_format_are_decoded_alike(corner: str) -> None:
-    parts = [_nested(content, depth) for content in CORNERS[corner] for depth in range(8)]
-    errors = {part.error for part in _assert_equal(parts)}
+    messages = [_nested(content, depth) for content in CORNERS[corner] for depth in range(8)]
+    errors = {step.error for step in _assert_equal(messages)}
     assert decode.ERRORS[1] in errors
     assert None in errors or corner in {"field 0", "groups that end as another"}
 
 
 def test_samples_are_decoded_alike() -> None:
-    assert all(part.error is None and part.rows > 100 for part in _assert_equal(SAMPLES + GPU_SAMPLES))
+    assert all(step.error is None and step.rows > 100 for step in _assert_equal(SAMPLES + GPU_SAMPLES))
     steps, _ = _decode_all("walker", GPU_SAMPLES)
     assert steps.allocations.num_rows > 200
 
 
 @BOTH_DECODERS
-def test_a_bad_part_leaves_no_rows_and_does_not_affect_others(kind: str) -> None:
+def test_a_bad_message_leaves_no_rows_and_does_not_affect_others(kind: str) -> None:
     good, bad = run_metadata([b"one", b"two"]), text(1, text(1, text(2, node(b"three", 1)) + text(2, b"\xff")))
     (batch, _, decoded), names = _decode_all(kind, [good, bad, good, b"\xff", good])
-    assert [part.rows for part in decoded] == [2, 0, 2, 0, 2]
-    assert [part.error for part in decoded] == [None, "not a RunMetadata", None, "not a RunMetadata", None]
+    assert [step.rows for step in decoded] == [2, 0, 2, 0, 2]
+    assert [step.error for step in decoded] == [None, "not a RunMetadata", None, "not a RunMetadata", None]
     assert batch.column("trace").to_pylist() == [0, 0, 2, 2, 4, 4]
     assert [row["text"] for row in names.to_pylist() if row["kind"] == NODE] == [b"one", b"two"]
 
 
 @BOTH_DECODERS
 @pytest.mark.parametrize(
-    "part", [b"", text(1, b""), text(1, text(1, text(1, b"cpu:0"))), text(2, b"a cost graph"), number(7, 5)]
+    "message", [b"", text(1, b""), text(1, text(1, text(1, b"cpu:0"))), text(2, b"a cost graph"), number(7, 5)]
 )
-def test_metadata_without_nodes_has_no_rows(kind: str, part: bytes) -> None:
-    (batch, _, decoded), names = _decode_all(kind, [part])
-    assert (batch.num_rows, decoded, names.num_rows) == (0, [DecodedPart(0, 0, 0, None)], 0)
+def test_metadata_without_nodes_has_no_rows(kind: str, message: bytes) -> None:
+    (batch, _, decoded), names = _decode_all(kind, [message])
+    assert (batch.num_rows, decoded, names.num_rows) == (0, [DecodedStep(0, 0, 0, None)], 0)
 
 
 @BOTH_DECODERS
@@ -170,8 +170,8 @@ def test_microseconds_replace_missing_nanoseconds(kind: str) -> None:
 
 @BOTH_DECODERS
 def test_differences_between_microseconds_and_nanoseconds_are_stored(kind: str) -> None:
-    part = text(1, b"a") + number(2, 7) + number(4, 9) + number(13, 5999) + number(15, 2)
-    row, _ = _decode_one(kind, _metadata(part))
+    message = text(1, b"a") + number(2, 7) + number(4, 9) + number(13, 5999) + number(15, 2)
+    row, _ = _decode_one(kind, _metadata(message))
     assert (row["start_us_fix"], row["end_us_fix"]) == (2, 8)  # 7 - 5; 9 - (6001 // 1000 - 5999 // 1000)
 
 
@@ -238,12 +238,12 @@ def test_outputs_are_summed_and_all_described(kind: str) -> None:
         b"",
     ]
     interner = Interner()
-    part = _metadata(
+    message = _metadata(
         node(b"a", 1) + b"".join(text(7, output) for output in outputs),
         node(b"b", 1) + text(7, number(1, 4) + text(3, b"")),
         node(b"c", 1),
     )
-    batch, _, _ = decoder(kind).run_metadata([part], [0], interner)
+    batch, _, _ = decoder(kind).run_metadata([message], [0], interner)
     first, second, third = batch.to_pylist()
     assert (first["output_bytes"], second["output_bytes"]) == (15, 0)
     assert _outputs(interner, first) == [
@@ -264,7 +264,7 @@ def _allocator_memory(name: bytes, *records: tuple[int, int]) -> bytes:
 @BOTH_DECODERS
 def test_allocations_are_decoded_for_gpus_and_started_executions(kind: str) -> None:
     interner = Interner()
-    part = _metadata(
+    message = _metadata(
         node(b"a", 5)
         + _allocator_memory(b"GPU_0_bfc", (7, 64), (9, -64))
         + _allocator_memory(b"cpu", (8, 1))
@@ -273,7 +273,7 @@ def test_allocations_are_decoded_for_gpus_and_started_executions(kind: str) -> N
         _allocator_memory(b"GPU_0_bfc", (11, 32)) + node(b"b:Op", 6),
         device=b"gpu:0",
     )
-    _, allocations, _ = decoder(kind).run_metadata([run_metadata([b"x"]), part], [3, 4], interner)
+    _, allocations, _ = decoder(kind).run_metadata([run_metadata([b"x"]), message], [3, 4], interner)
     rows = [(*row.values(), interner.table.get(NODE, row["node"])) for row in allocations.to_pylist()]
     assert rows == [
         (4, 1, 1, 7, 64, b"a"),
@@ -287,8 +287,8 @@ def test_allocations_are_decoded_for_gpus_and_started_executions(kind: str) -> N
 def test_allocation_records_of_cpus_are_ignored(kind: str) -> None:
     broken = text(6, b"\xff")
     for name, error in ((b"cpu", None), (b"GPU_0_bfc", "not a RunMetadata")):
-        part = _metadata(node(b"a", 1) + text(6, broken + text(1, name)))
-        _, _, (decoded,) = decoder(kind).run_metadata([part], [0], Interner())
+        message = _metadata(node(b"a", 1) + text(6, broken + text(1, name)))
+        _, _, (decoded,) = decoder(kind).run_metadata([message], [0], Interner())
         assert decoded.error == error
 
 
@@ -304,7 +304,7 @@ def test_a_step_with_too_many_allocations_is_refused(kind: str, monkeypatch: pyt
     )
     too_large = _metadata(node(b"a", 1) + text(6, text(1, b"GPU") + text(6, b"") * (limit + 1)))
     _, allocations, decoded = decoder(kind).run_metadata([too_large, largest, too_large, largest], range(4), Interner())
-    assert [part.error for part in decoded] == [decode.ERRORS[3], None] * 2
+    assert [step.error for step in decoded] == [decode.ERRORS[3], None] * 2
     assert allocations["trace"].to_pylist() == [1] * limit + [3] * limit
 
 
@@ -322,9 +322,9 @@ def test_a_step_with_too_many_allocations_is_refused(kind: str, monkeypatch: pyt
     ],
 )
 def test_a_step_has_the_flags_of_its_accelerators(kind: str, devices: list[bytes], expected: int) -> None:
-    part = text(1, b"".join(text(1, text(1, device)) for device in devices))
-    bad = part + b"\xff"
-    _, _, decoded = decoder(kind).run_metadata([part, b"", bad, part], range(4), Interner())
+    message = text(1, b"".join(text(1, text(1, device)) for device in devices))
+    bad = message + b"\xff"
+    _, _, decoded = decoder(kind).run_metadata([message, b"", bad, message], range(4), Interner())
     assert [step.accelerator for step in decoded] == [expected, 0, 0, expected]
 
 
@@ -334,24 +334,24 @@ def test_the_outputs_of_an_op_are_interned_as_one_name_and_too_much_text_refuses
     (_, _, (decoded,)), names = _decode_all(kind, [many_outputs])
     assert decoded.error is None
     assert [len(row["text"]) for row in names.to_pylist() if row["kind"] == OUTPUTS] == [300_000]
-    (batch, _, parts), _ = _decode_all(kind, [many_outputs, run_metadata([b"a"])], text_max=200_000)
-    assert [part.error for part in parts] == [decode.ERRORS[2], None]
+    (batch, _, results), _ = _decode_all(kind, [many_outputs, run_metadata([b"a"])], text_max=200_000)
+    assert [step.error for step in results] == [decode.ERRORS[2], None]
     assert batch.num_rows == 1
 
 
 @BOTH_DECODERS
 def test_shapes_count_towards_the_limit_of_names(kind: str) -> None:
-    parts = [_metadata(node(b"a", 1) + text(7, text(3, text(2, b"%d" % at)))) for at in range(50)]
-    (batch, _, decoded), _ = _decode_all(kind, parts, names_max=20)
-    assert [part.error for part in decoded] == [None] * 20 + [decode.ERRORS[2]] * 30
+    messages = [_metadata(node(b"a", 1) + text(7, text(3, text(2, b"%d" % at)))) for at in range(50)]
+    (batch, _, decoded), _ = _decode_all(kind, messages, names_max=20)
+    assert [step.error for step in decoded] == [None] * 20 + [decode.ERRORS[2]] * 30
     assert batch["outputs"].to_pylist() == list(range(20))
 
 
 @BOTH_DECODERS
 def test_the_name_of_a_device_may_follow_its_nodes(kind: str) -> None:
     interner = Interner()
-    part = text(1, text(1, text(2, node(b"a", 1)) + text(1, b"first") + text(2, node(b"b", 2)) + text(1, b"last")))
-    batch, _, _ = decoder(kind).run_metadata([part], [0], interner)
+    message = text(1, text(1, text(2, node(b"a", 1)) + text(1, b"first") + text(2, node(b"b", 2)) + text(1, b"last")))
+    batch, _, _ = decoder(kind).run_metadata([message], [0], interner)
     assert {interner.table.get(1, number) for number in batch.column("device").to_pylist()} == {b"last"}
 
 
@@ -370,10 +370,10 @@ def test_a_step_with_too_many_rows_is_refused(kind: str, monkeypatch: pytest.Mon
     if kind == "python":  # Python takes seconds for as many rows as the walker accepts
         monkeypatch.setattr(fallback, "ROWS_MAX", 100)
         largest, too_large = text(1, text(1, empty * 100)), text(1, text(1, empty * 101))
-    parts = [largest, too_large, run_metadata([b"a"]), too_large + b"\xff"]
-    batches, _, decoded_parts = zip(*(_decode_all(kind, [part])[0] for part in parts), strict=True)
-    decoded = [part for (part,) in decoded_parts]
-    assert [part.rows for part in decoded] == [fallback.ROWS_MAX, 0, 1, 0]
+    messages = [largest, too_large, run_metadata([b"a"]), too_large + b"\xff"]
+    batches, _, results = zip(*(_decode_all(kind, [message])[0] for message in messages), strict=True)
+    decoded = [step for (step,) in results]
+    assert [step.rows for step in decoded] == [fallback.ROWS_MAX, 0, 1, 0]
     assert decoded[1].error == decode.ERRORS[3]
     assert decoded[3].error == decode.ERRORS[1]
     assert sum(batch.num_rows for batch in batches) == fallback.ROWS_MAX + 1
@@ -389,9 +389,9 @@ def test_steps_with_too_many_rows_together_must_be_passed_in_smaller_batches() -
 
 
 @BOTH_DECODERS
-def test_parts_may_be_views_of_a_larger_message(kind: str) -> None:
-    part = run_metadata([b"a"])
-    view = memoryview(b"??" + part + b"??")[2:-2]
+def test_messages_may_be_views_of_larger_bytes(kind: str) -> None:
+    message = run_metadata([b"a"])
+    view = memoryview(b"??" + message + b"??")[2:-2]
     batch, _, (decoded,) = decoder(kind).run_metadata([view], [3], Interner())
     assert decoded.error is None
     assert batch.column("trace").to_pylist() == [3]
@@ -438,10 +438,10 @@ def test_rows_do_not_change_when_more_are_decoded() -> None:
 def test_a_buffer_that_is_too_small_loses_no_rows() -> None:
     walker = decoder("walker")
     small, large = _metadata(b""), _metadata(*[b""] * 5_000)  # many rows per byte
-    for parts in ([small], [small, large], [SAMPLES[0]], [large, SAMPLES[0], large], [large]):
-        expected = _decode_all("python", parts)
+    for messages in ([small], [small, large], [SAMPLES[0]], [large, SAMPLES[0], large], [large]):
+        expected = _decode_all("python", messages)
         interner = Interner()
-        steps = walker.run_metadata(parts, range(len(parts)), interner)
+        steps = walker.run_metadata(messages, range(len(messages)), interner)
         assert (steps, interner.new_names()) == expected
 
 

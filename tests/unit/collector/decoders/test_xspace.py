@@ -8,7 +8,7 @@ from fakes.sessions import BEGAN_NS, Plane, session
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tfprof.collector.decoders import xspace as xspace_module
-from tfprof.collector.decoders.decode import DecodedPart
+from tfprof.collector.decoders.decode import DecodedStep
 from tfprof.collector.decoders.interner import Interner, name_table
 from tfprof.collector.decoders.proto.xplane_pb2 import XEvent, XSpace
 from tfprof.collector.decoders.xspace import SessionRows, xspace
@@ -33,7 +33,7 @@ def test_every_op_of_a_session_is_in_its_step() -> None:
         (row["trace"], interner.table.get(NODE, row["node"]), row["start_ns"]) for row in session_rows.ops.to_pylist()
     ]
     assert rows == [(4, b"n10", 0), (4, b"n18", 8000)]
-    assert session_rows.step == DecodedPart(2, BEGAN_NS + 10_000, 0, None)
+    assert session_rows.step == DecodedStep(2, BEGAN_NS + 10_000, 0, None)
 
 
 def test_a_step_has_the_flags_of_its_accelerators() -> None:
@@ -60,7 +60,7 @@ def test_a_step_without_ops_has_no_rows_and_no_names() -> None:
     interner = Interner()
     session_rows = _read(session(Plane()), interner)
     assert (session_rows.ops.num_rows, session_rows.ops.schema) == (0, OPS)
-    assert session_rows.step == DecodedPart(0, 0, 0, None)
+    assert session_rows.step == DecodedStep(0, 0, 0, None)
     assert interner.new_names().num_rows == 0
 
 

@@ -38,8 +38,8 @@ static size_t damage(uint8_t *data, size_t size) {
 }
 
 static enum status decode(const uint8_t *data, size_t size, name_table *names) {
-    uint8_t *part = copy_of(data, size);
-    span s = {part, part + size};
+    uint8_t *message = copy_of(data, size);
+    span s = {message, message + size};
     size_t rows = count_nodes(s);
     columns ops;
 #define ALLOCATE(type, name) ops.name = malloc(rows * sizeof(type) + 1);
@@ -51,7 +51,7 @@ static enum status decode(const uint8_t *data, size_t size, name_table *names) {
     COLUMNS(RELEASE)
     free(sink.signature);
     free(sink.allocations);
-    free(part);
+    free(message);
     return status;
 }
 
