@@ -45,7 +45,7 @@ def retire() -> None:
 
 
 def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
-    """Return ``function`` guarded: it returns None if it fails."""
+    """Return a function that calls ``function`` and contains our errors: it then returns None."""
 
     def call(*args: "P.args", **kwargs: "P.kwargs") -> "R | None":
         try:

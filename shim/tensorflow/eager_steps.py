@@ -200,7 +200,7 @@ def _call_counter(begin: Callable[[Any, int], object], graphs: Any) -> Callable[
 
 
 def patch_old_functions(cls: Any) -> None:
-    """Observe functions of a version without trace annotations."""
+    """Observe calls of functions of ``cls``, in a TensorFlow that does not annotate such calls."""
     _observe(cls, "__call__", _function_called)
 
 
