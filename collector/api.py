@@ -221,4 +221,6 @@ def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:
     StoreError if there is no store, SettingsFileError or FolderError if the default path cannot be
     determined.
     """
-    return OpenStore(runtime_dir.require_absolute(settings_files.store_without_environment()) if path is None else path)
+    return OpenStore(
+        runtime_dir.require_absolute(settings_files.store_without_side_effects()) if path is None else path
+    )

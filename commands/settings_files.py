@@ -66,7 +66,7 @@ def store() -> str:
     return default_store()
 
 
-def store_without_environment() -> str:
+def store_without_side_effects() -> str:
     """Return what `store` returns, without changes to the environment.
 
     The environment belongs to the program that uses tfprof as a library.

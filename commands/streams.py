@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def replace_closed() -> None:
-    """Replace closed standard streams by streams that fail as closed descriptors do."""
+    """Replace closed standard input and output by streams that fail as closed descriptors do."""
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), "r")
     if sys.stdout is None:

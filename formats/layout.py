@@ -65,8 +65,8 @@ KINDS_MAX = 20
 COUNTS_AT = 512
 #: One word for each span kind: the time in its spans, ns.
 TIMES_AT = COUNTS_AT + 8 * KINDS_MAX
-#: One counter per span kind: spans that ended by an exception, such as the one that marks the end
-#: of the data.
+#: One counter per span kind: spans that ended by an exception. OutOfRangeError, which marks the end
+#: of the data, counts, too.
 FAILED_AT = TIMES_AT + 8 * KINDS_MAX
 
 # -- the control page: words that the agent writes -----------------------------------------------

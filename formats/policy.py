@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Sequence
 
+#: A number that no step reaches; all numbers in policies, orders and answers are below it.
 NEVER = 1 << 62
 MILLION = 1000000
 

@@ -23,7 +23,7 @@ class InvalidValueError(ValueError):
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number in ``text``; None if ``text`` has anything but the digits 0 to 9."""
+    """Return the number in ``text``; None unless ``text`` is 1 to 18 of the digits 0 to 9."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else None
 
 

@@ -20,7 +20,7 @@ HEAD = struct.Struct("<4sHHQQQQ")
 BODY_MAX = layout.RECORD_MAX + (1 << 20)
 
 # agent -> collector
-GREETING = 1  # JSON of the agent: agent, host, boot, pid, user, version
+GREETING = 1  # JSON of the agent: agent, host, boot, pid, user, version, wire
 OPEN = 2  # JSON identity of job uid
 RECORDS = 3  # records first..last of job uid, as they lay in the ring
 SPANS = 4  # u64 monotonic ns, u64 real ns of one moment, then span entries first..last
@@ -31,7 +31,7 @@ EVENT = 8  # JSON {"slug", "text", "count", "t_ns"} about job uid
 # client -> collector -> agent
 ORDER = 9  # JSON of an order to job uid, `last` is its id
 # collector -> agent
-WELCOME = 128  # JSON of the collector: collector, pid, version, store
+WELCOME = 128  # JSON of the collector: collector, pid, version, store, wire
 ACK = 129  # everything of type `about` up to `last` of job uid is stored
 STALL = 130  # JSON {"slug", "text"}: cannot be stored now, send it again later
 REFUSE = 131  # JSON {"slug", "text"}: will never be accepted

@@ -75,7 +75,10 @@ def _core() -> Any:
 
 
 def _arm(request: dict[str, Any]) -> dict[str, Any]:
-    """Arm the process with the settings in ``request``; return whether it has a channel."""
+    """Arm the process with the settings in ``request``.
+
+    Return whether it is armed, whether it was before, and whether it has a channel.
+    """
     core = _core()
     if core is not None and core.state() is not None:
         return {"armed": True, "before": True}

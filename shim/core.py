@@ -72,7 +72,8 @@ def state() -> "State | None":
 def arm(environ: "Mapping[str, str]", attached: bool = False) -> None:
     """Arm the shim if ``environ`` has a valid TFPROF_RUN; patch loaded modules now. Idempotent.
 
-    ``attached``: the process was already running, perhaps in the middle of a step.
+    A setuid or setgid process is not armed. ``attached``: the process was already running, perhaps
+    in the middle of a step.
     """
     global _state
     launch_and_folder = _launch_and_folder(environ)

@@ -45,7 +45,7 @@ def retire() -> None:
 
 
 def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
-    """Return ``function`` guarded: it returns None if it fails."""
+    """Return a function that calls ``function`` and contains our errors: it then returns None."""
 
     def call(*args: "P.args", **kwargs: "P.kwargs") -> "R | None":
         try:
@@ -114,8 +114,8 @@ def contain_in_callback() -> None:
 def contain(error: BaseException) -> bool:
     """Count our own ``error``, and return True.
 
-    Return False if the job raised ``error``: the caller must raise it again. If ``error`` replaced
-    an exception of the job's, raise that exception.
+    Return False if the job raised ``error``, or if the setting ``raise`` is on: the caller must
+    raise it again. If ``error`` replaced an exception of the job's, raise that exception.
     """
     global _lets_errors_out
     job_error = _job_exception(error)
@@ -140,7 +140,9 @@ def contain(error: BaseException) -> bool:
 
 
 def raised_by_job(error: BaseException) -> bool:
-    """Return whether the job raised ``error`` while our code ran; each except clause calls this.
+    """Return whether the job raised ``error`` while our code ran.
+
+    Each except clause that handles an error, and does not call `contain`, calls this.
 
     The job's signal handlers and trace functions may raise in our code. They get the interrupted
     frame as an argument. Another thread may also set an exception in this one. Such an exception

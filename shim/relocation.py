@@ -85,7 +85,7 @@ def _instructions(code: bytes, extended: int, jumps: tuple[list[int], list[int]]
 
 
 def lnotab(table: bytes, new_offset: NewOffset) -> bytes:
-    """Return the line ``table`` of moved code in Python 3.7 to 3.9.
+    """Return ``table``, the line table in Python 3.7 to 3.9, changed for the moved code.
 
     It consists of pairs (byte increment, line increment).
     """
@@ -101,7 +101,7 @@ def lnotab(table: bytes, new_offset: NewOffset) -> bytes:
 
 
 def linetable(table: bytes, new_offset: NewOffset) -> bytes:
-    """Return the line ``table`` of moved code in Python 3.10.
+    """Return ``table``, the line table in Python 3.10, changed for the moved code.
 
     It consists of pairs (bytes, line increment).
     """

@@ -298,8 +298,8 @@ class Tracker(_CountingFields):
     def _steps_before_trace(self, ordinal: int) -> int:
         """Return how many steps after ``ordinal`` begin before a step of this kind may be traced.
 
-        Only session runs within the steps of some kinds are traced. Those traces do not depend on
-        the number of the step.
+        Steps of some kinds are never traced themselves, but session runs within them are. Those
+        traces do not depend on the number of the step.
         """
         return self.trigger - ordinal if self.cost.traceable else NEVER
 

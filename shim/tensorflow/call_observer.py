@@ -1,7 +1,7 @@
 """Calls a callback whenever a function of the job's is called, and another when it ends.
 
-The function object stays the same. A Python function gets a call of ours in front of its code;
-anything else is replaced by a function that calls it.
+A Python function stays the same object: a call of ours is inserted in front of its code. Anything
+else is replaced by a function that calls it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def observe(
 
 
 def _innermost(function: Any) -> Any:
-    """Return the function that ``function`` wraps, as long as all are Python functions."""
+    """Follow ``__wrapped__`` from ``function`` on, and return the last Python function."""
     while isinstance(function, types.FunctionType) and isinstance(
         vars(function).get("__wrapped__"), types.FunctionType
     ):

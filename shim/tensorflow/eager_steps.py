@@ -35,7 +35,7 @@ _INITIALIZER = "initialize_variables"  # TensorFlow's own function, which runs b
 _MODEL_METHOD = "predict_on_batch"  # a method of models, but not of other layers
 _SYMBOLIC_CLASSES = ("Tensor", "SymbolicTensor")  # class names of symbolic inputs
 _KERAS_TENSOR = "KerasTensor"  # end of the class names of Keras's symbolic inputs
-_FAST_END_FRAMES = 4  # frames from an EndCallback to the observed function, if a fast callback called its creator
+_FAST_END_FRAMES = 4  # like END_FRAMES, but with a fast callback as one more frame between
 _RETURN_OPCODES = call_observer.return_opcodes()
 
 
@@ -200,7 +200,7 @@ def _call_counter(begin: Callable[[Any, int], object], graphs: Any) -> Callable[
 
 
 def patch_old_functions(cls: Any) -> None:
-    """Observe functions of a version without trace annotations."""
+    """Observe calls of functions of ``cls``, in a TensorFlow that does not annotate such calls."""
     _observe(cls, "__call__", _function_called)
 
 
