@@ -14,17 +14,17 @@ STARTERS = ("commands/starter.c", "commands/starter.sh")
 COMMANDS = ("tfprof", "tfprof-run")
 
 
-def extension(name: str, source: str, *headers: str) -> Extension:
-    """Return an optional C extension.
+def extension(package: str, name: str, source: str, *headers: str, python: str = "0x030B0000") -> Extension:
+    """Return an optional C extension; ``python`` is the oldest version that can load it.
 
     Without a compiler, slower Python code gives the same results. `tfprof status` shows which
     decoder runs.
     """
     return Extension(
-        f"tfprof.collector.{name}",
-        [f"collector/{source}"],
-        depends=[f"collector/{header}" for header in headers],
-        define_macros=[("Py_LIMITED_API", "0x030B0000")],
+        f"tfprof.{package}.{name}",
+        [f"{package}/{source}"],
+        depends=[f"{package}/{header}" for header in headers],
+        define_macros=[("Py_LIMITED_API", python)],
         extra_compile_args=["-O2", "-std=c11"],
         py_limited_api=True,
         optional=True,
@@ -70,6 +70,7 @@ setup(
     cmdclass={"build_scripts": BuildCommands},
     ext_modules=[
         extension(
+            "collector",
             "decoders._walker",
             "decoders/walker.c",
             "decoders/names.h",
@@ -78,7 +79,8 @@ setup(
             "decoders/walk.h",
             "decoders/wire.h",
         ),
-        extension("imports._checksum", "imports/checksum.c"),
-        extension("store._rollup", "store/rollup.c", "store/rollup.h"),
+        extension("collector", "imports._checksum", "imports/checksum.c"),
+        extension("collector", "store._rollup", "store/rollup.c", "store/rollup.h"),
+        extension("shim", "_native", "native.c", python="0x03070000"),  # jobs load it
     ],
 )

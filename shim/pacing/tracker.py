@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import _thread
-import itertools
+import ctypes
 
 from ...formats import layout
 from ...formats.layout import WORD
@@ -14,12 +14,13 @@ from ..reentrant_guard import ReentrantGuard
 from ..tensorflow.names import Names
 from .costs import KindCost
 from .current_policy import POLICY
+from .ordinals import Ordinals
 from .pacer import FIRST_TRACES, TracePacer
 from .sampling import MARGIN, TIMING_FACTOR, Sampling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Container, Iterator
+    from typing import Any, Callable, Container
 
     from ..channel.ring import Channel
     from ..channel.spans import Put
@@ -34,27 +35,14 @@ _LASTING_FAULTS = "each step takes %d more page faults since some were traced, a
 _TRACED, _EXTRA, _SELF = WORD["traced"], WORD["extra_ns"], WORD["self_ns"]
 
 
-class _CountingFields(object):
-    """The fields used by steps that are only counted.
-
-    They come first in a tracker's memory, so that one cache line holds them all.
-    """
-
-    __slots__ = ("count_at", "untimed", "words")
-
-    count_at: int
-    untimed: Iterator[int]
-    words: memoryview[int]
-
-
-class Tracker(_CountingFields):
+class Tracker(object):
     """Steps of ``kind``; the wrappers around the job's calls use its fields directly.
 
     A step that begins takes the next ordinal of ``untimed``, or of ``next()`` if ``untimed`` is
     empty:
 
-    1. With an ordinal of ``untimed``, it is counted, by ``words[count_at] = ordinal``, but not
-       timed. If it fails, ``put_failed`` is called.
+    1. With an ordinal of ``untimed``, it is counted, but not timed. If it fails, ``put_failed`` is
+       called.
     2. If ``ordinal < trigger and words[POLICY] == generation and key in known_keys``, it is timed,
        and its time is passed to ``put_timed``.
     3. Otherwise ``level`` decides whether the step is traced.
@@ -73,7 +61,6 @@ class Tracker(_CountingFields):
         "_last_end_check",
         "_last_skip",
         "_order_check_interval",
-        "_ordinals",
         "_pacer_guard",
         "_revision",
         "_sampling",
@@ -81,6 +68,7 @@ class Tracker(_CountingFields):
         "_skips_left",
         "channel",
         "cost",
+        "count_at",
         "generation",
         "kind",
         "known_keys",
@@ -89,6 +77,8 @@ class Tracker(_CountingFields):
         "pacer",
         "put",
         "trigger",
+        "untimed",
+        "words",
     )
 
     def __init__(
@@ -103,6 +93,8 @@ class Tracker(_CountingFields):
         self._ensure_channel = ensure_channel
         self._first_traces = first_traces
         self.count_at = layout.COUNTS_AT // 8 + kind
+        self.untimed = Ordinals()
+        self.next = self.untimed.next
         self.forget()
 
     def forget(self) -> None:
@@ -118,7 +110,7 @@ class Tracker(_CountingFields):
         self._skips_left = 0  # steps that are only counted after the next check for orders
         self._order_check_interval = 0  # steps from one check for orders to the next
         self._counted = 0  # counted steps that are in no span entry yet, including those still to come
-        self.untimed = _NO_ORDINALS
+        self.untimed.reset()
         self.words = _NO_WORDS
         self.generation = 0
         self._current_policy: CurrentPolicy | None = None
@@ -129,19 +121,15 @@ class Tracker(_CountingFields):
         self.names = Names()
         self.pacer: TracePacer | None = None
         self.trigger = 0
-        self._ordinals = itertools.count(1)
-        self.next = self._ordinals.__next__
 
     def stop(self) -> None:
         """Stop tracing and counting."""
         self.forget()
         self.known_keys = _AllKeys()
         self.trigger = NEVER
-        self.untimed = itertools.repeat(0)
+        self.untimed.skip(NEVER)
 
-    def put_timed(
-        self, start: int, duration: int, ordinal: int, key: int, untimed: Iterator[int], work_start: int = 0
-    ) -> None:
+    def put_timed(self, start: int, duration: int, ordinal: int, key: int, work_start: int = 0) -> None:
         """Put the span of a step that found ``untimed`` empty, and of the steps counted before it.
 
         If steps are too short to time each one, choose how many of the next are only counted.
@@ -153,8 +141,8 @@ class Tracker(_CountingFields):
         is_reentry = lock._is_owned()  # type: ignore[attr-defined]  # threading.Condition relies on it
         try:
             # Without the lock, as on re-entry from a signal handler, only this step's span is put.
-            # If ``untimed`` has changed meanwhile, another thread has chosen the next steps.
-            if not is_reentry and lock.acquire(False) and self.untimed is untimed:
+            # If ``untimed`` is not empty, another thread has chosen the next steps meanwhile.
+            if not is_reentry and lock.acquire(False) and not self.untimed.left:
                 if self._skips_left > 0:
                     self._continue_skip(ordinal)
                     self.spend(TIMING_FACTOR * (mono() - work_start))
@@ -308,7 +296,7 @@ class Tracker(_CountingFields):
         number = max(0, min(self._skips_left, self._order_check_interval))
         self._skips_left -= number
         self._counted += number
-        self.untimed = itertools.islice(self._ordinals, number)
+        self.untimed.skip(number)
 
     def _begin(self) -> bool:
         """Open the channel and start the pacer; False if there is no channel."""
@@ -319,6 +307,8 @@ class Tracker(_CountingFields):
             return False
         channel, self.put, self._current_policy = opened
         self.words = channel.words
+        counter = ctypes.c_uint64.from_buffer(channel.words, 8 * self.count_at)
+        self.untimed.bind(ctypes.addressof(counter), counter)
         self.cost = channel.costs.of_kind(self.kind)
         self._start_pacer(self._current_policy, channel.costs)
         self.channel = channel  # last: after an exception, everything begins again
@@ -378,4 +368,3 @@ def _discard(
 
 
 _NO_WORDS: Any = [0] * (max(WORD.values()) + 1)
-_NO_ORDINALS: Iterator[int] = iter(())

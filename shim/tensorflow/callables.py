@@ -128,9 +128,9 @@ def _init(original: Original, signatures: RunSignatures) -> Original:
 @guarded
 def _remember(tf_callable: Any, session: Any, callable_options: Any, signatures: RunSignatures) -> _TracedVariants:
     """Make the variants of a callable with these options, store them in it, and return them."""
-    signature = signatures.of_names(session.graph, list(callable_options.fetch), list(callable_options.target))
-    key = with_feeds(signature.key, len(callable_options.feed))
-    variants = _TracedVariants(signature.tracker, key, callable_options.SerializeToString())
+    run_key, tracker = signatures.of_names(session.graph, list(callable_options.fetch), list(callable_options.target))
+    key = with_feeds(run_key, len(callable_options.feed))
+    variants = _TracedVariants(tracker, key, callable_options.SerializeToString())
     return _store(tf_callable, variants)
 
 
@@ -162,10 +162,8 @@ def _call(original: Original, signatures: RunSignatures, tf_session: Any) -> Ori
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces this method
         variants = self.__dict__.get(_VARIANTS) or _find(self, sys._getframe(1), signatures, unknown_variants)
         tracker = variants.tracker
-        untimed = tracker.untimed
         if not variants.requested_level:
-            for ordinal in untimed:
-                tracker.words[tracker.count_at] = ordinal
+            for ordinal in tracker.untimed:
                 try:
                     return original(self, *args, **kwargs)
                 except BaseException as error:
@@ -187,7 +185,7 @@ def _call(original: Original, signatures: RunSignatures, tf_session: Any) -> Ori
                 tracker.put(tracker.kind, start, mono() - start, ordinal, key, _FAILED)
                 strip_our_frames(error, original)
                 raise
-            tracker.put_timed(start, mono() - start, ordinal, key, untimed)
+            tracker.put_timed(start, mono() - start, ordinal, key)
             return result
         try:
             return slow_path(self, ordinal, variants, args, kwargs)

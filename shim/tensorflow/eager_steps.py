@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import sys
 import weakref
+from functools import partial
 
 from ...formats import layout
-from .. import core
+from .. import core, native
 from ..clock import mono
-from ..guard import contain_in_callback, guarded, uninterrupted_start
+from ..guard import called_back, contain_in_callback, guarded, uninterrupted_start
 from ..process_events import at_end
 from . import call_observer, window
 from .function import OPS, busy_threads, key_of, local, no_call, pending_kinds, take_pending_kind
@@ -122,7 +123,7 @@ def _is_symbolic(inputs: Any) -> bool:
 def patch_concrete(module: ModuleType) -> None:
     """Observe direct calls of concrete functions, which ``module`` defines."""
     graphs = _graph_stack()
-    fast_callback = None if graphs is None else _call_counter(guarded(_function_called), graphs)
+    fast_callback = None if graphs is None else _call_counter(graphs)
     # In some versions the coordinator of parameter servers bypasses ``__call__``.
     _observe(vars(module).get("ConcreteFunction"), "_call_impl", _function_called, fast_callback=fast_callback)
 
@@ -157,8 +158,7 @@ class _CountedCall(object):
                 if is_frame_gone
                 else frame.f_code.co_code[frame.f_lasti] not in return_opcodes
             ):
-                key = key_of(_name_of(frame.f_locals.get("self")))
-                core.tracker(layout.FUNCTION).put_failed(self.ordinal, key)
+                _put_failed_call(core.tracker(layout.FUNCTION), self.ordinal, frame.f_locals.get("self"))
         except BaseException:
             contain_in_callback()
 
@@ -166,9 +166,24 @@ class _CountedCall(object):
 uninterrupted_start(_CountedCall.__del__)
 
 
-def _call_counter(begin: Callable[[Any, int], object], graphs: Any) -> Callable[[Any], object]:
-    """Return a callback that counts a call, or calls ``begin`` if the call is to be timed."""
+def _put_failed_call(tracker: Tracker, ordinal: int, function: Any) -> None:
+    tracker.put_failed(ordinal, key_of(_name_of(function)))
+
+
+def _call_counter(graphs: Any) -> Callable[[Any], object]:
+    """Return a callback that counts a call, or calls `_function_called` if it is to be timed."""
     tracker = core.tracker(layout.FUNCTION)
+    if native.module is not None:
+        counter: Callable[[Any], object] = native.module.concrete_callback(
+            tracker.untimed,
+            busy_threads,
+            pending_kinds,
+            graphs,
+            _INITIALIZER,
+            guarded(_function_called),
+            called_back(partial(_put_failed_call, tracker)),
+        )
+        return counter
 
     # Each call pays for this function, and finds cold caches. So all that it reads lies in one
     # tuple, the default arguments.
@@ -178,18 +193,16 @@ def _call_counter(begin: Callable[[Any, int], object], graphs: Any) -> Callable[
         pending_kinds: dict[int, Any] = pending_kinds,
         graphs: Any = graphs,
         tracker: Tracker = tracker,
-        count_at: int = tracker.count_at,
         get_attribute: Callable[[Any, str, None], Any] = getattr,
         initializer: str = _INITIALIZER,
         call_class: Any = _CountedCall,
         is_frame_gone: bool = call_observer.FRAME_GONE_FIRST,
-        begin: Callable[[Any, int], object] = begin,
+        begin: Callable[[Any, int], object] = guarded(_function_called),
     ) -> object:
         if busy_threads or pending_kinds or graphs.stack:
             return begin(function, _FAST_END_FRAMES)
         if get_attribute(get_attribute(function, "_func_graph", None), "name", None) != initializer:
             for ordinal in tracker.untimed:
-                tracker.words[count_at] = ordinal
                 call = call_class()
                 call.ordinal = ordinal
                 call.frame_id = id(sys._getframe(1)) if is_frame_gone else 0
@@ -307,7 +320,6 @@ def _tape_entry_callback(graphs: Any) -> Callable[[Any], object]:
         pending_kinds: dict[int, Any] = pending_kinds,
         graphs: Any = graphs,
         tracker: Tracker = tracker,
-        count_at: int = tracker.count_at,
         step_class: type[CountedTapeStep] = CountedTapeStep,
         begin: Callable[[Any], object] = guarded(_tape_entered),
     ) -> object:
@@ -319,7 +331,6 @@ def _tape_entry_callback(graphs: Any) -> Callable[[Any], object]:
             and not (state.keras_calls or pending_kinds or graphs.stack)
         ):
             for ordinal in tracker.untimed:
-                tracker.words[count_at] = ordinal
                 if previous is not None:
                     state.are_gradients_applied = False  # no optimizer ended the previous step
                 state.tape_step = step_class(state, tracker, ordinal, tape)
@@ -379,7 +390,6 @@ def _tape_entered(tape: Any) -> None:
         kind = take_pending_kind(layout.EAGER)
         tracker = core.tracker(kind)
         for ordinal in tracker.untimed:
-            tracker.words[tracker.count_at] = ordinal
             state.tape_step = CountedTapeStep(state, tracker, ordinal, tape)
             return
         state.tape_step = TapeStep(state, kind, tape)
@@ -449,7 +459,8 @@ def _begin_without_tape(state: ThreadState, optimizer_id: int) -> OutermostStep 
 def _function_call_count() -> int:
     """Return the number of function calls that were steps so far."""
     tracker = core.tracker(layout.FUNCTION)
-    return tracker.words[tracker.count_at]
+    count: int = tracker.words[tracker.count_at]
+    return count
 
 
 def _optimizer_ended(state: ThreadState, step: OutermostStep | None, failed: bool) -> None:

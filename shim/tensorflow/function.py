@@ -14,7 +14,7 @@ import zlib
 from functools import partial
 
 from ...formats import layout
-from .. import core
+from .. import core, native
 from ..guard import guarded
 from ..process_events import in_child
 from . import window
@@ -162,17 +162,17 @@ def _annotation_factory(
     inert_annotation = _inert_annotation(original.Trace, tracker)
     count_call = _call_counter(inert_annotation)
 
-    # Every call pays for this function, so it creates and keeps nothing. TensorFlow evicts the
-    # caches between two calls, so each object that is read costs as much as ten instructions. All
-    # these objects lie in one tuple, the default arguments. ``untimed`` is filled only after an
-    # eager call, so an empty stack of graphs means eager execution.
+    # Where the shim's C part is missing, every call pays for this function, so it creates and keeps
+    # nothing. TensorFlow evicts the caches between two calls, so each object that is read costs as
+    # much as ten instructions. All these objects lie in one tuple, the default arguments.
+    # ``untimed`` is filled only after an eager call, so an empty stack of graphs means eager
+    # execution.
     def Trace(  # noqa: N802 - it replaces the class
         name: str,
         busy_threads: set[ThreadState] = busy_threads,
         graphs: Any = graphs,
         is_recording: Callable[[], bool] = enabled,
         tracker: Tracker = tracker,
-        count_at: int = tracker.count_at,
         inert_annotation: object = inert_annotation,
         pending_kinds: dict[int, Any] = pending_kinds,
         **kwargs: Any,
@@ -183,12 +183,16 @@ def _annotation_factory(
                 if annotation is not None:
                     return annotation
             else:
-                for ordinal in tracker.untimed:
-                    tracker.words[count_at] = ordinal
+                for _ in tracker.untimed:
                     return inert_annotation
         return measured_class(name, **kwargs)
 
-    return Trace
+    if native.module is None:
+        return Trace
+    factory: Callable[..., object] = native.module.annotation_factory(
+        tracker.untimed, busy_threads, pending_kinds, graphs, enabled, inert_annotation, Trace
+    )
+    return factory
 
 
 def _call_counter(inert_annotation: Any) -> Callable[[], object]:
@@ -214,8 +218,7 @@ def _call_counter(inert_annotation: Any) -> Callable[[], object]:
         annotation: Any = annotations.get(kind) or annotate(kind)
         if annotation is not None:
             tracker = annotation.tracker
-            for ordinal in tracker.untimed:
-                tracker.words[tracker.count_at] = ordinal
+            for _ in tracker.untimed:
                 pending_kinds.pop(get_ident(), None)
                 return annotation
         return None
@@ -261,7 +264,7 @@ def _measured_class(base: Any, tracker: Tracker) -> Callable[..., object]:  # no
             if not state.keras_calls and executing_eagerly():
                 if _thread.get_ident() not in pending_kinds:
                     for ordinal in tracker.untimed:
-                        tracker.words[tracker.count_at] = self._step = ordinal
+                        self._step = ordinal
                         return
                 self._step = _begin(name)
 

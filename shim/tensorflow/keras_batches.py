@@ -151,7 +151,6 @@ def _batch_counter(kind: int, begin: Callable[[object], object]) -> Callable[[ob
         busy_threads: set[ThreadState] = busy_threads,
         remembered_ids: set[int] = models.remembered_ids,
         tracker: Tracker = tracker,
-        count_at: int = tracker.count_at,
         new: Any = object.__new__,
         batch_class: Any = _CountedBatch,
         local: Any = local,
@@ -161,7 +160,6 @@ def _batch_counter(kind: int, begin: Callable[[object], object]) -> Callable[[ob
     ) -> object:
         if not busy_threads and id(model) in remembered_ids:
             for ordinal in tracker.untimed:
-                tracker.words[count_at] = ordinal
                 batch = new(batch_class)
                 batch.tracker = tracker
                 batch.ordinal = ordinal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...formats import layout
-from .. import core
+from .. import core, native
 from ..clock import mono
 from ..guard import guarded
 from ..weak_table import WeakTable
@@ -20,7 +20,7 @@ _LAST_RUN, _ALL_RUNS = "_tfprof_run", "_tfprof_runs"
 _SIGNATURES_MAX = 256  # maximum signatures remembered per session
 
 
-class RunSignature(object):
+class PythonRunSignature(object):
     """Span key (without feeds) and tracker of runs with the same ``fetches`` and ``targets``."""
 
     __slots__ = ("fetches", "key", "targets", "tracker")
@@ -30,6 +30,9 @@ class RunSignature(object):
         self.targets = targets
         self.key = key
         self.tracker = tracker
+
+
+RunSignature: Any = PythonRunSignature if native.module is None else native.module.RunSignature
 
 
 class RunSignatures(object):
@@ -42,7 +45,14 @@ class RunSignatures(object):
         self._sessions = WeakTable()  # sessions that have our attributes
         core.at_disarm(self._forget)
 
-    def find(self, session: Any, fetches: list[Any], targets: list[Any]) -> RunSignature:
+    def of_run(self, session: Any, fetches: list[Any], targets: list[Any]) -> Any:
+        """Return the signature of a run."""
+        signature = session.__dict__.get(_LAST_RUN, self.unknown_signature)
+        if fetches != signature.fetches or targets != signature.targets:
+            return self.find(session, fetches, targets)
+        return signature
+
+    def find(self, session: Any, fetches: list[Any], targets: list[Any]) -> Any:
         """Return the signature of a run, and remember it as that of the last run of ``session``."""
         if core.state() is None:  # already disarmed
             return self.unknown_signature
@@ -58,14 +68,14 @@ class RunSignatures(object):
             for name in (_LAST_RUN, _ALL_RUNS):
                 vars(session).pop(name, None)
 
-    def of_names(self, graph: Any, fetches: Sequence[str], targets: Sequence[str]) -> RunSignature:
-        """Return the signature of runs with these names of fetched tensors and target ops."""
+    def of_names(self, graph: Any, fetches: Sequence[str], targets: Sequence[str]) -> tuple[int, Tracker]:
+        """Return (span key, tracker) of runs with these names of fetched tensors and target ops."""
         start = mono()
         names = [name.rpartition(":")[0] or name for name in fetches]
         tracker = self.trackers[self._kind(graph, list(targets) + names) or layout.RUN]
         if tracker.channel is not None:
             tracker.spend(mono() - start)
-        return RunSignature([], [], signature_key(fetches, targets), tracker)
+        return signature_key(fetches, targets), tracker
 
     @guarded
     def _find(self, session: Any, fetches: list[Any], targets: list[Any]) -> RunSignature:
@@ -85,11 +95,10 @@ class RunSignatures(object):
     def _examine(self, graph: Any, fetches: list[Any], targets: list[Any]) -> RunSignature:
         op_name = self.tf_session.TF_OperationName
         outputs = ["%s:%d" % (op_name(each.oper), each.index) for each in fetches]
-        signature = self.of_names(graph, outputs, list(map(op_name, targets)))
+        key, tracker = self.of_names(graph, outputs, list(map(op_name, targets)))
         # The ids of these objects are the key. The signature keeps the objects alive, so that no
         # other object gets the same id.
-        signature.fetches, signature.targets = list(fetches), list(targets)
-        return signature
+        return RunSignature(list(fetches), list(targets), key, tracker)
 
     @guarded
     def _kind(self, graph: Any, names: Sequence[str]) -> int:

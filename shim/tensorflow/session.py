@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...formats import layout, pb_wire
-from .. import core
+from .. import core, native
 from ..clock import mono
 from ..guard import guarded
 from ..pacing.current_policy import POLICY
@@ -35,25 +35,26 @@ def patch(module: Any) -> None:
 
 def _run(original: Original, signatures: RunSignatures, tf_session: Any) -> Original:
     """Return the replacement of ``BaseSession._call_tf_sessionrun``; it runs at every step."""
-    slow_path, find, unknown_signature = _slow_path(original, tf_session), signatures.find, signatures.unknown_signature
+    slow_path, signature_of = _slow_path(original, tf_session), signatures.of_run
+    count_run = _count_run if native.module is None else native.module.count_run
 
     def _call_tf_sessionrun(
         self: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any
     ) -> Any:
-        signature = self.__dict__.get("_tfprof_run", unknown_signature)
-        if fetch_list != signature.fetches or target_list != signature.targets:
-            signature = find(self, fetch_list, target_list)
-        tracker = signature.tracker
-        untimed = tracker.untimed
-        if options is None:
-            for ordinal in untimed:
-                tracker.words[tracker.count_at] = ordinal
-                try:
-                    return original(self, options, feed_dict, fetch_list, target_list, run_metadata)
-                except BaseException as error:
-                    tracker.put_failed(ordinal, with_feeds(signature.key, len(feed_dict)))
-                    strip_our_frames(error, original)
-                    raise
+        ordinal = count_run(self, fetch_list, target_list) if options is None else None
+        if ordinal is None:
+            signature = signature_of(self, fetch_list, target_list)
+            tracker = signature.tracker
+            if options is None:
+                ordinal = next(tracker.untimed, None)
+        if ordinal is not None:
+            try:
+                return original(self, options, feed_dict, fetch_list, target_list, run_metadata)
+            except BaseException as error:
+                signature = signature_of(self, fetch_list, target_list)
+                signature.tracker.put_failed(ordinal, with_feeds(signature.key, len(feed_dict)))
+                strip_our_frames(error, original)
+                raise
         ordinal = tracker.next()
         if ordinal < tracker.trigger and options is None and tracker.words[POLICY] == tracker.generation:
             key = with_feeds(signature.key, len(feed_dict))
@@ -65,7 +66,7 @@ def _run(original: Original, signatures: RunSignatures, tf_session: Any) -> Orig
                     tracker.put(tracker.kind, start, mono() - start, ordinal, key, _FAILED)
                     strip_our_frames(error, original)
                     raise
-                tracker.put_timed(start, mono() - start, ordinal, key, untimed)
+                tracker.put_timed(start, mono() - start, ordinal, key)
                 return result
         try:
             return slow_path(self, signature, ordinal, options, feed_dict, fetch_list, target_list, run_metadata)
@@ -74,6 +75,18 @@ def _run(original: Original, signatures: RunSignatures, tf_session: Any) -> Orig
             raise
 
     return mimic(_call_tf_sessionrun, original, "TF_SessionRun_wrapper")
+
+
+def _count_run(session: Any, fetches: list[Any], targets: list[Any]) -> int | None:
+    """Return the ordinal of a run that is only counted; None if it is to be timed.
+
+    Return None, too, for a run whose fetches or targets differ from the last run of its session.
+    """
+    signature = session.__dict__.get("_tfprof_run")
+    if signature is not None and fetches == signature.fetches and targets == signature.targets:
+        for ordinal in signature.tracker.untimed:
+            return int(ordinal)
+    return None
 
 
 def _slow_path(original: Original, tf_session: Any) -> Original:

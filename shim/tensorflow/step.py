@@ -11,8 +11,6 @@ from . import window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator
-
     from ..pacing.tracker import Tracker
 
 _TRACED = WORD["traced"]
@@ -23,13 +21,12 @@ def begin(tracker: Tracker, key: int = 0, name: object = None, needs_window: boo
 
     ``name`` is what ``key`` stands for, if anything; ``needs_window`` is described in `Step`.
     """
-    untimed = tracker.untimed
-    for ordinal in untimed:
+    for ordinal in tracker.untimed:
         return CountedStep(tracker, ordinal, key) if needs_window else CountedRuns(tracker, ordinal, key)
     ordinal = tracker.next()
     if name is not None and key not in tracker.names.published:
         tracker.announce_name(key, str(name))
-    return Step(tracker, ordinal, key, needs_window, untimed)
+    return Step(tracker, ordinal, key, needs_window, is_sampled=True)
 
 
 class CountedStep(object):
@@ -40,7 +37,6 @@ class CountedStep(object):
     needs_window = True  # no session run is recorded as this step
 
     def __init__(self, tracker: Tracker, ordinal: int, key: int) -> None:
-        tracker.words[tracker.count_at] = ordinal
         self.tracker = tracker
         self.ordinal = ordinal
         self.key = key
@@ -77,8 +73,8 @@ class Step(object):
     """A step that has begun; ``flags`` say whether it is traced.
 
     ``needs_window``: only a window can trace it. Otherwise it consists of session runs, and counts
-    as traced if one of them is. ``untimed`` is ``tracker.untimed``, which the step found empty at
-    its start. It is None if each step of the kind is timed. The step counts as ``count`` steps.
+    as traced if one of them is. ``is_sampled``: not each step of the kind is timed. The step counts
+    as ``count`` steps.
     """
 
     __slots__ = (
@@ -86,13 +82,13 @@ class Step(object):
         "flags",
         "has_run",
         "is_paced",
+        "is_sampled",
         "key",
         "needs_window",
         "ordinal",
         "start",
         "traced_at_start",
         "tracker",
-        "untimed",
     )
 
     def __init__(
@@ -101,7 +97,7 @@ class Step(object):
         ordinal: int,
         key: int,
         needs_window: bool,
-        untimed: Iterator[int] | None = None,
+        is_sampled: bool = False,
         count: int = 1,
     ) -> None:
         self.tracker = tracker
@@ -111,7 +107,7 @@ class Step(object):
         self.is_paced = False  # whether the pacer gets its duration
         self.has_run = False  # whether a run is recorded as this step
         self.needs_window = needs_window
-        self.untimed = untimed
+        self.is_sampled = is_sampled
         self.count = count
         if window.current is not None or not (
             ordinal + count <= tracker.trigger
@@ -136,12 +132,12 @@ class Step(object):
         elif not self.needs_window and tracker.words[_TRACED] != self.traced_at_start:
             flags |= layout.FLAG_TRACED
         flags |= self.flags
-        if self.untimed is None or flags or self.is_paced:
+        if not self.is_sampled or flags or self.is_paced:
             put_start = mono()
             tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, self.count)
             tracker.spend(TIMING_FACTOR * (mono() - put_start))
         else:
-            tracker.put_timed(self.start, duration, self.ordinal, self.key, self.untimed, work_start)
+            tracker.put_timed(self.start, duration, self.ordinal, self.key, work_start)
 
     def _decide_trace(self, needs_window: bool) -> None:
         self.tracker.open()  # `window.begin` does not open it while another thread has a window

@@ -1,25 +1,25 @@
 """Steps that are only counted: exact counts, unbiased times, failures, orders, threads, forks."""
 
-import itertools
+import ctypes
 import os
 import random
 import sys
 import threading
 import time
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from tfprof.formats import layout
 from tfprof.formats.policy import Policy
-from tfprof.shim import clock, guard
+from tfprof.shim import clock, guard, native
 from tfprof.shim.channel import spans
 from tfprof.shim.pacing import tracker
 from tfprof.shim.pacing.current_policy import CurrentPolicy
+from tfprof.shim.pacing.ordinals import PythonOrdinals
 from tfprof.shim.pacing.sampling import FIRST_TIMED, INTERVAL_MAX, Sampling
 from tfprof.shim.pacing.tracker import Tracker
 from tfprof.shim.tensorflow import session
-from tfprof.shim.tensorflow.runs import RunSignature, RunSignatures
+from tfprof.shim.tensorflow.runs import PythonRunSignature, RunSignatures
 
 SHORT = 20_000
 NO_TRACE = f"steps={10**9}-{10**9}"
@@ -33,6 +33,16 @@ class Clock:
 
     def __call__(self):
         return self.now
+
+
+@pytest.fixture(autouse=True, params=["C", "Python"])
+def _counting(request, monkeypatch):
+    """Count steps in C and in Python."""
+    if request.param == "Python":
+        monkeypatch.setattr(tracker, "Ordinals", PythonOrdinals)
+        monkeypatch.setattr(native, "module", None)
+    else:
+        assert native.module is not None
 
 
 @pytest.fixture
@@ -49,11 +59,14 @@ class SameKindRuns(RunSignatures):
     """Signatures of runs that are all of one kind."""
 
     def __init__(self, tracker):
-        self.unknown_signature = RunSignature(None, [], 0, tracker)
+        self.new_signature = PythonRunSignature if native.module is None else native.module.RunSignature
+        self.unknown_signature = self.new_signature(None, [], 0, tracker)
 
     def find(self, session, fetches, targets):
         """Return the signature of a run and store it in the session."""
-        session._tfprof_run = RunSignature(list(fetches), list(targets), len(fetches), self.unknown_signature.tracker)
+        session._tfprof_run = self.new_signature(
+            list(fetches), list(targets), len(fetches), self.unknown_signature.tracker
+        )
         return session._tfprof_run
 
 
@@ -253,7 +266,7 @@ def test_the_cost_of_timing_is_part_of_the_cost_of_the_shim(channel, reader):
     run_tracker = Tracker(layout.RUN, lambda: (channel, put, policy))
     run_tracker.level(run_tracker.next(), 0)
     before = reader.word("self_ns")
-    run_tracker.put_timed(time.monotonic_ns() - 1000, 1000, 1, 0, run_tracker.untimed)
+    run_tracker.put_timed(time.monotonic_ns() - 1000, 1000, 1, 0)
     assert reader.word("self_ns") > before
 
 
@@ -268,13 +281,15 @@ def test_timing_takes_its_share_of_the_budget_at_most(budget):
 
 
 def test_a_counted_step_costs_little_more_than_a_call():
-    words: Any = memoryview(bytearray(8192)).cast("Q")
+    word = ctypes.c_uint64()
 
     def original(_self, _options, _feeds, _fetches, _targets, _metadata):
         return None
 
     run_tracker = Tracker(layout.RUN, lambda: None)
-    run_tracker.words, run_tracker.untimed, target = words, itertools.count(1), object()
+    run_tracker.untimed.bind(ctypes.addressof(word), word)
+    run_tracker.untimed.skip(10**9)
+    target = object()
     wrapped_run, job_session = session._run(original, SameKindRuns(run_tracker), SimpleNamespace()), Session()
 
     def ns_per_call(function):
@@ -285,5 +300,5 @@ def test_a_counted_step_costs_little_more_than_a_call():
 
     bare_ns = min(ns_per_call(original) for _ in range(20))
     counted_ns = min(ns_per_call(wrapped_run) for _ in range(20))
-    assert words[layout.COUNTS_AT // 8 + layout.RUN] == 40_000
+    assert word.value == 40_000
     assert counted_ns < 20 * bare_ns + 100

@@ -21,7 +21,7 @@ from tfprof.shim.pacing.tracker import Tracker
 def tracker(monkeypatch):
     """A tracker under a budget, whose errors are raised."""
     monkeypatch.setattr(guard, "_lets_errors_out", True)
-    words: Any = [0] * (max(WORD.values()) + 1)
+    words = memoryview(bytearray(layout.PAGE)).cast("Q")
     words[WORD["step_ns"]] = words[layout.TIMES_AT // 8 + layout.RUN] = 10**9
     channel: Any = SimpleNamespace(words=words, costs=Costs(words), ring_problem=None, report=lambda *_: True)
     policy = CurrentPolicy(words, Policy.from_text("budget=5%"), lambda *_: True, lambda: None, mono())
