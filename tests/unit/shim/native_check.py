@@ -115,7 +115,11 @@ def check_threads():
 
 def check_concrete():
     ordinals, word = bound_ordinals(1000)
-    busy, pending, graphs, begun, failed = set(), {}, Graphs(), [], []
+    busy: "set[int]" = set()
+    pending: "dict[int, int]" = {}
+    begun: "list[object]" = []
+    failed: "list[object]" = []
+    graphs = Graphs()
     callback = native.concrete_callback(
         ordinals, busy, pending, graphs, "init", begun.append, lambda *arguments: failed.append(arguments)
     )
@@ -179,7 +183,7 @@ def check_errors_of_attributes():
             raise KeyboardInterrupt
 
     ordinals, word = bound_ordinals(10)
-    calls = []
+    calls: "list[object]" = []
     callback = native.concrete_callback(ordinals, set(), {}, Broken(), "init", calls.append, calls.append)
     factory = native.annotation_factory(ordinals, set(), {}, Broken(), bool, "inert", calls.append)
     for function in (callback, factory):
@@ -197,7 +201,9 @@ def check_errors_of_attributes():
 
 def check_annotations():
     ordinals, word = bound_ordinals(3)
-    busy, is_recording, calls = set(), [], []
+    busy: "set[int]" = set()
+    is_recording: "list[int]" = []
+    calls: "list[object]" = []
 
     def annotate(*arguments, **keywords):
         calls.append((arguments, keywords))
@@ -221,13 +227,8 @@ def check_annotations():
 
 
 def check_runs():
-    class Session:
-        """A session."""
-
-    class Tracker:
-        """A tracker."""
-
-    tracker, session, fetch, target = Tracker(), Session(), object(), object()
+    tracker, session = types.SimpleNamespace(), types.SimpleNamespace()
+    fetch, target = object(), object()
     tracker.untimed, word = bound_ordinals(3)
     assert native.count_run(session, [fetch], [target]) is None
     signature = session._tfprof_run = native.RunSignature([fetch], [target], 9, tracker)
@@ -245,7 +246,8 @@ def check_runs():
     session._tfprof_run = "another"
     assert native.count_run(session, [], []) is None
     tracker.untimed = iter(())
-    for arguments in (([], [], 0, tracker), ([],), (1, 2, 3, 4)):
+    invalid: "tuple[tuple[object, ...], ...]" = (([], [], 0, tracker), ([],), (1, 2, 3, 4))
+    for arguments in invalid:
         try:
             native.RunSignature(*arguments)
         except (AttributeError, TypeError):
