@@ -4,10 +4,12 @@ Each step is counted once. It has a trace, or counts as missed.
 """
 
 import json
+import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
-from fakes.armed_job import JOBS, ArmedJob, run_unarmed
+from fakes.armed_job import JOBS, ROOT, ArmedJob, run_unarmed
 from fakes.log_text import without_numbers
 from tfprof.collector.decoders.interner import Interner
 from tfprof.collector.decoders.xspace import xspace
@@ -92,19 +94,39 @@ def op_types(record):
     return {texts[number] for number in session.ops["label"].to_pylist()}
 
 
-def test_failed_steps_that_are_only_counted_are_flagged(tf2_python, tmp_path):
-    with ArmedJob(tf2_python, JOBS / "counted_failures.py", tmp_path, TFPROF_TRACE="off") as armed_job:
+def shim_without_c(folder):
+    """Return the import path of a copy of the shim without its C part."""
+    for name in ("formats", "shim"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    return str(folder / "shim/inject")
+
+
+@pytest.mark.parametrize("language", ["c", "python"])
+@pytest.mark.parametrize(
+    ("tf_version", "path", "kind", "failures"),
+    [
+        ("tf1", "session", layout.RUN, 300),
+        ("tf2", "session", layout.RUN, 300),
+        ("tf2", "function", layout.FUNCTION, 300),
+        ("tf2", "concrete", layout.FUNCTION, 300),
+        ("tf2", "tape", layout.EAGER, 240),
+    ],
+)
+def test_steps_that_are_only_counted_are_counted_exactly_and_flagged_if_they_fail(
+    tf_version, path, kind, failures, language, request, tmp_path
+):
+    python = request.getfixturevalue(tf_version + "_python")
+    variables = {"PYTHONPATH": shim_without_c(tmp_path)} if language == "python" else {}
+    with ArmedJob(python, JOBS / "counted_failures.py", tmp_path, path, TFPROF_TRACE="off", **variables) as armed_job:
         armed_job.until_ready()
+        is_loaded = "_native.abi3.so" in Path(f"/proc/{armed_job.pid}/maps").read_text()
         reader = armed_job.reader()
         assert armed_job.finish()[0] == 0
         reader.take(ended=True)
-        counts, failed_counts, sampled_count = Counter(), Counter(), 0
-        for kind in (layout.FUNCTION, layout.EAGER):
-            counts[kind] = reader.count(kind)
-            for span in reader.of_kind(kind):
-                failed_counts[kind] += span.count if span.flags & layout.FLAG_FAILED else 0
-                sampled_count += bool(span.flags & layout.FLAG_SAMPLED)
+        spans = reader.of_kind(kind)
         reader.close()
-    assert counts == {layout.FUNCTION: 1200, layout.EAGER: 1200}
-    assert failed_counts == {layout.FUNCTION: 300, layout.EAGER: 240}
-    assert sampled_count > 100
+    assert is_loaded == (language == "c")
+    assert reader.fault() == ""
+    assert reader.count(kind) == 1200
+    assert sum(span.count for span in spans if span.flags & layout.FLAG_FAILED) == failures
+    assert sum(bool(span.flags & layout.FLAG_SAMPLED) for span in spans) > 100

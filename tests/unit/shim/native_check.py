@@ -115,10 +115,10 @@ def check_threads():
 
 def check_concrete():
     ordinals, word = bound_ordinals(1000)
-    busy: "set[int]" = set()
-    pending: "dict[int, int]" = {}
-    begun: "list[object]" = []
-    failed: "list[object]" = []
+    busy: set[int] = set()
+    pending: dict[int, int] = {}
+    begun: list[object] = []
+    failed: list[object] = []
     graphs = Graphs()
     callback = native.concrete_callback(
         ordinals, busy, pending, graphs, "init", begun.append, lambda *arguments: failed.append(arguments)
@@ -183,7 +183,7 @@ def check_errors_of_attributes():
             raise KeyboardInterrupt
 
     ordinals, word = bound_ordinals(10)
-    calls: "list[object]" = []
+    calls: list[object] = []
     callback = native.concrete_callback(ordinals, set(), {}, Broken(), "init", calls.append, calls.append)
     factory = native.annotation_factory(ordinals, set(), {}, Broken(), bool, "inert", calls.append)
     for function in (callback, factory):
@@ -201,9 +201,9 @@ def check_errors_of_attributes():
 
 def check_annotations():
     ordinals, word = bound_ordinals(3)
-    busy: "set[int]" = set()
-    is_recording: "list[int]" = []
-    calls: "list[object]" = []
+    busy: set[int] = set()
+    is_recording: list[int] = []
+    calls: list[object] = []
 
     def annotate(*arguments, **keywords):
         calls.append((arguments, keywords))
@@ -246,7 +246,7 @@ def check_runs():
     session._tfprof_run = "another"
     assert native.count_run(session, [], []) is None
     tracker.untimed = iter(())
-    invalid: "tuple[tuple[object, ...], ...]" = (([], [], 0, tracker), ([],), (1, 2, 3, 4))
+    invalid: tuple[tuple[object, ...], ...] = (([], [], 0, tracker), ([],), (1, 2, 3, 4))
     for arguments in invalid:
         try:
             native.RunSignature(*arguments)
