@@ -1,18 +1,18 @@
 /* `_native`: counts steps that are not timed, in a small part of the time that Python code takes.
  *
- * TensorFlow evicts the caches between two steps, so each object that a step reads costs as much as ten
- * instructions. These types keep what a counted step needs in one or two cache lines. Without them, the Python
- * code in pacing/ordinals.py and tensorflow/ does the same.
+ * A step of TensorFlow evicts the caches, so each object that is read for the next step costs as much as ten
+ * instructions. These types keep what a counted step needs in a few cache lines. Where this file cannot be loaded,
+ * Python code in pacing/ordinals.py and tensorflow/ does the same.
  *
- * One file serves Python 3.7 and later: it uses the stable ABI, and the few layouts below, which are checked when
- * it is loaded. All functions run under the GIL. */
+ * One build serves Python 3.7 and later: it uses the stable ABI, and the layouts below, which are checked when it
+ * is loaded. All functions run under the GIL. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- layouts: functions of the interpreter that TensorFlow's steps do not use would be cold ------------- */
+/* ---- layouts of Python's objects: calls of the interpreter's functions would be slower ------------------ */
 
 typedef struct {
     PyVarObject head;
@@ -138,7 +138,8 @@ static void ordinals_dealloc(PyObject *self) {
 static PyMethodDef ordinals_methods[] = {
     {"next", ordinals_next, METH_NOARGS, "Return the next ordinal, for a step that is timed."},
     {"skip", ordinals_skip, METH_O, "Let the next steps, so many, be only counted."},
-    {"bind", ordinals_bind, METH_VARARGS, "bind(address, memory): store the ordinals of counted steps at this address."},
+    {"bind", ordinals_bind, METH_VARARGS,
+     "bind(address, memory): store the ordinals of counted steps at the address, which lies in memory."},
     {"reset", ordinals_reset, METH_NOARGS, "Start again at 1, with no memory."},
     {NULL, NULL, 0, NULL},
 };
@@ -163,11 +164,11 @@ static PyType_Spec ordinals_spec = {
     "_tfprof.shim._native.Ordinals", sizeof(Ordinals), 0, Py_TPFLAGS_DEFAULT, ordinals_slots,
 };
 
-/* ---- Hook: what the callback of a function call reads --------------------------------------------------- */
+/* ---- Hook: what the callback of a function call needs --------------------------------------------------- */
 
-enum { INITIALIZER_NAME, BEGIN, REPORT, CONCRETE_FIELDS };                   /* of concrete functions */
-enum { IS_RECORDING, INERT_ANNOTATION, ANNOTATE, ANNOTATION_FIELDS };        /* of annotations */
-enum { FIELDS_MAX = 3 };
+enum { INITIALIZER_NAME, BEGIN, REPORT };           /* fields of a hook of concrete functions */
+enum { IS_RECORDING, INERT_ANNOTATION, ANNOTATE };  /* fields of a hook of annotations */
+enum { FIELDS = 3 };
 
 typedef struct {
     PyObject_HEAD
@@ -175,7 +176,7 @@ typedef struct {
     PyObject *busy_threads;  /* set */
     PyObject *pending_kinds; /* dict */
     PyObject *graphs;        /* has the attribute `stack` */
-    PyObject *fields[FIELDS_MAX];
+    PyObject *fields[FIELDS];
     Weakref *ordinary_function; /* to a function that is known to be no initializer, or NULL */
     struct CountedCall *spare;  /* memory for the next counted call, or NULL */
 } Hook;
@@ -190,7 +191,7 @@ static void hook_dealloc(PyObject *self) {
     Py_XDECREF(hook->busy_threads);
     Py_XDECREF(hook->pending_kinds);
     Py_XDECREF(hook->graphs);
-    for (int index = 0; index < FIELDS_MAX; index++) Py_XDECREF(hook->fields[index]);
+    for (int index = 0; index < FIELDS; index++) Py_XDECREF(hook->fields[index]);
     Py_XDECREF((PyObject *)hook->ordinary_function);
     PyObject_Free(hook->spare);
     PyObject_Free(self);
@@ -220,7 +221,7 @@ static int is_surely_step(Hook *hook) {
 
 /* Return `method` bound to a new hook; `args` are ordinals, busy_threads, pending_kinds, graphs and the fields. */
 static PyObject *bound_to_hook(PyMethodDef *method, PyObject *args) {
-    PyObject *ordinals, *busy_threads, *pending_kinds, *graphs, *fields[FIELDS_MAX];
+    PyObject *ordinals, *busy_threads, *pending_kinds, *graphs, *fields[FIELDS];
     if (!PyArg_ParseTuple(args, "OOOOOOO", &ordinals, &busy_threads, &pending_kinds, &graphs, &fields[0], &fields[1],
                           &fields[2]))
         return NULL;
@@ -239,7 +240,7 @@ static PyObject *bound_to_hook(PyMethodDef *method, PyObject *args) {
     hook->pending_kinds = pending_kinds;
     Py_INCREF(graphs);
     hook->graphs = graphs;
-    for (int index = 0; index < FIELDS_MAX; index++) {
+    for (int index = 0; index < FIELDS; index++) {
         Py_INCREF(fields[index]);
         hook->fields[index] = fields[index];
     }
@@ -332,8 +333,7 @@ static int is_initializer(Hook *hook, PyObject *function) {
 static PyObject *count_concrete_call(PyObject *self, PyObject *function) {
     Hook *hook = (Hook *)self;
     long long ordinal = 0;
-    if (hook->ordinals->untimed_left > 0 && is_surely_step(hook) &&
-        !is_initializer(hook, function))
+    if (hook->ordinals->untimed_left > 0 && is_surely_step(hook) && !is_initializer(hook, function))
         ordinal = take_untimed(hook->ordinals);
     if (ordinal) {
         CountedCall *call = new_counted_call(hook, function, ordinal);
@@ -385,15 +385,15 @@ typedef struct {
     PyObject_HEAD
     PyObject *fetches, *targets; /* lists; None matches no run */
     PyObject *key, *tracker;
-    Ordinals *ordinals;           /* of the tracker */
+    Ordinals *ordinals; /* of the tracker */
     Py_ssize_t fetch_count, target_count;
-    PyObject **items; /* the fetches, then the targets, again: comparing the lists would read more memory */
+    PyObject **items; /* the items of both lists, one after the other: the lists take more cache lines */
 } RunSignature;
 
 static PyTypeObject *run_signature_type;
 static PyObject *run_name, *untimed_name;
 
-/* Store the items of both lists; -1 with an exception when that fails. */
+/* Store the items of both lists; return -1 with an exception if that fails. */
 static int store_items(RunSignature *signature, PyObject *fetches, PyObject *targets) {
     if (fetches == Py_None) {
         signature->fetch_count = -1;
@@ -405,7 +405,8 @@ static int store_items(RunSignature *signature, PyObject *fetches, PyObject *tar
     }
     signature->fetch_count = PyList_Size(fetches);
     signature->target_count = PyList_Size(targets);
-    signature->items = PyMem_Malloc(sizeof(PyObject *) * (size_t)(signature->fetch_count + signature->target_count + 1));
+    size_t count = (size_t)(signature->fetch_count + signature->target_count);
+    signature->items = PyMem_Malloc(sizeof(PyObject *) * (count + 1));
     if (!signature->items) {
         PyErr_NoMemory();
         return -1;
@@ -420,7 +421,7 @@ static int store_items(RunSignature *signature, PyObject *fetches, PyObject *tar
 static int run_signature_init(PyObject *self, PyObject *args, PyObject *keywords) {
     RunSignature *signature = (RunSignature *)self;
     PyObject *fetches, *targets, *key, *tracker;
-    if (keywords || signature->ordinals) {
+    if (keywords || signature->items || signature->ordinals) {
         PyErr_SetString(PyExc_TypeError, "RunSignature is made once, of positional arguments");
         return -1;
     }
@@ -542,9 +543,9 @@ PyMODINIT_FUNC PyInit__native(void) {
     name_name = PyUnicode_InternFromString("name");
     run_name = PyUnicode_InternFromString("_tfprof_run");
     untimed_name = PyUnicode_InternFromString("untimed");
-    if (!stack_name || !func_graph_name || !name_name || !run_name || !untimed_name || !add_type(&ordinals_type, &ordinals_spec) ||
-        !add_type(&hook_type, &hook_spec) || !add_type(&counted_call_type, &counted_call_spec) ||
-        !add_type(&run_signature_type, &run_signature_spec))
+    if (!stack_name || !func_graph_name || !name_name || !run_name || !untimed_name) return NULL;
+    if (!add_type(&ordinals_type, &ordinals_spec) || !add_type(&hook_type, &hook_spec) ||
+        !add_type(&counted_call_type, &counted_call_spec) || !add_type(&run_signature_type, &run_signature_spec))
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;

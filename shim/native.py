@@ -35,7 +35,7 @@ def _load() -> Any:
     try:
         spec: Any = _Spec(__name__.rpartition(".")[0] + "." + _NAME, path)
         return _imp.create_dynamic(spec)
-    except ImportError as error:
+    except (ImportError, SystemError) as error:
         if raised_by_job(error):
             raise
         return None
