@@ -2,8 +2,8 @@
 
 The variable is set for the job: a conda or CUDA folder in it could replace libraries that pyarrow,
 DuckDB and ZeroMQ use. But some Pythons find their own libraries, such as libpython, only with it.
-So a folder is kept if this process has loaded libpython from it, or a library that the system does
-not have.
+So a folder is kept if this process has loaded libpython from it, or has loaded a library from it
+that is not among the system's libraries.
 """
 
 import os

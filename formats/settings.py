@@ -81,7 +81,7 @@ _ROWS = (
         "",
         str,
         ("shim",),
-        "Set by tfprof-run: the launch and its folder; without it nothing is armed.",
+        "Set by tfprof-run: the launch and its folder; without it no process is armed at its start.",
     ),
     Setting(
         "debug",
@@ -104,7 +104,7 @@ _ROWS = (
         "TFPROF_STORE",
         "",
         str,
-        ("agent", "collector", "launcher"),
+        ("agent", "collector", "launcher", "commands"),
         "The folder for the results; by default $XDG_STATE_HOME/tfprof.",
     ),
     Setting(

@@ -20,7 +20,7 @@ VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", ROOT / ".venvs"))
 sys.path.insert(0, str(Path(__file__).parent))  # `from fakes import …`
 
 from fakes import armed_job  # noqa: E402
-from fakes.forks import SERVER_PIDS, Forks  # noqa: E402
+from fakes.forks import SERVER_PIDS, ForkServer  # noqa: E402
 from fakes.profiled import ProfiledScripts  # noqa: E402
 
 #: The variable that turns TensorFlow's oneDNN kernels on or off. A process reads it once.
@@ -71,40 +71,40 @@ def tf2_python() -> Path:
 
 
 @pytest.fixture(scope="session")
-def plain_forks(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Forks]]:
-    """Return a function from a version of TensorFlow to its Forks, without tfprof.
+def plain_forks(request: pytest.FixtureRequest) -> Iterator[Callable[[str], ForkServer]]:
+    """Return a function from a version of TensorFlow to its ForkServer, without tfprof.
 
     Each version starts once.
     """
     with contextlib.ExitStack() as stack:
 
         @functools.cache
-        def forks(version: str) -> Forks:
+        def server(version: str) -> ForkServer:
             python = request.getfixturevalue(f"{version}_python")
-            return stack.enter_context(Forks([python], {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}))
+            return stack.enter_context(ForkServer([python], {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}))
 
-        yield forks
+        yield server
 
 
 @pytest.fixture(scope="module")
 def armed_forks(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[str], Forks]]:
-    """Return a function from a version of TensorFlow to its Forks, armed and without an agent.
+) -> Iterator[Callable[[str], ForkServer]]:
+    """Return a function from a version of TensorFlow to its ForkServer, armed and without an agent.
 
     Each version starts once for a test file.
     """
     with contextlib.ExitStack() as stack:
 
         @functools.cache
-        def forks(version: str) -> Forks:
+        def server(version: str) -> ForkServer:
             folder = tmp_path_factory.mktemp(version)
             (folder / "announce").mkdir()
             python = request.getfixturevalue(f"{version}_python")
             variables: dict[str, str] = armed_job.environment(folder)  # type: ignore[no-untyped-call]
-            return stack.enter_context(Forks([python], variables))
+            return stack.enter_context(ForkServer([python], variables))
 
-        yield forks
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -116,12 +116,12 @@ def profiled_jobs(request: pytest.FixtureRequest, shared_store: Path) -> Iterato
     with contextlib.ExitStack() as stack:
 
         @functools.cache
-        def forks(version: str, _onednn: str | None) -> Forks:
+        def server(version: str, _onednn: str | None) -> ForkServer:
             python = request.getfixturevalue(f"{version}_python")
             command = [Path(sys.executable).with_name("tfprof-run"), "--quiet", python]
-            return stack.enter_context(Forks(command, {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}))
+            return stack.enter_context(ForkServer(command, {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}))
 
-        yield lambda version: ProfiledScripts(shared_store, forks(version, os.environ.get(ONEDNN_VARIABLE)))
+        yield lambda version: ProfiledScripts(shared_store, server(version, os.environ.get(ONEDNN_VARIABLE)))
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,9 @@
 
 Run it with TensorFlow 1.15 for tf1, and with TensorFlow 2 for tf2. `NAME_software.run_metadata`
 and `NAME_full.run_metadata` are one step each of a small session job. `NAME.graph` is its graph
-with shapes. `NAME_….json` has the values that TensorFlow's own protobuf classes read from each
-step. TensorFlow 2 also makes `keras3.xspace` and `keras2.xspace`, each with three batches of a
-small fit, and the spans of the batches.
+with shapes. `NAME_….json` has sums and sets of the values that TensorFlow's own protobuf classes
+read from each step. TensorFlow 2 also makes `keras3.xspace` and `keras2.xspace`, each with three
+batches of a small fit, and the spans of the batches.
 """
 
 import importlib

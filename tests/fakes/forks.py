@@ -81,7 +81,7 @@ class RunningScript:
         return line.rstrip("\n")
 
 
-class Forks:
+class ForkServer:
     """A server process that has imported ``modules``; it ends with the context.
 
     ``command`` is the beginning of its command line: an interpreter, or a launcher and an

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fakes.forks import Forks, ScriptResult
+from fakes.forks import ForkServer, ScriptResult
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
 
@@ -11,12 +11,15 @@ TRIES = 3
 
 
 class ProfiledScripts:
-    """Runs scripts in ``forks``, each as a job in ``store``; ``uid`` is the id of the last job."""
+    """Runs scripts in forks of ``server``, each as a job in ``store``.
 
-    def __init__(self, store: Path, forks: Forks) -> None:
+    ``uid`` is the id of the last job.
+    """
+
+    def __init__(self, store: Path, server: ForkServer) -> None:
         self.store = store
         self.uid = ""
-        self._forks = forks
+        self._server = server
 
     def run(self, trace: str, script: str | Path, *arguments: object) -> ScriptResult:
         """Run a script with the policy ``trace``; wait until the job has ended in the store.
@@ -25,7 +28,7 @@ class ProfiledScripts:
         is run again.
         """
         for _ in range(TRIES):
-            result = self._forks.run(script, *arguments, TFPROF_TRACE=trace)
+            result = self._server.run(script, *arguments, TFPROF_TRACE=trace)
             job = self._wait_for_job(result.pid)
             self.uid = job.info.hex
             if "window-too-long" not in job.table("events").column("slug").to_pylist():

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.forks import Forks
+from fakes.forks import ForkServer
 from fakes.made_store import trace_tables, write_job
-from integration.oracle.ours import COMPAT
+from integration.oracle.tfprof_answers import COMPAT
 from tfprof.collector import Profiler, open_store
 from tfprof.collector.options import ProfileOptionBuilder as Builder
 
@@ -19,7 +19,7 @@ ORACLE = Path(__file__).parent / "oracle_options.py"
 
 @pytest.fixture(scope="module", params=sorted(COMPAT))
 def oracle(
-    request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain_forks: Callable[[str], ForkServer], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, Any], Profiler]:
     """TensorFlow's answers, and our profiler of the same step."""
     folder = tmp_path_factory.mktemp(f"options-{request.param}")

@@ -19,7 +19,7 @@ from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.summaries.events import events
 
 JOBS = Path(__file__).parent / "jobs"
-#: Number of attachments to each loop. By hand: TFPROF_TEST_ATTACHES=40.
+#: Number of attachments to each loop; more with TFPROF_TEST_ATTACHES=40.
 ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
 TFPROF = [sys.executable, "-m", "tfprof.cli.main"]
 #: Seconds in which TensorFlow starts and takes some steps, also on a loaded machine.
@@ -245,15 +245,12 @@ def test_the_command_attaches_to_all_processes_of_a_name(loop, private_store):
         check=False,
     )
     assert completed.returncode == 0, completed.stderr
-    assert {str(job.pid) for job in jobs} <= {
-        line.split()[1] for line in completed.stderr.splitlines() if "attached by" in line
-    }
+    pids = sorted(job.pid for job in jobs)
+    assert sorted(int(line.split()[1]) for line in completed.stderr.splitlines() if "attached by" in line) == pids
     assert [job.end()["objects"] for job in jobs] == [[], []]
-    # Other tests on this host may run loops of the same name.
-    states = {
-        stored_job.info.identity["pid"]: stored_job.info.state for stored_job in LocalStore(str(private_store)).jobs()
-    }
-    assert [states[job.pid] for job in jobs] == ["detached"] * 2
+    stored = LocalStore(str(private_store)).jobs()
+    assert sorted(stored_job.info.identity["pid"] for stored_job in stored) == pids
+    assert [stored_job.info.state for stored_job in stored] == ["detached"] * 2
 
 
 def test_follow_attaches_to_a_process_that_starts_later(loop, private_store):

@@ -21,7 +21,7 @@ from tfprof.collector.store.reader import LocalStore
 ROOT = Path(__file__).resolve().parent.parent.parent
 LOOP = Path(__file__).parent / "jobs" / "attach_loop.py"
 TFPROF = [sys.executable, "-m", "tfprof.cli.main"]
-#: Number of attachments to each interpreter. By hand: TFPROF_TEST_ATTACHES=40.
+#: Number of attachments to each interpreter; more with TFPROF_TEST_ATTACHES=40.
 ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
 INTERPRETERS = [
     path
@@ -44,7 +44,7 @@ COUNTING_CODE = {"code": "import sys; sys.attaches = getattr(sys, 'attaches', 0)
 
 USER_NAMESPACE = ["unshare", "--user", "--map-root-user"]
 PID_NAMESPACE = [*USER_NAMESPACE, "--pid", "--fork", "--kill-child", "--mount-proc"]
-#: Shell code that runs a command with the folder $0 as its root, which has all files of this root.
+#: Shell code that mounts / at the folder $0, and runs a command with this folder as its root.
 OTHER_ROOT = 'mount --rbind / "$0" && exec chroot "$0" "$@"'
 
 
@@ -60,7 +60,8 @@ class Job:
             pytest.fail(self.process.communicate()[1])
         self.pid = innermost_pid(self.process.pid)
 
-    def count(self):
+    def inject_and_count(self):
+        """Run COUNTING_CODE in the job; return how often it has run there, as text."""
         return injecting.inject(processes.process(self.pid), COUNTING_CODE).answer
 
     def end(self):
@@ -92,7 +93,7 @@ def start():
 def check(job):
     """Attach ATTACHES times; each time the job runs the code once, and then goes on."""
     assert targets.refusal_of(job.pid) is None
-    assert [job.count() for _ in range(ATTACHES)] == [str(number + 1) for number in range(ATTACHES)]
+    assert [job.inject_and_count() for _ in range(ATTACHES)] == [str(number + 1) for number in range(ATTACHES)]
     job.end()
 
 
@@ -163,7 +164,7 @@ def test_a_library_that_is_only_loaded_is_no_interpreter():
 def test_a_call_that_exceeds_its_time_limit_is_made_once(start, monkeypatch):
     monkeypatch.setattr(injecting, "CALL_S", 0.0)
     job = start(INTERPRETERS[-1])
-    assert [job.count() for _ in range(10)] == [str(number + 1) for number in range(10)]
+    assert [job.inject_and_count() for _ in range(10)] == [str(number + 1) for number in range(10)]
     job.end()
 
 

@@ -30,14 +30,15 @@ INTERPRETERS = sorted(
 PYTHON_3_14 = shutil.which("python3.14")
 #: Bytes of an interpreter's `_PyRuntime` that are compared.
 RUNTIME_SIZE = 1024
-#: Injections into each interpreter. By hand: TFPROF_TEST_ATTACHES=40.
+#: Injections into each interpreter; more with TFPROF_TEST_ATTACHES=40.
 ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
 #: File that gets a line of JSON with the times of each injection.
 FIGURES = os.environ.get("TFPROF_TEST_FIGURES")
 
 pytestmark = pytest.mark.usefixtures("private_store")
 
-#: A script is BEGIN, one kind of WORK, and END. The work checks its own results. END prints the
+#: A script is BEGIN, one kind of WORK, and END. The work checks its own results. END looks
+#: for the stop file every 50 rounds, so slow work counts each round as 50. At last END prints the
 #: number of rounds.
 BEGIN = """
 import ctypes, hashlib, os, signal, sys, threading, time
@@ -97,9 +98,9 @@ WORK = {
     ),
     "blocks": "import subprocess\nwhile True:\n    subprocess.call(['sleep', '0.3']); rounds += 49",
 }
-#: Kinds of work that have not loaded ctypes. The injected code needs ctypes, which every TensorFlow
-#: job has loaded. In these kinds the thread of the injected code imports ctypes, and waits for the
-#: GIL after each system call.
+#: Kinds of work that do not load ctypes. The injected code needs ctypes, which every TensorFlow job
+#: has loaded. In jobs of these kinds, the thread of the injected code has to import it. After each
+#: system call of the import, the thread waits for the GIL.
 WITHOUT_CTYPES = ("gc", "sleep", "lock", "blocks")
 
 

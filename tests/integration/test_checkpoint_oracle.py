@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.forks import Forks
+from fakes.forks import ForkServer
 from tfprof.cli import main as cli
 from tfprof.collector.api import open_store
 from tfprof.collector.imports.checkpoint import Checkpoint, SkippedTensor
@@ -20,7 +20,7 @@ ORACLE = Path(__file__).with_name("oracle_checkpoint.py")
 
 @pytest.fixture(scope="module", params=["tf1", "tf2"])
 def checkpoint_folder(
-    request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain_forks: Callable[[str], ForkServer], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """A folder with a checkpoint, its graph, and the values that TensorFlow reads from it.
 

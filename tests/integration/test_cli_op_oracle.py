@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.forks import Forks
+from fakes.forks import ForkServer
 from fakes.made_store import trace_tables, write_job
 from tfprof.collector.query.profile import Profile, profile
 from tfprof.collector.render.op_text import lines
@@ -40,7 +40,7 @@ STABLE_VERSIONS = {"tf2"}
     params=[f"{version}-{kind}" for version in ("tf1", "tf2") for kind in ("software", "full", "random")],
 )
 def oracle_answers(
-    request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain_forks: Callable[[str], ForkServer], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Path]:
     """Return (version, folder) of the TF profiler's answers about some traced steps.
 
@@ -54,8 +54,8 @@ def oracle_answers(
     return version, folder
 
 
-def ours(folder: Path, query: Mapping[str, Any]) -> tuple[Options, Profile, OpView]:
-    """Return our answer to one of the oracle's queries."""
+def tfprof_answer(folder: Path, query: Mapping[str, Any]) -> tuple[Options, Profile, OpView]:
+    """Return the options, the profile and the view of tfprof's answer to a query of the oracle."""
     texts = {name: ",".join(value) if isinstance(value, list) else str(value) for name, value in query.items()}
     options = from_texts({"max_depth": "10000", **texts})
     steps_profile = profile(LocalStore(folder / "store").job("last"), options.step, parity=EXACT)
@@ -95,7 +95,7 @@ def test_every_number_equals_that_of_the_tf_profiler(oracle_answers: tuple[str, 
     assert len(answers) > 20
     assert answers[0]["root"]["total_exec_micros"] > 0
     for answer in answers:
-        _, _, view = ours(folder, answer["options"])
+        _, _, view = tfprof_answer(folder, answer["options"])
         theirs, mine = [entry["name"] for entry in answer["entries"]], [entry.name for entry in view.entries]
         is_by_name = answer["options"].get("order_by", "name") == "name"
         if version in STABLE_VERSIONS or is_by_name:
@@ -118,7 +118,7 @@ def test_every_printed_row_equals_that_of_the_tf_profiler(oracle_answers: tuple[
     version, folder = oracle_answers
     compared = 0
     for answer in json.loads((folder / "queries.json").read_text()):
-        options, _, view = ours(folder, answer["options"])
+        options, _, view = tfprof_answer(folder, answer["options"])
         is_ordered = version in STABLE_VERSIONS or (options.order_by == "name" and "input_shapes" not in options.select)
         if not answer["entries"] or not is_ordered:
             continue

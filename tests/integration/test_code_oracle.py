@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.forks import Forks
+from fakes.forks import ForkServer
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from tfprof.cli.import_ import import_
 from tfprof.collector.decoders.proto import graph_pb2
@@ -29,7 +29,7 @@ from tfprof.collector.tfviews.parity import Parity
 pytestmark = pytest.mark.tf
 
 ORACLE = Path(__file__).parent / "oracle_code_view.py"
-#: Number of cases of each kind. By hand: TFPROF_TEST_CASES=1000.
+#: Number of cases of each kind; more with TFPROF_TEST_CASES=1000.
 CASES = {"random": int(os.environ.get("TFPROF_TEST_CASES", "40")), "real": 4}
 PARITIES = {"tf1": Parity("1.15", exact=True), "tf2": Parity("2.21", exact=True)}
 
@@ -83,7 +83,7 @@ def case_of(folder: Path, parity: Parity) -> Case:
 
 @pytest.fixture(scope="module", params=["tf1-random", "tf1-real", "tf2-random", "tf2-real"])
 def cases(
-    request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain_forks: Callable[[str], ForkServer], tmp_path_factory: pytest.TempPathFactory
 ) -> list[Case]:
     """Cases with the answers of the TF profiler."""
     version, kind = request.param.split("-")

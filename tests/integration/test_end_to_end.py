@@ -28,7 +28,7 @@ JOBS = Path(__file__).parent / "jobs"
 TFPROF = str(Path(sys.executable).parent / "tfprof")
 RUN = TFPROF + "-run"
 #: Maximum number of steps after the last timed step; they are only counted.
-COUNTED_LAST_MAX = 3 * sampling.INTERVAL_MAX // 2
+UNTIMED_TAIL_MAX = 3 * sampling.INTERVAL_MAX // 2
 KILLS = int(os.environ.get("TFPROF_TEST_KILLS", "5"))
 
 
@@ -135,7 +135,7 @@ def test_with_every_step_traced_the_op_view_equals_that_of_the_tf_profiler(
     assert completed.returncode == 0, completed.stderr
     oracle = json.loads((tmp_path / "oracle.json").read_text())
     view = _ask("op", "last", "--exact-tf", "-max_depth", "9999")
-    ours = {
+    tfprof_numbers = {
         entry["name"]: {
             "occurrence": sum(node["run_count"] for node in entry["graph_nodes"]),
             "micros": entry["exec_micros"],
@@ -146,7 +146,7 @@ def test_with_every_step_traced_the_op_view_equals_that_of_the_tf_profiler(
         for entry in _entries(view["profile"])
     }
     assert sum(op["micros"] for op in oracle.values()) > 0
-    assert ours == oracle
+    assert tfprof_numbers == oracle
 
 
 @pytest.mark.parametrize("release", ["tf1_python", "tf2_python"])
@@ -215,7 +215,7 @@ def test_the_successor_of_a_killed_daemon_loses_and_repeats_nothing(
     runs = int(out.split()[-1]) + 2
     assert (stored_job.info.counters["counts"]["init"], stored_job.info.counters["counts"]["run"]) == (1, runs - 1)
     # Steps after the last timed step are counted, and are in no span.
-    assert 0 <= runs - spans - stored_job.info.counters["dropped_spans"] < COUNTED_LAST_MAX
+    assert 0 <= runs - spans - stored_job.info.counters["dropped_spans"] < UNTIMED_TAIL_MAX
 
 
 def test_without_a_runtime_folder_the_job_runs_and_one_line_gives_the_reason(tf1_python: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fakes.forks import Forks
+from fakes.forks import ForkServer
 from tfprof.collector.flops.flops import formula
 from tfprof.collector.tfviews.parity import DEFAULT
 
@@ -18,7 +18,7 @@ REWRITTEN_PREFIXES = ("_Fused", "_Mkl", "__Mkl", "_Quantized", "_Unary", "Fused"
 
 
 @pytest.fixture(scope="module")
-def kernel_op_types(plain_forks: Callable[[str], Forks]) -> set[str]:
+def kernel_op_types(plain_forks: Callable[[str], ForkServer]) -> set[str]:
     """The op types of the kernels of both versions."""
     return {name for version in ("tf1", "tf2") for name in json.loads(plain_forks(version).output(ORACLE)[-1])}
 

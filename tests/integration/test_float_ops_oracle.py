@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fakes.made_store import trace_tables, write_job
-from integration.oracle.ours import COMPAT
+from integration.oracle.tfprof_answers import COMPAT
 from tfprof.collector.flops.registry import NEWER_OPS, REGISTRY
 from tfprof.collector.query.profile import profile
 from tfprof.collector.query.required_facts import FLOAT_OPS

@@ -10,8 +10,9 @@ pytestmark = pytest.mark.tf
 SCRIPT = JOBS / "keras_own_profiler.py"
 
 
-def run(python, folder, first_step):
-    with ArmedJob(python, SCRIPT, folder, str(first_step)) as job:
+def run(python, folder, first_batch):
+    """Run the job, whose own profiler begins with step ``first_batch`` + 1."""
+    with ArmedJob(python, SCRIPT, folder, str(first_batch)) as job:
         job.until_ready()
         reader = job.reader().take(ended=True)
         assert reader.fault() == ""
@@ -19,16 +20,16 @@ def run(python, folder, first_step):
         return job.finish(), reader
 
 
-@pytest.mark.parametrize("first_step", [1, 3], ids=["before the window", "in the window"])
-def test_the_users_own_session_starts_and_writes_its_profile(tf2_python, tmp_path, first_step):
-    result, reader = run(tf2_python, tmp_path, first_step)
-    status, output, _ = run_unarmed(tf2_python, SCRIPT, str(first_step))
+@pytest.mark.parametrize("first_batch", [1, 3], ids=["before the traced steps", "among the traced steps"])
+def test_the_users_own_session_starts_and_writes_its_profile(tf2_python, tmp_path, first_batch):
+    result, reader = run(tf2_python, tmp_path, first_batch)
+    status, output, _ = run_unarmed(tf2_python, SCRIPT, str(first_batch))
     assert result[:2] == (status, output) == (0, ["own profile True"])
     refusals = [json.loads(record.data)["slug"] for record in reader.records_of(layout.REFUSED)]
     assert refusals == ["profiler-busy"]
-    windows = [record.step for record in reader.records_of(layout.XSPACE)]
-    assert windows[:1] == ([3] if first_step == 3 else windows[:1])
-    assert not set(windows) & set(range(first_step + 1, first_step + 5))
+    recorded_steps = [record.step for record in reader.records_of(layout.XSPACE)]
+    assert recorded_steps[:1] == ([3] if first_batch == 3 else recorded_steps[:1])
+    assert not set(recorded_steps) & set(range(first_batch + 1, first_batch + 5))
 
 
 def test_the_profiler_is_free_for_the_users_own_full_trace(tf2_python, tmp_path):

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.forks import Forks
+from fakes.forks import ForkServer
 from integration.oracle.cases import write_cases
-from integration.oracle.ours import COMPAT
+from integration.oracle.tfprof_answers import COMPAT
 from tfprof.cli import main as cli
 from tfprof.collector.export.code_defs import NONE
 from tfprof.collector.exporters.op_log import op_log
@@ -26,7 +26,7 @@ SEEDS = range(200, 225)
 class Cases:
     """Random cases, and the files that one version of TensorFlow writes for each case."""
 
-    def __init__(self, version: str, tensorflow: Forks, folder: Path) -> None:
+    def __init__(self, version: str, tensorflow: ForkServer, folder: Path) -> None:
         self.version, self.folder = version, folder
         self.compat = COMPAT[version]
         write_cases(folder / "cases", SEEDS)
@@ -44,7 +44,7 @@ class Cases:
 
 @pytest.fixture(scope="module", params=["tf1", "tf2"])
 def cases(
-    request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain_forks: Callable[[str], ForkServer], tmp_path_factory: pytest.TempPathFactory
 ) -> Cases:
     """The cases and files of one version of TensorFlow."""
     return Cases(request.param, plain_forks(request.param), tmp_path_factory.mktemp(request.param))

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.forks import Forks
+from fakes.forks import ForkServer
 from integration import timeline_cases
-from integration.oracle import ours
+from integration.oracle import tfprof_answers
 from tfprof.collector.imports.files import BINARY, parse
 from tfprof.collector.imports.graph import graph
 from tfprof.collector.imports.op_log import op_log
@@ -32,7 +32,7 @@ def version(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def answered_cases(
-    version: str, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    version: str, plain_forks: Callable[[str], ForkServer], tmp_path_factory: pytest.TempPathFactory
 ) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """The cases, each with TensorFlow's answers to its questions."""
     folder = tmp_path_factory.mktemp(version)
@@ -79,9 +79,9 @@ def test_timelines_equal_those_of_tensorflow_byte_for_byte(
     for at, (case, answers) in enumerate(answered_cases):
         store = tmp_path / f"store-{at}"
         import_case(case, store)
-        job = ours.profiler(store, version)
+        job = tfprof_answers.profiler(store, version)
         for question, answer in zip(case["questions"], answers, strict=True):
-            mine = ours.ask(job, question, out)
+            mine = tfprof_answers.ask(job, question, out)
             where = f"seed {FIRST_SEED + at}: {question}"
             assert sorted(mine["files"]) == sorted(answer["files"]), where
             for name, text in answer["files"].items():

@@ -34,7 +34,7 @@ def session():
     inner = tf.reduce_mean(tf.nn.embedding_lookup(table, inputs), 1) @ frozen
     normalized = tf.layers.batch_normalization(tf.layers.dense(inner, 7), training=True)
     logits = tf.layers.dense(normalized, 3)
-    model = tf.global_variables()
+    model_variables = tf.global_variables()
     loss = tf.losses.sparse_softmax_cross_entropy(targets, logits)
     _, accuracy = tf.metrics.accuracy(targets, tf.argmax(logits, 1))
     with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
@@ -45,7 +45,7 @@ def session():
         sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
         for _ in range(STEPS):
             sess.run([averaged, accuracy], {inputs: words, targets: labels})
-    return element_count(model), element_count(tf.trainable_variables())
+    return element_count(model_variables), element_count(tf.trainable_variables())
 
 
 def keras():

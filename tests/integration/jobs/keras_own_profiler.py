@@ -1,4 +1,7 @@
-"""A Keras fit with the user's own profiler from batch FIRST on: keras_own_profiler.py FIRST."""
+"""A Keras fit with the user's own profiler: keras_own_profiler.py FIRST.
+
+The profiler records four batches from batch FIRST on, counted from 0.
+"""
 
 import os
 import sys

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.forks import Forks
-from integration.oracle import ours
+from fakes.forks import ForkServer
+from integration.oracle import tfprof_answers
 from integration.oracle.cases import REAL_RUNS, write_cases, write_real_questions
 from integration.oracle.comparison import comparable, differences
 from tfprof.collector.api import Profiler
@@ -34,7 +34,7 @@ def seeds() -> range:
 class AnsweredCases:
     """Cases, the answers of the TF profiler, and stores with the same cases, in folders by name."""
 
-    def __init__(self, version: str, tensorflow: Forks, folder: Path) -> None:
+    def __init__(self, version: str, tensorflow: ForkServer, folder: Path) -> None:
         self.version = version
         self.folder = folder
         self.coverage: dict[str, list[float]] = {}
@@ -73,12 +73,12 @@ class AnsweredCases:
         """Return a store whose job is the case."""
         store = self.folder / "stores" / name
         if not store.exists():
-            self.coverage[name] = ours.import_case(self.case(name), store)
+            self.coverage[name] = tfprof_answers.import_case(self.case(name), store)
         return store
 
     def job(self, name: str) -> Profiler:
         """Return a new Profiler of a case."""
-        return ours.profiler(self.store(name), self.version)
+        return tfprof_answers.profiler(self.store(name), self.version)
 
     def questions(self, name: str) -> Iterator[tuple[Any, Any]]:
         """Yield the questions to a case and TensorFlow's answers."""
@@ -93,7 +93,7 @@ class AnsweredCases:
         """Yield (question, differences) for each wrong answer; ``folder`` is empty."""
         job = self.job(name)
         for question, theirs in self.questions(name):
-            mine = ours.ask(job, question, folder)
+            mine = tfprof_answers.ask(job, question, folder)
             texts = list(differences(comparable(question, theirs), comparable(question, mine)))
             if texts:
                 yield question, texts
@@ -118,7 +118,7 @@ def cases_of_version() -> dict[str, AnsweredCases]:
 def cases(
     request: pytest.FixtureRequest,
     cases_of_version: dict[str, AnsweredCases],
-    plain_forks: Callable[[str], Forks],
+    plain_forks: Callable[[str], ForkServer],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AnsweredCases:
     """All cases with the answers of one version of TensorFlow."""

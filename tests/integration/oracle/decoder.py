@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-#: Kind of message -> {field number: kind of its value}. The value is another message, "text" for
-#: bytes, a "number", or "numbers" that may be packed. A pair (key, value) is a map, in any order.
+#: Kind of message -> {field number: kind of its value}. The kind of a value is a kind of message,
+#: "text" (bytes), "number", or "numbers" (packed or not). A pair (kind of the keys, kind of the
+#: values) is a map.
 KINDS: Final[dict[str, dict[int, Any]]] = {
     "GraphNodeProto": {1: "text", 10: "text", 11: "shape", 12: "GraphNodeProto", 15: "text", 16: ("number", "shape")},
     "MultiGraphNodeProto": {1: "text", 10: "GraphNodeProto", 11: "MultiGraphNodeProto"},
@@ -103,7 +104,10 @@ def _entry(kind: tuple[str, str], data: bytes) -> tuple[Any, Any]:
 
 
 def decode(kind: str, data: bytes) -> dict[int, Any]:
-    """Return a message as {field number: values}; maps are dicts, and 0 is left out."""
+    """Return a message as {field number: values}; maps are dicts.
+
+    Fields with the number 0 are left out.
+    """
     kinds = KINDS[kind]
     message: dict[int, Any] = {}
     for number, value in _fields(data):

@@ -13,8 +13,8 @@ from google.protobuf import json_format
 from integration.oracle.cases import REAL_RUNS
 from integration.oracle.comparison import MESSAGES, comparable, differences
 from integration.oracle.conftest import AnsweredCases, seeds
-from integration.oracle.ours import COMPAT
 from integration.oracle.queries import ODD_ORDERS, SELECTS, VIEWS
+from integration.oracle.tfprof_answers import COMPAT
 from tfprof.collector.proto import tfprof_output_pb2
 from tfprof.collector.tfviews.option_values import pieces
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.oracle import ours
+from integration.oracle import tfprof_answers
 from integration.oracle.cases import REAL_RUNS
 from integration.oracle.conftest import AnsweredCases
 from integration.oracle.queries import BASE_OPTIONS
@@ -20,8 +20,8 @@ def import_without_log(case: Path, folder: Path, version: str, runs: int) -> Any
     short_case.mkdir()
     for name in ("graph.pb", *(f"run-{number}.pb" for number in range(runs))):
         shutil.copy(case / name, short_case)
-    ours.import_case(short_case, folder / f"store-{runs}")
-    return ours.profiler(folder / f"store-{runs}", version)
+    tfprof_answers.import_case(short_case, folder / f"store-{runs}")
+    return tfprof_answers.profiler(folder / f"store-{runs}", version)
 
 
 def operations_by_type(job: Any, step: int) -> dict[str, int]:

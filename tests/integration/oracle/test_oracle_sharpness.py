@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.oracle import ours
+from integration.oracle import tfprof_answers
 from integration.oracle.breaks import BREAKS, Break
 from integration.oracle.cases import REAL_RUNS
 from integration.oracle.comparison import comparable, differences
@@ -27,11 +27,11 @@ def answer_matches(cases: AnsweredCases, broken: Break, folder: Path) -> Iterato
         store = cases.store(name)
         if broken.reimports:
             store = places["store"] / name
-            ours.import_case(cases.case(name), store)
-        job = ours.profiler(store, cases.version)
+            tfprof_answers.import_case(cases.case(name), store)
+        job = tfprof_answers.profiler(store, cases.version)
         for question, theirs in cases.questions(name):
             if is_affected(broken, question):
-                mine = ours.ask(job, question, places["files"])
+                mine = tfprof_answers.ask(job, question, places["files"])
                 yield not any(differences(comparable(question, theirs), comparable(question, mine)))
 
 

@@ -14,6 +14,8 @@ from tfprof.commands import daemons
         ("raise SystemExit(3)", "the attaching process failed: it ended with status 3 and no answer"),
     ],
 )
-def test_a_process_without_an_answer_is_an_error_with_its_last_words(monkeypatch, program: str, text: str) -> None:
+def test_without_an_answer_the_error_has_the_last_line_on_stderr_or_the_status(
+    monkeypatch, program: str, text: str
+) -> None:
     monkeypatch.setattr(daemons, "isolated_command", lambda *_args: [sys.executable, "-c", program])
     assert helper.answer_by_subprocess({}) == {"slug": "attach-failed", "text": text}

@@ -1,1 +1,1 @@
-"""A fake TensorFlow for every interpreter, quick to import: sessions without a computation."""
+"""A fake TensorFlow that every tested Python imports quickly. Its sessions compute nothing."""

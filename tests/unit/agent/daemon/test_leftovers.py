@@ -39,7 +39,7 @@ def export(folder: Path, pid: int, letter: str, changed_s: float = OLD) -> Path:
     return export_folder
 
 
-def test_the_names_of_a_jobs_folders_match_the_pattern() -> None:
+def test_the_name_of_a_profiler_sessions_export_folder_matches_the_pattern() -> None:
     parent, name = os.path.split(profiler._folder())
     match = leftovers._EXPORT_NAME.fullmatch(name)
     assert match is not None

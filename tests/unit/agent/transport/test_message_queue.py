@@ -133,7 +133,7 @@ def test_after_an_ack_of_a_part_the_rest_is_in_flight(writer, outbox, monkeypatc
     assert not outbox.is_drained
 
 
-def test_the_data_in_flight_is_limited_by_the_window(writer, outbox, monkeypatch) -> None:
+def test_the_number_of_bytes_in_flight_is_limited(writer, outbox, monkeypatch) -> None:
     monkeypatch.setattr(module, "WINDOW_BYTES", 1000)
     connection = FakeConnection()
     for _ in range(20):

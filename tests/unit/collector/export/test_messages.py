@@ -1,4 +1,4 @@
-"""The fields of views as messages.
+"""Views as protobuf messages: GraphNodeProto and MultiGraphNodeProto.
 
 An integration test compares the messages with those of TensorFlow.
 """
@@ -47,7 +47,10 @@ def totals(*own_fields: dict[str, object]) -> dict[str, object]:
 
 
 def as_dict(message: object) -> dict[str, object]:
-    """Return a message as a dict, with numbers in place of their JSON texts."""
+    """Return a message as a dict, with numbers in place of their JSON texts.
+
+    `size` keeps its text.
+    """
 
     def numbers(value: object) -> object:
         if isinstance(value, dict):

@@ -32,9 +32,9 @@ def job(writer: LocalStoreWriter, uid: int, name: str = "train.py", launch: str 
     return job_writer
 
 
-def step(job_writer: LocalJobWriter, first: int, number: int = 1) -> None:
+def append_steps(job_writer: LocalJobWriter, first: int, count: int = 1) -> None:
     """Append steps of 0.9 s each, one a second."""
-    entries = [span(layout.BATCH, n, n * 1000, 900) for n in range(first, first + number)]
+    entries = [span(layout.BATCH, n, n * 1000, 900) for n in range(first, first + count)]
     job_writer.append({"spans": rows("spans", entries)})
 
 
@@ -51,13 +51,13 @@ def new_follower(writer: LocalStoreWriter, *selectors: str, past: int | None = N
 
 def test_steps_are_followed_as_they_are_stored_until_the_end(writer: LocalStoreWriter) -> None:
     job_writer = job(writer, 0xA << 60)
-    step(job_writer, 1, 2)
+    append_steps(job_writer, 1, 2)
     follower = new_follower(writer, "train.py")
     assert brief(follower.update(NOW)) == [("job", "a000"), ("steps", "a000", 1), ("steps", "a000", 2)]
     assert follower.update(NOW + SECOND) == []
-    step(job_writer, 3)
+    append_steps(job_writer, 3)
     assert brief(follower.update(NOW + 2 * SECOND)) == [("steps", "a000", 3)]
-    step(job_writer, 4)
+    append_steps(job_writer, 4)
     job_writer.close("exited", {"status": 3, "counts": {"batch": 4}, "times": {"batch": SECOND}})
     *steps, end = follower.update(NOW + 3 * SECOND)
     assert brief(steps) == [("steps", "a000", 4)]
@@ -65,7 +65,7 @@ def test_steps_are_followed_as_they_are_stored_until_the_end(writer: LocalStoreW
 
 
 def test_the_number_of_past_lines_is_limited(writer: LocalStoreWriter) -> None:
-    step(job(writer, 1), 1, 30)
+    append_steps(job(writer, 1), 1, 30)
     assert [change.line.first for change in new_follower(writer, "last", past=2).update(NOW)[1:]] == [29, 30]
     assert new_follower(writer, "last", past=0).update(NOW)[1:] == []
     assert len(new_follower(writer, "last").update(NOW)[1:]) == 30
@@ -73,7 +73,7 @@ def test_the_number_of_past_lines_is_limited(writer: LocalStoreWriter) -> None:
 
 def test_a_name_selects_all_running_jobs_or_else_an_ended_one(writer: LocalStoreWriter) -> None:
     for uid in (0xA << 60, 0xB << 60, 0xC << 60):
-        step(job(writer, uid), 1)
+        append_steps(job(writer, uid), 1)
     writer.job(0xC << 60).close("exited", {})
     follower = new_follower(writer, "train.py", past=0)
     assert brief(follower.update(NOW)) == [("job", "a000"), ("job", "b000")]
@@ -89,7 +89,7 @@ def test_later_jobs_of_a_launch_are_followed(writer: LocalStoreWriter) -> None:
     job(writer, 0xD << 60, launch="00000000000000cc")
     follower = new_follower(writer, launch)
     assert brief(follower.update(NOW)) == [("job", "a000")]
-    step(job(writer, 0xB << 60, launch=launch), 1)
+    append_steps(job(writer, 0xB << 60, launch=launch), 1)
     assert brief(follower.update(NOW + 3 * SECOND)) == [("job", "b000"), ("steps", "b000", 1)]
     writer.job(0xA << 60).close("exited", {})
     assert brief(follower.update(NOW + 4 * SECOND)) == [("end", "a000")]
@@ -97,7 +97,7 @@ def test_later_jobs_of_a_launch_are_followed(writer: LocalStoreWriter) -> None:
 
 
 def test_only_a_collector_that_does_not_come_back_ends_a_job(writer: LocalStoreWriter) -> None:
-    step(job(writer, 0xA << 60), 1)
+    append_steps(job(writer, 0xA << 60), 1)
     follower = new_follower(writer, "last")
     follower.update(NOW)
     writer.close()
@@ -105,7 +105,7 @@ def test_only_a_collector_that_does_not_come_back_ends_a_job(writer: LocalStoreW
     assert (gone.kind, gone.back) == ("collector", False)
     second_writer = LocalStoreWriter(writer.path, HOST)
     try:
-        step(job(second_writer, 0xA << 60), 2)
+        append_steps(job(second_writer, 0xA << 60), 2)
         assert brief(follower.update(NOW + 7 * SECOND)) == [("steps", "a000", 2)]
         (back,) = follower.update(NOW + 13 * SECOND)
         assert (back.kind, back.back) == ("collector", True)

@@ -1,4 +1,4 @@
-"""The tree of an application's phases."""
+"""The tree of a job's spans."""
 
 from fakes.made_store import MS, rows, span
 from tfprof.collector.summaries.spans import SpanNode, span_tree
@@ -6,8 +6,8 @@ from tfprof.formats import layout
 
 
 def lines(tree: list[SpanNode]) -> list[tuple[int, str, str, int, int]]:
-    """Return depth, kind, label, number of spans and total time (ms) of each phase."""
-    return [(phase.depth, phase.kind, phase.label, phase.count, phase.total_ns // MS) for phase in tree]
+    """Return depth, kind, label, number of spans and total time (ms) of each line of the tree."""
+    return [(node.depth, node.kind, node.label, node.count, node.total_ns // MS) for node in tree]
 
 
 def fit(ordinal: int, start: float, epochs: int) -> list[dict[str, int]]:
@@ -35,10 +35,10 @@ def test_batches_are_below_epochs_and_epochs_below_fits() -> None:
     assert tree[2].mean_ns == 20 * MS
 
 
-def test_running_phases_enclose_ended_ones() -> None:
+def test_running_spans_enclose_ended_ones() -> None:
     spans = [row for row in fit(1, 0, 2) if row["kind"] != layout.FIT and row["ordinal"] != 11]
     tree = span_tree(rows("spans", spans), live=True)
-    assert [(phase.kind, phase.label, phase.running) for phase in tree] == [
+    assert [(node.kind, node.label, node.running) for node in tree] == [
         ("fit", "", True),
         ("epoch", "10", False),
         ("batch", "", False),

@@ -18,7 +18,7 @@ STEP = 10 * 10**6
 
 
 def _page() -> Any:
-    """Return words in place of those of a control page."""
+    """Return a block of memory, as words, in place of a control page."""
     return memoryview(bytearray(layout.PAGE)).cast("Q")
 
 
@@ -206,7 +206,8 @@ def test_the_channel_has_the_budget_of_the_order_in_force(make_job: Any) -> None
         budgets.append(job.word("order_budget"))
         job.steps(1_000)
         budgets.append(job.word("order_budget"))
-    # A count ends an order; then the last order without an end is in force again.
+    # An order with a count ends after its traces. Then the last order without an end is in force
+    # again.
     assert budgets == [5_000, 5_000, 0, 5_000, 0, 0, 2_000, 2_000]
 
 
@@ -299,7 +300,7 @@ def test_an_order_to_detach_disarms_once(make_job: Any) -> None:
 
 
 @pytest.mark.parametrize("trace", ["all", "every=3", "budget=5%"])
-def test_without_any_agent_steps_are_traced_for_half_a_minute(make_job: Any, trace: str) -> None:
+def test_steps_are_traced_for_half_a_minute_without_an_agent(make_job: Any, trace: str) -> None:
     job = make_job(trace)
     job.is_agent_beating = False
     assert job.steps(2900)
@@ -309,7 +310,7 @@ def test_without_any_agent_steps_are_traced_for_half_a_minute(make_job: Any, tra
     assert job.words[layout.COUNTS_AT // 8 + layout.TRAIN] == 5200
 
 
-def test_after_a_lost_agent_returns_nothing_changes_until_an_order(make_job: Any) -> None:
+def test_the_return_of_a_lost_agent_changes_nothing_until_an_order(make_job: Any) -> None:
     job = make_job("all")
     job.steps(100)
     job.is_agent_beating = False

@@ -88,7 +88,7 @@ def test_each_of_the_first_keys_gets_its_first_traces():
     assert len(job.traced) == FIRST_TRACES * KEYS_MAX
 
 
-def test_a_run_that_occurs_once_is_not_traced():
+def test_a_session_run_that_occurs_once_is_not_traced():
     job = Job("budget=1%").steps(1, key=1).steps(1, key=2).steps(1, key=3)
     assert job.traced == []
 
@@ -141,7 +141,7 @@ def test_a_slow_step_that_happens_to_be_traced_does_not_stop_tracing():
     assert len(job.traced) > before + 20
 
 
-def test_both_of_two_alternating_runs_are_traced():
+def test_both_of_two_alternating_session_runs_are_traced():
     job = Job("budget=1%")
     traces_of_key: dict[int, int] = {}
     for number in range(40_000):
@@ -168,12 +168,12 @@ def test_new_keys_do_not_fill_memory():
 class SlowedJob(Job):
     """A fake job whose steps take many page faults, and twice their time, after some traces.
 
-    ``is_slowed_after(n)``: whether this is so after the n-th run of consecutive traces.
+    ``is_slowed_after(n)``: whether steps are slow after the n-th series of consecutive traces.
     ``slowed_faults`` are the page faults of such a step, ``usual_faults`` those of any other.
     """
 
     def __init__(self, text, is_slowed_after, slowed_faults=17_000, usual_faults=10, **options):
-        self.faults = self.run_count = self.slowed_steps = 0
+        self.faults = self.series_count = self.slowed_steps = 0
         super().__init__(text, **options)
         self.pacer = TracePacer(self.pacer.policy, lambda: (self.elapsed, self.spent), faults=lambda: self.faults)
         self.is_slowed_after = is_slowed_after
@@ -186,43 +186,44 @@ class SlowedJob(Job):
         self.faults += self.slowed_faults if is_slowed else self.usual_faults
         self.slowed_steps += is_slowed
         if is_traced:
-            self.run_count += self.traced[-2:] != [self.ordinal - 1, self.ordinal]
-            self.is_slowed = self.is_slowed_after(self.run_count)
+            self.series_count += self.traced[-2:] != [self.ordinal - 1, self.ordinal]
+            self.is_slowed = self.is_slowed_after(self.series_count)
         return is_traced
 
 
-#: Number of steps from one run of traces to the next, which should undo the effect of the first.
+#: Number of steps from the start of a series of traces to the start of its repetition, which should
+#: undo the page faults that the series caused.
 REPEAT_INTERVAL = FIRST_TRACES + SETTLING_STEPS + COMPARED_STEPS
 
 
-def runs_of(traced):
-    """Return the first ordinal of each run of consecutive traces."""
+def series_starts(traced):
+    """Return the first ordinal of each series of consecutive traces."""
     return [ordinal for ordinal in traced if ordinal - 1 not in traced]
 
 
 @pytest.mark.parametrize("times", range(1, TRIES + 1))
 def test_traces_are_repeated_until_steps_take_no_more_page_faults_than_before(times):
-    job = SlowedJob("budget=1%", lambda run: run <= times).steps(WARM_UP + REPEAT_INTERVAL * (times + 2))
-    assert runs_of(job.traced) == [WARM_UP + 1 + REPEAT_INTERVAL * run for run in range(times + 1)]
+    job = SlowedJob("budget=1%", lambda series: series <= times).steps(WARM_UP + REPEAT_INTERVAL * (times + 2))
+    assert series_starts(job.traced) == [WARM_UP + 1 + REPEAT_INTERVAL * number for number in range(times + 1)]
     assert len(job.traced) == FIRST_TRACES * (times + 1)
     assert job.slowed_steps == REPEAT_INTERVAL * times
     assert not job.pacer.lasting_faults
 
 
 def test_the_extra_time_of_later_steps_is_part_of_the_cost_of_a_trace():
-    job = SlowedJob("budget=1%", lambda run: run in (1, 5, 6, 30)).steps(60_000)
+    job = SlowedJob("budget=1%", lambda series: series in (1, 5, 6, 30)).steps(60_000)
     assert job.spent == pytest.approx(len(job.traced) * 500_000 + job.slowed_steps * 1_000_000, rel=0.05)
     assert job.spent / job.elapsed < 0.0102
 
 
 def test_the_cost_is_known_even_if_the_very_first_traces_slow_steps_down():
-    job = SlowedJob("budget=1%", lambda run: run <= TRIES).steps(WARM_UP + REPEAT_INTERVAL * (TRIES + 1) + 10)
+    job = SlowedJob("budget=1%", lambda series: series <= TRIES).steps(WARM_UP + REPEAT_INTERVAL * (TRIES + 1) + 10)
     extra_ns = FIRST_TRACES * 300_000 + FIRST_TRACES * TRIES * 1_600_000
     assert job.spent == extra_ns + len(job.traced) * job.own_ns + (SETTLING_STEPS + COMPARED_STEPS) * TRIES * 1_000_000
 
 
 def test_page_faults_that_remain_after_further_traces_are_reported():
-    job = SlowedJob("budget=1%", lambda run: run >= 5).steps(30_000)
+    job = SlowedJob("budget=1%", lambda series: series >= 5).steps(30_000)
     assert job.pacer.lasting_faults == 17_000 - 10
     before = len(job.traced)
     job.steps(60_000)
@@ -236,7 +237,7 @@ def test_page_faults_that_remain_after_further_traces_are_reported():
 def test_only_page_faults_that_take_much_time_cause_further_traces(faults, duration, is_repeated):
     job = SlowedJob("budget=1%", lambda _: True, slowed_faults=faults)
     job.steps(60, duration=duration)
-    assert len(runs_of(job.traced)) == 1 + is_repeated * TRIES
+    assert len(series_starts(job.traced)) == 1 + is_repeated * TRIES
 
 
 def test_a_job_with_many_page_faults_of_its_own_is_traced_as_usual():

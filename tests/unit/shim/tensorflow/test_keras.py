@@ -14,7 +14,7 @@ from tfprof.formats import layout
 from tfprof.shim.tensorflow import function, keras, window
 
 
-class Kit(NamedTuple):
+class FakeTensorFlow(NamedTuple):
     """A fake TensorFlow: its profiler, and its modules of functions and of Keras."""
 
     profiler: Any
@@ -23,12 +23,12 @@ class Kit(NamedTuple):
 
 
 @pytest.fixture
-def kit(monkeypatch, armed):
+def fake_tf(monkeypatch, armed):
     """The fake profiler, functions and Keras, observed by the shim."""
-    new_kit = Kit(*eager_tensorflow.install(monkeypatch))
-    keras.patch_callbacks(new_kit.keras)
-    function.patch(new_kit.functions)
-    yield new_kit
+    modules = FakeTensorFlow(*eager_tensorflow.install(monkeypatch))
+    keras.patch_callbacks(modules.keras)
+    function.patch(modules.functions)
+    yield modules
     window.drop_current()
     assert not keras._open_calls
     assert not function.local.thread_state.keras_calls
@@ -46,8 +46,8 @@ def step_count(reader, kind, flag=0):
     return sum(span.count for span in reader.of_kind(kind) if span.flags & flag == flag)
 
 
-def test_a_fit_its_epochs_and_batches_are_spans_within_each_other(kit, read):
-    fit(kit.keras, epochs=3, calls=4)
+def test_a_fit_its_epochs_and_batches_are_spans_within_each_other(fake_tf, read):
+    fit(fake_tf.keras, epochs=3, calls=4)
     reader = read()
     (whole_fit,) = reader.of_kind(layout.FIT)
     epochs = reader.of_kind(layout.EPOCH)
@@ -59,17 +59,17 @@ def test_a_fit_its_epochs_and_batches_are_spans_within_each_other(kit, read):
         assert span.start + span.total <= whole_fit.start + whole_fit.total
 
 
-def test_the_timing_of_each_batch_counts_as_cost(kit, read, monkeypatch):
+def test_the_timing_of_each_batch_counts_as_cost(fake_tf, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "off")
-    fit(kit.keras, epochs=1, calls=10)
+    fit(fake_tf.keras, epochs=1, calls=10)
     before = read().word("self_ns")
-    fit(kit.keras, epochs=1, calls=100)
+    fit(fake_tf.keras, epochs=1, calls=100)
     assert read().word("traced") == 0
     assert read().word("self_ns") - before > 100 * 100
 
 
-def test_callbacks_are_called_as_without_tfprof(kit, read):
-    calls = fit(kit.keras, epochs=1, calls=1).events
+def test_callbacks_are_called_as_without_tfprof(fake_tf, read):
+    calls = fit(fake_tf.keras, epochs=1, calls=1).events
     assert calls == [
         ("on_train_begin",),
         ("on_epoch_begin", 0),
@@ -80,8 +80,8 @@ def test_callbacks_are_called_as_without_tfprof(kit, read):
     ]
 
 
-def test_validation_inside_of_a_fit_lies_in_its_epoch(kit, read):
-    fit(kit.keras, epochs=2, calls=2, validation_calls=3)
+def test_validation_inside_of_a_fit_lies_in_its_epoch(fake_tf, read):
+    fit(fake_tf.keras, epochs=2, calls=2, validation_calls=3)
     reader = read()
     assert [span.parent for span in reader.of_kind(layout.EVALUATE)] == [1, 2]
     assert step_count(reader, layout.TEST_BATCH) == 6
@@ -89,32 +89,32 @@ def test_validation_inside_of_a_fit_lies_in_its_epoch(kit, read):
     assert step_count(reader, layout.FIT) == 1
 
 
-def test_several_batches_in_one_call_count_as_several_up_to_the_end_of_the_data(kit, read):
-    fit(kit.keras, steps_per_execution=4, steps=10, epochs=2, calls=3)
+def test_several_batches_in_one_call_count_as_several_up_to_the_end_of_the_data(fake_tf, read):
+    fit(fake_tf.keras, steps_per_execution=4, steps=10, epochs=2, calls=3)
     batches = read().of_kind(layout.BATCH)
     assert [span.count for span in batches] == [4, 4, 2, 4, 4, 2]
     assert [span.ordinal for span in batches] == [1, 5, 9, 11, 15, 19]
 
 
-def test_an_evaluation_counts_several_batches_in_one_call_up_to_the_end_of_its_data(kit, read):
-    model = kit.keras.Model(steps_per_execution=4)
-    model.evaluate(kit.keras.CallbackList(model, steps=10), calls=3)
+def test_an_evaluation_counts_several_batches_in_one_call_up_to_the_end_of_its_data(fake_tf, read):
+    model = fake_tf.keras.Model(steps_per_execution=4)
+    model.evaluate(fake_tf.keras.CallbackList(model, steps=10), calls=3)
     assert [span.count for span in read().of_kind(layout.TEST_BATCH)] == [4, 4, 2]
 
 
 @pytest.mark.parametrize(
     ("data_name", "count_name"), [("_eval_data_handler", "inferred_steps"), ("_eval_epoch_iterator", "num_batches")]
 )
-def test_a_validation_counts_the_batches_of_its_own_data(kit, read, data_name, count_name):
-    model = kit.keras.Model(steps_per_execution=4)
+def test_a_validation_counts_the_batches_of_its_own_data(fake_tf, read, data_name, count_name):
+    model = fake_tf.keras.Model(steps_per_execution=4)
     setattr(model, data_name, types.SimpleNamespace(**{count_name: 7}))
-    model.fit(kit.keras.CallbackList(model, steps=12), epochs=2, calls=3, validation_calls=2)
+    model.fit(fake_tf.keras.CallbackList(model, steps=12), epochs=2, calls=3, validation_calls=2)
     reader = read()
     assert [span.count for span in reader.of_kind(layout.TEST_BATCH)] == [4, 3, 4, 3]
     assert step_count(reader, layout.BATCH) == 24
 
 
-def test_a_batch_without_data_is_no_step(kit, read):
+def test_a_batch_without_data_is_no_step(fake_tf, read):
     def work_with_data(batches):
         remaining = [batches]
 
@@ -126,7 +126,7 @@ def test_a_batch_without_data_is_no_step(kit, read):
         return work
 
     for _ in range(2):
-        fit(kit.keras, calls=9, work=work_with_data(3))
+        fit(fake_tf.keras, calls=9, work=work_with_data(3))
     reader = read()
     assert step_count(reader, layout.BATCH) == 6
     numbers = [span.ordinal + offset for span in reader.of_kind(layout.BATCH) for offset in range(span.count)]
@@ -135,12 +135,12 @@ def test_a_batch_without_data_is_no_step(kit, read):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("the user's")])
-def test_a_fit_that_an_exception_ends_is_flagged_and_the_exception_is_the_same(kit, read, error):
+def test_a_fit_that_an_exception_ends_is_flagged_and_the_exception_is_the_same(fake_tf, read, error):
     def work():
         raise error
 
     with pytest.raises(type(error)) as caught:
-        fit(kit.keras, work=work)
+        fit(fake_tf.keras, work=work)
     assert caught.value is error
     assert [frame.name for frame in traceback.extract_tb(error.__traceback__)][1:] == ["fit", "fit", "_batches", "work"]
     del caught
@@ -151,13 +151,13 @@ def test_a_fit_that_an_exception_ends_is_flagged_and_the_exception_is_the_same(k
         assert step_count(reader, kind, layout.FLAG_FAILED) == 1
 
 
-def test_a_new_fit_ends_a_failed_fit_whose_exception_is_still_held(kit, read):
+def test_a_new_fit_ends_a_failed_fit_whose_exception_is_still_held(fake_tf, read):
     def work():
         raise ValueError
 
     with pytest.raises(ValueError) as held:
-        fit(kit.keras, work=work)
-    fit(kit.keras, calls=2)
+        fit(fake_tf.keras, work=work)
+    fit(fake_tf.keras, calls=2)
     reader = read()
     assert step_count(reader, layout.FIT) == 2
     assert step_count(reader, layout.FIT, layout.FLAG_FAILED) == 1
@@ -165,15 +165,15 @@ def test_a_new_fit_ends_a_failed_fit_whose_exception_is_still_held(kit, read):
     assert held.value.__traceback__ is not None
 
 
-def test_fits_left_open_are_failed_when_the_process_ends(kit, read):
-    callbacks = kit.keras.CallbackList()
+def test_fits_left_open_are_failed_when_the_process_ends(fake_tf, read):
+    callbacks = fake_tf.keras.CallbackList()
     callbacks.on_train_begin()
     keras._at_exit()
     assert step_count(read(), layout.FIT, layout.FLAG_FAILED) == 1
 
 
-def test_methods_keep_their_metadata(kit, armed):
-    observed = kit.keras.CallbackList
+def test_methods_keep_their_metadata(fake_tf, armed):
+    observed = fake_tf.keras.CallbackList
     method = observed.on_train_begin
     armed.disarm()
     assert observed.on_train_begin is method
@@ -182,12 +182,12 @@ def test_methods_keep_their_metadata(kit, armed):
     function.local.thread_state.keras_calls.clear()
 
 
-def test_a_subclass_that_calls_its_parent_is_reported_once(kit, read):
-    class Subclass(kit.keras.CallbackList):  # type: ignore[name-defined, misc]  # a fake from a fixture
+def test_a_subclass_that_calls_its_parent_counts_each_batch_once(fake_tf, read):
+    class Subclass(fake_tf.keras.CallbackList):  # type: ignore[name-defined, misc]  # a fake from a fixture
         def on_train_batch_end(self, *arguments):
             super().on_train_batch_end(*arguments)
 
-    model = kit.keras.Model()
+    model = fake_tf.keras.Model()
     model.fit(Subclass(model), calls=5)
     assert step_count(read(), layout.BATCH) == 5
 
@@ -195,9 +195,9 @@ def test_a_subclass_that_calls_its_parent_is_reported_once(kit, read):
 @pytest.mark.parametrize(
     ("trace", "traced"), [("every=20", range(17, 201, 20)), ("steps=10-11,16-17", [9, 13, 17]), ("every=3", [1, 5, 9])]
 )
-def test_a_call_of_several_batches_is_traced_if_one_of_them_is_selected(kit, read, monkeypatch, trace, traced):
+def test_a_call_of_several_batches_is_traced_if_one_of_them_is_selected(fake_tf, read, monkeypatch, trace, traced):
     monkeypatch.setenv("TFPROF_TRACE", trace)
-    fit(kit.keras, steps_per_execution=4, epochs=1, calls=3 if trace == "every=3" else 50)
+    fit(fake_tf.keras, steps_per_execution=4, epochs=1, calls=3 if trace == "every=3" else 50)
     assert [record.step for record in read().records_of(layout.XSPACE)] == list(traced)
 
 
@@ -223,26 +223,26 @@ def counts(armed):
     return [words[layout.COUNTS_AT // 8 + kind] for kind in kinds]
 
 
-def test_a_child_forked_within_a_fit_counts_its_own_steps(kit, armed):
-    step = kit.functions.Function("step")
+def test_a_child_forked_within_a_fit_counts_its_own_steps(fake_tf, armed):
+    step = fake_tf.functions.Function("step")
     counts_of_child: list[list[int]] = []
 
     def steps():
         for _ in range(3):
             step()
-        fit(kit.keras, epochs=2, calls=3, validation_calls=1)
+        fit(fake_tf.keras, epochs=2, calls=3, validation_calls=1)
         return counts(armed)
 
     def work():
         if not counts_of_child:
             counts_of_child.append(in_child(steps))
 
-    fit(kit.keras, epochs=1, calls=2, work=work)
+    fit(fake_tf.keras, epochs=1, calls=2, work=work)
     assert counts_of_child == [[1, 2, 6, 2, 3]]
     assert counts(armed) == [1, 1, 2, 0, 0]
 
 
-def test_a_forked_child_that_continues_a_fit_counts_its_remaining_steps(kit, armed):
+def test_a_forked_child_that_continues_a_fit_counts_its_remaining_steps(fake_tf, armed):
     pipe = os.pipe()
     events: list[str] = []
 
@@ -251,7 +251,7 @@ def test_a_forked_child_that_continues_a_fit_counts_its_remaining_steps(kit, arm
         if events.count("batch") == 2 and not os.fork():
             events.append("forked")
 
-    fit(kit.keras, epochs=1, calls=4, work=work)
+    fit(fake_tf.keras, epochs=1, calls=4, work=work)
     if "forked" in events:  # this is the child
         os.write(pipe[1], json.dumps(counts(armed)).encode())
         os._exit(0)

@@ -1,4 +1,4 @@
-"""The test whether buffers of the job can be written, on fake buffers."""
+"""The check `is_usable`, whether TF_Buffers can be written, with fake buffers."""
 
 from types import SimpleNamespace
 

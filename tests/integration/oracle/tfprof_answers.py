@@ -1,4 +1,7 @@
-"""tfprof's answers to the questions, from a store with the same case, by the public API."""
+"""tfprof's answers to the questions of an oracle case, by the public API.
+
+They come from a store into which the case was imported.
+"""
 
 import contextlib
 import io
@@ -53,10 +56,11 @@ def ask(job: Profiler, question: Mapping[str, Any], folder: Path) -> dict[str, A
     return {
         "root": root.SerializeToString().decode("latin-1"),
         "files": files,
-        "printed": _latin(printed, folder),
-        "warned": _latin(warned, folder),
+        "printed": _text_for_comparison(printed, folder),
+        "warned": _text_for_comparison(warned, folder),
     }
 
 
-def _latin(output: io.StringIO, folder: Path) -> str:
+def _text_for_comparison(output: io.StringIO, folder: Path) -> str:
+    """Return what was written to ``output``, with FOLDER for ``folder``, as Latin-1 text."""
     return output.getvalue().replace(str(folder), "FOLDER").encode().decode("latin-1")
