@@ -81,7 +81,7 @@ _ROWS = (
         "",
         str,
         ("shim",),
-        "Set by tfprof-run: the launch and its folder; without it nothing is armed.",
+        "Set by tfprof-run or tfprof attach: the launch and its folder; without it nothing is armed.",
     ),
     Setting(
         "debug",
