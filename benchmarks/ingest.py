@@ -3,8 +3,8 @@
 usage: benchmarks/ingest.py [--rows 4000000] [--decoder auto|walker|python]
 Traced steps of a real graph of about 1,500 nodes are sent to a real collector over ZeroMQ, in
 messages of a few MiB. Each step has different times.
-Limits: at least 1 M executions a CPU-second with the walker, on a core like the reference core of
-_core.py; at most 13 bytes an execution.
+Limits: at least 1 M executions a CPU-second with the C decoder, on a core like the reference core
+of _core.py; at most 13 bytes an execution.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Overhead of tfprof-run in the modes off, armed, default and all, compared with the bare job.
+"""Overhead of tfprof-run in the modes off, untraced, default and all, compared with the bare job.
 
 All modes of a job are started at once, each with a separate agent and collector. They then take
 turns of half a second on the last core. In a mode's turn only its job and its daemons run on that
@@ -18,8 +18,8 @@ thousands of them in each step, other processes take none.
 With --apart the daemons are on the first core in all turns, as on a machine with free cores.
 
 usage: benchmarks/overhead.py [--starts 5] [--rounds 25] [--turn 0.5]
-[--jobs tf1-session,tf2-session,tf2-keras] [--modes "bare again,off,armed,default,all"] [--apart].
-Environments: .venvs, or $TFPROF_TEST_VENVS.
+[--jobs tf1-session,tf2-session,tf2-keras] [--modes "bare again,off,untraced,default,all"]
+[--apart]. Environments: .venvs, or $TFPROF_TEST_VENVS.
 """
 
 import argparse
@@ -50,7 +50,7 @@ MODES: dict[str, tuple[list[str], float | None]] = {
     "bare": ([], None),
     "bare again": ([], None),  # shows the noise of this machine
     "off": ([*RUN, "--trace", "off"], 0.5),
-    "armed": ([*RUN, "--trace", "steps=1000000000-1000000000"], 0.5),
+    "untraced": ([*RUN, "--trace", "steps=1000000000-1000000000"], 0.5),  # a step that no job reaches
     "default": (RUN, 2.0),
     "all": ([*RUN, "--trace", "all"], None),
 }

@@ -10,7 +10,7 @@ steps as short as requested, its shortest steps are measured.
 
 usage: benchmarks/short_steps.py [--versions tf1,tf2]
 [--paths session,callable,function,concrete,tape,train,fit]
-[--lengths 20,50,100,1000] [--modes armed,default]
+[--lengths 20,50,100,1000] [--modes untraced,default]
 [--starts 3] [--turns 300] [--seconds 10]. Environments: .venvs, or $TFPROF_TEST_VENVS.
 """
 
@@ -27,7 +27,9 @@ HERE = Path(__file__).resolve().parent
 VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", HERE.parent / ".venvs"))
 RUN = [str(Path(sys.executable).parent / "tfprof-run"), "--no-report"]
 STOP = [sys.executable, "-m", "tfprof.cli.main", "stop"]
-MODES = {"armed": [*RUN, "--trace", "steps=1000000000-1000000000"], "default": RUN}
+#: By mode: how the job is started. In the mode untraced, tracing selects only a step that the job
+#: does not reach: steps are timed or only counted, and none is traced.
+MODES = {"untraced": [*RUN, "--trace", "steps=1000000000-1000000000"], "default": RUN}
 #: Paths that can be measured with each version. The job does not enable eager execution in TF 1.15,
 #: and functions and tapes need it. The batches of Keras are runs of callables there.
 PATHS = {
@@ -63,18 +65,18 @@ def compare(version: str, path: str, length: int, mode: str, args: argparse.Name
     starts = [one_start(version, path, length, mode, args.turns, args.seconds) for _ in range(args.starts)]
     percents = {
         name: [100 * (a / b - 1) for start in starts for a, b in zip(start[name], start["bare"], strict=True)]
-        for name in ("armed", "again")
+        for name in ("hooked", "bare_again")
     }
-    differences_us = [a - b for start in starts for a, b in zip(start["armed"], start["bare"], strict=True)]
+    differences_us = [a - b for start in starts for a, b in zip(start["hooked"], start["bare"], strict=True)]
     per_start = " ".join(
-        f"{statistics.median(100 * (a / b - 1) for a, b in zip(start['armed'], start['bare'], strict=True)):+.2f}"
+        f"{statistics.median(100 * (a / b - 1) for a, b in zip(start['hooked'], start['bare'], strict=True)):+.2f}"
         for start in starts
     )
     bare_us = statistics.median(time for start in starts for time in start["bare"])
     print(
         f"{version} {path:9} {length:5} µs {mode:8} bare {bare_us:7.1f} µs"
-        f"  {statistics.median(percents['armed']):+6.2f} %"
-        f" ({statistics.median(differences_us):+5.2f} µs)  noise {statistics.median(percents['again']):+5.2f} %"
+        f"  {statistics.median(percents['hooked']):+6.2f} %"
+        f" ({statistics.median(differences_us):+5.2f} µs)  noise {statistics.median(percents['bare_again']):+5.2f} %"
         f"  (starts: {per_start})  limit {LIMIT_PERCENT} %",
         flush=True,
     )

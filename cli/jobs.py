@@ -36,7 +36,8 @@ from .values import MOMENT, Words
 def jobs(store: str, as_json: bool, states: tuple[tuple[str, ...], ...], names: tuple[str, ...], since: int) -> None:
     """List running and ended jobs, in order of their start.
 
-    TIME/STEP is the mean over all steps, CPU the mean number of busy cores, MEMORY the maximum.
+    TIME/STEP is the mean over all steps of the main kind, CPU the mean number of busy cores, MEMORY
+    the maximum.
     """
     reader, now_ns = open_reader(store), time.time_ns()
     job_filter = JobFilter(sum(states, ()), names, since)

@@ -35,9 +35,11 @@ from .command import width
 
 
 def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> ProcessSummary:
-    """Return the row of a process with the median time of the call that took most time in total.
+    """Return the summary of a process: its row, and the median step time of one step group.
 
-    If ``profile`` covers single functions, only their calls are compared.
+    A group has the steps of one function, or of one set of feeds and fetches. The selected group
+    has the largest total time. If ``profile`` covers single functions, only their groups are
+    compared.
     """
     groups = [group for group in steps(job.table("spans"), 0).groups if group.kind == row.step_kind and group.untraced]
     keys = set(map(function_key, profile.kind_numbers if profile else ()))
@@ -134,7 +136,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dump-steps", help="write profile_N into --dump-dir for each step N of this list")
     parser.add_argument("--dump-dir", default=".", help="the folder for the profiles")
     parser.add_argument(
-        "--quiet", action="store_true", help="no report; print only which profiles could not be written"
+        "--quiet",
+        action="store_true",
+        help="no report; print only the problem, and the profiles that could not be written",
     )
     options = parser.parse_args(arguments)
     assert isinstance(sys.stdout, io.TextIOWrapper)

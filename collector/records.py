@@ -38,14 +38,14 @@ class Record(NamedTuple):
 class Span(NamedTuple):
     """One entry of a job's span ring; times in ns.
 
-    `runs` is the number of runs that the entry stands for. `start_mono_ns` is on the job's
+    `steps` is the number of steps that the entry stands for. `start_mono_ns` is on the job's
     monotonic clock.
     """
 
     start_mono_ns: int
     total_ns: int
     ordinal: int
-    runs: int
+    steps: int
     kind: int
     flags: int
     key: int

@@ -16,12 +16,12 @@ _FIXED = {FIXED64: 8, FIXED32: 4}
 _VARINT_BITS = 70  # ten bytes of seven bits, for a value of 64 bits
 
 
-class TruncatedError(ValueError):
+class InvalidMessageError(ValueError):
     """A message ends within a field, or has an invalid field."""
 
 
 def varint(data: Data, at: int) -> tuple[int, int]:
-    """Return (value, end offset) of the varint at ``at``; TruncatedError when there is none."""
+    """Return (value, end offset) of the varint at ``at``; InvalidMessageError if there is none."""
     value, shift, size = 0, 0, len(data)
     while at < size and shift < _VARINT_BITS:
         byte = data[at]
@@ -30,7 +30,7 @@ def varint(data: Data, at: int) -> tuple[int, int]:
             return value | byte << shift, at
         value |= (byte & 0x7F) << shift
         shift += 7
-    raise TruncatedError("not a varint")
+    raise InvalidMessageError("not a varint")
 
 
 def encode_varint(value: int) -> bytes:
@@ -52,14 +52,14 @@ def fields(data: Data) -> Iterator[tuple[int, int, int, int]]:
     """Yield (number, start, content, end) of each field, without copying.
 
     The field begins at ``start`` with its tag and, for BYTES, its length. Its content begins at
-    ``content``. TruncatedError when the message is cut short, or has a field of an unknown type or
-    without a number.
+    ``content``. InvalidMessageError if the message is cut short, or has a field of an unknown type
+    or without a number.
     """
     at, size = 0, len(data)
     while at < size:
         start = at
         tag, at = data[at], at + 1
-        if tag > 0x7F:  # rare; a call takes longer than the rest
+        if tag > 0x7F:  # two bytes, which is rare; a call for each tag would take longer than the rest of the loop
             tag, at = varint(data, start)
         kind, content = tag & 7, at
         if kind == BYTES:
@@ -70,9 +70,9 @@ def fields(data: Data) -> Iterator[tuple[int, int, int, int]]:
         elif kind in _FIXED:
             at += _FIXED[kind]
         else:
-            raise TruncatedError("a field of type %d" % kind)
+            raise InvalidMessageError("a field of type %d" % kind)
         if at > size or not tag >> 3:
-            raise TruncatedError("a field is cut short, or has no number")
+            raise InvalidMessageError("a field is cut short, or has no number")
         yield tag >> 3, start, content, at
 
 

@@ -81,7 +81,7 @@ _ROWS = (
         "",
         str,
         ("shim",),
-        "Set by tfprof-run: the launch and its folder; without it no process is armed at its start.",
+        "Set by tfprof-run or tfprof attach: the launch and its folder; without it no process is armed at its start.",
     ),
     Setting(
         "debug",

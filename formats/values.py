@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 SIZE_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 #: Seconds by unit of time.
 TIME_UNITS = {"": 1, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
-#: Maximum digits of a number: more than any sensible one, fewer than Python's own limit.
+#: Maximum digits of a number: more than any sensible number has, fewer than Python's own limit.
 DIGITS_MAX = 18
 #: Maximum of a time in seconds and days: a hundred years.
 SECONDS_MAX = 100 * 365.25 * 86400

@@ -66,7 +66,7 @@ typedef struct {
     PyObject_HEAD
     long long untimed_left; /* how many of the next steps are only counted */
     long long last;         /* the last ordinal that was taken */
-    uint64_t *word;         /* shared memory for the last ordinal of a counted step; NULL without a channel */
+    uint64_t *word;         /* shared memory for the last ordinal of a step only counted; NULL without a channel */
     PyObject *memory;       /* keeps `word` mapped */
 } Ordinals;
 
@@ -139,8 +139,8 @@ static PyMethodDef ordinals_methods[] = {
     {"next", ordinals_next, METH_NOARGS, "Return the next ordinal, for a step that is timed."},
     {"skip", ordinals_skip, METH_O, "Let the next steps, so many, be only counted."},
     {"bind", ordinals_bind, METH_VARARGS,
-     "bind(address, memory): store the ordinals of counted steps at the address, which lies in memory."},
-    {"reset", ordinals_reset, METH_NOARGS, "Start again at 1, with no memory."},
+     "bind(address, memory): store the ordinal of each step that is only counted at address, within memory."},
+    {"reset", ordinals_reset, METH_NOARGS, "Start again at 1, and store no ordinal until the next bind()."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -338,7 +338,7 @@ static PyObject *count_concrete_call(PyObject *self, PyObject *function) {
     if (ordinal) {
         CountedCall *call = new_counted_call(hook, function, ordinal);
         if (call) return (PyObject *)call;
-        Py_RETURN_NONE; /* without memory, only a failure of this call is not recorded */
+        Py_RETURN_NONE; /* no memory is left: if this call fails, the failure is not recorded */
     }
     return PyErr_Occurred() ? NULL : PyObject_CallFunctionObjArgs(hook->fields[BEGIN], function, NULL);
 }

@@ -69,7 +69,9 @@ def _add(
 
 
 def _run() -> None:
-    try:  # the globals of each function with this code are `calls` and `handlers`: builtins are not among them
+    # The functions with this code have no globals except `calls` and `handlers`. So the code uses
+    # no name of the builtins, such as BaseException.
+    try:
         for call in calls[:]:  # type: ignore[name-defined]  # noqa: F821
             call()
     except:  # noqa: E722

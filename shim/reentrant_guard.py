@@ -29,7 +29,7 @@ class ReentrantGuard(object):
         self._frame_id = 0  # id of the frame of the function that took the lock
 
     def take(self) -> _thread.RLock | None:
-        """Take the lock and return it for its release; None if it could not be taken."""
+        """Take the lock and return it, for the caller to release; None if it cannot be taken."""
         lock, frame = self._lock, sys._getframe(1)
         if lock._is_owned():  # type: ignore[attr-defined]  # threading.Condition relies on it; typeshed omits it
             if self._is_held_by_caller(frame):

@@ -104,7 +104,7 @@ class Attachment:
             raise RefusedError(targets.SETUID, "set-uid")
         if answer.refused:
             raise AttachError("the process cannot create a channel: it gets no memory for it", "channel-memory")
-        # A process that is armed and maps TensorFlow, but has no channel, still imports TensorFlow.
+        # A process that is armed and maps TensorFlow, but has no channel, is still importing it.
         timeout_s = CHANNEL_TIMEOUT_S if answer.channel else LOADING_TIMEOUT_S if self._maps_tensorflow() else 0
         deadline = time.monotonic() + timeout_s
         while self.process.is_alive and time.monotonic() < deadline:

@@ -10,7 +10,7 @@ class AttachError(TfprofError):
 
 
 class RefusedError(AttachError):
-    """A process is refused; nothing was done to it."""
+    """A process is refused; nothing lasting was done to it."""
 
     slug = "not-attachable"
 

@@ -12,8 +12,8 @@ from . import maps, remote_debugging
 from .call import BackedOutError, StillRunningError, StoppedThread
 from .errors import AttachError, GoneError, RefusedError
 from .memory import ProcessMemory
-from .page import PAGE, Page, WorkProgress, WorkState, pack
-from .page_file import PageFile
+from .work_area import PAGE, WorkArea, WorkProgress, WorkState, pack
+from .work_area_file import WorkAreaFile
 
 #: Time limits for a thread to stop, for a call in it and for a callback to return, and for the work
 #: (seconds).
@@ -77,7 +77,7 @@ class _NotBlockedError(AttachError):
 def inject(
     process: Process, work: Mapping[str, Any], methods: tuple[str, ...] = METHODS, user_id: int | None = None
 ) -> RawResult:
-    """Run ``work`` (see `page.pack`) in ``process`` by one of ``methods``.
+    """Run ``work`` (see `work_area.pack`) in ``process`` by one of ``methods``.
 
     AttachError if that fails, RefusedError if ``user_id`` is given and the process belongs to
     another user, OSError if the system forbids it.
@@ -103,7 +103,7 @@ class _Injection:
         self._process = process
         self._functions = maps.functions(process.pid, memory)
         self._archive = pack(work)
-        self._page = Page(self._archive)
+        self._area = WorkArea(self._archive)
         self._stopped_ns = 0
 
     def run(self, methods: tuple[str, ...]) -> RawResult:
@@ -127,59 +127,59 @@ class _Injection:
         interface = remote_debugging.find(self._memory, runtime_at) if runtime_at else None
         if interface is None or interface.is_busy or is_blocked(self._pid):
             return None
-        page = Page(self._archive)
+        area = WorkArea(self._archive)
         try:
-            file = PageFile(page)
+            file = WorkAreaFile(area)
         except (OSError, FolderError):
             return None
         try:
             if not file.is_readable_by(self._pid) or not interface.request(os.fsencode(file.script)):
                 return None
-            if page.wait(BEGIN_S, WorkState.BEGUN).state == WorkState.QUEUED:
+            if area.wait(BEGIN_S, WorkState.BEGUN).state == WorkState.QUEUED:
                 interface.withdraw()
-                if page.wait(WITHDRAWN_S, WorkState.BEGUN).state == WorkState.QUEUED:
+                if area.wait(WITHDRAWN_S, WorkState.BEGUN).state == WorkState.QUEUED:
                     return None
-            progress = page.wait(WORK_S)
+            progress = area.wait(WORK_S)
             if progress.state >= WorkState.DONE:
                 file.wait_until_freed(self._pid)
             return progress
         finally:
             with contextlib.suppress(OSError):
-                page.release()
+                area.release()
             file.remove()
 
     def _run_in_memory(self, methods: tuple[str, ...]) -> RawResult:
-        """Start the work in a page of memory in the process, and wait for it.
+        """Start the work in a work area in the memory of the process, and wait for it.
 
-        The injected text then frees the page. The page stays mapped if the text never runs.
+        The injected text then frees the work area, which stays mapped if the text never runs.
         """
-        page, is_page_used = self._page, False
+        area, is_area_used = self._area, False
         try:
             method = self._begin(methods)
-            progress = page.wait(BEGIN_S, WorkState.BEGUN)
+            progress = area.wait(BEGIN_S, WorkState.BEGUN)
             for _ in range(BEGIN_WAITS):
                 if progress.state != WorkState.QUEUED or self._process.is_stopped:
                     break
                 if method == PENDING_CALL:
                     method = self._begin_queued(methods)
-                progress = page.wait(BEGIN_S, WorkState.BEGUN)
+                progress = area.wait(BEGIN_S, WorkState.BEGUN)
             if progress.state != WorkState.QUEUED:
-                progress = page.wait(WORK_S)
+                progress = area.wait(WORK_S)
         except StillRunningError:
-            is_page_used = True  # the main thread may be in the page's machine code
+            is_area_used = True  # the main thread may be in the work area's machine code
             raise
         finally:
             with contextlib.suppress(OSError):  # the process is gone
-                page.release(keep_mapped=is_page_used)
+                area.release(keep_mapped=is_area_used)
         if progress.state >= WorkState.DONE:
-            page.wait_until_freed()
+            area.wait_until_freed()
         return RawResult(method, self._stopped_ns, _answer_text(progress))
 
     def _begin(self, methods: tuple[str, ...]) -> str:
         """Make the interpreter run the text, at once or soon; return the method."""
         if CALLBACK in methods and (PENDING_CALL not in methods or is_blocked(self._pid)):
             try:
-                self._with_stopped_thread(lambda thread: self._call_back(thread, self._page.text_at))
+                self._with_stopped_thread(lambda thread: self._call_back(thread, self._area.text_at))
             except _NotBlockedError:
                 if PENDING_CALL not in methods:
                     raise
@@ -208,30 +208,30 @@ class _Injection:
             if not is_blocked(self._pid):
                 self._with_stopped_thread(self._queue_nothing)
             elif CALLBACK in methods:
-                self._with_stopped_thread(lambda thread: self._call_back(thread, self._page.empty_text_at))
+                self._with_stopped_thread(lambda thread: self._call_back(thread, self._area.empty_text_at))
                 return CALLBACK
         return PENDING_CALL
 
     def _with_stopped_thread(self, work: Callable[[StoppedThread], None]) -> None:
-        """Stop the main thread for ``work``; the first call also places the page."""
+        """Stop the main thread for ``work``; the first call also places the work area."""
         start_ns = time.monotonic_ns()
         try:
             with StoppedThread(self._pid, self._memory, self._functions.restorer, STOP_S) as thread:
                 if _program_fingerprint(self._process) != self._fingerprint:
                     raise GoneError(f"process {self._pid} has become another program meanwhile")
-                if not self._page.address:
-                    address = thread.map(self._functions.mmap, self._page.size + PAGE)
-                    self._page.place(self._memory, address)
+                if not self._area.address:
+                    address = thread.map(self._functions.mmap, self._area.size + PAGE)
+                    self._area.place(self._memory, address)
                 work(thread)
         finally:
             self._stopped_ns += time.monotonic_ns() - start_ns
 
     def _queue(self, thread: StoppedThread) -> None:
         python = self._functions.python
-        thread.call(python["Py_AddPendingCall"], (python["PyRun_SimpleString"], self._page.text_at), CALL_S)
+        thread.call(python["Py_AddPendingCall"], (python["PyRun_SimpleString"], self._area.text_at), CALL_S)
 
     def _queue_nothing(self, thread: StoppedThread) -> None:
-        """Queue a call of `PyErr_CheckSignals`, which needs no page.
+        """Queue a call of `PyErr_CheckSignals`, which needs no work area.
 
         The call changes nothing: before queued calls, the interpreter checks for signals itself.
         """
@@ -241,7 +241,7 @@ class _Injection:
     def _call_back(self, thread: StoppedThread, text_at: int) -> None:
         if thread.state.registers.orig_rax == _NO_SYSCALL:
             raise _NotBlockedError("its main thread is not blocked")
-        python, code = self._functions.python, self._page.address + self._page.size
+        python, code = self._functions.python, self._area.address + self._area.size
         thread.call(self._functions.mprotect, (code, PAGE, _PROT_READ_EXEC))
         self._memory.write(code, _CALLBACK_CODE)
         end_registers = thread.run(

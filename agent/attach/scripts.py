@@ -1,6 +1,6 @@
 """The scripts that run in a job and start the injected work (docs/attach.md).
 
-A page is described in page.py.
+A work area is described in work_area.py.
 """
 
 from typing import Final
@@ -56,7 +56,7 @@ except BaseException:
     pass
 """
 
-#: The work, between the reading of the page and the writing of the answer.
+#: The work, between the reading of the work area and the writing of the answer.
 _WORK: Final = """\
     try:
         if sys.version_info < (3, 7):
@@ -70,21 +70,21 @@ _WORK: Final = """\
         state, answer = 3, type(error).__name__ + ": " + str(error)
 """
 
-#: The page is memory of the job. The script executes the work in the archive, writes the answer,
-#: waits until the answer is read, and frees the page. If the answer is not read within five
-#: seconds, the attaching process was stopped or killed, and the script turns the garbage collector
-#: on again. After ``answer_timeout_s`` it frees the page all the same. When the attaching process
-#: finds the page freed, the collector is on. The call of `munmap` makes no object that is subject
-#: to collection; the conversion of arguments by `argtypes` would.
+#: The work area is memory of the job. The script executes the work in the archive, writes the
+#: answer, waits until the answer is read, and frees the work area. If the answer is not read within
+#: five seconds, the attaching process was stopped or killed, and the script turns the garbage
+#: collector on again. After ``answer_timeout_s`` it frees the work area all the same. When the
+#: attaching process finds the work area freed, the collector is on. The call of `munmap` makes no
+#: object that is subject to collection; the conversion of arguments by `argtypes` would.
 _IN_MEMORY: Final = """\
 import ctypes, gc, itertools, sys, time
-words = (ctypes.c_uint32 * 4).from_address({page})
+words = (ctypes.c_uint32 * 4).from_address({area})
 words[0] = 1
 if not words[1]:
-    archive = ctypes.string_at({page} + words[2], words[3])
+    archive = ctypes.string_at({area} + words[2], words[3])
 {work}
     answer = answer.encode("utf-8", "replace")[:{answer_max}] + bytes(1)
-    ctypes.memmove({page} + {answer_at}, answer, len(answer))
+    ctypes.memmove({area} + {answer_at}, answer, len(answer))
     words[0] = state
     begin = time.monotonic()
     while not words[1] and time.monotonic() < begin + {answer_timeout_s}:
@@ -93,24 +93,24 @@ if not words[1]:
             gc.enable(*enable_calls.pop())
 stays_mapped = words[1] == 2
 del words
-region = ctypes.c_void_p({page}), ctypes.c_size_t({mapped_size})
+region = ctypes.c_void_p({area}), ctypes.c_size_t({mapped_size})
 stays_mapped or last_calls.append(itertools.starmap(ctypes.PyDLL(None).munmap, (region,)))
 """
 
-#: The page is a file. It is read and written, since a job dies if it accesses a mapped file that
-#: was truncated. The mapping is never accessed: it shows the attaching process that the work still
-#: runs. When that process finds the file unmapped, the collector is on.
+#: The work area is a file. It is read and written, since a job dies if it accesses a mapped file
+#: that was truncated. The mapping is never accessed: it shows the attaching process that the work
+#: still runs. When that process finds the file unmapped, the collector is on.
 _IN_FILE: Final = """\
 import itertools, mmap, struct, sys
 with open({path!r}, "rb+", 0) as file:
     mapping = mmap.mmap(file.fileno(), 0, **{{"trackfd": False}} if sys.version_info >= (3, 13) else {{}})
     last_calls.append(itertools.starmap(mapping.close, ((),)))
-    page = file.read()
+    area = file.read()
     file.seek(0)
     file.write(bytes([1]))
-_, is_released, offset, size = struct.unpack_from("<IIII", page)
+_, is_released, offset, size = struct.unpack_from("<IIII", area)
 if not is_released:
-    archive = page[offset : offset + size]
+    archive = area[offset : offset + size]
 {work}
     with open({path!r}, "rb+", 0) as file:
         file.seek({answer_at})
@@ -120,11 +120,11 @@ if not is_released:
 """
 
 
-def in_memory(page: int, mapped_size: int, answer_at: int, answer_max: int, answer_timeout_s: float) -> str:
-    """Return the script for the page at the address ``page``, which has ``mapped_size`` bytes."""
+def in_memory(area: int, mapped_size: int, answer_at: int, answer_max: int, answer_timeout_s: float) -> str:
+    """Return the script for the work area at ``area``, which has ``mapped_size`` bytes."""
     return _wrap(
         _IN_MEMORY.format(
-            page=page,
+            area=area,
             mapped_size=mapped_size,
             answer_at=answer_at,
             answer_max=answer_max,
@@ -135,7 +135,7 @@ def in_memory(page: int, mapped_size: int, answer_at: int, answer_max: int, answ
 
 
 def in_file(path: str, answer_at: int, answer_max: int) -> str:
-    """Return the script for the page in the file ``path``."""
+    """Return the script for the work area in the file ``path``."""
     return _wrap(_IN_FILE.format(path=path, answer_at=answer_at, answer_max=answer_max, work=_WORK))
 
 

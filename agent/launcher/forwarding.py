@@ -18,8 +18,8 @@ _DISCARDS: Final[dict[int, frozenset[signal.Signals]]] = {
     signal.SIGCONT: _STOP_SIGNALS,
     **dict.fromkeys(_STOP_SIGNALS, frozenset([signal.SIGCONT])),
 }
-#: Signals that the kernel sends for this process's own use of resources.
-_OWN_FAULTS: Final = frozenset([signal.SIGXCPU, signal.SIGXFSZ])
+#: Signals that the kernel sends to this process because of its own use of resources.
+_RESOURCE_LIMIT_SIGNALS: Final = frozenset([signal.SIGXCPU, signal.SIGXFSZ])
 _NEVER: Final = float("inf")
 
 
@@ -54,7 +54,7 @@ class Forwarding:
         """Record a signal that this process received."""
         number = info.number
         is_sent = info.code <= 0
-        if (is_sent and info.pid == os.getpid()) or (not is_sent and number in _OWN_FAULTS):
+        if (is_sent and info.pid == os.getpid()) or (not is_sent and number in _RESOURCE_LIMIT_SIGNALS):
             return
         discarded_numbers = _DISCARDS.get(number, frozenset())
         self._waiting_signals = [
@@ -74,7 +74,7 @@ class Forwarding:
         """The time at which `take_ready` must be called next; infinite when no signal waits."""
         return min((waiting.check_at for waiting in self._waiting_signals), default=_NEVER)
 
-    def awaits(self, number: int) -> bool:
+    def may_forward(self, number: int) -> bool:
         """Whether a signal ``number`` may still be forwarded."""
         return any(waiting.info.number == number for waiting in self._waiting_signals)
 

@@ -189,7 +189,11 @@ def wait(
             forwarding.add(received_signal, now)
         for signal_to_forward in forwarding.take_ready(now):
             _forward(signal_to_forward, child)
-        if child.stopped_by and not forwarding.awaits(signal.SIGCONT) and signal.SIGCONT not in signal.sigpending():
+        if (
+            child.stopped_by
+            and not forwarding.may_forward(signal.SIGCONT)
+            and signal.SIGCONT not in signal.sigpending()
+        ):
             with stopping():
                 child.stop_together()
         if now >= next_watch_s:

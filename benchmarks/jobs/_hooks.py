@@ -8,8 +8,8 @@ import sys
 from contextlib import contextmanager
 
 
-class Turn:
-    """A turn of ``steps`` steps; at its end ``faults`` counts the page faults of the turn."""
+class Block:
+    """A block of ``steps`` steps; at its end ``faults`` counts the page faults of the block."""
 
     def __init__(self, steps):
         self.steps = steps
@@ -22,23 +22,23 @@ def page_faults():
 
 
 @contextmanager
-def turn(line):
-    """Provide the Turn that ``line`` describes: `STEPS` or `STEPS bare`.
+def block(line):
+    """Provide the Block that ``line`` describes: `STEPS` or `STEPS bare`.
 
-    In a bare turn the hooks are removed.
+    In a bare block the hooks are removed.
     """
     steps, *words = line.split()
     with without_hooks("bare" in words):
-        current_turn = Turn(int(steps))
+        current_block = Block(int(steps))
         try:
-            yield current_turn
+            yield current_block
         finally:
-            current_turn.faults += page_faults()
+            current_block.faults += page_faults()
 
 
 @contextmanager
 def without_hooks(enabled):
-    """Remove the hooks within the block if ``enabled``."""
+    """Remove the hooks within the `with` statement if ``enabled``."""
     core = sys.modules.get("_tfprof.shim.core")
     replaced = core.state().replaced if core is not None and enabled else []
     for owner, name, original, _ in replaced:

@@ -13,7 +13,7 @@ import time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 import keras
 import numpy as np
-from _hooks import turn
+from _hooks import block
 
 keras.utils.set_random_seed(0)
 rng = np.random.default_rng(0)
@@ -27,10 +27,10 @@ model = keras.Sequential(
 )
 model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 for line in iter(sys.stdin.readline, ""):
-    with turn(line) as current_turn:
-        images = rng.random((32 * current_turn.steps, 28, 28, 1), dtype=np.float32)
-        labels = rng.integers(0, 10, 32 * current_turn.steps)
+    with block(line) as current_block:
+        images = rng.random((32 * current_block.steps, 28, 28, 1), dtype=np.float32)
+        labels = rng.integers(0, 10, 32 * current_block.steps)
         begin = time.perf_counter()
         model.fit(images, labels, batch_size=32, verbose=0)
         elapsed_s = time.perf_counter() - begin
-    print(json.dumps({"s": elapsed_s, "steps_s": [], "faults": current_turn.faults}), flush=True)
+    print(json.dumps({"s": elapsed_s, "steps_s": [], "faults": current_block.faults}), flush=True)

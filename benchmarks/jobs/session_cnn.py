@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-from _hooks import turn
+from _hooks import block
 
 tf.disable_eager_execution()
 traces_itself = sys.argv[1:] == ["full"]
@@ -33,8 +33,8 @@ with tf.Session() as session:
     session.run(tf.global_variables_initializer())
     for line in iter(sys.stdin.readline, ""):
         times_s = []
-        with turn(line) as current_turn:
-            for step in range(current_turn.steps):
+        with block(line) as current_block:
+            for step in range(current_block.steps):
                 start = time.perf_counter()
                 if traces_itself and step % 2:
                     metadata = tf.RunMetadata()
@@ -42,4 +42,4 @@ with tf.Session() as session:
                 else:
                     session.run([train, loss], feed)
                 times_s.append(time.perf_counter() - start)
-        print(json.dumps({"s": sum(times_s), "steps_s": times_s, "faults": current_turn.faults}), flush=True)
+        print(json.dumps({"s": sum(times_s), "steps_s": times_s, "faults": current_block.faults}), flush=True)

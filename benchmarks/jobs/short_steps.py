@@ -4,8 +4,8 @@ A path is a way of running a step, such as Session.run or a tf.function. The scr
 times of each turn as JSON.
 
 usage: short_steps.py session|callable|function|concrete|tape|train|fit MICROSECONDS TURNS SECONDS.
-A turn has three blocks of steps: one with hooks and two without, in changing order. The time of a
-block is the mean of the middle half of its step times.
+A turn has three blocks of steps: one with hooks (`hooked`) and two without (`bare`, `bare_again`),
+in changing order. The time of a block is the mean of the middle half of its step times.
 """
 
 import json
@@ -148,13 +148,13 @@ def main():
         block_time(step, 3 if path == "fit" else WARM_UP)
     measure, steps, warm_up_steps = (batch_time, 1, 1) if path == "fit" else (block_time, STEPS, STEPS // 5)
     block_time(step, 3 if path == "fit" else WARM_UP)
-    times = {"armed": [], "bare": [], "again": []}
+    times = {"hooked": [], "bare": [], "bare_again": []}
     names = list(times)
     end = time.monotonic() + seconds
     while len(times["bare"]) < turns and time.monotonic() < end:
         first = len(times["bare"]) % 3
         for name in names[first:] + names[:first]:
-            with without_hooks(name != "armed"):
+            with without_hooks(name != "hooked"):
                 block_time(step, warm_up_steps)
                 times[name].append(measure(step, steps))
     print(json.dumps(times), flush=True)

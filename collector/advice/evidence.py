@@ -16,14 +16,14 @@ from ..tfviews.parity import DEFAULT, Parity
 class TimedSteps(NamedTuple):
     """Consecutive steps of one thread that were timed together; times in ns.
 
-    `runs`: number of steps; `total_ns`: sum of their durations, without the pauses between them.
+    `steps`: their number; `total_ns`: sum of their durations, without the pauses between them.
     """
 
     ordinal: int
-    runs: int
+    steps: int
     start_ns: int
     total_ns: int
-    is_usual: bool  # neither traced nor failed, and not a setup step
+    is_normal: bool  # neither traced nor failed, and not a setup step
     key: int = 0  # equal for steps of the same call
 
 

@@ -55,7 +55,7 @@ def _top_op_types(evidence: Evidence) -> Report | None:
 def _top_scopes(evidence: Evidence) -> Report | None:
     """Name the outermost scopes, or those inside a scope that takes nearly all of the time.
 
-    None if no op took time, or if an op without a scope takes the most.
+    None if no op took time, or if the first entry is an op.
     """
     names = [node.name for node in evidence.nodes if any(evidence.times.get(node.name, ()))]
     for depth in range(1, _DEPTH_MAX + 1):
@@ -111,7 +111,10 @@ def _tf_op_types(evidence: Evidence) -> Report | None:
 
 
 def _tf_scopes(evidence: Evidence) -> Report | None:
-    """Name the outermost scopes; the TF profiler prints their own time, which is always 0."""
+    """Name the outermost scopes and ops.
+
+    The TF profiler prints the own time of each, which is 0 for a scope that is no op.
+    """
     options = Options(max_depth=100, min_micros=100, order_by="micros")
     scopes = scope_view(evidence.nodes, options, evidence.parity).root.children[:_NAMED_MAX]
     lines = [f"top {rank} graph node: {scope.name}, {_times(scope.own)}" for rank, scope in enumerate(scopes, 1)]

@@ -38,11 +38,11 @@ _PAUSES_MIN: Final = 20
 _PAUSE_MIN_NS: Final = 500_000
 
 _DEVICE: Final = ITERATOR_DEVICE.decode().lower()
-_TODO: Final = (
+_REMEDY: Final = (
     "prepare batches ahead: dataset.prefetch(tf.data.AUTOTUNE) last, map(…, num_parallel_calls=tf.data.AUTOTUNE),"
     " cache() what is the same each epoch"
 )
-_TODO_PAUSES: Final = (
+_REMEDY_FOR_PAUSES: Final = (
     "have batches ready: dataset.prefetch(tf.data.AUTOTUNE), tf.data instead of feed_dict;"
     " fetch, convert and log less often"
 )
@@ -95,7 +95,7 @@ def _waiting_in_steps(evidence: Evidence) -> Report | None:
         text += f" Most of the pipeline's own time is in its stage {name}: {duration(own_ns)} a step."
         numbers |= {"stage": name, "stage_ns_per_step": own_ns}
     waiting_nodes = [node for node in evidence.nodes if node.op in WAITING_OPS]
-    return Report(text, numbers, _TODO, top_location(waiting_nodes, evidence.times, stack_lookup(evidence.nodes)))
+    return Report(text, numbers, _REMEDY, top_location(waiting_nodes, evidence.times, stack_lookup(evidence.nodes)))
 
 
 def _slowest_stage(steps: Sequence[StepTrace]) -> tuple[str, float] | None:
@@ -116,11 +116,11 @@ def _pauses_between_steps(evidence: Evidence) -> Report | None:
     Medians are compared, since they ignore the pauses between epochs.
     """
     pauses, intervals = [], []
-    for steps, next_steps in pairwise(evidence.timed_steps):
-        if steps.is_usual and next_steps.is_usual and steps.ordinal + steps.runs == next_steps.ordinal:
-            interval_ns = next_steps.start_ns - steps.start_ns
-            pauses.append((interval_ns - steps.total_ns) / steps.runs)
-            intervals.append(interval_ns / steps.runs)
+    for group, next_group in pairwise(evidence.timed_steps):
+        if group.is_normal and next_group.is_normal and group.ordinal + group.steps == next_group.ordinal:
+            interval_ns = next_group.start_ns - group.start_ns
+            pauses.append((interval_ns - group.total_ns) / group.steps)
+            intervals.append(interval_ns / group.steps)
     if len(pauses) < _PAUSES_MIN:
         return None
     pause, interval = median(pauses), median(intervals)
@@ -131,5 +131,5 @@ def _pauses_between_steps(evidence: Evidence) -> Report | None:
         f"{percent(share)} of the time goes by between steps, in Python: {duration(pause)} of the {duration(interval)}"
         " from the start of a step to that of the next.",
         {"share": share, "between_ns": pause, "from_step_to_step_ns": interval, "pauses": len(pauses)},
-        _TODO_PAUSES,
+        _REMEDY_FOR_PAUSES,
     )

@@ -1,4 +1,4 @@
-"""Findings of a checker: text, numbers, and what to do."""
+"""Findings of a checker: text, numbers, and remedy."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ class Report:
 
     text: str
     numbers: Mapping[str, float | str] = field(default_factory=dict)
-    todo: str = ""
+    remedy: str = ""
     line: str = ""
 
 

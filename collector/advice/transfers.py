@@ -18,7 +18,7 @@ SHARE_MIN: Final = 0.1
 _GPU: Final = re.compile(r"gpu:\d+")
 _COPY: Final = re.compile(r"memcpy\W?([hdp])(?:2|to)([hdp])", re.IGNORECASE)
 _DIRECTIONS: Final = {"hd": "host to device", "dh": "device to host", "dd": "within a device", "pp": "device to device"}
-_TODO: Final = {
+_REMEDIES: Final = {
     "hd": (
         "hand batches over ahead: tf.data.experimental.prefetch_to_device or copy_to_device;"
         " feed smaller types and cast on the GPU"
@@ -91,5 +91,5 @@ def _report(gpu: str, share: float, exposed_ns: float, kernel_ns: float, copy_ns
             "kernels_ns_per_step": kernel_ns,
             "way": direction_text,
         },
-        _TODO.get(direction, _TODO["hd"]),
+        _REMEDIES.get(direction, _REMEDIES["hd"]),
     )

@@ -20,12 +20,12 @@ SHARE_MIN: Final = 0.1
 #: least the second share of its CPUs is busy.
 OTHERS_SHARE_MIN: Final = 0.25
 BUSY_SHARE_MIN: Final = 0.85
-_TODO_AT_INTERVALS: Final = "see what happens in them: checkpoints, evaluation, summaries, logging"
-_TODO: Final = (
+_REMEDY_AT_INTERVALS: Final = "see what happens in them: checkpoints, evaluation, summaries, logging"
+_REMEDY: Final = (
     "see what happens in them: inputs of different shapes or sizes, retraced functions, other load on the host"
     " (tfprof host)"
 )
-_TODO_BUSY: Final = (
+_REMEDY_ON_BUSY_HOST: Final = (
     "measure again on a quiet host, or reserve CPUs for the job (taskset, cgroups); tfprof host shows the load. If"
     " steps are still uneven, the cause is in the job: inputs of different shapes or sizes, retraced functions"
 )
@@ -36,19 +36,19 @@ _REGULAR_SHARE_MIN: Final = 0.6
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report the time in outliers, their interval, and whether the host was busy meanwhile."""
-    steps = _steps_of_main_call([group for group in evidence.timed_steps if group.is_usual])[_WARM_UP_STEPS:]
-    step_count = sum(group.runs for group in steps)
+    steps = _steps_of_main_call([group for group in evidence.timed_steps if group.is_normal])[_WARM_UP_STEPS:]
+    step_count = sum(group.steps for group in steps)
     if step_count < STEPS_MIN:
         return []
     median_ns = _median(steps, step_count)
     outliers = [group for group in steps if _mean(group) >= OUTLIER_FACTOR * median_ns]
-    extra_ns = sum(group.total_ns - group.runs * median_ns for group in outliers)
+    extra_ns = sum(group.total_ns - group.steps * median_ns for group in outliers)
     share = extra_ns / sum(group.total_ns for group in steps)
     if len(outliers) < 2 or share < SHARE_MIN:
         return []
     slowest_ns = max(map(_mean, outliers))
     interval = _interval([group.ordinal for group in outliers if _mean(group) >= slowest_ns / 2])
-    slow_count = sum(group.runs for group in outliers)
+    slow_count = sum(group.steps for group in outliers)
     text = (
         f"{count(slow_count)} of {count(step_count)} steps take {OUTLIER_FACTOR:.0f} times as long as the median one"
         f" ({duration(median_ns)}) or more, up to {duration(slowest_ns)}: {percent(share)} of the time in steps."
@@ -61,16 +61,16 @@ def check(evidence: Evidence) -> Sequence[Report]:
         "every": interval or 0,
     }
     if interval:
-        return [Report(f"{text} They come every {count(interval)} steps.", numbers, _TODO_AT_INTERVALS)]
+        return [Report(f"{text} They come every {count(interval)} steps.", numbers, _REMEDY_AT_INTERVALS)]
     other_cores = _other_cores(evidence.load, outliers)
     if other_cores is None:
-        return [Report(text, numbers, _TODO)]
+        return [Report(text, numbers, _REMEDY)]
     cores = evidence.load[0].cpus
     text += (
         f" The likely reason is the host, not the job: while they ran, other processes used {other_cores:.1f}"
         f" of its {cores} CPUs, and few were idle."
     )
-    return [Report(text, numbers | {"other_cores": other_cores, "cpus": cores}, _TODO_BUSY)]
+    return [Report(text, numbers | {"other_cores": other_cores, "cpus": cores}, _REMEDY_ON_BUSY_HOST)]
 
 
 def _steps_of_main_call(steps: Sequence[TimedSteps]) -> list[TimedSteps]:
@@ -116,14 +116,14 @@ def _overlap_ns(interval: Load, steps: Sequence[TimedSteps]) -> int:
 
 
 def _mean(group: TimedSteps) -> float:
-    return group.total_ns / group.runs
+    return group.total_ns / group.steps
 
 
 def _median(steps: Sequence[TimedSteps], step_count: int) -> float:
     """Return the median duration; steps timed together count with their mean."""
     cumulated_steps = 0
     for group in sorted(steps, key=_mean):
-        cumulated_steps += group.runs
+        cumulated_steps += group.steps
         if 2 * cumulated_steps >= step_count:
             return _mean(group)
     raise AssertionError(step_count)

@@ -12,7 +12,7 @@ from .report import Report
 
 #: Minimum share of a step that a GPU should be busy.
 UTILIZATION_MIN: Final = 0.5
-_TODO: Final = (
+_REMEDY: Final = (
     "see what the host does in the gaps between kernels: tfprof graph JOB -step N -output timeline:outfile=F shows them"
 )
 
@@ -54,5 +54,5 @@ def _report(device: str, busy_micros: int, span_micros: int, *, has_own_advice: 
     return Report(
         text if has_own_advice else f"device: {device} {'low ' if is_low else ''}utilization: {share:.2f}",
         {"device": device, "busy_micros": busy_micros, "step_micros": span_micros, "utilization": share},
-        _TODO if is_low else "",
+        _REMEDY if is_low else "",
     )

@@ -25,7 +25,8 @@ HOLD_S: Final = {SPIKE: 300, MEMORY_GROWTH: 600, LOSSES: 300}
 #: time, and the maximum time from now to the end of the entry.
 _TOTAL_MAX_NS: Final = 86_400 * SECOND_NS
 _FUTURE_MAX_NS: Final = 60 * SECOND_NS
-_UNUSUAL_FLAGS: Final = layout.FLAG_FAILED | layout.FLAG_SETUP
+#: Flags of special steps, which no series contains.
+_SPECIAL_FLAGS: Final = layout.FLAG_FAILED | layout.FLAG_SETUP
 
 
 class SeriesKey(NamedTuple):
@@ -63,7 +64,7 @@ class JobWatch:
             if entry.total_ns > _TOTAL_MAX_NS or not 0 < end_ns < now_ns + _FUTURE_MAX_NS:
                 continue
             self._last_step_ns = max(self._last_step_ns, end_ns)
-            if entry.kind in layout.STEP_WEIGHTS and entry.runs and not entry.flags & _UNUSUAL_FLAGS:
+            if entry.kind in layout.STEP_WEIGHTS and entry.steps and not entry.flags & _SPECIAL_FLAGS:
                 self._first_step_ns = self._first_step_ns or end_ns
                 self._add(entry, start_ns, end_ns)
 
@@ -74,7 +75,7 @@ class JobWatch:
             if len(self._series) >= SERIES_MAX:
                 return
             series = self._series[series_key] = StepSeries()
-        spike = series.add(entry.ordinal, start_ns, end_ns, entry.total_ns, entry.runs, entry.min_ns, entry.max_ns)
+        spike = series.add(entry.ordinal, start_ns, end_ns, entry.total_ns, entry.steps, entry.min_ns, entry.max_ns)
         if spike is not None and not series_key.is_traced:
             self._raise(step_alert(SPIKE, end_ns, series_key, spike))
 

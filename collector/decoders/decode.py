@@ -1,6 +1,7 @@
 """Decodes RunMetadata into rows of `ops` and `allocations`.
 
-There are two decoders with equal results: the C walker, and protobuf with a loop in Python.
+There are two decoders with equal results: one in C (`walker`), and one that uses protobuf and a
+loop in Python (`python`).
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from .native import walker
 #: A serialized RunMetadata, which describes one step.
 Serialized = bytes | memoryview
 
-#: Reason for refusing a message, by the walker's status (wire.h).
+#: Reason for refusing a message, by the C decoder's status (wire.h).
 ERRORS: Final = (
     None,
     "not a RunMetadata",
@@ -61,7 +62,7 @@ class TooManyRowsError(DecodeError):
 class Decoder(Protocol):
     """A decoder of the RunMetadata of one job, many per call.
 
-    ``name``: its name in the status file. ``is_quick``: whether it is as fast as the C walker.
+    ``name``: its name in the status file. ``is_quick``: whether it is as fast as the C decoder.
     """
 
     name: str
@@ -82,7 +83,7 @@ _ROWS_A_BYTE_MAX: Final = 1 / 32
 
 
 class WalkerDecoder:
-    """A decoder that uses the C walker.
+    """The C decoder: it calls the compiled module.
 
     The densest step so far determines the size of the buffer, since counting the rows first takes
     a quarter longer.
@@ -114,7 +115,7 @@ class WalkerDecoder:
 
 
 class PythonDecoder:
-    """A decoder that uses protobuf and a loop in Python."""
+    """The decoder in Python: it uses protobuf and a loop."""
 
     name = "python"
     is_quick = False

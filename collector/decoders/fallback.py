@@ -1,6 +1,6 @@
 """Decodes a RunMetadata in Python.
 
-Tests compare the C walker with this module, so it follows node.h and walk.h rule by rule.
+Tests compare the C decoder with this module, so it follows node.h and walk.h rule by rule.
 """
 
 from collections.abc import Iterator, Sequence

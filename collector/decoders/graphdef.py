@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 from google.protobuf.message import DecodeError as ParseError
 
-from ...formats.pb_wire import TruncatedError, field_contents
+from ...formats.pb_wire import InvalidMessageError, field_contents
 from ..errors import DecodeError
 from ..store.schema import GRAPH_NODES
 from .columns import from_columns
@@ -34,7 +34,7 @@ def graph_nodes(data: bytes | memoryview, graph: int, attribute_max: int | None 
         batches = []
         while batch := [NodeDef.FromString(bytes(node)) for node in islice(nodes, _BATCH_NODES)]:
             batches.append(_rows(batch, graph, attribute_max))
-    except (TruncatedError, ParseError) as error:
+    except (InvalidMessageError, ParseError) as error:
         raise DecodeError(f"graph {graph} is not a GraphDef") from error
     return pa.Table.from_batches(batches, GRAPH_NODES)
 

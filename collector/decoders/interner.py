@@ -21,7 +21,7 @@ Counts = tuple[int, ...]
 
 
 class NameTable(Protocol):
-    """Table of the names of each kind; the walker implements its own (names.h)."""
+    """Table of the names of each kind; the C decoder has its own (names.h)."""
 
     def add(self, kind: int, text: bytes, /) -> int:
         """Return the id of a name, adding it if it is new; NONE_ID if the table is full."""
@@ -37,7 +37,7 @@ class NameTable(Protocol):
 
 
 class PythonNames:
-    """The name table of a build without the walker."""
+    """The name table of a build without the C decoder."""
 
     def __init__(self, names_max: int, text_max: int) -> None:
         self._ids: list[dict[bytes, int]] = [{} for _ in KINDS]
@@ -128,7 +128,8 @@ class Interner:
         counts = self.table.counts()
         new_ids = ((kind, number) for kind in KINDS for number in range(self._stored[kind], counts[kind]))
         batches = []
-        while batch := list(islice(new_ids, _BATCH_ROWS)):  # names take ten times the memory as Python objects
+        # As Python objects, the names take ten times the memory, so they are converted in batches.
+        while batch := list(islice(new_ids, _BATCH_ROWS)):
             batches.append(from_rows([(kind, number, self.table.get(kind, number)) for kind, number in batch], "names"))
         self._stored = counts
         return pa.Table.from_batches(batches, NAMES)
@@ -144,7 +145,7 @@ class Interner:
 
 
 def name_table(names_max: int = NAMES_MAX, text_max: int = TEXT_MAX) -> NameTable:
-    """Return an empty table, that of the walker if it was built."""
+    """Return an empty table, that of the C decoder if it was built."""
     if walker is None:
         return PythonNames(names_max, text_max)
     table: NameTable = walker.Names(int.from_bytes(os.urandom(8), "little"), names_max, text_max)

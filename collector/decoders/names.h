@@ -89,9 +89,9 @@ static bool names_grow(names_of_kind *kind, size_t text_used, size_t size) {
 }
 
 /* Set `id` to the id of the text, and add the text if it is new. */
-static enum status names_add(name_table *table, unsigned kind_number, span text, uint32_t *id) {
+static enum status names_add(name_table *table, unsigned kind_number, byte_range text, uint32_t *id) {
     names_of_kind *kind = &table->kinds[kind_number];
-    size_t size = span_size(text);
+    size_t size = range_size(text);
     uint32_t hash = hash_text(text.at, size, table->seed), slot = hash & kind->mask;
     if (kind->count) {
         for (; kind->slots[slot] != NO_ID; slot = (slot + 1) & kind->mask) {

@@ -1,4 +1,4 @@
-"""Loads the C walker, if it was built."""
+"""Loads the C decoder, if it was built."""
 
 import importlib
 from types import ModuleType

@@ -9,22 +9,22 @@ typedef struct {
 } moment;
 
 typedef struct {
-    span name;
+    byte_range name;
     int64_t total, peak, live, in_use;
 } allocator_use;
 
 typedef struct {
     bool described, allocated, shaped;
     uint32_t slot, dtype;
-    span shape;
+    byte_range shape;
     int64_t requested_bytes, allocated_bytes;
 } output;
 
 typedef struct {
-    span name, label;
+    byte_range name, label;
     moment all_start, op_start, op_end;
-    uint32_t thread, allocators;
-    span first_allocator;
+    uint32_t thread, allocator_count;
+    byte_range first_allocator;
     int64_t total, peak, live, in_use; /* sums over allocators; in_use: maximum over allocators called *GPU* */
     int64_t output_bytes, temp, persistent;
 } node;
@@ -35,14 +35,14 @@ static inline int64_t saturating_sum(int64_t a, int64_t b) {
     return b < 0 ? INT64_MIN : INT64_MAX;
 }
 
-static bool is_gpu_allocator(span name) {
-    for (; span_size(name) >= 3; name.at++)
+static bool is_gpu_allocator(byte_range name) {
+    for (; range_size(name) >= 3; name.at++)
         if (!memcmp(name.at, "GPU", 3)) return true;
     return false;
 }
 
-/* Decode an AllocationRecord. run_metadata.proto declares it as bytes, so its nesting begins at 1. */
-static enum status walk_record(span s, row_sink *sink) {
+/* Decode an AllocationRecord. run_metadata.proto declares it as bytes, so skip_field counts nesting from 1 here. */
+static enum status walk_record(byte_range s, row_sink *sink) {
     allocation record = {.t_us = 0};
     uint32_t tag;
     while (s.at < s.end) {
@@ -62,9 +62,9 @@ static enum status walk_record(span s, row_sink *sink) {
 }
 
 /* Decode the allocation records of an AllocatorMemoryUsed in a second pass, after its name is known. */
-static enum status walk_records(span s, row_sink *sink) {
+static enum status walk_records(byte_range s, row_sink *sink) {
     uint32_t tag;
-    span record;
+    byte_range record;
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
         if (tag == TAG(6, CHUNK)) {
@@ -77,10 +77,10 @@ static enum status walk_records(span s, row_sink *sink) {
     return OK;
 }
 
-static enum status walk_memory(span s, node *n, row_sink *sink) {
+static enum status walk_memory(byte_range s, node *n, row_sink *sink) {
     allocator_use use = {.name = {s.at, s.at}};
     uint32_t tag;
-    span message = s;
+    byte_range message = s;
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
         switch (tag) {
@@ -92,7 +92,7 @@ static enum status walk_memory(span s, node *n, row_sink *sink) {
         default: CHECK(skip_field(&s, tag, 5));
         }
     }
-    if (!n->allocators++) n->first_allocator = use.name;
+    if (!n->allocator_count++) n->first_allocator = use.name;
     n->total = saturating_sum(n->total, use.total);
     n->peak = saturating_sum(n->peak, use.peak);
     n->live = saturating_sum(n->live, use.live);
@@ -101,7 +101,7 @@ static enum status walk_memory(span s, node *n, row_sink *sink) {
     return walk_records(message, sink);
 }
 
-static enum status walk_allocation(span s, output *o) {
+static enum status walk_allocation(byte_range s, output *o) {
     uint32_t tag;
     o->allocated = true;
     while (s.at < s.end) {
@@ -115,9 +115,9 @@ static enum status walk_allocation(span s, output *o) {
     return OK;
 }
 
-static enum status walk_tensor(span s, output *o) {
+static enum status walk_tensor(byte_range s, output *o) {
     uint32_t tag;
-    span chunk;
+    byte_range chunk;
     o->described = true;
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
@@ -145,7 +145,7 @@ static inline uint8_t *put_varint(uint8_t *at, uint32_t value) {
 
 /* Append an output to the output signature of its node. */
 static enum status append_signature(row_sink *sink, const output *o) {
-    size_t size = o->shaped ? span_size(o->shape) : 0;
+    size_t size = o->shaped ? range_size(o->shape) : 0;
     void *start = sink->signature;
     CHECK(grow(&start, &sink->signature_room, sink->signature_size, size + 16, 1));
     sink->signature = start;
@@ -162,10 +162,10 @@ static enum status append_signature(row_sink *sink, const output *o) {
     return OK;
 }
 
-static enum status walk_output(span s, node *n, row_sink *sink) {
+static enum status walk_output(byte_range s, node *n, row_sink *sink) {
     output o = {.described = false};
     uint32_t tag;
-    span chunk;
+    byte_range chunk;
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
         switch (tag) {
@@ -184,7 +184,7 @@ static enum status walk_output(span s, node *n, row_sink *sink) {
     return sink->columns ? append_signature(sink, &o) : OK;
 }
 
-static enum status walk_memory_stats(span s, node *n) {
+static enum status walk_memory_stats(byte_range s, node *n) {
     uint32_t tag;
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
@@ -197,9 +197,9 @@ static enum status walk_memory_stats(span s, node *n) {
     return OK;
 }
 
-static enum status walk_node(span s, node *n, row_sink *sink) {
+static enum status walk_node(byte_range s, node *n, row_sink *sink) {
     uint32_t tag;
-    span chunk;
+    byte_range chunk;
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
         switch (tag) {

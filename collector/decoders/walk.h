@@ -23,16 +23,16 @@ static inline int64_t floor_us(int64_t ns) { return ns / 1000 - (ns % 1000 < 0);
 /* Intern the texts of a node, and set their ids in its row. */
 static enum status put_names(row_sink *sink, const node *n) {
     columns *row_columns = sink->columns;
-    size_t row = sink->row, size = span_size(n->name);
+    size_t row = sink->row, size = range_size(n->name);
     const uint8_t *colon = size ? memchr(n->name.at, ':', size) : NULL;
-    span name = {n->name.at, colon ? colon : n->name.end};
-    span suffix = {colon ? colon + 1 : n->name.end, n->name.end};
-    span label = span_size(n->label) ? n->label : suffix;
-    span signature = {sink->signature, sink->signature + sink->signature_size};
+    byte_range name = {n->name.at, colon ? colon : n->name.end};
+    byte_range suffix = {colon ? colon + 1 : n->name.end, n->name.end};
+    byte_range label = range_size(n->label) ? n->label : suffix;
+    byte_range signature = {sink->signature, sink->signature + sink->signature_size};
     row_columns->label[row] = row_columns->allocator[row] = row_columns->outputs[row] = NO_ID;
     CHECK(names_add(sink->names, NODE, name, &row_columns->node[row]));
-    if (span_size(label)) CHECK(names_add(sink->names, LABEL, label, &row_columns->label[row]));
-    if (n->allocators) CHECK(names_add(sink->names, ALLOCATOR, n->first_allocator, &row_columns->allocator[row]));
+    if (range_size(label)) CHECK(names_add(sink->names, LABEL, label, &row_columns->label[row]));
+    if (n->allocator_count) CHECK(names_add(sink->names, ALLOCATOR, n->first_allocator, &row_columns->allocator[row]));
     if (sink->signature_size) CHECK(names_add(sink->names, OUTPUTS, signature, &row_columns->outputs[row]));
     return OK;
 }
@@ -81,7 +81,7 @@ static enum status put_row(row_sink *sink, const node *n, uint32_t device, size_
 }
 
 /* Set `name` to the name of the device, which may follow its nodes. */
-static enum status find_device(span s, span *name) {
+static enum status find_device(byte_range s, byte_range *name) {
     uint32_t tag;
     name->at = name->end = s.at;
     while (s.at < s.end) {
@@ -95,8 +95,8 @@ static enum status find_device(span s, span *name) {
     return OK;
 }
 
-static bool contains_ignoring_case(span name, const char *lower, size_t size) {
-    for (; span_size(name) >= size; name.at++) {
+static bool contains_ignoring_case(byte_range name, const char *lower, size_t size) {
+    for (; range_size(name) >= size; name.at++) {
         size_t matched = 0;
         while (matched < size &&
                (name.at[matched] | (name.at[matched] >= 'A' && name.at[matched] <= 'Z' ? 0x20 : 0)) == lower[matched])
@@ -106,14 +106,14 @@ static bool contains_ignoring_case(span name, const char *lower, size_t size) {
     return false;
 }
 
-static uint32_t accelerator_of(span device) {
+static uint32_t accelerator_of(byte_range device) {
     if (!contains_ignoring_case(device, "gpu", 3)) return 0;
     return contains_ignoring_case(device, "stream:all", 10) ? GPU | STREAMS : GPU;
 }
 
-static enum status walk_device(span s, row_sink *sink) {
+static enum status walk_device(byte_range s, row_sink *sink) {
     uint32_t tag, device = NO_ID;
-    span name, chunk;
+    byte_range name, chunk;
     CHECK(find_device(s, &name));
     sink->accelerator |= accelerator_of(name);
     while (s.at < s.end) {
@@ -136,9 +136,9 @@ static enum status walk_device(span s, row_sink *sink) {
     return OK;
 }
 
-static enum status walk_steps(span s, row_sink *sink) {
+static enum status walk_steps(byte_range s, row_sink *sink) {
     uint32_t tag;
-    span stats, device;
+    byte_range stats, device;
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
         if (tag != TAG(1, CHUNK)) {
@@ -161,7 +161,7 @@ static enum status walk_steps(span s, row_sink *sink) {
 
 /* Decode one RunMetadata into rows from sink->row to sink->row_end. Unless the status is OK, no row, name
  * or allocation of it is left. */
-static enum status walk_run_metadata(span s, row_sink *sink) {
+static enum status walk_run_metadata(byte_range s, row_sink *sink) {
     uint32_t counts[KINDS];
     for (unsigned kind = 0; kind < KINDS; kind++) counts[kind] = sink->names->kinds[kind].count;
     sink->first_row = sink->row;
@@ -184,10 +184,10 @@ static enum status walk_run_metadata(span s, row_sink *sink) {
 }
 
 /* Return the number of fields at the path `path[0]` → `path[1]` → …, up to the first malformed one. */
-static size_t count_fields(span s, const uint32_t *path, unsigned path_length, unsigned depth) {
+static size_t count_fields(byte_range s, const uint32_t *path, unsigned path_length, unsigned depth) {
     size_t count = 0;
     uint32_t tag;
-    span chunk;
+    byte_range chunk;
     while (s.at < s.end && read_tag(&s, &tag) == OK) {
         if (tag != TAG(*path, CHUNK)) {
             if (skip_field(&s, tag, depth) != OK) break;
@@ -201,7 +201,7 @@ static size_t count_fields(span s, const uint32_t *path, unsigned path_length, u
 }
 
 /* Return an upper bound of the rows of a RunMetadata. */
-static size_t count_nodes(span s) {
+static size_t count_nodes(byte_range s) {
     static const uint32_t path[] = {1, 1, 2};
     size_t count = count_fields(s, path, 3, 1);
     return count < ROWS_MAX ? count : ROWS_MAX;

@@ -1,4 +1,4 @@
-/* `_walker`: decodes RunMetadata into columns without protobuf (walk.h), and interns names (names.h).
+/* `_walker`, the C decoder: decodes RunMetadata into columns without protobuf (walk.h), and interns names (names.h).
  * fallback.py computes the same results. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -46,7 +46,7 @@ static PyObject *names_add_method(PyObject *self, PyObject *args) {
     Py_ssize_t size;
     uint32_t id = NO_ID;
     if (!PyArg_ParseTuple(args, "Iy#", &kind, &text, &size) || !kind_of(self, kind)) return NULL;
-    span s = {(const uint8_t *)text, (const uint8_t *)text + size};
+    byte_range s = {(const uint8_t *)text, (const uint8_t *)text + size};
     if (names_add(&((NamesObject *)self)->names, kind, s, &id) == NO_MEMORY) return PyErr_NoMemory();
     return PyLong_FromUnsignedLong(id);
 }
@@ -100,7 +100,7 @@ static PyType_Spec names_spec = {
 };
 
 /* Set `s` to the bytes of item `index`; if the result is true, the caller must release `view`. */
-static bool borrow_bytes(PyObject *list, Py_ssize_t index, Py_buffer *view, span *s) {
+static bool borrow_bytes(PyObject *list, Py_ssize_t index, Py_buffer *view, byte_range *s) {
     PyObject *item = PySequence_GetItem(list, index);
     if (!item) return false;
     int failed = PyObject_GetBuffer(item, view, PyBUF_SIMPLE);
@@ -108,7 +108,7 @@ static bool borrow_bytes(PyObject *list, Py_ssize_t index, Py_buffer *view, span
     if (failed) return false;
     static const uint8_t empty[1];
     const uint8_t *at = view->len ? view->buf : empty;
-    *s = (span){at, at + view->len};
+    *s = (byte_range){at, at + view->len};
     return true;
 }
 
@@ -116,7 +116,7 @@ static PyObject *count_function(PyObject *Py_UNUSED(module), PyObject *messages)
     Py_ssize_t length = PySequence_Size(messages);
     size_t count = 0;
     Py_buffer view;
-    span s;
+    byte_range s;
     for (Py_ssize_t i = 0; i < length; i++) {
         if (!borrow_bytes(messages, i, &view, &s)) return NULL;
         count += count_nodes(s);
@@ -159,7 +159,7 @@ static PyObject *walk_messages(PyObject *messages, PyObject *traces, row_sink *s
     PyObject *results = length < 0 ? NULL : PyList_New(length);
     for (Py_ssize_t i = 0; results && i < length; i++) {
         Py_buffer view;
-        span s;
+        byte_range s;
         PyObject *trace = PySequence_GetItem(traces, i);
         sink->trace = trace ? (uint32_t)PyLong_AsUnsignedLong(trace) : 0;
         Py_XDECREF(trace);

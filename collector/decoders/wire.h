@@ -17,9 +17,9 @@ enum wire_type { VARINT, FIXED64, CHUNK, GROUP, GROUP_END, FIXED32 };
 /* The unread bytes of a message. */
 typedef struct {
     const uint8_t *at, *end;
-} span;
+} byte_range;
 
-static inline size_t span_size(span s) { return (size_t)(s.end - s.at); }
+static inline size_t range_size(byte_range s) { return (size_t)(s.end - s.at); }
 
 static inline uint64_t load64(const uint8_t *at) {
     uint64_t value;
@@ -35,7 +35,7 @@ static inline uint64_t concat_low_bits(uint64_t bytes) {
 }
 
 /* Read a varint of at most `size_max` bytes; bits above 64 in the tenth byte are dropped, as in upb. */
-static inline enum status read_number(span *s, unsigned size_max, uint64_t *value) {
+static inline enum status read_number(byte_range *s, unsigned size_max, uint64_t *value) {
     if (s->at < s->end && *s->at < 0x80) {
         *value = *s->at++;
         return OK;
@@ -43,7 +43,7 @@ static inline enum status read_number(span *s, unsigned size_max, uint64_t *valu
     uint64_t sum = 0;
     unsigned i = 0;
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    if (span_size(*s) >= 8) { /* times have eight or nine bytes: read them at once */
+    if (range_size(*s) >= 8) { /* times have eight or nine bytes: read them at once */
         uint64_t word = load64(s->at), ends = ~word & 0x8080808080808080u;
         unsigned size = ends ? (unsigned)__builtin_ctzll(ends) / 8 + 1 : 8;
         if (size > size_max) return MALFORMED;
@@ -67,16 +67,16 @@ static inline enum status read_number(span *s, unsigned size_max, uint64_t *valu
     return MALFORMED;
 }
 
-static inline enum status read_varint(span *s, uint64_t *value) { return read_number(s, 10, value); }
+static inline enum status read_varint(byte_range *s, uint64_t *value) { return read_number(s, 10, value); }
 
-static inline enum status read_int64(span *s, int64_t *value) {
+static inline enum status read_int64(byte_range *s, int64_t *value) {
     uint64_t bits;
     enum status status = read_number(s, 10, &bits);
     if (status == OK) memcpy(value, &bits, sizeof bits);
     return status;
 }
 
-static inline enum status read_uint32(span *s, uint32_t *value) {
+static inline enum status read_uint32(byte_range *s, uint32_t *value) {
     uint64_t bits;
     enum status status = read_number(s, 10, &bits);
     if (status == OK) *value = (uint32_t)bits;
@@ -84,7 +84,7 @@ static inline enum status read_uint32(span *s, uint32_t *value) {
 }
 
 /* Read a tag within a skipped group: at most five bytes, 32 bits. */
-static inline enum status read_any_tag(span *s, uint32_t *tag) {
+static inline enum status read_any_tag(byte_range *s, uint32_t *tag) {
     uint64_t value;
     if (read_number(s, 5, &value) != OK || value > UINT32_MAX) return MALFORMED;
     *tag = (uint32_t)value;
@@ -92,29 +92,29 @@ static inline enum status read_any_tag(span *s, uint32_t *tag) {
 }
 
 /* Read a tag of a message; field 0 is malformed. */
-static inline enum status read_tag(span *s, uint32_t *tag) {
+static inline enum status read_tag(byte_range *s, uint32_t *tag) {
     return read_any_tag(s, tag) == OK && *tag >> 3 ? OK : MALFORMED;
 }
 
 /* Read a length and set `chunk` to that many bytes. */
-static inline enum status read_chunk(span *s, span *chunk) {
+static inline enum status read_chunk(byte_range *s, byte_range *chunk) {
     uint64_t size;
-    if (read_number(s, 5, &size) != OK || size > INT32_MAX || size > span_size(*s)) return MALFORMED;
+    if (read_number(s, 5, &size) != OK || size > INT32_MAX || size > range_size(*s)) return MALFORMED;
     chunk->at = s->at;
     chunk->end = s->at += size;
     return OK;
 }
 
-static inline enum status skip_bytes(span *s, size_t size) {
-    if (span_size(*s) < size) return MALFORMED;
+static inline enum status skip_bytes(byte_range *s, size_t size) {
+    if (range_size(*s) < size) return MALFORMED;
     s->at += size;
     return OK;
 }
 
 /* Skip the value of a field that is not a group. */
-static inline enum status skip_plain(span *s, uint32_t tag) {
+static inline enum status skip_plain(byte_range *s, uint32_t tag) {
     uint64_t number;
-    span chunk;
+    byte_range chunk;
     switch (tag & 7) {
     case VARINT: return read_varint(s, &number);
     case FIXED64: return skip_bytes(s, 8);
@@ -125,7 +125,7 @@ static inline enum status skip_plain(span *s, uint32_t tag) {
 }
 
 /* Skip the value of a field in a message at nesting `depth` (1: the outermost). */
-static enum status skip_field(span *s, uint32_t tag, unsigned depth) {
+static enum status skip_field(byte_range *s, uint32_t tag, unsigned depth) {
     if ((tag & 7) != GROUP) return skip_plain(s, tag);
     uint32_t open_groups[DEPTH_MAX];
     unsigned top = 0;

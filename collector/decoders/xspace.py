@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from google.protobuf.message import DecodeError as ParseError
 
-from ...formats.pb_wire import TruncatedError, field_contents, without_field
+from ...formats.pb_wire import InvalidMessageError, field_contents, without_field
 from ..errors import DecodeError
 from ..store.devices import accelerator
 from ..store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS
@@ -57,7 +57,7 @@ def xspace(
     placement = placement or Placement()
     try:
         session_ops = [_with_cpu(op, placement) for op in executions(_LazySession(data), start_ns, caller)]
-    except (TruncatedError, ParseError) as error:
+    except (InvalidMessageError, ParseError) as error:
         raise DecodeError("not an XSpace") from error
     base_ns = min((op.start_ns for op in session_ops), default=0)
     flags = reduce(or_, map(accelerator, {op.device for op in session_ops}), 0)
@@ -79,7 +79,7 @@ class _LazySession:
     def __init__(self, data: bytes | memoryview) -> None:
         """Find the planes in ``data`` and check its size.
 
-        DecodeError if it has too many bytes or events, TruncatedError if it is malformed.
+        DecodeError if it has too many bytes or events, InvalidMessageError if it is malformed.
         """
         if len(data) > BYTES_MAX:
             raise DecodeError(f"a profiler session of {len(data)} bytes, more than {BYTES_MAX}")

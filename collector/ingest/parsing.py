@@ -31,11 +31,11 @@ class Event(NamedTuple):
 
 
 class TracedStep(NamedTuple):
-    """One traced step: kind, ordinal and times (real time, ns)."""
+    """One traced step: kind, ordinal, number of batches in it, and times (real time, ns)."""
 
     kind: int
     ordinal: int
-    runs: int
+    batches: int
     key: int
     thread: int
     start_ns: int
@@ -96,11 +96,11 @@ def profiled_step(record: Record) -> tuple[TracedStep, int, int, memoryview]:
     head = layout.XSPACE_HEAD
     if len(record.body) < head.size:
         raise DecodeError(f"{len(record.body)} bytes are too few for a profiler session")
-    start_ns, runs, caller = head.unpack_from(record.body)
+    start_ns, batches, caller = head.unpack_from(record.body)
     step = TracedStep(
         record.flags,
         record.step,
-        runs,
+        batches,
         record.key,
         record.thread,
         saturated(record.start_real_ns),
@@ -189,7 +189,7 @@ def span_rows(spans: Sequence[Span], offset: int) -> pa.RecordBatch:
             span.kind,
             span.flags,
             span.ordinal,
-            max(1, span.runs),  # 0 is invalid, and readers divide by it
+            max(1, span.steps),  # 0 is invalid, and readers divide by it
             saturated(span.start_mono_ns + offset),
             saturated(span.total_ns),
             saturated(span.min_ns),

@@ -209,7 +209,7 @@ def _job_advice_document(job_advice: "JobAdvice") -> dict[str, Any]:
 
 
 def _report_document(report: "Report") -> dict[str, Any]:
-    return {"text": report.text, "numbers": report.numbers, "line": report.line or None, "todo": report.todo or None}
+    return {"text": report.text, "numbers": report.numbers, "line": report.line or None, "todo": report.remedy or None}
 
 
 def alerts_document(job_alerts: Sequence["JobAlert"]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE
 from ..summaries.jobs import channel_words
 from ..summaries.kinds import by_kind, main_kind_of
-from ..summaries.steps import UNUSUAL
+from ..summaries.steps import SPECIAL
 from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node, interned_texts
 from ..tfviews.own_files import own_location
@@ -110,7 +110,7 @@ def _timed_steps(job: JobReader, spans: pa.Table) -> tuple[str, tuple[TimedSteps
     threads = steps.group_by("thread").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
     steps = steps.filter(pc.equal(steps["thread"], threads["thread"][0])).sort_by("start_ns")
     rows = list(row_tuples(steps.slice(max(0, steps.num_rows - TIMED_ROWS_MAX)), *_TIMED_COLUMNS))
-    return layout.SPAN_NAMES[kind], tuple(TimedSteps._make((*row[:4], not row[4] & UNUSUAL, row[5])) for row in rows)
+    return layout.SPAN_NAMES[kind], tuple(TimedSteps._make((*row[:4], not row[4] & SPECIAL, row[5])) for row in rows)
 
 
 def _first_calls(spans: pa.Table) -> tuple[float, ...]:

@@ -51,10 +51,10 @@ def _matches(text: str, patterns: Sequence[str]) -> bool:
 
 
 def ops_of_order(job: JobReader, answer: OrderAnswer) -> OrderOps | None:
-    """Return the ops of the steps of the main kind among those that an order traced.
+    """Return the ops of the steps that an order traced.
 
-    The order traced the steps that began between the times of ``answer``. None if no such step is
-    stored.
+    These are the steps that began between the times of ``answer``. Only steps of their main kind
+    count. None if no such step is stored.
     """
     rows: list[Any] = job.table("traces", ("kind", "step", "start_ns", "duration_ns")).to_pylist()
     rows = [row for row in rows if answer.from_ns <= row["start_ns"] <= answer.to_ns]

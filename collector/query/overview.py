@@ -20,7 +20,7 @@ from ..summaries.pace import curve
 from ..summaries.spans import span_tree
 from ..summaries.spread import Spread, spread
 from ..summaries.stages import Stage, stages
-from ..summaries.steps import UNUSUAL, flagged, spans_of_kinds
+from ..summaries.steps import SPECIAL, flagged, spans_of_kinds
 from ..summaries.top import TopOp
 from .advising import advise
 from .alerts import stored_alerts
@@ -42,7 +42,7 @@ _OPS_CHECKER: Final = "expensive"
 class StepTimes:
     """The timed steps of one kind: their number and spread, and a curve of their times.
 
-    The spread covers the usual steps, which are neither traced nor setup steps. If there are none,
+    The spread covers the normal steps, which are neither traced nor setup steps. If there are none,
     it covers the traced and setup steps, and ``traced`` tells whether any of them was traced.
     Failed steps never count. ``curve`` has mean times over the whole job.
     """
@@ -73,7 +73,7 @@ class AdviceItem(NamedTuple):
     title: str
     text: str
     line: str
-    todo: str
+    todo: str  # the remedy; its name is that of the key in JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +187,11 @@ def _by_kind(kind_of_span: int, spans: pa.Table) -> Iterator[tuple[int, pa.Table
 
 def _step_times(name: str, spans: pa.Table) -> StepTimes | None:
     succeeded_spans = spans.filter(pc.invert(flagged(spans, layout.FLAG_FAILED)))
-    usual_spans = succeeded_spans.filter(pc.invert(flagged(succeeded_spans, UNUSUAL)))
-    times = spread(usual_spans if usual_spans.num_rows else succeeded_spans)
+    normal_spans = succeeded_spans.filter(pc.invert(flagged(succeeded_spans, SPECIAL)))
+    times = spread(normal_spans if normal_spans.num_rows else succeeded_spans)
     if times is None:
         return None
-    is_traced = not usual_spans.num_rows and bool(pc.any(flagged(succeeded_spans, layout.FLAG_TRACED)).as_py())
+    is_traced = not normal_spans.num_rows and bool(pc.any(flagged(succeeded_spans, layout.FLAG_TRACED)).as_py())
     return StepTimes(
         name, int(pc.sum(succeeded_spans["count"]).as_py()), times, is_traced, curve(spans, CURVE_POINTS_MAX)
     )
@@ -208,7 +208,7 @@ def _advice(job: JobReader) -> list[AdviceItem]:
     names = [checker.name for checker in CHECKERS if checker.slug != _OPS_CHECKER]
     advice = advise(Selection((job,)), names)
     return [
-        AdviceItem(checker.slug, checker.title, report.text, report.line, report.todo)
+        AdviceItem(checker.slug, checker.title, report.text, report.line, report.remedy)
         for job_advice in advice
         for checker, reports in job_advice.advice
         for report in reports

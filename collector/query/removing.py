@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..errors import StoreError
 from ..store import catalog
 from ..store.reader import LocalStore
-from ..store.retention import first_starts, remove, remove_hosts
+from ..store.retention import remove, remove_hosts, samples_needed_from
 from .listing import JobFilter, ListedJob, listed_jobs
 from .liveness import may_run
 
@@ -56,9 +56,9 @@ def remove_jobs(store: LocalStore, jobs: Sequence[Removable]) -> None:
     for removable in jobs:
         _check_not_running(catalog.job_folder(store.path, removable.listed_job.job.info.uid), store)
         remove(store.path, removable.listed_job.job.info.uid)
-    needed_starts = first_starts(store.path) if jobs else None
-    if needed_starts is not None:
-        remove_hosts(store.path, needed_starts)
+    needed_from = samples_needed_from(store.path) if jobs else None
+    if needed_from is not None:
+        remove_hosts(store.path, needed_from)
 
 
 def _check_not_running(folder: Path, store: LocalStore) -> None:

@@ -29,7 +29,7 @@ from ..tfviews.nodes import interned_texts
 
 #: Jobs that ended longer ago than this are left out by default; older alerts are not shown.
 RECENT_NS: Final = 600 * SECOND_NS
-#: Interval at which the job files of ended jobs and missing devices are read again.
+#: Interval at which the job files of ended jobs are read again, and devices that are not yet known.
 _RESCAN_NS: Final = 10 * SECOND_NS
 #: Maximum number of span entries that an update reads of a job, and of samples kept for rates.
 _SPANS_MAX: Final = 5_000
@@ -38,7 +38,8 @@ _SAMPLES_MAX: Final = 6
 _ALERTS_MAX: Final = 10
 #: Maximum number of kinds of steps of a job whose pace is kept; each function is a kind.
 _KINDS_MAX: Final = 50
-#: Maximum age of a sample that is used. A job without a step for a longer time is idle.
+#: Maximum age of a sample that is used. A job is idle if it has run no step for longer than this
+#: time, and for five times its step time.
 _MAX_AGE_NS: Final = 10 * SECOND_NS
 #: Number of points in a trend.
 TREND_POINTS: Final = 8
@@ -81,8 +82,9 @@ class CurrentUsage:
 class WatchedJob:
     """The current state of one job.
 
-    ``idle_ns``: time since the last step, if unusually long; ``devices``: devices of traced ops;
-    ``alert``: slug of the latest alert of the last ten minutes.
+    ``idle_ns``: time since the last step, if unusually long; ``devices``: the GPUs of the traced
+    ops, or the CPUs if there are no GPUs; ``alert``: slug of the latest alert of the last ten
+    minutes.
     """
 
     row: JobRow

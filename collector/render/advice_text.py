@@ -15,7 +15,7 @@ from ..tfviews.parity import DEFAULT, Parity
 #: The space between a number and its unit, at which a line is not broken.
 _SPACE_BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?B\b|[nµm]?s\b))")
 _LINE: Final = "  your line:  "
-_TODO: Final = "  what to do: "
+_REMEDY: Final = "  what to do: "
 
 
 def lines(advice: Iterable[Advice], width: int | None = None, parity: Parity = DEFAULT) -> Iterator[str]:
@@ -34,12 +34,12 @@ def _paragraphs(title: str, report: Report, width: int | None) -> Iterator[str]:
     yield from _wrapped(f"{title}: ", report.text, width)
     if report.line:
         yield from _wrapped(_LINE, report.line, width)
-    if report.todo:
-        yield from _wrapped(_TODO, report.todo, width)
+    if report.remedy:
+        yield from _wrapped(_REMEDY, report.remedy, width)
 
 
 def _wrapped(label: str, text: str, width: int | None) -> list[str]:
-    indent = " " * (len(label) if label in {_LINE, _TODO} else 2)
+    indent = " " * (len(label) if label in {_LINE, _REMEDY} else 2)
     paragraph = label + clean(text)
     if width is None:
         return [paragraph]

@@ -82,12 +82,12 @@ def remove(store: Path, uid: int) -> None:
     _remove(catalog.job_folder(store, uid))
 
 
-def first_starts(store: Path) -> dict[Path, int] | None:
+def samples_needed_from(store: Path) -> dict[Path, int] | None:
     """Return the time (ns, real time) from which samples are needed, by the folder of their host.
 
     It is a minute before the start of the host's first stored job. None if a job cannot be read.
     """
-    starts: dict[Path, int] = {}
+    needed_from: dict[Path, int] = {}
     for folder in catalog.folders(store):
         try:
             info = catalog.load(folder)
@@ -99,8 +99,8 @@ def first_starts(store: Path) -> dict[Path, int] | None:
             host_folder = catalog.host_folder(store, host)
             created = info.identity.get("created_real_ns")
             start = min(created, info.opened_ns) if type(created) is int and created > 0 else info.opened_ns
-            starts[host_folder] = min(starts.get(host_folder, start), start - _MARGIN_NS)
-    return starts
+            needed_from[host_folder] = min(needed_from.get(host_folder, start), start - _MARGIN_NS)
+    return needed_from
 
 
 def remove_hosts(store: Path, needed_folders: Collection[Path]) -> None:

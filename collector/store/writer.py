@@ -295,13 +295,13 @@ class LocalStoreWriter:
         taken more than a minute before the start of its first stored job. For any other host,
         remove all samples if no job of the host is stored.
         """
-        starts = retention.first_starts(self.path)
-        if starts is None:
+        needed_from = retention.samples_needed_from(self.path)
+        if needed_from is None:
             return
         writers = [writer for writer in self._writers.values() if not writer.info.uid and not writer.is_gone]
         for writer in writers:
-            writer.remove_before("host_samples", starts.get(writer.folder, time.time_ns()))
-        retention.remove_hosts(self.path, {*starts, *(writer.folder for writer in writers)})
+            writer.remove_before("host_samples", needed_from.get(writer.folder, time.time_ns()))
+        retention.remove_hosts(self.path, {*needed_from, *(writer.folder for writer in writers)})
 
     def release(self, uid: int) -> None:
         """Close the files of job ``uid``; ``job`` opens them again."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...formats.layout import SECOND_NS
-from .steps import UNUSUAL, flagged
+from .steps import SPECIAL, flagged
 
 #: Steps are grouped by their start into parts of this length (ns).
 PART_NS: Final = 5 * SECOND_NS
@@ -36,10 +36,10 @@ def curve(spans: pa.Table, slices: int) -> list[float]:
     ``spans``: SPANS of one kind. Traced, failed and setup steps are left out, since their times are
     not representative. Slices without other steps are left out, too.
     """
-    usual = spans.filter(pc.invert(flagged(spans, UNUSUAL)))
-    if not usual.num_rows:
+    normal_spans = spans.filter(pc.invert(flagged(spans, SPECIAL)))
+    if not normal_spans.num_rows:
         return []
-    times: list[Any] = [usual[name].to_pylist() for name in ("start_ns", "total_ns", "count")]
+    times: list[Any] = [normal_spans[name].to_pylist() for name in ("start_ns", "total_ns", "count")]
     first, last = min(times[0]), max(times[0])
     sums = [[0, 0] for _ in range(slices)]
     for start, total, count in zip(*times, strict=True):
@@ -99,13 +99,13 @@ class _Part:
         The mean is left out for traced, failed and setup steps, and after _ROWS_MAX rows.
         """
         self.count += row.steps
-        if not row.flags & UNUSUAL and len(self.means) < _ROWS_MAX:
+        if not row.flags & SPECIAL and len(self.means) < _ROWS_MAX:
             self.means.append(row.total_ns / row.steps)
             self._median_ns = None
 
     @property
     def median_ns(self) -> float:
-        """The median step time; the part must have usual steps."""
+        """The median step time; the part must have normal steps."""
         if self._median_ns is None:
             self._median_ns = median(self.means)
         return self._median_ns

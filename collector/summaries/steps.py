@@ -12,8 +12,9 @@ from .kinds import NO_FUNCTION_NAMES, FunctionNames
 from .spread import Spread, spread, timed_step_count
 from .step_cost import StepCost, step_cost
 
-#: Flags of steps whose times are not representative.
-UNUSUAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
+#: Flags of special steps, whose times are not representative: traced, failed and setup steps. Other
+#: steps are normal.
+SPECIAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
 #: Largest number of feeds, fetches or targets that a key can have. It stands for this number or
 #: more.
 _COUNT_MAX: Final = 15

@@ -65,10 +65,14 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
     busy = False  # whether a put is under way and has the lock
 
     def wait(count: int) -> Callable[[], None] | None:
-        """Wait for the lock and return its release; without it, count the span as dropped."""
+        """Wait for the lock and return the function that releases it.
+
+        None if the lock cannot be taken; the span then counts as dropped.
+        """
         nonlocal is_owned, acquire, release
-        # No put is under way, but this thread has the lock: it was interrupted just after it took
-        # the lock. If the lock stays taken, other threads replace it.
+        # This thread was interrupted after it took the lock, and before its put began. So this put
+        # may use the lock, but must not release it. If the lock stays taken, other threads replace
+        # it.
         if not busy and is_owned():
             return _release_nothing
         lock = None if is_owned() else guard.take()

@@ -1,4 +1,7 @@
-"""The ordinals of the steps of one kind, and the memory in which counted steps are counted."""
+"""The ordinals of the steps of one kind.
+
+A word in the channel holds the ordinal of the last step that was only counted.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ if TYPE_CHECKING:
 class PythonOrdinals(object):
     """The ordinals of steps, from 1 on; iterating takes those of steps that are only counted.
 
-    The iteration ends where a step is to be timed, which calls ``next()``. Each ordinal is taken
-    once, by whatever thread.
+    The iteration ends before a step that is to be timed; such a step calls ``next()``. Each ordinal
+    is taken once, by whatever thread.
     """
 
     __slots__ = ("_next", "_untimed", "_word")
@@ -26,13 +29,13 @@ class PythonOrdinals(object):
         self.reset()
 
     def reset(self) -> None:
-        """Start again at 1, without memory."""
+        """Start again at 1, and store no ordinal until the next `bind`."""
         self._next = itertools.count(1).__next__
         self._untimed: Iterator[None] = itertools.repeat(None, 0)
         self._word = ctypes.c_uint64()
 
     def bind(self, _address: int, word: ctypes.c_uint64) -> None:
-        """Store the ordinal of the last counted step in ``word``, which lies at ``_address``."""
+        """Store the ordinal of each step that is only counted in ``word``, at ``_address``."""
         self._word = word
 
     def skip(self, number: int) -> None:

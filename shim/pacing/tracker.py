@@ -109,7 +109,7 @@ class Tracker(object):
         self._last_skip = (0, 0)  # the last step that chose how many steps are only counted, and its end (ns)
         self._skips_left = 0  # steps that are only counted after the next check for orders
         self._order_check_interval = 0  # steps from one check for orders to the next
-        self._counted = 0  # counted steps that are in no span entry yet, including those still to come
+        self._counted = 0  # steps only counted that are in no span entry yet, including those still to come
         self.untimed.reset()
         self.words = _NO_WORDS
         self.generation = 0

@@ -59,7 +59,7 @@ def test_a_channel_of_version_1_is_drained(channel_bytes: bytes) -> None:
         assert (metadata.kind, metadata.flags, metadata.step, metadata.key) == (layout.RUN_METADATA, layout.RUN, 3, 77)
         assert bytes(metadata.body) == b"metadata"
         step, began_ns, _, session = profiled_step(one_step)
-        assert (step.kind, step.ordinal, step.runs, step.key, step.start_ns) == (layout.BATCH, 4, 1, 0, 4000)
+        assert (step.kind, step.ordinal, step.batches, step.key, step.start_ns) == (layout.BATCH, 4, 1, 0, 4000)
         assert (step.duration_ns, began_ns, bytes(session)) == (600, 4000, b"one step")
         assert (several_steps.kind, several_steps.seq) == (layout.REFUSED, 4)
         assert json.loads(bytes(several_steps.body))["slug"] == "old-session"

@@ -11,8 +11,8 @@ START = 1_700_000_000 * NS
 MIB = 1 << 20
 
 
-def span(start_ns, total_ns, ordinal, runs=1, kind=layout.BATCH, key=0):
-    return Span(start_ns, total_ns, ordinal, runs, kind, 0, key, 1, total_ns, total_ns, 0)
+def span(start_ns, total_ns, ordinal, steps=1, kind=layout.BATCH, key=0):
+    return Span(start_ns, total_ns, ordinal, steps, kind, 0, key, 1, total_ns, total_ns, 0)
 
 
 class Host:
@@ -191,7 +191,7 @@ def test_a_job_without_steps_raises_one_stall_until_it_continues():
 
 def test_a_stall_names_the_last_step_of_an_entry_with_several_steps():
     host = Host().run(60)
-    host.detector.add_spans(1, [span(host.now, NS // 10, host.steps[1] + 1, runs=5)], 0, host.now + NS)
+    host.detector.add_spans(1, [span(host.now, NS // 10, host.steps[1] + 1, steps=5)], 0, host.now + NS)
     host.run(60, steps=False)
     [(_, alert)] = host.alerts
     assert (alert.slug, alert.step) == (STALL, host.steps[1] + 5)
@@ -233,7 +233,7 @@ def test_implausible_span_entries_are_ignored():
     host = Host()
     implausible = [
         span(2**64 - 1, 2**64 - 1, 1),
-        span(START, 5, 1, runs=0),
+        span(START, 5, 1, steps=0),
         span(START, 5, 1, kind=999),
         *(span(START, 5, 1, kind=layout.FUNCTION, key=key) for key in range(1000)),
     ]

@@ -1,4 +1,4 @@
-"""The two decoders of RunMetadata, the walker in C and the one in Python, give equal results."""
+"""The two decoders of RunMetadata, in C and in Python, give equal results."""
 
 from pathlib import Path
 
@@ -367,7 +367,7 @@ def test_a_step_with_too_many_rows_is_refused(kind: str, monkeypatch: pytest.Mon
     empty = text(2, b"")
     largest = text(1, text(1, empty * fallback.ROWS_MAX))
     too_large = text(1, text(1, empty * (fallback.ROWS_MAX + 1)))
-    if kind == "python":  # Python takes seconds for as many rows as the walker accepts
+    if kind == "python":  # Python takes seconds for as many rows as the C decoder accepts
         monkeypatch.setattr(fallback, "ROWS_MAX", 100)
         largest, too_large = text(1, text(1, empty * 100)), text(1, text(1, empty * 101))
     messages = [largest, too_large, run_metadata([b"a"]), too_large + b"\xff"]

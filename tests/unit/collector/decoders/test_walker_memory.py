@@ -1,4 +1,4 @@
-"""The walker does not read or write outside its buffers.
+"""The C decoder does not read or write outside its buffers.
 
 It is compiled with the address and undefined-behavior sanitizers, and fed damaged steps.
 """

@@ -1,4 +1,4 @@
-/* Feeds damaged RunMetadata messages to the walker, each in a buffer of exactly its size. Run this program under the
+/* Feeds damaged RunMetadata messages to the C decoder, each in a buffer of exactly its size. Run this program under the
  * sanitizers.
  *
  * walk_fuzz ROUNDS SAMPLE…   prints how many messages were decoded, were malformed, or had too many names.
@@ -39,7 +39,7 @@ static size_t damage(uint8_t *data, size_t size) {
 
 static enum status decode(const uint8_t *data, size_t size, name_table *names) {
     uint8_t *message = copy_of(data, size);
-    span s = {message, message + size};
+    byte_range s = {message, message + size};
     size_t rows = count_nodes(s);
     columns ops;
 #define ALLOCATE(type, name) ops.name = malloc(rows * sizeof(type) + 1);

@@ -79,7 +79,7 @@ def ack(about, last, uid=UID):
     return Head(wire.ACK, uid, about, 0, last)
 
 
-def window(ordinal=1, start_ns=10_000, duration_ns=2_000, runs=1, executions=2):
+def window(ordinal=1, start_ns=10_000, duration_ns=2_000, batches=1, executions=2):
     """Return a profiler window of one step, with an op every 1,000 ns from ``start_ns`` on."""
     space = XSpace()
     plane = space.planes.add(name=b"/host:CPU")
@@ -90,7 +90,7 @@ def window(ordinal=1, start_ns=10_000, duration_ns=2_000, runs=1, executions=2):
         line.events.add(metadata_id=1, offset_ps=at * 1_000_000, duration_ps=500_000)
     return {
         "kind": layout.XSPACE,
-        "body": layout.XSPACE_HEAD.pack(start_ns, runs, 0) + space.SerializeToString(),
+        "body": layout.XSPACE_HEAD.pack(start_ns, batches, 0) + space.SerializeToString(),
         "step": ordinal,
         "key": 3,
         "flags": layout.BATCH,
@@ -193,7 +193,7 @@ def test_times_beyond_64_bits_do_not_stop_the_stream(ingest):
 
 
 def test_a_window_is_stored_at_once_as_a_trace_of_its_step(ingest):
-    assert ingest.records(1, step(), window(7, runs=4), step()) == [ack(wire.RECORDS, 3)]
+    assert ingest.records(1, step(), window(7, batches=4), step()) == [ack(wire.RECORDS, 3)]
     traces = [(row["trace"], row["source"], row["step"], row["rows"]) for row in ingest.table("traces")]
     assert traces == [(0, layout.RUN_METADATA, 1, 1), (1, layout.XSPACE, 7, 2), (2, layout.RUN_METADATA, 1, 1)]
     trace = ingest.table("traces")[1]

@@ -86,13 +86,13 @@ def test_utilization_is_kernel_time_between_the_first_start_and_the_last_end(tmp
     job = made_job(tmp_path, [[*kernel("a", 0, 20), *kernel("b", 60, 40)]])
     (report,) = reports(job, "utilization")
     assert report.text == "GPU:0 computes for 60 % of a step."
-    assert (report.numbers["busy_micros"], report.numbers["step_micros"], report.todo) == (60, 100, "")
+    assert (report.numbers["busy_micros"], report.numbers["step_micros"], report.remedy) == (60, 100, "")
 
 
 def test_a_gpu_that_is_idle_for_more_than_half_of_a_step_has_low_utilization(tmp_path: Path) -> None:
     (report,) = reports(made_job(tmp_path, [[*kernel("a", 0, 2), *kernel("b", 98, 2)]]), "utilization")
     assert report.text == "GPU:0 computes for 4.0 % of a step, which is little."
-    assert "timeline" in report.todo
+    assert "timeline" in report.remedy
 
 
 def test_concurrent_kernels_count_once_but_twice_with_exact_parity(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_waiting_for_input_within_steps_is_reported_with_the_slowest_stage() -> 
         " Most of the pipeline's own time is in its stage Map: 650 µs a step."
     )
     assert report.numbers["share"] == pytest.approx(0.7)
-    assert "prefetch" in report.todo
+    assert "prefetch" in report.remedy
 
 
 def test_work_of_iterators_on_the_thread_of_a_waiting_op_counts_as_waiting(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_copies_without_a_concurrent_kernel_are_reported_with_their_direction(tm
         "GPU:0 waits for copies during 50 % of a step: copies run for 500 µs without a kernel; kernels run for 400 µs."
         " Most copies go from host to device."
     )
-    assert "copy_to_device" in report.todo
+    assert "copy_to_device" in report.remedy
 
 
 def test_the_direction_of_a_copy_may_be_in_the_name_of_the_stream(tmp_path: Path) -> None:
@@ -481,7 +481,7 @@ def test_much_longer_steps_are_reported_with_their_interval(tmp_path: Path) -> N
         "8 of 195 steps take 3 times as long as the median one (1.00 ms) or more, up to 20.0 ms:"
         " 44 % of the time in steps. They come every 25 steps."
     )
-    assert "checkpoints" in report.todo
+    assert "checkpoints" in report.remedy
 
 
 def test_the_interval_is_taken_from_the_longest_steps(tmp_path: Path) -> None:
@@ -495,7 +495,7 @@ def test_irregular_long_steps_have_no_interval(tmp_path: Path) -> None:
     (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven")
     assert "They come every" not in report.text
     assert report.numbers["every"] == 0
-    assert "shapes" in report.todo
+    assert "shapes" in report.remedy
 
 
 @pytest.mark.parametrize(
@@ -540,7 +540,7 @@ def test_a_host_without_a_free_cpu_is_named_as_the_reason(tmp_path: Path) -> Non
         " of its 2 CPUs, and few were idle."
     )
     assert report.numbers["other_cores"] == pytest.approx(1.2)
-    assert "quiet host" in report.todo
+    assert "quiet host" in report.remedy
 
 
 @pytest.mark.parametrize(
@@ -553,7 +553,7 @@ def test_a_host_is_not_named_as_the_reason_unless_other_processes_keep_it_busy(
 ) -> None:
     (report,) = reports(job_on_host(tmp_path, cores, own_cores, OUTLIERS), "uneven")
     assert "host, not the job" not in report.text
-    assert "shapes" in report.todo
+    assert "shapes" in report.remedy
 
 
 def test_regular_long_steps_are_due_to_the_job_even_on_a_busy_host(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from tfprof.collector.tfviews.parity import Parity
 TEXT = "70 % of the time in 2 traced steps is spent waiting for input: 700 µs a step, 1.5 GB in use, 3 steps."
 
 
-def advice(text: str = TEXT, line: str = "train.py:12 (main)", todo: str = "prepare batches ahead") -> list[Advice]:
+def advice(text: str = TEXT, line: str = "train.py:12 (main)", remedy: str = "prepare batches ahead") -> list[Advice]:
     """Return advice: a checker without findings, and one with a finding."""
     checker = Checker("InputChecker", "input", "Input", lambda _: [])
     silent_checker = Checker("MemoryChecker", "memory", "Memory", lambda _: [])
-    return [Advice(silent_checker, ()), Advice(checker, (Report(text, {}, todo, line),))]
+    return [Advice(silent_checker, ()), Advice(checker, (Report(text, {}, remedy, line),))]
 
 
 def test_a_finding_has_its_text_the_users_line_and_the_remedy() -> None:
@@ -24,11 +24,11 @@ def test_a_finding_has_its_text_the_users_line_and_the_remedy() -> None:
 
 
 def test_an_unknown_line_or_remedy_is_left_out() -> None:
-    assert list(lines(advice(line="", todo=""))) == [f"Input: {TEXT}"]
+    assert list(lines(advice(line="", remedy=""))) == [f"Input: {TEXT}"]
 
 
 def test_an_empty_line_separates_findings() -> None:
-    assert list(lines([*advice(todo=""), *advice(line="", todo="")])) == [
+    assert list(lines([*advice(remedy=""), *advice(line="", remedy="")])) == [
         f"Input: {TEXT}",
         "  your line:  train.py:12 (main)",
         "",

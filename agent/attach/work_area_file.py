@@ -1,4 +1,4 @@
-"""A page that is a file, and the script that a job runs, in a private folder."""
+"""A work area that is a file, and the script that a job runs, in a private folder."""
 
 import contextlib
 import os
@@ -9,33 +9,34 @@ from typing import Final
 from ...formats import runtime_dir
 from ..processes import status_of
 from .memory import FileMemory
-from .page import Page, wait_while_mapped
+from .work_area import WorkArea, wait_while_mapped
 
 #: Name of the folder with the files, in the user's runtime folder.
 FOLDER: Final = "attach"
 #: Age at which files that an earlier process left behind are removed (seconds).
 _RETENTION_S: Final = 600.0
-#: Minimum number of free descriptors: the interpreter opens the script, and the script the page.
+#: Minimum number of free descriptors: the interpreter opens the script, and the script opens the
+#: work area.
 _FREE_DESCRIPTORS: Final = 4
 
 
-class PageFile(FileMemory):
-    """The page and the script of one injection; `remove` removes both.
+class WorkAreaFile(FileMemory):
+    """The work area and the script of one injection, in files; `remove` removes both.
 
     OSError or FolderError if they cannot be written.
     """
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, area: WorkArea) -> None:
         runtime_dir.make_private(runtime_dir.runtime_root())
         folder = runtime_dir.make_private(os.path.join(runtime_dir.runtime_root(), FOLDER))
         _remove_old_files(folder)
         base = os.path.join(folder, secrets.token_hex(8))
-        self._path, self.script = f"{base}.page", f"{base}.py"
-        super().__init__(_create(self._path), "the page file")
+        self._path, self.script = f"{base}.area", f"{base}.py"
+        super().__init__(_create(self._path), "the work area")
         try:
-            os.truncate(self._fd, page.size)
+            os.truncate(self._fd, area.size)
             with os.fdopen(_create(self.script), "wb") as script:
-                script.write(page.place_in_file(self, self._path))
+                script.write(area.place_in_file(self, self._path))
         except BaseException:
             self.remove()
             raise
@@ -48,7 +49,10 @@ class PageFile(FileMemory):
                 os.unlink(path)
 
     def wait_until_freed(self, pid: int) -> None:
-        """Wait until process ``pid`` has unmapped the page, as `Page.wait_until_freed` does."""
+        """Wait until process ``pid`` has unmapped the work area.
+
+        `WorkArea.wait_until_freed` waits for the same in memory.
+        """
         wait_while_mapped(lambda: self._is_mapped_by(pid))
 
     def is_readable_by(self, pid: int) -> bool:

@@ -1,9 +1,9 @@
-"""The page: memory in the job, or a file, with the injected work and its answer.
+"""The work area: memory in the job, or a file, with the injected work and its answer.
 
 | bytes | content |
 |---|---|
 | 0 - 3 | progress: a `WorkState` |
-| 4 - 7 | 0 while tfprof waits for the answer; afterwards 1, or 2 if the job must keep the page |
+| 4 - 7 | 0 while tfprof waits for the answer; afterwards 1, or 2 if the job must keep the memory |
 | 8 - 15 | offset and size of the archive |
 | 16 - 4095 | the answer: UTF-8, terminated by a zero |
 | 4096 - | in memory: the text to run, then `pass`, each terminated by a zero, then the archive |
@@ -23,18 +23,19 @@ from typing import Any, Final, NamedTuple
 from . import scripts
 from .memory import Memory
 
+#: Size of a memory page.
 PAGE: Final = 4096
 _WORDS: Final = struct.Struct("<IIII")
 _ANSWER_AT: Final = 16
 _ANSWER_MAX: Final = PAGE - _ANSWER_AT - 1
-#: Time limit for reading the answer: the job then frees the page (seconds).
+#: Time limit for reading the answer: the job then frees the work area (seconds).
 _ANSWER_TIMEOUT_S: Final = 30.0
-#: Time limit for the job to free the page after its answer is read (seconds). A job takes this
+#: Time limit for the job to free the work area after its answer is read (seconds). A job takes this
 #: long only if it gets no processor.
 _FREE_TIMEOUT_S: Final = 5.0
 _POLL_S: Final = 0.002
 #: Values of bytes 4 - 7 once tfprof no longer waits for the answer.
-_FREE_PAGE, _KEEP_PAGE = 1, 2
+_FREE_AREA, _KEEP_AREA = 1, 2
 _EMPTY_TEXT: Final = b"pass\0"
 #: An address with the maximum number of digits.
 _ADDRESS_MAX: Final = 1 << 47
@@ -65,9 +66,9 @@ def pack(work: Mapping[str, Any]) -> bytes:
 
 
 def wait_while_mapped(probe: Callable[[], object]) -> None:
-    """Wait until ``probe`` is false or raises OSError, at most the time in which jobs free a page.
+    """Wait until ``probe`` is false or raises OSError, at most _FREE_TIMEOUT_S.
 
-    OSError means that the page is freed or that the process has ended.
+    OSError means that the work area is freed or that the process has ended.
     """
     deadline = time.monotonic() + _FREE_TIMEOUT_S
     with contextlib.suppress(OSError):
@@ -75,8 +76,8 @@ def wait_while_mapped(probe: Callable[[], object]) -> None:
             time.sleep(_POLL_S)
 
 
-class Page:
-    """The page for the work in ``archive``; `place` or `place_in_file` fills it."""
+class WorkArea:
+    """The memory, or the file, for the work in ``archive``; `place` or `place_in_file` fills it."""
 
     def __init__(self, archive: bytes) -> None:
         self._archive = archive
@@ -88,14 +89,14 @@ class Page:
         self._memory: Memory | None = None
 
     def place(self, memory: Memory, address: int) -> None:
-        """Fill the page at ``address`` in the job."""
+        """Fill the work area at ``address`` in the job."""
         text = self._text(address, self.size + PAGE)
         self.text_at = address + PAGE
         self.empty_text_at = self.text_at + len(text)
         self._put(memory, address, text + _EMPTY_TEXT)
 
     def place_in_file(self, file: Memory, path: str) -> bytes:
-        """Fill the page in ``file``, which is at ``path``; return the text to run."""
+        """Fill the work area in ``file``, which is at ``path``; return the text to run."""
         self._put(file, 0, b"")
         return scripts.in_file(path, _ANSWER_AT, _ANSWER_MAX).encode()
 
@@ -115,18 +116,19 @@ class Page:
             time.sleep(_POLL_S)
 
     def release(self, *, keep_mapped: bool = False) -> None:
-        """Let the job free the page, unless it is to stay mapped (``keep_mapped``).
+        """Let the job free the work area, unless it is to stay mapped (``keep_mapped``).
 
         Work that has not started does nothing afterwards.
         """
         if self._memory is not None:
-            self._memory.write(self.address + 4, (_KEEP_PAGE if keep_mapped else _FREE_PAGE).to_bytes(4, "little"))
+            self._memory.write(self.address + 4, (_KEEP_AREA if keep_mapped else _FREE_AREA).to_bytes(4, "little"))
 
     def wait_until_freed(self) -> None:
-        """Wait until the job has freed the page, the last thing that the thread of the work does.
+        """Wait until the job has freed the work area.
 
-        If other work began before that, this thread would turn the garbage collector on while the
-        other work runs, and a finalizer of the job's could run in the thread of the other work.
+        Freeing it is the last thing that the thread of the work does. Without this wait, that
+        thread could turn the garbage collector on while the next work runs, and a finalizer of the
+        job's could run in the thread of the next work.
         """
         memory = self._memory
         assert memory is not None
