@@ -1,7 +1,7 @@
 """Loads the part of the shim that is written in C, where that is possible.
 
-It is built for the stable ABI. Python code does the same where no compiler has built it, or where
-this Python cannot load it.
+Python code does the same where no compiler has built that part, where this Python cannot load it,
+and in processes that tfprof is attached to: these load the shim from memory, without files.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class _Spec(object):
 
 def _load() -> Any:
     """Return the module, None where it cannot be loaded."""
-    path = os.path.join(os.path.dirname(__file__), _NAME + SUFFIX)
-    if SUFFIX not in _imp.extension_suffixes() or not os.path.exists(path):
+    path = os.path.join(os.path.dirname(globals().get("__file__", "")), _NAME + SUFFIX)
+    if SUFFIX not in _imp.extension_suffixes() or not os.path.isabs(path) or not os.path.exists(path):
         return None
     try:
         spec: Any = _Spec(__name__.rpartition(".")[0] + "." + _NAME, path)

@@ -22,7 +22,7 @@ def tables() -> dict[str, Any]:
     samples = [{"t_ns": START_NS + n * SECOND, "cpu_user_s": 2.0 * n, "rss_bytes": 10**9} for n in range(30)]
     events = [{"t_ns": START_NS, "slug": "gap", "text": "some are missing", "count": 3}]
     alerts = [{"found_ns": START_NS, "slug": "stall", "kind": layout.BATCH, "step": 40, "before": 5e8, "now": 2e10}]
-    entries = {"spans": spans, "samples": samples, "events": events, "alerts": alerts}
+    entries: dict[str, list[dict[str, Any]]] = {"spans": spans, "samples": samples, "events": events, "alerts": alerts}
     return {name: rows(name, values) for name, values in entries.items()}
 
 
