@@ -493,9 +493,11 @@ static PyObject *count_run(PyObject *Py_UNUSED(module), PyObject *const *args, P
         return NULL;
     }
     PyObject *session = args[0], *fetches = args[1], *targets = args[2];
-    RunSignature *signature = (RunSignature *)attribute(session, run_name);
+    /* not PyObject_GetAttr, which would call the `__getattr__` of a class of the job's */
+    RunSignature *signature = (RunSignature *)PyObject_GenericGetAttr(session, run_name);
     if (!signature) {
-        if (PyErr_Occurred()) return NULL;
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return NULL;
+        PyErr_Clear();
         Py_RETURN_NONE;
     }
     long long ordinal = 0;

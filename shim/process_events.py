@@ -68,9 +68,9 @@ def _add(
         register(function_type(_run.__code__, {"calls": calls, "handlers": handlers}))
 
 
+# The functions with this code have no globals except `calls` and `handlers`. So the code uses no
+# name of the builtins, such as BaseException. Its first line must be that of the `try`.
 def _run() -> None:
-    # The functions with this code have no globals except `calls` and `handlers`. So the code uses
-    # no name of the builtins, such as BaseException.
     try:
         for call in calls[:]:  # type: ignore[name-defined]  # noqa: F821
             call()
