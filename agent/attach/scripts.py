@@ -16,10 +16,10 @@ except BaseException:
 #: Runs in the job's main thread, between two of the job's own instructions, and starts a thread for
 #: the work. No signal handler, trace function or lock of the job's affects the new thread. The
 #: garbage collector is off until the work is done: a finalizer of the job's could run in the new
-#: thread. If the garbage collector was on, `enable_calls` has the arguments of the call that turns it
-#: on again. After the work the new thread makes this call and the calls that the work has put into
-#: `last_calls`, and ends. It makes them in C and runs no other Python code. An exception that a
-#: signal handler of the job's raises meanwhile is raised in the job afterwards.
+#: thread. If the garbage collector was on, `enable_calls` has the arguments of the call that turns
+#: it on again. After the work the new thread makes this call and the calls that the work has put
+#: into `last_calls`, and ends. It makes them in C and runs no other Python code. An exception that
+#: a signal handler of the job's raises meanwhile is raised in the job afterwards.
 _START_SCRIPT: Final = """\
 def run():
     import sys

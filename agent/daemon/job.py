@@ -66,7 +66,7 @@ class Job:
         return {**identity.accepted_hello(hello), **self._fixed_identity}
 
     def give_up(self, instance_dir: str) -> None:
-        """Write identity and end of the job to a file for the next collector; OSError on failure."""
+        """Write identity and end of the job to a file for the collector; OSError on failure."""
         end = self._end(launches.read(instance_dir, self.launch), float("inf")) or {}
         given_up.write(instance_dir, self.uid, self._identity(self.channel.hello()), {**self.channel.counters(), **end})
 
