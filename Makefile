@@ -28,7 +28,7 @@ venv:
 	@tools/venv .venv "$(PYTHONS)" setuptools wheel --editable '.[test,lint]'
 	@$(MAKE) --no-print-directory --silent .venv/.built
 
-# An editable install follows changes of Python files, but not of compiled files and commands.
+# An editable install follows changes of Python modules, but not of C files and installed commands.
 .venv/.built: setup.py setup.cfg $(wildcard commands/*) $(wildcard collector/*/*.[ch])
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable .
 	@touch $@

@@ -31,7 +31,8 @@ class Announcement(NamedTuple):
     """One announcement file.
 
     `pid` is the process's id in its own pid namespace. `text` is `channel` or `refused SLUG text`.
-    `launch` is 0 if the file names no launch: jobs of 0.2.0 and `tfprof attach` write such files.
+    `launch` is 0 if the file names no launch: the shim of tfprof 0.2.0 and the command
+    `tfprof attach` write such files.
     `modified_ns` is the file's time stamp (real ns).
     """
 

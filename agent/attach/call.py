@@ -144,9 +144,9 @@ class StoppedThread:
         except AttachError:
             self._restore()
             raise
-        # The thread is about to restore itself by `rt_sigreturn`. This call is skipped, and the
-        # registers are set so that the thread repeats it if this process ends now. The next stop is
-        # at a point where an interrupted system call can be restarted.
+        # The thread is about to restore itself by `rt_sigreturn`. This system call is skipped, and
+        # the registers are set so that the thread makes it if this process ends now. The next stop
+        # is at a point where an interrupted system call can be restarted.
         repeat_registers = end_registers.copy()
         repeat_registers.orig_rax, repeat_registers.rip = _NO_SYSCALL, self._restorer
         repeat_registers.rsp = frame.address

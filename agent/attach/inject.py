@@ -21,8 +21,8 @@ STOP_S: Final = 2.0
 CALL_S: Final = 0.25
 CALLBACK_S: Final = 10.0
 WORK_S: Final = 60.0
-#: Time limit for the work to begin (seconds), and how often it is extended. The work runs in a new
-#: thread, which may wait long for the GIL while the main thread computes.
+#: Time limit for the work to begin (seconds), and how many times the limit is extended. The work
+#: runs in a new thread, which may wait long for the GIL while the main thread computes.
 BEGIN_S: Final = 2.0
 BEGIN_WAITS: Final = 8
 #: A thread counts as blocked if it stays in one system call for this time (seconds).
@@ -56,7 +56,7 @@ class RawResult(NamedTuple):
 
 
 class NoAnswerError(AttachError):
-    """The job did not run the text in time; a later run does nothing."""
+    """The job did not run the text in time; if the text runs later, it does nothing."""
 
     slug = "attach-unanswered"
 

@@ -239,7 +239,8 @@ class TracedThread:
 
 def _error(tid: int, code: int) -> Exception:
     """Return the error for a request that the kernel refused."""
-    if code == errno.ESRCH or (code == errno.EPERM and _has_ended(tid)):  # ESRCH also if it is not stopped
+    # The kernel returns ESRCH also for a thread that is not stopped.
+    if code == errno.ESRCH or (code == errno.EPERM and _has_ended(tid)):
         return GoneError(f"process {tid} ended meanwhile")
     return OSError(code, os.strerror(code))
 

@@ -65,8 +65,8 @@ class RemoteDebugging:
             return False
         self._memory.write(self._path_at, path + b"\0")
         self._memory.write(self._pending_at, (1).to_bytes(4, "little"))
-        # The write clears an event that the job sets after this read. So all events that the job
-        # would not set again are set here: without a cause they do nothing.
+        # The write clears an event that the job sets between the read and the write. So all events
+        # that the job would not set again are set here. An event without a cause does nothing.
         events = self._memory.read(self._events_at, 1)[0]
         self._memory.write(self._events_at, bytes([events | _SIGNAL | _CALLS | _EXCEPTION | _STOP_REQUEST]))
         return True

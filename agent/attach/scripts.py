@@ -16,10 +16,10 @@ except BaseException:
 #: Runs in the job's main thread, between two of the job's own instructions, and starts a thread for
 #: the work. No signal handler, trace function or lock of the job's affects the new thread. The
 #: garbage collector is off until the work is done: a finalizer of the job's could run in the new
-#: thread. If the collector was on, `enable_calls` has the arguments of the call that turns it on.
-#: After the work the new thread makes this call and the calls that the work has put into
-#: `last_calls`, and ends. It makes them in C and runs no other Python code. An exception that a
-#: signal handler of the job's raises meanwhile is raised in the job afterwards.
+#: thread. If the garbage collector was on, `enable_calls` has the arguments of the call that turns
+#: it on again. After the work the new thread makes this call and the calls that the work has put
+#: into `last_calls`, and ends. It makes them in C and runs no other Python code. An exception that
+#: a signal handler of the job's raises meanwhile is raised in the job afterwards.
 _START_SCRIPT: Final = """\
 def run():
     import sys
@@ -74,8 +74,9 @@ _WORK: Final = """\
 #: answer, waits until the answer is read, and frees the work area. If the answer is not read within
 #: five seconds, the attaching process was stopped or killed, and the script turns the garbage
 #: collector on again. After ``answer_timeout_s`` it frees the work area all the same. When the
-#: attaching process finds the work area freed, the collector is on. The call of `munmap` makes no
-#: object that is subject to collection; the conversion of arguments by `argtypes` would.
+#: attaching process finds the work area freed, the garbage collector is on again, if it was on
+#: before. The call of `munmap` makes no object that is subject to garbage collection; the
+#: conversion of arguments by `argtypes` would.
 _IN_MEMORY: Final = """\
 import ctypes, gc, itertools, sys, time
 words = (ctypes.c_uint32 * 4).from_address({area})
@@ -99,7 +100,8 @@ stays_mapped or last_calls.append(itertools.starmap(ctypes.PyDLL(None).munmap, (
 
 #: The work area is a file. It is read and written, since a job dies if it accesses a mapped file
 #: that was truncated. The mapping is never accessed: it shows the attaching process that the work
-#: still runs. When that process finds the file unmapped, the collector is on.
+#: still runs. When that process finds the file unmapped, the garbage collector is on again, if it
+#: was on before.
 _IN_FILE: Final = """\
 import itertools, mmap, struct, sys
 with open({path!r}, "rb+", 0) as file:

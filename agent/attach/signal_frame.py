@@ -1,8 +1,9 @@
 """A signal frame on a thread's stack, with which the thread restores itself.
 
 A call in another process is made as the kernel calls a signal handler. A frame with the whole state
-of the thread lies below the thread's stack. The call returns into `rt_sigreturn`, which restores
-the state from the frame. So the thread is restored even when no process traces it any more.
+of the thread lies below the used part of its stack. The call returns into `rt_sigreturn`, which
+restores the state from the frame. So the thread is restored even when no process traces it any
+more.
 """
 
 import struct

@@ -58,7 +58,7 @@ def program(command: Sequence[str]) -> str:
 
 
 def matching_targets(pattern: str, known_processes: Container[Process]) -> list[Target]:
-    """Return this user's attachable processes whose program matches ``pattern``.
+    """Return this user's attachable processes with TensorFlow whose program matches ``pattern``.
 
     ``known_processes`` are left out. Of processes that do not match, only the command line is read.
     """

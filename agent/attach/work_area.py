@@ -28,7 +28,7 @@ PAGE: Final = 4096
 _WORDS: Final = struct.Struct("<IIII")
 _ANSWER_AT: Final = 16
 _ANSWER_MAX: Final = PAGE - _ANSWER_AT - 1
-#: Time limit for reading the answer: the job then frees the work area (seconds).
+#: Time limit for reading the answer (seconds); after it the job frees the work area.
 _ANSWER_TIMEOUT_S: Final = 30.0
 #: Time limit for the job to free the work area after its answer is read (seconds). A job takes this
 #: long only if it gets no processor.

@@ -161,7 +161,7 @@ class Finder:
     def finish(self, inode: Inode) -> None:
         """Record that all data of the channel ``inode`` is stored or given up.
 
-        Its announcement is removed at once: a later agent would count the channel as lost.
+        Its announcement is removed at once; otherwise a later agent counts the channel as lost.
         """
         channel = self._open_channels.get(inode)
         if channel is not None:
@@ -254,7 +254,10 @@ class Finder:
         return FoundChannel(channel, inode, owner)
 
     def _rescanned_holders(self, inode: Inode) -> list[DescriptorHolder]:
-        """Return the holders of a channel from a second scan, which is made once a turn at most."""
+        """Return the holders of a channel from a second scan.
+
+        Each call of `_open_queued` makes one second scan at most.
+        """
         if self._second_scan is None:
             self._second_scan = processes.scan(self._user_id)
         return self._second_scan.get(inode, [])

@@ -66,7 +66,7 @@ class Job:
         return {**identity.accepted_hello(hello), **self._fixed_identity}
 
     def give_up(self, instance_dir: str) -> None:
-        """Leave identity and end of the job to the next collector; OSError on failure."""
+        """Write identity and end of the job to a file for the collector; OSError on failure."""
         end = self._end(launches.read(instance_dir, self.launch), float("inf")) or {}
         given_up.write(instance_dir, self.uid, self._identity(self.channel.hello()), {**self.channel.counters(), **end})
 
@@ -220,7 +220,7 @@ class Job:
 def _fixed_identity(found_channel: FoundChannel, launch: Launch, host: str) -> dict[str, Any]:
     """Return the identity fields that a hello cannot change.
 
-    `command` is present only where the launcher recorded it.
+    `name` and `command` are present only where the launcher recorded them.
     """
     channel, owner = found_channel.channel, found_channel.owner
     environ = identity.environment_of(owner.pid) if owner else {}

@@ -21,7 +21,7 @@ WAITING_MAX: Final = 1000
 
 
 def record(instance_dir: str, announcement: Announcement, host: str) -> None:
-    """Leave the process of ``announcement`` to the collector; OSError on failure.
+    """Write a file about the process of ``announcement`` for the collector; OSError on failure.
 
     A process is left out if its launch is unknown, or if `WAITING_MAX` files wait already.
     """

@@ -24,12 +24,12 @@ class MissingChannels:
         self._searches[announcement.uid] = 0
 
     def note_found(self, uid: int) -> None:
-        """Record that channel ``uid`` was opened or refused."""
+        """Stop awaiting channel ``uid``: it was opened, refused or lost."""
         self._announcements.pop(uid, None)
         self._searches.pop(uid, None)
 
     def note_refused(self, pid: int) -> None:
-        """Record that a channel of process ``pid`` was refused and its uid could not be read."""
+        """Stop awaiting the channels of process ``pid``: one was closed, refused or unreadable."""
         for uid in [uid for uid, announcement in self._announcements.items() if announcement.pid == pid]:
             self.note_found(uid)
 

@@ -1,4 +1,4 @@
-"""Queues samples: one message a second for the host and all its jobs."""
+"""Queues samples: one message a second for the host and all jobs of the agent."""
 
 import json
 import time
@@ -58,7 +58,7 @@ class Sampler:
         )
 
     def _process_tree(self, now: float) -> ProcessTree:
-        """Return a process tree that is a few seconds old at most.
+        """Return the process tree of the host, which is read again every `TREE_BOUNDS_S` seconds.
 
         Processes that have ended since are noticed when they are measured.
         """

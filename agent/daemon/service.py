@@ -337,7 +337,10 @@ class Agent:
         self._drop(job)
 
     def _refuse(self, job: Job, error: FormatError) -> None:
-        """Drop a job that the collector refuses: it would refuse all further messages about it."""
+        """Drop a job that the collector refuses.
+
+        The collector would refuse all further messages about it.
+        """
         self._drop(job)
         self._finder.refuse(job.inode, job.launch, job.pid, error)
 

@@ -18,7 +18,7 @@ def test_the_last_value_of_a_field_counts():
     assert pb_wire.last_varint(MESSAGE, 1) == 3
     assert pb_wire.last_varint(b"", 1) == 0
     assert pb_wire.last_varint(MESSAGE + b"\x08\x00", 1, default=7) == 0
-    assert pb_wire.last_varint(MESSAGE + b"\x0a\x01\xff", 1) == 3  # of another type, like an unknown field
+    assert pb_wire.last_varint(MESSAGE + b"\x0a\x01\xff", 1) == 3  # a field of another wire type is skipped
 
 
 def test_only_length_delimited_fields_have_contents():

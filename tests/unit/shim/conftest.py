@@ -1,4 +1,4 @@
-"""Fixtures of the shim's own tests: a channel in this process."""
+"""Fixtures of the shim's unit tests: a channel or the armed shim in this process, and readers."""
 
 import contextlib
 import os

@@ -1,6 +1,6 @@
 """Loads the C part of the shim, and checks what it counts and what it keeps.
 
-It runs in Python 3.7 and later. usage: native_check.py SHIM_FOLDER
+This script runs in Python 3.7 and later. Usage: native_check.py SHIM_FOLDER
 """
 
 import array
@@ -124,7 +124,7 @@ def check_concrete():
         ordinals, busy, pending, graphs, "init", begun.append, lambda *arguments: failed.append(arguments)
     )
     code = prologue.with_call(Concrete.call.__code__, callback, 1, True)
-    if code is None:  # before 3.11.1, nothing can be kept
+    if code is None:  # CPython 3.11.0 and versions after 3.13 cannot keep the result of a call
         return
     Concrete.call.__code__ = code
     function = Concrete()

@@ -1,6 +1,6 @@
 """Adds a call in front of functions of the standard library, checks their code, and runs some.
 
-It runs in Python 3.7 and later.
+This script runs in Python 3.7 and later. Usage: prologue_check.py SHIM_FOLDER keeps|drops
 """
 
 import argparse
@@ -109,7 +109,7 @@ def check(code, new_code):
 
 
 def functions():
-    """Yield the functions of the modules that are changed."""
+    """Yield the functions of some modules, which `main` changes."""
     for module in (argparse, configparser, inspect, json.encoder, json.decoder, textwrap, traceback, xml.dom.minidom):
         for holder in [module] + [value for value in vars(module).values() if isinstance(value, type)]:
             for value in list(vars(holder).values()):

@@ -120,7 +120,7 @@ def test_a_handler_is_recognized_by_its_frame_argument_even_after_its_removal(ch
         signal.signal(number, signal.SIG_IGN)
         handler(number, frame)
 
-    def writes():
+    def sends_signal():
         try:
             os.kill(os.getpid(), signal.SIGUSR1)
         except OSError as error:
@@ -130,7 +130,7 @@ def test_a_handler_is_recognized_by_its_frame_argument_even_after_its_removal(ch
     previous_handler = signal.signal(signal.SIGUSR1, handle_once)
     try:
         with pytest.raises(OSError, match="theirs"):
-            guarded(writes)()
+            guarded(sends_signal)()
     finally:
         signal.signal(signal.SIGUSR1, previous_handler)
     assert reader.word("faults") == 0

@@ -37,7 +37,7 @@ def test_an_invalid_regex_matches_nothing_and_has_an_error(pattern: str) -> None
     assert not Matcher((pattern,))(pattern)
 
 
-def test_an_empty_list_matches_nothing_and_the_list_all_matches_everything() -> None:
+def test_an_empty_list_matches_nothing_and_dot_star_alone_matches_everything() -> None:
     assert not Matcher(())("Conv2D")
     assert not Matcher(())("")
     assert Matcher((".*",))("any\nthing")

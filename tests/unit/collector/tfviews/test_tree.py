@@ -64,7 +64,7 @@ def test_a_trim_hides_what_is_below_a_match_not_the_match() -> None:
     assert shown_text(trim_name_regexes=("_TFProfRoot",)) == "root:31:5"
 
 
-def test_a_start_replaces_the_entries_below_the_root_whose_totals_stay() -> None:
+def test_a_start_replaces_the_entries_below_the_root_and_the_total_of_the_root_stays() -> None:
     assert shown_text(start_name_regexes=("b", "c", "d")) == "root:31:5(b:26:3(d:8:1 e:16:1) c:4:1)"
     assert shown_text(start_name_regexes=("x",)) == shown_text(start_name_regexes=()) == "root:31:5"
 

@@ -41,7 +41,7 @@ def test_after_an_error_of_the_shim_there_is_no_retry(armed, monkeypatch):
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_an_exception_of_the_job_arrives_before_and_after_the_announcement(armed, monkeypatch, tmp_path, moment):
+def test_an_exception_of_the_job_passes_before_and_after_the_announcement(armed, monkeypatch, tmp_path, moment):
     def handler(_number, _frame):
         raise TimeoutError("theirs")
 

@@ -99,7 +99,7 @@ def test_a_file_that_replaced_the_channel_at_its_descriptor_is_not_grown(channel
 
 def test_without_memory_for_the_ring_records_are_dropped(channel):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    previous_handler = signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # would end this process
+    previous_handler = signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # SIGXFSZ would end this process
     resource.setrlimit(resource.RLIMIT_FSIZE, (layout.RING_AT, limits[1]))
     try:
         assert not channel.put(layout.GRAPH, b"x")

@@ -47,7 +47,7 @@ def _counting(request, monkeypatch):
 
 @pytest.fixture
 def fake_clock(monkeypatch):
-    """The clock of the wrappers."""
+    """A fake clock for sessions and trackers; errors of the shim are raised."""
     new_clock = Clock()
     monkeypatch.setattr(session, "mono", new_clock)
     monkeypatch.setattr(tracker, "mono", new_clock)

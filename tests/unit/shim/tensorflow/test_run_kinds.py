@@ -33,7 +33,7 @@ SAVE = Op("SaveV2", Op("Const"), W)
 
 
 def chain(length, last):
-    """Return an op that depends on ``last`` over ``length`` ops."""
+    """Return the end of a chain of ``length`` ops, the first of which depends on ``last``."""
     for _ in range(length):
         last = Op("Relu", last)
     return last

@@ -1,4 +1,4 @@
-"""Windows of a profiler session, with a fake profiler."""
+"""Windows, the profiler sessions that record one step, with a fake profiler."""
 
 import importlib
 import json
@@ -530,7 +530,7 @@ def test_after_an_exception_while_a_session_starts_the_next_step_is_recorded(fak
     assert [ordinal for ordinal, _, _, _ in windows(read())] == [2]
 
 
-def test_an_exception_of_the_job_arrives_while_the_data_is_read(fake_profiler, read, monkeypatch):
+def test_an_exception_of_the_job_passes_while_the_data_is_read(fake_profiler, read, monkeypatch):
     def handler(_number, _frame):
         raise TimeoutError("theirs")
 
