@@ -73,7 +73,8 @@ def measure(store: Path, rows: int, decoder: str) -> None:
         agent.close()
         collector.stop()
     size = sum(path.stat().st_size for path in (store / "jobs").rglob("*") if path.is_file())
-    print(f"{count * step_executions:,} node executions, {step_executions:,} a step, decoder {status['decoder']},", end=" ")
+    print(f"{count * step_executions:,} node executions, {step_executions:,} a step,", end=" ")
+    print(f"decoder {status['decoder']},", end=" ")
     print(f"{elapsed_s:.1f} s, {resident / 1e6:.0f} MB resident")
     report(count * step_executions / used_s, size / (count * step_executions), core)
 

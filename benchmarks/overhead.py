@@ -154,7 +154,7 @@ def runner(prefix: list[str], job: str, *arguments: str) -> Iterator[Runner]:
 
 
 def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float) -> None:
-    """Print the overhead of each mode over the bare job, and over the mode's turns without hooks."""
+    """Print the overhead of each mode over the bare job and over its processes without hooks."""
     results = [one_start(job, modes, rounds, turn_s) for _ in range(starts)]
     with_hooks = [start for start, _, _ in results]
     best_times = {mode: min(statistics.median(start[mode]) for start in with_hooks) for mode in modes}

@@ -64,7 +64,7 @@ class ChannelHolder:
     def _update(self) -> float:
         now = time.monotonic()
         self.announcements.clear()
-        # The results are cached: each process is searched once, however many channels are announced.
+        # The results are cached: each process is searched once per call, even for many channels.
         channels_of, scan = functools.cache(processes.channels_of), functools.cache(processes.scan)
         for announcement in self._folder.take_new():
             if announcement.modified_ns >= self._since_ns:
