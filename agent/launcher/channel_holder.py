@@ -46,8 +46,8 @@ class ChannelHolder:
         self.refusal: dict[str, str] | None = None
         #: Number of channels and refusals of this launch.
         self.launch_announcements = 0
-        #: Number of announcements whose channel was not found. Jobs of release 0.2.0 and attached
-        #: jobs announce channels without a launch, so the number may include other launches.
+        #: Number of announcements whose channel was not found. Jobs of release 0.2.0 and
+        #: `tfprof attach` write announcements without a launch. They count here for any launch.
         self.unmatched_announcements = 0
 
     def update(self) -> float:
