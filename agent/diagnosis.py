@@ -16,7 +16,8 @@ from . import python_command
 from .attach import maps, targets
 from .attach.targets import Target
 
-#: Verdicts: the part can be profiled, can be profiled with the limit in the text, or cannot.
+#: Verdicts: the part can be profiled, can be profiled with the limit in the text, or cannot be
+#: profiled.
 OK, NOTE, NO = "ok", "note", "no"
 #: Oldest and newest version of CPython whose functions the shim can patch in place.
 PYTHON_RANGE: Final = ((3, 7), (3, 13))
@@ -65,7 +66,7 @@ def check_process(pid: int) -> Iterator[Finding]:
 def check_command(command: Sequence[str]) -> Iterator[Finding]:
     """Yield the findings about ``command``.
 
-    The interpreter of the command is started once, without its script.
+    If the command runs Python, its interpreter is started once, without the command's script.
     """
     program = shutil.which(command[0])
     if program is None:
@@ -190,7 +191,7 @@ def _tensorflow_outcome(pid: int, is_loaded: bool | None) -> Outcome:
 
 
 def _tensorflow_in(folders: Iterable[str]) -> tuple[str, str] | None:
-    """Return (version, folder) of the TensorFlow in one of ``folders``, None if there is none."""
+    """Return (version, folder) of the first TensorFlow in ``folders``, None if there is none."""
     for folder in folders:
         try:
             names = os.listdir(folder or ".")

@@ -78,7 +78,7 @@ def container(cgroup: str) -> str | None:
 
 
 def user_name(user_id: int) -> str:
-    """Return the name of user ``user_id``, or the number where it has no name."""
+    """Return the name of user ``user_id``; if the user has no name, return the number as text."""
     try:
         return pwd.getpwuid(user_id).pw_name
     except KeyError:
@@ -108,7 +108,8 @@ def process_tags(pid: int) -> dict[str, str]:
 def accepted_hello(hello: Mapping[str, Any]) -> dict[str, Any]:
     """Return the accepted fields of a job's hello.
 
-    They are the texts of `HELLO_FIELDS`, limited in length, and the names of functions by key.
+    They are the texts of `HELLO_FIELDS`, and the names of functions by key. The length of all texts
+    and the number of functions are limited.
     """
     fields: dict[str, Any] = {
         name: hello[name][:_TEXT_MAX] for name in HELLO_FIELDS if isinstance(hello.get(name), str)

@@ -1,6 +1,7 @@
 """The files by which launchers and the agent communicate: LAUNCH.json and LAUNCH.done.
 
-A launcher is `tfprof-run`, or `tfprof attach` for each process.
+LAUNCH.json is the launcher's description of the launch. LAUNCH.done is the agent's result. A
+launcher is `tfprof-run`, or `tfprof attach` for each process.
 """
 
 import contextlib
@@ -80,10 +81,10 @@ class Dump(NamedTuple):
 class Result(NamedTuple):
     """The agent's report about the processes of a launch.
 
-    ``complete`` is set once all data of ended processes is stored. ``progress`` grows with every
-    answer of the collector. ``stall`` is the reason why nothing is stored. Each of ``jobs`` has
-    uid, pid, state and the words of its channel. Each of ``refused`` has slug and text, and since
-    0.3.0 the pid and the number of refusals (`times`).
+    ``complete`` is set once all data of ended processes is stored. ``progress`` grows as the
+    collector acknowledges data. ``stall`` is the reason why nothing is stored. Each of ``jobs`` has
+    uid, pid, state and counters. Each of ``refused`` has slug and text, and since 0.3.0 the pid and
+    the number of refusals (`times`).
     """
 
     launch: int
@@ -176,7 +177,7 @@ def _has_fields(value: object, types: Mapping[str, type]) -> bool:
 
 
 def list_launches(instance_dir: str) -> list[int]:
-    """Return the launches that have a description in the instance."""
+    """Return the ids of the launches that have a description in the instance."""
     names = os.listdir(os.path.join(instance_dir, runtime_dir.LAUNCHES))
     return [int(name[:16], 16) for name in names if name[16:] == _DESCRIPTION_SUFFIX and _is_hex(name[:16])]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*")
-#: Options of Python that keep it from looking at PYTHONPATH or from loading sitecustomize.
+#: Options with which Python ignores PYTHONPATH or does not load sitecustomize.
 _ISOLATING_OPTIONS: Final = frozenset("IES")
 #: Options whose value is the rest of the word, else the next word.
 _OPTIONS_WITH_VALUE: Final = frozenset("cmWX")

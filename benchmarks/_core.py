@@ -29,8 +29,8 @@ class Core:
     """
 
     def __init__(self, step: bytes) -> None:
-        self._step, self._nodes = step, execution_count(step)
-        self._parsed_nodes, self._cpu_s, self._due_s = 0, 0.0, 0.0
+        self._step, self._step_executions = step, execution_count(step)
+        self._parsed_executions, self._cpu_s, self._due_s = 0, 0.0, 0.0
 
     def sample(self) -> None:
         """Take a sample, unless the last one is younger than PAUSE_S."""
@@ -41,16 +41,16 @@ class Core:
         for _ in range(PARSES):
             RunMetadata.FromString(self._step)
         self._cpu_s += time.thread_time() - before
-        self._parsed_nodes += PARSES * self._nodes
+        self._parsed_executions += PARSES * self._step_executions
         self._due_s = time.monotonic() + PAUSE_S
 
     @property
     def speed(self) -> float:
         """The mean speed so far; 1 is the speed of the reference core."""
-        return self._parsed_nodes / self._cpu_s / REFERENCE_RATE
+        return self._parsed_executions / self._cpu_s / REFERENCE_RATE
 
     def __str__(self) -> str:
-        rate = self._parsed_nodes / self._cpu_s / 1e6
+        rate = self._parsed_executions / self._cpu_s / 1e6
         return (
             f"core      protobuf parses {rate:.2f} M executions / CPU-s on this core,"
             f" {self.speed:.2f} of the reference core"

@@ -54,8 +54,8 @@ def send(agent: WireAgent, steps: list[bytes], count: int, core: Core) -> None:
 
 def measure(store: Path, rows: int, decoder: str) -> None:
     steps = model_steps(DISTINCT_STEPS)
-    nodes = execution_count(steps[0])
-    count, core = max(1, rows // nodes), Core(steps[0])
+    step_executions = execution_count(steps[0])
+    count, core = max(1, rows // step_executions), Core(steps[0])
     collector = CollectorProcess(store, "--decoder", decoder).start()
     agent = WireAgent(collector.instance_dir)
     try:
@@ -68,14 +68,15 @@ def measure(store: Path, rows: int, decoder: str) -> None:
         agent.expect(wire.ACK, wire.CLOSE, timeout_s=60)
         used_s, elapsed_s = cpu_s(process) - cpu_before_s, time.monotonic() - begin
         resident = process.memory_info().rss
-        status = collector.await_status(lambda status: status["rows"] == count * nodes)
+        status = collector.await_status(lambda status: status["rows"] == count * step_executions)
     finally:
         agent.close()
         collector.stop()
     size = sum(path.stat().st_size for path in (store / "jobs").rglob("*") if path.is_file())
-    print(f"{count * nodes:,} node executions, {nodes:,} a step, decoder {status['decoder']},", end=" ")
+    print(f"{count * step_executions:,} node executions, {step_executions:,} a step,", end=" ")
+    print(f"decoder {status['decoder']},", end=" ")
     print(f"{elapsed_s:.1f} s, {resident / 1e6:.0f} MB resident")
-    report(count * nodes / used_s, size / (count * nodes), core)
+    report(count * step_executions / used_s, size / (count * step_executions), core)
 
 
 def report(rate: float, bytes_per_execution: float, core: Core) -> None:

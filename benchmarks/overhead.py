@@ -154,7 +154,7 @@ def runner(prefix: list[str], job: str, *arguments: str) -> Iterator[Runner]:
 
 
 def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float) -> None:
-    """Print the overhead of each mode over the bare job, and over its own turns without hooks."""
+    """Print the overhead of each mode over the bare job and over its processes without hooks."""
     results = [one_start(job, modes, rounds, turn_s) for _ in range(starts)]
     with_hooks = [start for start, _, _ in results]
     best_times = {mode: min(statistics.median(start[mode]) for start in with_hooks) for mode in modes}
@@ -193,9 +193,9 @@ Turns = dict[str, list[float]]
 
 
 def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> tuple[Turns, Turns, dict[str, float]]:
-    """Start a job in each mode, run turns of all modes in rounds, and return their costs.
+    """Start a job in each mode, run turns of all modes in rounds, and return the measurements.
 
-    The costs are, by mode: the seconds a step in each turn with hooks, the same in each turn
+    They are, by mode: the seconds a step in each turn with hooks, the seconds a step in each turn
     without hooks, and the page faults a step in the median turn.
     """
     with_hooks: Turns = {mode: [] for mode in modes}
@@ -241,7 +241,7 @@ def main() -> None:
     parser.add_argument("--apart", action="store_true")
     args = parser.parse_args()
     Runner.turn_core = 0 if args.apart else CORE
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # this also ends the started processes
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # the exit also ends the started processes
     for job in args.jobs.split(","):
         compare(job, ["bare", *args.modes.split(",")], args.starts, args.rounds, args.turn)
         if job.endswith("session"):

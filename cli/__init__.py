@@ -1,1 +1,1 @@
-"""The command `tfprof`: a module for each command."""
+"""The command `tfprof`: the modules of its commands, and what they share."""

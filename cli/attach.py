@@ -32,7 +32,7 @@ from .report import report
 from .values import NAME, NON_EMPTY, WHOLE
 from .watching import StepReader
 
-#: Values of `-o`, and the number of steps that it traces if `--steps` is not given.
+#: Values of `-o`, and the number of steps that `-o` traces if `--steps` is not given.
 OUTPUTS: Final = ("ops",)
 STEPS: Final = 20
 #: Poll intervals of the jobs, and of the agent (seconds).

@@ -57,15 +57,15 @@ def answer(command: click.Command) -> int:
     shell_class = get_completion_class(shell) if shell in SHELLS else None
     if shell_class is None:
         return 1
-    completion = shell_class(command, {}, "tfprof", COMPLETION_VARIABLE)
+    completer = shell_class(command, {}, "tfprof", COMPLETION_VARIABLE)
     with contextlib.suppress(Exception):  # messages would garble the shell's line
-        words, last = completion.get_completion_args()
+        words, last = completer.get_completion_args()
         items = [
             *_view_completions(words, last),
-            *completion.get_completions([SPELLINGS.get(word, word) for word in words], last),
+            *completer.get_completions([SPELLINGS.get(word, word) for word in words], last),
         ]
         items = list(filter(None, map(_without_commas, items))) if shell == "fish" else items
-        click.echo("\n".join(map(completion.format_completion, items)))
+        click.echo("\n".join(map(completer.format_completion, items)))
     return 0
 
 

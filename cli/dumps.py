@@ -47,7 +47,7 @@ def dump(
 
 
 def _main_traced_steps(job: JobReader) -> tuple[str, list[int]]:
-    """Return the main kind of step of ``job``, and its traced steps in order."""
+    """Return the main kind of ``job``, and the numbers of its traced steps of this kind."""
     traces, kinds = traces_of_job(job, ["step"], separate_functions=False)
     return kind_name(kinds[0]) if kinds else "", sorted(set(column_list(traces, "step")))
 

@@ -14,7 +14,10 @@ _IMPORT_FUNCTION: Final = ("<frozen importlib._bootstrap>", "_find_and_load")
 
 
 class StoppedError(BaseException):
-    """Ctrl-C, as an error that click does not catch: click would print an empty line."""
+    """Ctrl-C, as an error that click does not catch.
+
+    Click catches a KeyboardInterrupt, and prints an empty line.
+    """
 
 
 class Interruptible:

@@ -66,7 +66,7 @@ COMPLETION_VARIABLE: Final = "_TFPROF_COMPLETE"
 class ReaderGoneError(Exception):
     """The reader of standard output is gone.
 
-    Click passes this error on. It would turn a BrokenPipeError into exit status 1.
+    Click passes this error on. Click would turn a BrokenPipeError into exit status 1.
     """
 
 

@@ -9,7 +9,7 @@ from .command import print_lines
 def print_answer(answer_text: AnswerText) -> None:
     """Print the lines of an answer, and notes about it on standard error.
 
-    The notes are its warnings, and the reasons if it is empty or incomplete.
+    The notes are the answer's warnings, the reasons if it is empty or incomplete, and hints.
     """
     answer = answer_text.answer
     if answer.has_entries:

@@ -202,13 +202,13 @@ class JobsScreen(OrderScreen):
     # -- keys -------------------------------------------------------------------------------------
 
     def action_sort(self, by: int) -> None:
-        """Sort by the next order (1), or by the previous one (-1)."""
+        """Sort by the next sort order (1), or by the previous one (-1)."""
         orders = list(ORDERS)
         self._job_sort_order = orders[(orders.index(self._job_sort_order) + by) % len(orders)]
         self.show()
 
     def action_reverse(self) -> None:
-        """Reverse the order."""
+        """Reverse the sort order."""
         self._is_backwards = not self._is_backwards
         self.show()
 

@@ -29,7 +29,7 @@ from .write_output import write_output
 
 
 def invalid_argument(parity: Parity, message: str) -> str:
-    """Return ``message`` after the name of its status, as TensorFlow prints it."""
+    """Return ``message`` with the name of its status in front, as TensorFlow prints it."""
     return f"{parity.invalid_argument}: {message}"
 
 

@@ -19,7 +19,7 @@ from .records import document
 RESEND_S: Final = 1.0
 #: Time limit for the transport of an order and its answer, added to the job's time limit (seconds).
 TRANSPORT_S: Final = 5.0
-#: Maximum time to wait for a connection to a collector, each time that orders are sent.
+#: Maximum time to wait for a connection to a collector, each time that orders are sent (ms).
 _CONNECT_MS: Final = 300
 #: Maximum number of queued messages while there is no collector.
 _QUEUED_MAX: Final = 10_000

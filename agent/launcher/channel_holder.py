@@ -16,11 +16,11 @@ from ..channels import agent_pid_of, open_file, read_identity
 from ..folder_watch import FolderWatch
 from ..launches import Launch
 
-#: Poll intervals for new channels and for the agent (seconds): after the start or a new channel,
-#: and later.
+#: Poll intervals for new channels, and for the agent (seconds). The first interval of each line
+#: applies for ACTIVE_S after the start or a new announcement, the second one at other times.
 POLL_S, IDLE_POLL_S = 0.1, 0.5
 AGENT_POLL_S, IDLE_AGENT_POLL_S = 0.25, 1.0
-#: Time for which the short intervals are used (seconds).
+#: Time for which the short intervals apply (seconds).
 ACTIVE_S: Final = 10.0
 
 _ChannelsOf = Callable[[int], dict[processes.Inode, str]]
@@ -46,8 +46,8 @@ class ChannelHolder:
         self.refusal: dict[str, str] | None = None
         #: Number of channels and refusals of this launch.
         self.launch_announcements = 0
-        #: Number of announcements whose channel was not found. Those of 0.2.0 name no launch, so
-        #: they may belong to another one.
+        #: Number of announcements whose channel was not found. Jobs of release 0.2.0 and
+        #: `tfprof attach` write announcements without a launch. They count here for any launch.
         self.unmatched_announcements = 0
 
     def update(self) -> float:
@@ -64,7 +64,7 @@ class ChannelHolder:
     def _update(self) -> float:
         now = time.monotonic()
         self.announcements.clear()
-        # Each query of the system is made once, however many channels were announced.
+        # The results are cached: each process is searched once per call, even for many channels.
         channels_of, scan = functools.cache(processes.channels_of), functools.cache(processes.scan)
         for announcement in self._folder.take_new():
             if announcement.modified_ns >= self._since_ns:

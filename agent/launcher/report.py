@@ -25,8 +25,8 @@ STALLED_S: Final = 1.0
 POLL_S: Final = 0.02
 #: A command that ended sooner and has no channel did not load TensorFlow (seconds).
 TOO_SHORT_S: Final = 2.0
-#: Time limits of the report without and with --dump-steps: to write the profiles of large jobs may
-#: take minutes (seconds).
+#: Time limits of the report without and with --dump-steps (seconds). Writing the profiles of large
+#: jobs may take minutes.
 _RUN_TIMEOUT_S: Final = 20.0
 _DUMP_TIMEOUT_S: Final = 600.0
 #: Environment variables of the terminal that the report gets.
@@ -126,7 +126,7 @@ def _has_progress(previous: Result | None, current: Result | None) -> bool:
 
 
 class EndReport:
-    """The work after the end of the job of ``launch``; ``holder`` has its channels.
+    """The work after the end of a job; ``holder`` has the channels of ``launch``.
 
     With ``quiet`` only errors about ``dump`` are printed.
     """

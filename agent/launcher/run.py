@@ -187,7 +187,7 @@ class Run:
             }
 
     def _prepare(self) -> None:
-        """Write the launch file and arm the environment."""
+        """Write the launch file, and prepare the environment that arms the job."""
         options = self._options
         instance_dir = runtime_dir.make_instance(options.store)
         command = options.command if options.records_command else None
@@ -301,7 +301,7 @@ class Run:
                     end_report.report(duration_s)
                 else:
                     end_report.hand_over()
-            except OSError as error:  # the job's exit status must not depend on it
+            except OSError as error:  # the exit status must not depend on the report
                 self._explain({**report.REPORT_FAILED, "text": f"the report failed: {error.strerror}"})
 
 
@@ -321,8 +321,8 @@ def _parse_or_exit(argv: Sequence[str]) -> RunOptions:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``argv`` (by default the command line); end as the job ended.
 
-    Return the job's exit code, or 2 for bad usage. If a signal killed the job, it kills this
-    process, too.
+    Return the job's exit code, or that of an error: 126 or 127 if the command cannot be started, 2
+    for bad usage. If a signal killed the job, the same signal kills this process.
     """
     reserve_standard_fds()
     streams.replace_closed()

@@ -1,4 +1,4 @@
-"""Runs the job as a transparent parent: passes signals, stops and the exit status on unchanged."""
+"""Runs the job as a transparent parent: forwards signals, stops and ends as the job does."""
 
 import contextlib
 import errno
@@ -167,7 +167,7 @@ def wait(
     stopping: Callable[[], contextlib.AbstractContextManager[object]],
     wake_fd: int = -1,
 ) -> Outcome:
-    """Supervise the job to its end: forward signals, stop when the job stops.
+    """Supervise the job to its end: forward signals, and stop this process when the job stops.
 
     ``watch`` returns the seconds to its next call. It is called at once when ``wake_fd`` becomes
     readable. ``stopping`` returns the context in which this process stops.
@@ -247,10 +247,10 @@ def _queue(info: Signal, pid: int) -> bool:
 
 
 def end_like(outcome: Outcome) -> int:
-    """End this process by the signal that killed the job; otherwise return the exit code.
+    """End this process by the signal that killed the job, if any; otherwise return the exit code.
 
-    The code is returned for a signal, too, if the kernel ignores the signal, as it does for process
-    1 of a container.
+    The kernel may ignore the signal, as it does for process 1 of a container. The exit code is then
+    returned, too.
     """
     if outcome.signal is not None:
         import resource  # noqa: PLC0415 - imported late, so that the job starts earlier

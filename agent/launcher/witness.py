@@ -110,7 +110,7 @@ class Witness:
         self._send(_CONTINUED)
 
     def _send(self, kind: bytes) -> None:
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the witness has ended
             os.write(self._request_fd, _REQUEST.pack(kind, 0))
 
     def dismiss(self) -> None:

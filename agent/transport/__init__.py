@@ -1,1 +1,1 @@
-"""From the agent to the collector: queue and connection."""
+"""The path of data from the agent to the collector: message queues and connection."""

@@ -11,9 +11,9 @@ from ...formats.errors import FormatError, VersionError
 from ...formats.wire import Head
 from .message_queue import encode
 
-#: Silence of the collector after which it is greeted again (seconds). After each refusal this
-#: interval doubles, up to REFUSED_GREET_S. This maximum exceeds a collector's idle time, so that a
-#: collector that refuses this agent can end and be replaced by a collector of this version.
+#: Silence of the collector after which it is greeted again (seconds). While the collector refuses
+#: this agent, the interval doubles with each greeting, up to REFUSED_GREET_S. This maximum exceeds
+#: a collector's idle time: the collector can end, and one of this version can replace it.
 GREET_S: Final = 1.0
 REFUSED_GREET_S: Final = 128.0
 #: Time since the last message after which a collector counts as absent (seconds).
@@ -117,7 +117,7 @@ class CollectorConnection:
                 continue
             if head.type == wire.WELCOME and not self._accept_welcome(body):
                 continue
-            if head.type == wire.WELCOME and "wire" not in body:  # a collector that has not read our versions yet
+            if head.type == wire.WELCOME and "wire" not in body:  # it has not read our greeting, or is 0.2.0
                 self._put(Head(wire.GREETING), self._greeting)
             if head.type == wire.REFUSE and head.about in (0, wire.GREETING):
                 self._note_refusal(str(body.get("slug")), str(body.get("text")))

@@ -237,7 +237,7 @@ class Outbox:
 
     @property
     def must_flush(self) -> bool:
-        """Whether enough records wait to be sent at once."""
+        """Whether so many records wait that they must be sent at once."""
         if self._is_broken:
             return False
         sent = self.records.sent
@@ -256,7 +256,7 @@ class Outbox:
 
     @property
     def is_transferring(self) -> bool:
-        """Whether records await an ack, or enough wait to be sent at once."""
+        """Whether records await an ack, or must be sent at once."""
         return not self._is_broken and (self.records.in_flight > 0 or self.must_flush)
 
     def _records_due(self, now: float) -> bool:
@@ -313,13 +313,13 @@ class Outbox:
         self.note_acked(about, last)
 
     def note_stalled(self, stall: dict[str, str], now: float) -> None:
-        """Handle a STALL: send everything again after STALL_S."""
+        """Handle a STALL: send all unacked messages again after STALL_S."""
         self.stall = stall
         self._not_before = now + STALL_S
         self.rewind()
 
     def note_reopened(self, now: float) -> None:
-        """Handle a REOPEN: send everything again, at most once within REOPEN_S."""
+        """Handle a REOPEN: send all unacked messages again, at most once within REOPEN_S."""
         if not self._is_reopening:
             self._is_reopening = True
             self._not_before = max(self._not_before, min(now, self._reopened_s) + REOPEN_S)

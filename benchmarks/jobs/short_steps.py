@@ -136,7 +136,7 @@ def chain_length(path, target_us):
     """Return the number of operations for a step of about ``target_us`` microseconds."""
     measure, steps = (batch_time, 3) if path == "fit" else (block_time, WARM_UP)
     without_chain_us, with_chain_us = (measure(PATHS[path](length), steps) for length in (0, 40))
-    # A session fetches a tensor that is fed without a run, so at least one operation is needed.
+    # If the fetched tensor is fed, Session.run runs no op, so a chain needs at least one operation.
     return min(LENGTH_MAX, max(1, int((target_us - without_chain_us) / max(with_chain_us - without_chain_us, 1) * 40)))
 
 

@@ -92,7 +92,8 @@ class NewNodes(NamedTuple):
 class IdenticalGraphs(NamedTuple):
     """Graphs with the same ops: number of graphs, nodes per graph, and the name of one node.
 
-    `line` is the user's line that created most of the nodes, '' if unknown.
+    `line` is the user's line that created most of the nodes, '' if unknown. It is looked up only
+    for the largest graphs.
     """
 
     graphs: int
@@ -111,8 +112,8 @@ class Evidence:
     time in them, sorted by time. `step_traces`: the latest traced steps. `step_memory`: memory
     after each traced step. `memory_samples`: memory while steps ran, without the warm-up; `load`:
     use of the CPUs during the job. `new_nodes`: one record for each traced step, in order.
-    `first_calls`: the time of each function's first call, as a fraction of the time from the job's
-    first span (0) to its last span (1).
+    `first_calls`: the time of each function's first call, as a fraction of the time from the start
+    of the job's first span (0) to the start of its last span (1).
     """
 
     nodes: tuple[Node, ...] = ()

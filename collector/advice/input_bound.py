@@ -29,10 +29,11 @@ WAITING_OPS: Final = frozenset(
         "QueueDequeueV2",
     }
 )
-#: Minimum shares that are reported: waiting in a step, and pauses in the time from step to step.
+#: Minimum shares that are reported: of waiting in the time of a step, and of the pause in the time
+#: from the start of a step to the next start.
 WAITING_SHARE_MIN: Final = 0.2
 PAUSE_SHARE_MIN: Final = 0.4
-#: Pauses between steps are reported from this number and this median (ns) on. The interpreter alone
+#: Minimum number and minimum median (ns) of the pauses that are reported. The interpreter alone
 #: causes shorter pauses.
 _PAUSES_MIN: Final = 20
 _PAUSE_MIN_NS: Final = 500_000

@@ -74,7 +74,7 @@ def _holders(evidence: Evidence) -> list[tuple[str, int]]:
 
 
 def _location(evidence: Evidence, op: str) -> str:
-    """Return the user's line that created the node of type ``op`` with most bytes held."""
+    """Return the user's line that created the node of type ``op`` that holds the most bytes."""
     candidates = [node for node in evidence.nodes if node.op == op and not node.facts.parameter_shape]
     return own_location(max(candidates, key=lambda node: node.stats.residual_bytes).facts.stack)
 

@@ -9,7 +9,7 @@ from .report import Report
 
 _BATCH_NORM: Final = "BatchNorm"
 _FUSED: Final = "FusedBatchNorm"
-#: Later versions of the fused op; the TF profiler does not know them.
+#: The fused op, and its later versions, which the TF profiler does not know.
 _FUSED_VERSIONS: Final = frozenset({_FUSED, "FusedBatchNormV2", "FusedBatchNormV3"})
 
 

@@ -26,8 +26,8 @@ def check(evidence: Evidence) -> Sequence[Report]:
 def _graphs(evidence: Evidence) -> Report | None:
     """Check whether the largest function was traced many times.
 
-    Smaller functions are not checked: they are parts of the largest one, and a model may have many
-    equal parts.
+    Smaller functions are not checked: they may be parts of the largest one, and a model may have
+    many equal parts.
     """
     largest = max(evidence.graphs, key=lambda graphs: graphs.nodes, default=None)
     if largest is None or largest.graphs < max(GRAPHS_MIN, _GRAPHS_PER_STEP_MIN * len(evidence.new_nodes)):

@@ -19,7 +19,7 @@ IDLE_SHARE_MIN: Final = 0.3
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Report steps that spend more time on starting small ops than on running them.
+    """Report steps of many small ops in which no op runs for a large share of the time.
 
     The numbers are the ops per step, the duration of the median op, and the share of the step in
     which no op runs.
@@ -52,7 +52,7 @@ def _idle_share(step: StepTrace) -> float:
 
 
 def _location(evidence: Evidence) -> str:
-    """Return the user's line with most executions."""
+    """Return the user's line with the most executions, '' if unknown."""
     runs: Counter[str] = Counter()
     for node in evidence.nodes:
         if node.stats.runs and (location := own_location(node.facts.stack)):

@@ -18,7 +18,7 @@ _REMEDY: Final = (
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Report for each GPU the share of the last step in which its kernels ran.
+    """Report for each GPU the share of the last step's time in which the GPU's kernels ran.
 
     The TF profiler takes the last step of each node, which may differ between nodes, and adds up
     concurrent kernels.
@@ -33,26 +33,26 @@ def check(evidence: Evidence) -> Sequence[Report]:
         latest = max(step for step, _ in device_entries)
         selected = [entry for step, entry in device_entries if step == latest or not has_own_advice]
         starts = [entry.start_us for entry in selected if entry.start_us]
-        span_micros = max(entry.end_us for entry in selected) - min(starts, default=0)
-        if span_micros > 0:
+        step_micros = max(entry.end_us for entry in selected) - min(starts, default=0)
+        if step_micros > 0:
             busy_micros = _busy_micros(selected, has_own_advice=has_own_advice)
-            reports.append(_report(device, busy_micros, span_micros, has_own_advice=has_own_advice))
+            reports.append(_report(device, busy_micros, step_micros, has_own_advice=has_own_advice))
     return reports
 
 
 def _busy_micros(entries: Iterable[Entry], *, has_own_advice: bool) -> int:
-    pairs = [pair for entry in entries for spans in entry.accelerator.values() for pair in spans]
+    pairs = [pair for entry in entries for kernels in entry.accelerator.values() for pair in kernels]
     if has_own_advice:
         return covered((start, start + length) for start, length in pairs)
     return sum(length for _, length in pairs)
 
 
-def _report(device: str, busy_micros: int, span_micros: int, *, has_own_advice: bool) -> Report:
-    share = busy_micros / span_micros
+def _report(device: str, busy_micros: int, step_micros: int, *, has_own_advice: bool) -> Report:
+    share = busy_micros / step_micros
     is_low = share < UTILIZATION_MIN
     text = f"{short_device(device)} computes for {percent(share)} of a step{', which is little' if is_low else ''}."
     return Report(
         text if has_own_advice else f"device: {device} {'low ' if is_low else ''}utilization: {share:.2f}",
-        {"device": device, "busy_micros": busy_micros, "step_micros": span_micros, "utilization": share},
+        {"device": device, "busy_micros": busy_micros, "step_micros": step_micros, "utilization": share},
         _REMEDY if is_low else "",
     )

@@ -34,7 +34,7 @@ class Detector:
 
     def __init__(self) -> None:
         self._jobs: dict[int, JobWatch] = {}
-        self._hosts: dict[str, tuple[int, CpuSeconds]] = {}  # processors, load
+        self._hosts: dict[str, tuple[int, CpuSeconds]] = {}  # by host: number of processors, and their load
         self._due_ns = 0
 
     def open(self, uid: int, host: str, name: str) -> None:

@@ -15,7 +15,7 @@ _POINTS_MAX: Final = 720
 
 
 class GrowthThreshold(NamedTuple):
-    """Minimum growth for an alert, once there are ``points`` points.
+    """Minimum growth for an alert, with at least ``points`` points.
 
     The memory must grow by at least ``size`` bytes and by at least ``share`` of the initial memory.
     """
