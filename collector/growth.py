@@ -18,7 +18,7 @@ class Growth(NamedTuple):
 def steady_growth(values: Sequence[float]) -> Growth | None:
     """Return the growth of ``values`` (three or more), None if it is not steady.
 
-    It is steady if each third of the values is clearly above the one before.
+    The growth is steady if each third of the values is clearly above the one before.
     """
     third = len(values) // 3
     first, second, last = (median(part) for part in (values[:third], values[third : 2 * third], values[2 * third :]))

@@ -1,6 +1,7 @@
 """Separates the ops of a step from those of function calls on other threads.
 
-A profiler session records all threads, but a step belongs to one thread.
+A profiler session records all threads, but a step belongs to one thread. A line, or XLine, holds
+the events of one thread.
 """
 
 from collections.abc import Mapping
@@ -19,9 +20,10 @@ _REGION_START: Final = b"ThreadpoolListener::StartRegion"
 #: call.
 PROPAGATE: Final = b"ExecutorPropagateOutputs"
 EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION_START, _DATA_FUNCTION_RUN, _DATA_FUNCTION_RUN + b"Async"})
-#: Replaces a call id if the executor began before the session, or was still running at its end.
+#: Call id of an op whose executor began before the session, or was still running at its end: the
+#: real id is unknown.
 UNSEEN: Final = -1
-#: Name prefix of TensorFlow's pool threads; in them, ops call functions.
+#: Name prefix of TensorFlow's pool threads. Ops call functions on these threads.
 _POOL_PREFIX: Final = b"tf_"
 #: The bits of a caller, and of a line's id, that identify the line.
 _LINE_MASK: Final = 0xFFFFFFFF & ~layout.XSPACE_OTHER_THREADS
@@ -54,7 +56,7 @@ class Calls:
 
     ``caller`` identifies the step's thread (layout.XSPACE_HEAD). A call without a start event was
     in progress when the session began. It belongs to another thread if other threads call functions
-    and no event of tf.data names it.
+    and no event of tf.data has its id.
     """
 
     def __init__(self, caller: int) -> None:

@@ -77,8 +77,8 @@ class Decoder(Protocol):
         """
 
 
-#: Maximum of the estimated executions per byte. An execution usually has hundreds of bytes; denser
-#: steps are counted before they are decoded.
+#: Maximum of the estimated executions per byte. An execution usually has hundreds of bytes. The
+#: executions of denser steps do not fit the buffer, so they are counted each time.
 _ROWS_A_BYTE_MAX: Final = 1 / 32
 
 

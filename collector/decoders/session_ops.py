@@ -31,7 +31,7 @@ _CALL_OPS: Final = frozenset(
     {b"Case", b"For", b"If", b"PartitionedCall", b"RemoteCall", b"StatefulPartitionedCall", b"StatelessCase"}
     | {b"StatelessIf", b"StatelessWhile", b"SymbolicGradient", b"While"}
 )
-#: A time after any event.
+#: A time after all events.
 _END_PS: Final = 1 << 80
 _ENVIRONMENT: Final = b"Task Environment"
 _START_STAT: Final = b"profile_start_time"
@@ -226,7 +226,7 @@ class _Plane:
     def _start_ps(self, line: XLine) -> int:
         """Return the base of a line's event times (ps, real time).
 
-        Some sessions store it relative to their start.
+        Some sessions store the base relative to the start of the session.
         """
         is_relative = line.timestamp_ns < self._session_ns // 2
         return (line.timestamp_ns + (self._session_ns if is_relative else 0)) * 1000

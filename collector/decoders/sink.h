@@ -47,7 +47,7 @@ typedef struct {
 #undef MEMBER
 
 /* Maximum number of node executions, and of allocations, in one RunMetadata: a few of its bytes can make
- * a row of hundreds of bytes. */
+ * a row of more than a hundred bytes. */
 #define ROWS_MAX ((size_t)1 << 18)
 
 /* Flags of a device, by its name (collector/store/devices.py). */

@@ -37,8 +37,8 @@ static enum status put_names(row_sink *sink, const node *n) {
     return OK;
 }
 
-/* Set node and device of the allocations from `first_allocation` on. Drop them if the node has no start time, as
- * the TF profiler does. */
+/* Set trace, node and device of the allocations from `first_allocation` on. Drop them if the node has no start
+ * time, as the TF profiler does. */
 static enum status put_allocations(row_sink *sink, const node *n, uint32_t device, size_t first_allocation) {
     if (n->all_start.micros <= 0) {
         sink->allocation_count = first_allocation;
@@ -80,7 +80,7 @@ static enum status put_row(row_sink *sink, const node *n, uint32_t device, size_
     return OK;
 }
 
-/* Set `name` to the name of the device, which may follow its nodes. */
+/* Set `name` to the name of the device. In the message, the name may follow the nodes. */
 static enum status find_device(byte_range s, byte_range *name) {
     uint32_t tag;
     name->at = name->end = s.at;

@@ -39,7 +39,7 @@ class CodeDefs:
         return code_def
 
     def fill_table(self, table: Any) -> None:
-        """Copy the texts to ``table``, a map of a message, if there was any stack."""
+        """Copy the texts to ``table``, a map field of a message, if there was any stack."""
         if self._code_defs:
             for text, number in self._text_ids.items():
                 table[number] = text

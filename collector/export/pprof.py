@@ -40,7 +40,7 @@ VALUES: Final = {
     "output_bytes": Value(_BYTES, "Sum of operation output size."),
 }
 
-#: Location numbers from a call outwards, as linked pairs; None above the outermost.
+#: Linked list of location numbers, from a call to the outermost one; None is the end of the list.
 _Chain = tuple[int, Any] | None
 
 

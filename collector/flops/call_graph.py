@@ -105,6 +105,11 @@ class CallGraph:
     def _matching_functions(
         self, node: Definition, functions: Mapping[int, Sequence[Sequence[NodeKey]]]
     ) -> list[Sequence[NodeKey]]:
+        """Return the functions that fit the arguments of call ``node``, the best ones first.
+
+        If more functions fit than the call can have, these are preferred, in this order: functions
+        with more equal shapes, with more shared scopes, in a graph with a nearer number.
+        """
         call_type = _CALL_TYPES[node.op]
         arguments = [
             self._output(node.graph, source.name, source.slot) for source in node.inputs if not source.is_control
@@ -137,7 +142,7 @@ def _accepts(placeholder: Dims | None, argument: Dims | None) -> bool:
 
 
 def _shared_scopes(left: str, right: str) -> int:
-    """Return the number of scopes that two names share."""
+    """Return the number of leading scopes that two names share."""
     pairs = zip(left.split("/"), right.split("/"), strict=False)
     return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 

@@ -153,7 +153,7 @@ class OperationCounter:
         if count is not None:
             return count
         number = self._formula(node, info.op, shapes.inputs(node, info), outputs)
-        if number is None and info.op == node.op and info.inputs is not None:  # inputs from an optimizer
+        if number is None and info.op == node.op and info.inputs is not None:  # an optimizer may have set these inputs
             return self._formula(node, info.op, shapes.inputs(node), outputs)
         return number
 

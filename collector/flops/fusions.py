@@ -116,7 +116,9 @@ class Fusions:
     ) -> int | None:
         """Return the count of a fused op that has the name of its last node.
 
-        Return None if no node was fused into it, or if the count of an op of _MAIN_OPS is unknown.
+        Return None if no node was fused into the last one, or if the count of an op of _MAIN_OPS is
+        unknown. Unless the fused op is in _LAYERS, also return None if neither an op of _MAIN_OPS
+        nor a batch normalization was fused into it.
         """
         is_layer = info.op in _LAYERS
         parts = self._parts_before(node, scope, _FUSIBLE_OPS_IN_LAYERS if is_layer else _FUSIBLE_OPS)

@@ -19,7 +19,7 @@ from .sstable import DamagedTableError, entries
 from .stacks import ImportedRows
 
 _INDEX: Final = ".index"
-#: Maximum length of a string that a checksum covers as 4 bytes; a greater length counts as 8 bytes.
+#: Checksums cover the length of each string: as 4 bytes up to this maximum, as 8 bytes above it.
 _SHORT_LENGTH_MAX: Final = 0xFFFFFFFF
 #: Type that the TF profiler gives to a node with a value in the checkpoint.
 TYPE: Final = "_checkpoint_variables"
@@ -68,7 +68,7 @@ class Checkpoint:
             return SkippedTensor(name, f"its type is number {entry.dtype}, which the TF profiler does not show")
         shape = tuple(dim.size for dim in entry.shape.dim)
         size = prod(shape) * SIZES.get(entry.dtype, 0)
-        # A string takes at least the byte with its length.
+        # Each string has at least one byte, that of its length.
         fits = prod(shape) <= entry.size if entry.dtype == STRING else size == entry.size
         if min(shape, default=0) < 0 or not fits:
             raise BadFileError(f"{self._prefix}{_INDEX} is damaged: {name!r} has {entry.size} bytes for {shape}")

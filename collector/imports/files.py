@@ -54,7 +54,7 @@ def contents(path: str) -> bytes:
 def is_text(data: bytes) -> bool:
     """Whether ``data`` may be text: its beginning has no control characters.
 
-    A binary message has some, since tags and lengths are control characters.
+    A binary message usually has some, since small tags and lengths are control characters.
     """
     return not _CONTROL.search(data[:_BEGINNING_BYTES])
 

@@ -1,6 +1,6 @@
 """Catches internal errors of the alert detector.
 
-After an error a job gets no more alerts. Its data is stored as before.
+After an error about a job, the job gets no more alerts. Its data is stored as before.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,8 +14,8 @@ from ..records import Span
 class GuardedDetector:
     """A wrapper of the detector that catches its errors.
 
-    After an error the job is no longer watched, and ``report_failure`` is called with the job's uid
-    and the exception. The uid is 0 for an error in a sample of a host.
+    After an error about a job, the job is no longer watched. ``report_failure`` is called with the
+    job's uid and the exception. The uid is 0 for an error in a sample of a host.
     """
 
     def __init__(self, report_failure: Callable[[int, Exception], None]) -> None:

@@ -29,7 +29,7 @@ AT_ONCE_S: Final = 0.015
 SLICE_S: Final = 0.05
 LARGE_S: Final = 0.1
 LARGE_BYTES: Final = 8 << 20
-#: States of an ended job, in CLOSE.
+#: States of an ended job that CLOSE may contain.
 END_STATES: Final = ("exited", "killed", "ended", "detached", "lost")
 #: The keys of CLOSE that are not counters of the agent.
 END_KEYS: Final = ("state", "status", "signal", "t_ns", "never_stored")
@@ -157,7 +157,7 @@ class OpenJob:
     def pump(self) -> list[Head]:
         """Store a slice of the waiting records, or a worker's rows, and return the acks.
 
-        After the last waiting record, also store the job's end.
+        If a CLOSE is pending, also store the job's end after the last waiting record.
         """
         self.retry()
         waiting_before = len(self._waiting_records)

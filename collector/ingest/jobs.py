@@ -99,7 +99,7 @@ class OpenJobs:
         return any(job.is_busy for job in self.open.values())
 
     def has_ended(self, uid: int) -> bool:
-        """Whether job ``uid`` was closed here, or is in quarantine."""
+        """Whether this collector has closed job ``uid`` or put it in quarantine."""
         return uid in self._ended_jobs or uid in self.quarantined
 
     def poll_timeout_ms(self, timeout_max_ms: int) -> int:
@@ -140,8 +140,8 @@ class OpenJobs:
     def samples(self, host: str, head: Head, body: memoryview) -> list[Head]:
         """Store the samples of ``host`` and of the jobs on it, and return the answers.
 
-        Samples of ended jobs are dropped. If a job is unknown, nothing is stored, and the answers
-        are a REOPEN for each unknown job.
+        Samples of jobs that have ended, are in quarantine or failed to open are dropped. If a job
+        is unknown, nothing is stored, and the answers are a REOPEN for each unknown job.
         """
         values = document(body)
         t_ns = integer(values, "t_ns", -1)
@@ -165,7 +165,7 @@ class OpenJobs:
         """Run ``action``, which stores a sample of job ``uid``; return its StoreError, if any.
 
         ``uid`` is 0 for a sample of the host. Any other TfprofError is raised: the sample is
-        invalid. All other errors are counted for this job, so that the other jobs are served.
+        invalid. All other errors are counted for job ``uid``, so that the other jobs are served.
         """
         try:
             action()
@@ -223,7 +223,10 @@ class OpenJobs:
             yield JobAnswers(uid, answers)
 
     def tick(self, now: float) -> None:
-        """Run the store's periodic work (store.writer) at monotonic time ``now``."""
+        """Run the store's periodic work (store.writer) at monotonic time ``now``.
+
+        If the store was removed or moved, it is created again first.
+        """
 
         def count_failure(uid: int, error: Exception) -> None:
             self._count_failure(uid, error)

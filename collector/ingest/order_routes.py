@@ -71,9 +71,9 @@ class OrderRoutes:
         return [(agent, (Head(wire.ORDER, head.uid, 0, 0, head.last), bytes(body)))]
 
     def answer(self, agent: bytes, head: Head, body: memoryview) -> list[tuple[bytes, tuple[Head, bytes]]]:
-        """Return the answer for the client of the order.
+        """Return the message with the answer to the client of the order.
 
-        No message if the order is unknown or went to another agent.
+        The list is empty if the order is unknown or went to another agent.
         """
         _check_size(body)
         answer = orders.answer_of(head.uid, document(body))

@@ -43,9 +43,10 @@ Answer = tuple[Head, bytes]
 
 
 class Receiver:
-    """A ROUTER socket at ``address``; `turn` does all work, on one thread.
+    """A ROUTER socket at ``address``; `turn` receives, handles and answers messages.
 
-    ZeroMQ reads its connections round-robin, so a flooding agent delays the others by one message.
+    All methods must be called on one thread. ZeroMQ reads its connections round-robin, so an agent
+    that sends very many messages delays each message of the others by one message.
     """
 
     def __init__(self, address: str, jobs: OpenJobs, stats: CollectorStats, welcome: dict[str, Any]) -> None:
@@ -89,7 +90,7 @@ class Receiver:
         self._flush(answers)
 
     def retry(self) -> None:
-        """Repeat failed appends, and answer the agents."""
+        """Repeat failed appends, answer the agents, and forget the senders of ended jobs."""
         self._send_all(self._jobs.retry())
         for uid in self._senders.keys() - self._jobs.open.keys():
             del self._senders[uid]

@@ -28,8 +28,8 @@ from .parsing import (
     trace_rows,
 )
 
-#: Estimated decoding times (seconds): per byte of a RunMetadata if the C decoder is used; for any
-#: other record, per record and per byte.
+#: Estimated decoding times (seconds): per byte of a RunMetadata if the C decoder is used; in all
+#: other cases, per record and per byte.
 _QUICK_BYTE_S: Final = 3e-9
 _RECORD_S: Final = 0.2e-3
 _BYTE_S: Final = 0.5e-6
@@ -48,7 +48,8 @@ class MakerMark(NamedTuple):
 class RowMaker:
     """A maker of one job's rows, which numbers traces and interns names.
 
-    It continues where the store ends. An undecodable RunMetadata leaves its trace number unused.
+    Trace numbers and names continue those in the store. An undecodable RunMetadata leaves its trace
+    number unused.
     """
 
     def __init__(self, decoder: Decoder, names: pa.Table, next_trace: int, nodes: pa.Table | None = None) -> None:

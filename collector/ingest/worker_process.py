@@ -128,7 +128,10 @@ class Worker:
             _decode_and_exit(self._result_fd, maker, records, now_ns)
 
     def result(self) -> WorkerResult | None:
-        """Return the result once the process has ended, None while it runs."""
+        """Return the result once the process has ended, None while it runs.
+
+        After WALL_S the process is killed, and the result is a failure.
+        """
         pid, status = os.waitpid(self._pid, os.WNOHANG)
         if not pid and time.monotonic() < self._deadline:
             return None

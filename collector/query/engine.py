@@ -13,7 +13,7 @@ from ..tfviews.tree import TreeView
 from .profile import Profile, profile
 from .required_facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 
-#: Result of a view's fold.
+#: Result of a view's fold function.
 Folded = OpView | TreeView
 #: Columns and orders that require facts beyond the rollup, by fact.
 _GRAPH_COLUMNS: Final = frozenset({"params", "input_shapes", "op_types"})
