@@ -16,8 +16,8 @@ _WIDTH_MIN: Final = 40
 class Subject(NamedTuple):
     """The subject of a view: jobs by id and name, traced steps by kind, selected device and steps.
 
-    ``all_steps``: number of steps of these kinds that ran, ``estimated`` or exact.
-    ``other_kinds``: number of traced steps of each kind that is left out.
+    ``all_steps``: number of steps of these kinds that ran; ``estimated``: whether this number is an
+    estimate. ``other_kinds``: number of traced steps of each kind that is left out.
     """
 
     view: str
