@@ -370,8 +370,8 @@ def _with_float_ops(node: Node, facts: "JobFacts") -> Node:
 class _DevicePart:
     """The part of a rollup on matching devices.
 
-    ``rollup`` has the rows of these devices, and for each of their nodes its row with device
-    NONE_ID. ``nodes`` and ``devices`` are the names of the nodes and devices.
+    ``rollup`` has the rows of these devices, and the node rows of the nodes that ran there.
+    ``nodes`` and ``devices`` are the names of these nodes and devices.
     """
 
     rollup: pa.Table

@@ -45,9 +45,7 @@ class ShapeReader:
         self._signatures = interned_bytes(names, OUTPUTS)
         devices = {number: can_be_canonical(text.lower()) for number, text in interned_bytes(names, DEVICE).items()}
         self._devices = (
-            None
-            if all(devices.values())
-            else [number for number, is_candidate in devices.items() if is_candidate]
+            None if all(devices.values()) else [number for number, is_candidate in devices.items() if is_candidate]
         )
 
     def name(self, number: int) -> str:

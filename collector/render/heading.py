@@ -58,10 +58,10 @@ def heading(subject: Subject) -> str:
     return f"{subject.view} view of {_jobs(subject.jobs)}: {_steps(subject)}{steps}{where}"
 
 
-def lines(subject: Subject, micros: float, facts: Sequence[str], timed_steps: int, width: int | None) -> Iterator[str]:
+def lines(subject: Subject, micros: float, facts: Sequence[str], spread_steps: int, width: int | None) -> Iterator[str]:
     """Yield the lines above a table.
 
-    ``micros``: time of all ops of a step; ``facts``: facts that hold for all rows; ``timed_steps``:
+    ``micros``: time of all ops of a step; ``facts``: facts that hold for all rows; ``spread_steps``:
     number of steps in the spread.
     """
     parts = [f"{duration(micros * 1000)} of ops a step, all threads together"] if micros else []
@@ -69,8 +69,8 @@ def lines(subject: Subject, micros: float, facts: Sequence[str], timed_steps: in
     if subject.other_kinds:
         others = ", ".join(f"{number:,} {kind}" for kind, number in subject.other_kinds)
         parts.append(f"also traced: {others} (--kind)")
-    if 1 < timed_steps < subject.traces:
-        parts.append(f"the spread covers {timed_steps} steps")
+    if 1 < spread_steps < subject.traces:
+        parts.append(f"the spread covers {spread_steps} steps")
     for text in (heading(subject), "; ".join(parts)):
         yield from wrapped(clean(text), width)
 
