@@ -61,8 +61,8 @@ def heading(subject: Subject) -> str:
 def lines(subject: Subject, micros: float, facts: Sequence[str], spread_steps: int, width: int | None) -> Iterator[str]:
     """Yield the lines above a table.
 
-    ``micros``: time of all ops of a step; ``facts``: facts that hold for all rows; ``spread_steps``:
-    number of steps in the spread.
+    ``micros``: time of all ops of a step; ``facts``: facts that hold for all rows;
+    ``spread_steps``: number of steps in the spread.
     """
     parts = [f"{duration(micros * 1000)} of ops a step, all threads together"] if micros else []
     parts = [", ".join([*parts, *facts])] if parts or facts else []

@@ -218,7 +218,7 @@ class LocalStore:
             raise NoSuchJobError(f"the store has no samples of host {name}") from None
 
     def with_stale_state(self, info: JobInfo) -> JobInfo:
-        """Return ``info``, with the state `stale` if the job is running but its collector has ended.
+        """Return ``info``, with state `stale` if the job is running but its collector has ended.
 
         ``info`` must be the content of a job file that was just read.
         """

@@ -219,8 +219,8 @@ ALERTS = pa.schema(
 )
 
 #: Aggregate of a generation's ops, or of all generations so far ("total"), sorted by node and
-#: device. It has one row for each node and device. If the TF profiler would have an entry for a node
-#: in any trace, there is also a node row, with device NONE_ID. In a node row, only `node`,
+#: device. It has one row for each node and device. If the TF profiler would have an entry for a
+#: node in any trace, there is also a node row, with device NONE_ID. In a node row, only `node`,
 #: `canonical` and `traces` are set; `traces` is the number of traces with such an entry.
 ROLLUP = pa.schema(
     [

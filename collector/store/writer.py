@@ -36,7 +36,8 @@ SEAL_APPENDS: Final = 2_000
 SYNC_SECONDS: Final = 5.0
 #: Seconds until a failed sealing is repeated.
 RETRY_SECONDS: Final = 2.0
-#: Maximum number of logs that one tick fsyncs: acks wait until the tick ends, and some disks are slow.
+#: Maximum number of logs that one tick fsyncs: acks wait until the tick ends, and some disks are
+#: slow.
 SYNCS_A_TICK: Final = 8
 
 
