@@ -27,7 +27,7 @@ from .surroundings import cpu_loads, host_samples, memory_levels, steady_period
 
 #: Maximum number of traced steps whose executions are read one by one; the latest steps are read.
 SAMPLED_STEPS: Final = 8
-#: Maximum number of these executions; the latest step is read even if it has more.
+#: Maximum number of these executions; the latest trace is read even if it has more.
 _EXECUTIONS_MAX: Final = 400_000
 #: Maximum number of latest rows of timed steps that are read.
 TIMED_ROWS_MAX: Final = 100_000
@@ -128,7 +128,10 @@ def _first_calls(spans: pa.Table) -> tuple[float, ...]:
 
 
 def _latest_traces(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -> tuple[StepTrace, ...]:
-    """Return the latest traced steps with at most _EXECUTIONS_MAX executions, at least one step."""
+    """Return the latest traces of the last SAMPLED_STEPS traced steps.
+
+    They have at most _EXECUTIONS_MAX executions in total, unless the latest trace alone has more.
+    """
     numbers = [trace for step in sorted(steps)[-SAMPLED_STEPS:] for trace in steps[step]]
     if not numbers:
         return ()
