@@ -61,7 +61,7 @@ class CollectorStats:
             log(f"tfprof: {prefix}{text} [internal]")
 
     def snapshot(self, rows: int, now: float) -> dict[str, Any]:
-        """Return these statistics as the keys of a status file.
+        """Return these statistics as the entries of a status file.
 
         ``rows``: number of rows stored so far; ``now``: the monotonic clock in seconds.
         """

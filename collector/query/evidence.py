@@ -25,8 +25,9 @@ from .required_facts import GRAPH, STACKS
 from .step_entries import entries_by_step, step_traces
 from .surroundings import cpu_loads, host_samples, memory_levels, steady_period
 
-#: Maximum number of latest traced steps whose executions are read one by one, and of executions.
+#: Maximum number of traced steps whose executions are read one by one; the latest steps are read.
 SAMPLED_STEPS: Final = 8
+#: Maximum number of these executions; the latest trace is read even if it has more.
 _EXECUTIONS_MAX: Final = 400_000
 #: Maximum number of latest rows of timed steps that are read.
 TIMED_ROWS_MAX: Final = 100_000
@@ -114,7 +115,7 @@ def _timed_steps(job: JobReader, spans: pa.Table) -> tuple[str, tuple[TimedSteps
 
 
 def _first_calls(spans: pa.Table) -> tuple[float, ...]:
-    """Return the time of each function's first call, between 0 and 1.
+    """Return the relative time of each function's first call, from 0 to 1.
 
     0 is the start of the job's first span, 1 the start of its last span.
     """
@@ -127,7 +128,10 @@ def _first_calls(spans: pa.Table) -> tuple[float, ...]:
 
 
 def _latest_traces(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -> tuple[StepTrace, ...]:
-    """Return the latest traced steps with at most _EXECUTIONS_MAX executions, at least one step."""
+    """Return the latest traces of the last SAMPLED_STEPS traced steps.
+
+    They have at most _EXECUTIONS_MAX executions in total, unless the latest trace alone has more.
+    """
     numbers = [trace for step in sorted(steps)[-SAMPLED_STEPS:] for trace in steps[step]]
     if not numbers:
         return ()
@@ -180,7 +184,8 @@ def _new_nodes(job: JobReader) -> tuple[NewNodes, ...]:
 def _identical_graphs(job: JobReader, nodes: Sequence[Node]) -> tuple[IdenticalGraphs, ...]:
     """Return the sets of identical graphs.
 
-    Only the set with the most nodes per graph gets a line, since only that set is reported.
+    Only the set with the most nodes per graph gets the line that created it, since only that set is
+    reported.
     """
     rows = job.identical_graphs()
     largest = max(rows, key=lambda row: row[1], default=None)

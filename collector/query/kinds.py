@@ -147,7 +147,8 @@ def traces_of_job(
 def steps_run(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, bool]:
     """Return the number of steps of ``kinds`` that ran in ``jobs``, and whether it is an estimate.
 
-    The number is an estimate if some calls of functions were counted without being timed.
+    The number is an estimate if ``kinds`` has only some of a job's functions, and the job counted
+    calls without timing them.
     """
     count, is_estimate = 0, False
     for job in jobs:

@@ -56,9 +56,9 @@ def evenly_spaced(traces: Sequence[int]) -> Sequence[int]:
 
 
 def _rows(job: JobReader, traces: Sequence[int], device: str | None) -> list[tuple[str, int, int]]:
-    """Return (name, position in ``traces``, us) of the times of nodes.
+    """Return the times of nodes, each as (name of the node, position in ``traces``, us).
 
-    These are the times on a node's canonical device and on streams.
+    Only times on the node's canonical device and on streams are returned.
     """
     names = job.table("names")
     devices, nodes, canonical = device_names(names), interned_texts(names, NODE), canonical_devices(job.rollup())

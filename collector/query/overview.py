@@ -73,7 +73,7 @@ class AdviceItem(NamedTuple):
     title: str
     text: str
     line: str
-    todo: str  # the remedy; its name is that of the key in JSON
+    todo: str  # the remedy; the field has the name of the JSON key
 
 
 @dataclass(frozen=True, slots=True)

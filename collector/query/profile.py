@@ -26,7 +26,7 @@ from .required_facts import ALL_FACTS
 if TYPE_CHECKING:
     from .facts import JobFacts
 
-#: Maximum number of steps in an error.
+#: Maximum number of steps that an error lists.
 _STEPS_LISTED_MAX: Final = 20
 _TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator", "duration_ns")
 
@@ -152,9 +152,10 @@ def _select_jobs(
     *,
     separate_functions: bool,
 ) -> tuple[list[_SelectedJob], dict[int, int]]:
-    """Return the jobs with any selected trace, and the total number of traces of each kind.
+    """Return the jobs to read, and the number of all their traces of each kind.
 
-    Returns no job if none has a trace and none is an imported graph.
+    A job is read if it has a selected trace. If all steps are selected, imported jobs without
+    traces are read, too: they consist of graphs.
     """
     first, last = (step, step) if step >= 0 else steps or (None, None)
     all_jobs = [(job, job.table("traces", _TRACE_COLUMNS)) for job in jobs]
@@ -369,8 +370,8 @@ def _with_float_ops(node: Node, facts: "JobFacts") -> Node:
 class _DevicePart:
     """The part of a rollup on matching devices.
 
-    ``rollup`` has the rows of these devices, and for each of their nodes its row with device
-    NONE_ID. ``nodes`` and ``devices`` are the names of the nodes and devices.
+    ``rollup`` has the rows of these devices, and the node rows of the nodes that ran there.
+    ``nodes`` and ``devices`` are the names of these nodes and devices.
     """
 
     rollup: pa.Table

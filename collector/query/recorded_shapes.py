@@ -14,8 +14,9 @@ from ..store.schema import DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
 from ..tfviews.nodes import interned_bytes, interned_texts
 
 T = TypeVar("T")
-#: Number of traces read at once, and of traces searched first for executions.
+#: Number of traces that are read at once.
 _BATCH_TRACES: Final = 256
+#: Number of traces that are searched before all others.
 _FIRST_TRACES: Final = 64
 
 
@@ -44,9 +45,7 @@ class ShapeReader:
         self._signatures = interned_bytes(names, OUTPUTS)
         devices = {number: can_be_canonical(text.lower()) for number, text in interned_bytes(names, DEVICE).items()}
         self._devices = (
-            None
-            if all(devices.values())
-            else [number for number, can_be_canonical in devices.items() if can_be_canonical]
+            None if all(devices.values()) else [number for number, is_candidate in devices.items() if is_candidate]
         )
 
     def name(self, number: int) -> str:

@@ -1,4 +1,4 @@
-"""Removes jobs from a store, which a collector may have open."""
+"""Removes jobs from a store that a collector may have open."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -27,7 +27,7 @@ class AlertBlock(NamedTuple):
 
 
 def lines(blocks: Sequence[AlertBlock], width: int | None) -> Iterator[str]:
-    """Yield the lines of all alerts, no wider than ``width``."""
+    """Yield the lines of all alerts, wrapped at ``width``; None: at _WIDTH."""
     for block in blocks:
         yield f"{date_and_time(block.found_ns)}  {clean(block.job)}"
         yield from _wrapped(f"{clean(block.text)} [{block.slug}]", width)

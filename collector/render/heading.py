@@ -16,8 +16,8 @@ _WIDTH_MIN: Final = 40
 class Subject(NamedTuple):
     """The subject of a view: jobs by id and name, traced steps by kind, selected device and steps.
 
-    ``all_steps``: number of steps of these kinds that ran, ``estimated`` or exact.
-    ``other_kinds``: number of traced steps of each kind that is left out.
+    ``all_steps``: number of steps of these kinds that ran; ``estimated``: whether this number is an
+    estimate. ``other_kinds``: number of traced steps of each kind that is left out.
     """
 
     view: str
@@ -58,19 +58,19 @@ def heading(subject: Subject) -> str:
     return f"{subject.view} view of {_jobs(subject.jobs)}: {_steps(subject)}{steps}{where}"
 
 
-def lines(subject: Subject, micros: float, facts: Sequence[str], timed_steps: int, width: int | None) -> Iterator[str]:
+def lines(subject: Subject, micros: float, facts: Sequence[str], spread_steps: int, width: int | None) -> Iterator[str]:
     """Yield the lines above a table.
 
-    ``micros``: time of all ops of a step; ``facts``: facts that hold for all rows; ``timed_steps``:
-    number of steps in the spread.
+    ``micros``: time of all ops of a step; ``facts``: facts that hold for all rows;
+    ``spread_steps``: number of steps in the spread.
     """
     parts = [f"{duration(micros * 1000)} of ops a step, all threads together"] if micros else []
     parts = [", ".join([*parts, *facts])] if parts or facts else []
     if subject.other_kinds:
         others = ", ".join(f"{number:,} {kind}" for kind, number in subject.other_kinds)
         parts.append(f"also traced: {others} (--kind)")
-    if 1 < timed_steps < subject.traces:
-        parts.append(f"the spread covers {timed_steps} steps")
+    if 1 < spread_steps < subject.traces:
+        parts.append(f"the spread covers {spread_steps} steps")
     for text in (heading(subject), "; ".join(parts)):
         yield from wrapped(clean(text), width)
 

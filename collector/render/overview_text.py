@@ -170,7 +170,7 @@ def _cut(line: str, width: int) -> str:
 
 
 def _joined_lines(parts: Iterable[str], width: int | None, indent: int) -> list[str]:
-    """Join ``parts`` with dots into lines of at most ``width``.
+    """Join ``parts`` with dots into lines that are wrapped at ``width``, at least at _WIDTH_MIN.
 
     Lines after the first are indented.
     """
@@ -204,7 +204,7 @@ def _blocks(overview: OverviewParts, now_ns: int, width: int | None) -> Iterator
 
 
 def lines(overview: OverviewParts, now_ns: int, width: int | None) -> Iterator[str]:
-    """Yield the lines of the summary, no wider than ``width``."""
+    """Yield the lines of the summary, at most ``width`` wide if possible."""
     for index, block in enumerate(filter(None, _blocks(overview, now_ns, width))):
         if index:
             yield ""

@@ -1,4 +1,4 @@
-"""The end report of a launch: a dozen lines at most."""
+"""The end report of a launch: about a dozen lines."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

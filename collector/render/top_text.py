@@ -122,7 +122,7 @@ def _cells(job: JobNow) -> list[str]:
 
 
 def lines(jobs: Sequence[JobNow], width: int | None) -> TopTable:
-    """Return the table of ``jobs``, no wider than ``width``."""
+    """Return the table of ``jobs``, at most ``width`` wide if possible."""
     head, *rows = render(_COLUMNS, [_cells(job) for job in jobs], width=width)
     return TopTable(head, rows)
 

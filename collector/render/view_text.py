@@ -33,13 +33,13 @@ def lines(
     subject: Subject,
     options: Options,
     rows: VisibleRows,
-    timed_steps: int,
+    spread_steps: int,
     width: int | None,
     values: ValueLookup = no_value,
 ) -> Iterator[str]:
     """Yield the heading and the table; the value of a variable follows its row.
 
-    ``timed_steps``: number of steps in the spread. ``values`` looks up the value of a variable.
+    ``spread_steps``: number of steps in the spread. ``values`` looks up the value of a variable.
     """
     context = CellContext(max(1, subject.traces), rows.total, primary_counter(options))
     shown_columns = [column for column in columns(subject.view, options) if column.is_informative(rows.rows)]
@@ -48,9 +48,11 @@ def lines(
         column.name: text for column in movable_columns if (text := _common(column, rows.rows, context)) is not None
     }
     shown_columns = [column for column in shown_columns if column.name not in common_texts]
-    spread_steps = timed_steps if any(column.name == "spread" for column in shown_columns) else 0
+    has_spread = any(column.name == "spread" for column in shown_columns)
     facts = [_FACT_FORMATS[name].format(text) for name, text in common_texts.items() if text]
-    yield from heading.lines(subject, rows.total.micros / context.steps, facts, spread_steps, width)
+    yield from heading.lines(
+        subject, rows.total.micros / context.steps, facts, spread_steps if has_spread else 0, width
+    )
     if not rows.rows:
         return
     cells = [[column.cell(row, context) for column in shown_columns] for row in rows.rows]

@@ -1,4 +1,4 @@
-"""The records of jobs (`job.json`), and the selectors that name jobs on a command line."""
+"""The job files (`job.json`), and the selectors that name jobs on a command line."""
 
 import fcntl
 import json
@@ -28,7 +28,7 @@ STALE: Final = "stale"
 MAY_CONTINUE: Final = frozenset({RUNNING, STALE})
 #: State of a job that was imported from files of TensorFlow.
 IMPORTED: Final = "imported"
-#: Counters of lost data in a job's record; a dropped trace is also a dropped record.
+#: Counters of lost data in a job file; a dropped trace is also a dropped record.
 LOST_COUNTERS: Final = ("dropped_records", "dropped_spans", "never_stored")
 #: Selector of the job that was opened last.
 LAST: Final = "last"

@@ -7,7 +7,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute
 
-#: pyarrow's functions, untyped: their stubs accept no plain numbers and return no types for Any.
+#: pyarrow's functions, untyped: their type stubs reject plain numbers, and give no result type for
+#: an argument of type Any.
 pc: Final[Any] = pyarrow.compute
 
 NULL: Final = pa.nulls(1)[0]

@@ -102,7 +102,7 @@ class JobReader(Protocol):
 
     @property
     def info(self) -> JobInfo:
-        """The record of the job."""
+        """The content of the job file."""
         ...
 
     def tags(self) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ class JobWriter(Protocol):
 
     @property
     def info(self) -> JobInfo:
-        """The record of the job."""
+        """The content of the job file."""
         ...
 
     @property
@@ -338,5 +338,5 @@ class StoreWriter(Protocol):
         ...
 
     def close(self) -> None:
-        """Close all jobs and release the store."""
+        """Close the files of all jobs, and release the lock of the store."""
         ...

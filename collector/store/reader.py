@@ -198,8 +198,8 @@ class LocalStore:
     def job(self, selector: str) -> LocalJob:
         """Return the job that ``selector`` means (catalog.select).
 
-        NoSuchJobError if it means none or several. If only the uid of a damaged job begins with it,
-        the StoreError of that job is raised instead.
+        NoSuchJobError if it means none or several. If no readable job matches, and the uid of a
+        damaged job begins with ``selector``, the StoreError of the damaged job is raised instead.
         """
         jobs, errors = self._read()
         infos, by_uid = [job.info for job in jobs], {job.info.uid: job for job in jobs}
@@ -218,9 +218,9 @@ class LocalStore:
             raise NoSuchJobError(f"the store has no samples of host {name}") from None
 
     def with_stale_state(self, info: JobInfo) -> JobInfo:
-        """Return ``info``, with the state `stale` if its collector has ended.
+        """Return ``info``, with state `stale` if the job is running but its collector has ended.
 
-        ``info`` must be a record that was just read.
+        ``info`` must be the content of a job file that was just read.
         """
         return catalog.with_stale_state(info, self._host, lock.holder(catalog.lock_file(self.path, self._host)))
 

@@ -121,9 +121,9 @@ static bool can_be_canonical(const device_facts *facts, uint32_t device) {
     return device < facts->devices && facts->flags[device];
 }
 
-/* Append the rows of the node whose executions begin at `index`: one per device, and one of the node
- * if the TF profiler would have an entry for it. Return the end of its executions, 0 if memory is
- * exhausted. */
+/* Append the rows of the node whose executions begin at `index`: one per device, and the node row if
+ * the TF profiler would have an entry for the node. Return the end of the node's executions, 0 if
+ * memory is exhausted. */
 static size_t add_node(table *rollup, const ops *executions, const device_facts *facts, size_t index) {
     uint32_t node = executions->node[index], canonical = facts->canonical[node];
     bool has_entry = false;

@@ -99,7 +99,7 @@ def canonical_of(total: pa.Table) -> Any:
 
 
 def _node_rows(node: Any, trace: Any, canonical: Any) -> pa.Table:
-    """Return the rows with device NONE_ID.
+    """Return the node rows of a ROLLUP.
 
     ``node`` and ``trace``: one row for each node, device and trace that counts, sorted by node.
     Every device counts, except a CPU or GPU that is not the canonical device of the node.

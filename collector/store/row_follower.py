@@ -48,7 +48,7 @@ class RowFollower:
 
     @property
     def info(self) -> JobInfo:
-        """The job's record as of the last call of `new_rows`."""
+        """The content of the job file at the last call of `new_rows`."""
         assert self._info is not None, "nothing was read yet"
         return self._info
 

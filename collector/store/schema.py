@@ -219,14 +219,14 @@ ALERTS = pa.schema(
 )
 
 #: Aggregate of a generation's ops, or of all generations so far ("total"), sorted by node and
-#: device. It has one row for each node and device. A node also has a row with device NONE_ID if the
-#: TF profiler would have an entry for it in any trace. In a node's row, only two columns are set:
-#: `canonical`, and `traces`, the number of traces with such an entry.
+#: device. It has one row for each node and device. If the TF profiler would have an entry for a
+#: node in any trace, there is also a node row, with device NONE_ID. In a node row, only `node`,
+#: `canonical` and `traces` are set; `traces` is the number of traces with such an entry.
 ROLLUP = pa.schema(
     [
         ("node", _U32),
         ("device", _U32),
-        ("canonical", _U32),  # in the node's row: first CPU or GPU that it ran on in the job; else NONE_ID
+        ("canonical", _U32),  # in a node row: first CPU or GPU that the node ran on in the job; else NONE_ID
         ("traces", _I64),  # distinct traces with a row
         ("runs", _I64),  # rows with a start time (all_start_micros > 0)
         ("sum_us", _I64),  # op_end_rel_micros of rows with a start time, 0 counted as 1

@@ -70,9 +70,9 @@ class LogState:
 
 
 def seal(folder: Path, info: JobInfo, state: LogState, contents: Contents) -> JobInfo:
-    """Write ``contents`` as the next generation, and return the new record of the job.
+    """Write ``contents`` as the next generation, and return the new content of the job file.
 
-    The last step, the replacement of the record, commits the generation. A StoreError before
+    The last step, the replacement of the job file, commits the generation. A StoreError before
     this step changes nothing.
     """
     generation = info.sealed + 1
@@ -96,7 +96,7 @@ def seal(folder: Path, info: JobInfo, state: LogState, contents: Contents) -> Jo
 
 
 def tidy(folder: Path, old_info: JobInfo, new_info: JobInfo, log: Path) -> None:
-    """Remove the log and the superseded segments once the new record is durable.
+    """Remove the log and the superseded segments once the new job file is durable.
 
     Errors are ignored: leftovers are removed when the job is next opened.
     """
@@ -116,7 +116,7 @@ def _superseded(old_info: JobInfo, new_info: JobInfo) -> Iterator[tuple[str, int
 
 
 def _write_ops(folder: Path, info: JobInfo, state: LogState, contents: Contents) -> int:
-    """Write ops, rollup and total of the next generation; return its number."""
+    """Write ops, rollup and total of the next generation; return the number of the generation."""
     generation = info.sealed + 1
     total = _total(folder, info)
     traces, devices = contents.table("traces"), Devices(state.devices)

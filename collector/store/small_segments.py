@@ -27,7 +27,7 @@ class MergedSegment(NamedTuple):
 def is_merged(name: str) -> bool:
     """Whether segments of table ``name`` are merged.
 
-    If so, the job's record lists the segments in force.
+    If so, the job file lists the generations whose segments are in force.
     """
     return name not in _NEVER_MERGED
 

@@ -15,9 +15,9 @@ from . import catalog, durable, segment, small_segments, wal
 T = TypeVar("T")
 
 _LOG_NAME = re.compile(r"wal-(\d{6,})\.log")
-#: Attempts with missing files and an unchanged record, after which the job counts as damaged.
+#: Attempts with missing files and an unchanged job file, after which the job counts as damaged.
 _TRIES: Final = 50
-#: Time limit for reading a folder whose record changes constantly (seconds).
+#: Time limit for reading a folder whose job file changes constantly (seconds).
 _TIMEOUT_S: Final = 30.0
 
 
@@ -29,12 +29,13 @@ class Files(NamedTuple):
 
 
 class Snapshot:
-    """The committed content of a job: its record, its segments and its logs."""
+    """The committed content of a job: its job file, its segments and its logs."""
 
     def __init__(self, folder: Path) -> None:
         """Read ``folder``.
 
-        FileNotFoundError if it changes meanwhile or does not exist, StoreError if it is damaged.
+        FileNotFoundError if the folder does not exist, or if a generation is sealed meanwhile.
+        StoreError if the job file is damaged.
         """
         self.folder = folder
         self.info = catalog.load(folder)
@@ -91,11 +92,11 @@ def with_stable_snapshot(folder: Path, action: Callable[[Snapshot], T]) -> T:
     deadline = time.monotonic() + _TIMEOUT_S
     failed_tries = 0
     while failed_tries < _TRIES and time.monotonic() < deadline:
-        version_before = _record_version(folder)
+        version_before = _job_file_version(folder)
         try:
             return action(Snapshot(folder))
         except FileNotFoundError:
-            version_now = _record_version(folder)
+            version_now = _job_file_version(folder)
             if version_now is None:
                 raise NoSuchJobError(f"the job {folder.name} is not in the store any more") from None
             failed_tries += version_now == version_before
@@ -106,10 +107,10 @@ def with_stable_snapshot(folder: Path, action: Callable[[Snapshot], T]) -> T:
     raise StoreError(f"{folder} lacks files that its {catalog.JOB_FILE} names", "store-damaged")
 
 
-def _record_version(folder: Path) -> tuple[int, int] | None:
-    """Return inode and time of a job's record, None if there is none.
+def _job_file_version(folder: Path) -> tuple[int, int] | None:
+    """Return inode and time of the job file in ``folder``, None if there is none.
 
-    They change when the record is replaced.
+    They change when the file is replaced.
     """
     try:
         status = (folder / catalog.JOB_FILE).stat()

@@ -42,7 +42,7 @@ def sql_session(snapshot: Snapshot) -> Iterator[Callable[[str], pa.Table]]:
 def _check_files(snapshot: Snapshot, tables: Iterable[str]) -> None:
     """Raise FileNotFoundError if the collector has merged and removed a file of ``tables``.
 
-    The caller then tries again.
+    `with_stable_snapshot` then tries again.
     """
     for name in tables:
         for _, path in snapshot.segments(name):

@@ -1,4 +1,4 @@
-"""The writer of a store: appends, acks, seals (docs/store.md).
+"""The writer of a store: appends rows to logs, and seals the logs (docs/store.md).
 
 A store has one writer per host.
 """
@@ -36,7 +36,8 @@ SEAL_APPENDS: Final = 2_000
 SYNC_SECONDS: Final = 5.0
 #: Seconds until a failed sealing is repeated.
 RETRY_SECONDS: Final = 2.0
-#: Maximum number of logs that one tick fsyncs: acks wait for it, and some disks are slow.
+#: Maximum number of logs that one tick fsyncs: acks wait until the tick ends, and some disks are
+#: slow.
 SYNCS_A_TICK: Final = 8
 
 
@@ -55,7 +56,7 @@ class LocalJobWriter:
         self._is_old_log = False  # whether the log has appends of an older version
         self.last_sync = self._retry_at = -math.inf
         self._log_since: float | None = None
-        self._is_record_dirty = False
+        self._is_job_file_dirty = False
         try:
             self.info = replace(catalog.load(folder), collector=collector)
         except FileNotFoundError:
@@ -111,7 +112,7 @@ class LocalJobWriter:
     def set_counters(self, counters: Mapping[str, Any]) -> None:
         """Keep the body of COUNTERS for the next ``sync_if_due``."""
         self.info = replace(self.info, counters=dict(counters))
-        self._is_record_dirty = True
+        self._is_job_file_dirty = True
 
     def close(self, state: str, end: Mapping[str, Any] | None = None) -> None:
         """Seal everything and store the job's end: its state and the body of CLOSE.
@@ -122,7 +123,7 @@ class LocalJobWriter:
         self._save(replace(self.info, state=state, end=dict(end or {}), closed_ns=time.time_ns()))
 
     def seal(self) -> None:
-        """Seal the current generation, if it has any rows."""
+        """Seal the current generation, if its log has any appends."""
         log, info_before = self._log, self.info
         if log is None or not self._log_state.appends:
             return
@@ -177,19 +178,19 @@ class LocalJobWriter:
         It is due at most once in SYNC_SECONDS.
         """
         is_log_dirty = self._log is not None and self._log.is_dirty
-        if now - self.last_sync < SYNC_SECONDS or not (is_log_dirty or self._is_record_dirty):
+        if now - self.last_sync < SYNC_SECONDS or not (is_log_dirty or self._is_job_file_dirty):
             return False
         self.last_sync = now
         if self._log is not None:
             self._log.sync()
-        if self._is_record_dirty:
+        if self._is_job_file_dirty:
             self._save(self.info)
         return True
 
     def release(self) -> None:
         """Write pending data and close the files; the job's state is unchanged."""
         try:
-            if self._is_record_dirty:
+            if self._is_job_file_dirty:
                 self._save(self.info)
             if self._log is not None:
                 self._log.sync()
@@ -201,7 +202,7 @@ class LocalJobWriter:
     def _save(self, info: JobInfo) -> None:
         catalog.save(self.folder, info)
         self.info = info
-        self._is_record_dirty = False
+        self._is_job_file_dirty = False
 
     def _open_log(self) -> Log:
         """Return a log of this version, which takes appends."""
@@ -332,7 +333,7 @@ class LocalStoreWriter:
             raise failures[0]
 
     def close(self) -> None:
-        """Close all jobs and release the store; raise the first error after all are closed."""
+        """Close the files of all jobs, release the lock, then raise the first error."""
         writers, self._writers = list(self._writers.values()), {}
         failures = []
         for writer in writers:

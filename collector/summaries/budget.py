@@ -12,7 +12,7 @@ from ...formats.settings import SETTINGS
 from ..numbers import duration
 from .jobs import JobRow, integer_of
 
-#: Factor by which the estimated cost may exceed the budget without a warning.
+#: Factor by which the cost may exceed the budget without a warning.
 _TOLERANCE: Final = 1.1
 #: Time in steps (ns) below which a job is short.
 SHORT_NS: Final = 60 * 10**9

@@ -1,4 +1,4 @@
-"""Folds the record of each job into one row: identity, progress, traced and lost steps."""
+"""Makes one row from each job file: identity, progress, traced and lost steps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ ENDED: Final = "ended"
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """Facts about a job from its record alone; None if unknown.
+    """Facts about a job from its job file alone; None if unknown.
 
     ``phase``: starting, running or ended; ``step_ns``: the mean time of a step of ``step_kind``.
     Times are in ns; ``started_ns`` and ``ended_ns`` are real time.

@@ -22,8 +22,8 @@ KINDS_BY_NAME: Final = {layout.SPAN_NAMES[kind]: kind for kind in layout.STEP_KI
 #: Prefix of the name of a kind that is one function.
 _FUNCTION_PREFIX: Final = f"{layout.SPAN_NAMES[layout.FUNCTION]}:"
 _KEY_SHIFT: Final = 16
-#: Matches the names of functions that name their kinds, `function:NAME`. The kind of any other
-#: function is named by its key. A name of more than 63 characters may have been truncated.
+#: Matches the function names that can be NAME in `function:NAME`. The kind of any other function is
+#: named by the key. A name of more than 63 characters may have been truncated.
 _FUNCTION_NAME: Final = re.compile(r"[^,\s#][^,\s]{0,62}")
 #: Names of functions by the keys of their spans.
 FunctionNames = Mapping[int, str]

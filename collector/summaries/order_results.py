@@ -11,8 +11,8 @@ from .top import TopOp
 class OrderTarget:
     """A job that gets an order.
 
-    ``info``: its record. ``id``: its shortest unique id. ``may_run``: whether its process
-    may be running.
+    ``info``: the content of the job file. ``id``: the shortest unique id of the job. ``may_run``:
+    whether the process may be running.
     """
 
     info: JobInfo
