@@ -67,5 +67,5 @@ def slugs() -> set[str]:
 
 
 def _literal_strings(node: ast.expr | None) -> set[str]:
-    """Return the set of the literal string ``node``, or an empty set if ``node`` is anything else."""
+    """Return the string ``node`` in a set, or an empty set if ``node`` is no literal string."""
     return {node.value} if isinstance(node, ast.Constant) and isinstance(node.value, str) else set()

@@ -64,7 +64,8 @@ class Host:
     def __init__(self, store: Path) -> None:
         self.store = store
         self.instance_dir = runtime_dir.make_instance(str(store))
-        self.launcher = subprocess.Popen(["cat"], stdin=subprocess.PIPE)  # a separate process, as the test's process is a job
+        # The launcher is a separate process, because the process of the test is a job.
+        self.launcher = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
         launches.write(self.instance_dir, Launch(LAUNCH, self.launcher.pid, time.time_ns(), str(store), "host", "user"))
         self.daemons: dict[str, subprocess.Popen[str]] = {}
         for name in reversed(DAEMONS):

@@ -1,4 +1,4 @@
-"""A job under `tfprof-run` gets each signal once, however it is sent, and ends as if run alone."""
+"""A job under `tfprof-run` gets each signal once, and ends as it does without `tfprof-run`."""
 
 import functools
 import json
@@ -47,7 +47,7 @@ def private_store(private_store: Path) -> Path:
 
 
 class WaitingJob:
-    """A job in its own session that waits for signals; ``prefix`` is its launcher."""
+    """A job that waits for signals, in a new session; ``prefix`` is the command of its launcher."""
 
     def __init__(self, prefix: list[str], numbers: str) -> None:
         self.process = subprocess.Popen(

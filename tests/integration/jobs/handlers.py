@@ -424,7 +424,7 @@ def attaching():
 
 
 def attach_action():
-    """Return a function that arms or disarms this process, as `tfprof attach` does with a process."""
+    """Return a function to arm or disarm this process, as the commands do with a running job."""
     root = os.path.dirname(sys.modules["_tfprof.shim"].__path__[0])
     sources = {}
     for folder in ("formats", "shim", "shim/channel", "shim/pacing", "shim/tensorflow"):
@@ -586,7 +586,7 @@ def leftovers(entry, before):
     problems = list(handler_state.uncounted(follow_ups))
     handler_state.expire(follow_ups)
     problems += handler_state.leftovers()
-    # If the job starts a profiler session, tfprof drops that of its window, whose log may stay open.
+    # If the job starts a profiler session, tfprof drops that of a window. Its log may stay open.
     if not leaves_descriptor and entry is not own_session:
         problems += before.changes()
     if handler_state.channel() is None:
@@ -607,7 +607,7 @@ def patched_names(owner):
 def difference(caught, cls, way):
     """Return what is wrong with ``caught``, the exception that the job saw; "" for nothing."""
     if isinstance(caught, RuntimeError) and isinstance(caught.__cause__, StopIteration):
-        caught = caught.__cause__  # Python replaces it in a generator
+        caught = caught.__cause__  # Python replaces a StopIteration in a generator
     while caught not in raised_errors and type(caught) is not cls and caught is not None and not is_ours(caught):
         caught = caught.__context__  # e.g. of a ``finally`` that uses a variable not yet set
     if way == "outside":
