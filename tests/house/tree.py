@@ -45,7 +45,8 @@ def imports(path: Path) -> Iterator[str]:
 def slugs() -> set[str]:
     """Return every slug of an error, event, refusal or alert.
 
-    These are the strings that are bound to the name `slug`, and all strings like `two-words`.
+    These are the strings that are bound to the name `slug`, and all strings like `two-words` other
+    than settings and NO_SLUGS.
     """
     words = set(SLUGS)
     for path in sources():
@@ -66,5 +67,5 @@ def slugs() -> set[str]:
 
 
 def _literal_strings(node: ast.expr | None) -> set[str]:
-    """Return a set with the string ``node``; empty if ``node`` is not a literal string."""
+    """Return the string ``node`` in a set, or an empty set if ``node`` is no literal string."""
     return {node.value} if isinstance(node, ast.Constant) and isinstance(node.value, str) else set()

@@ -2,13 +2,13 @@
 
     python oracle_float_ops.py FOLDER
 
-Each of FOLDER/kinds, FOLDER/fed, … gets `graph.pb`, `run-0.pb`, …, and `counts.json` with these
-counts:
+Each of FOLDER/kinds, FOLDER/fed, … gets `graph.pb`, `run-0.pb`, …, and `counts.json` with:
 
-- "static" and "filled": of each node by TensorFlow's registry, before the first and after the last
-  run;
-- "steps": {step: {"total", "nodes"}} by a Profiler that has all steps;
-- "once": by the function `profile`, for the graph alone and for the graph with the first run.
+- "static" and "filled": the count of each node in TensorFlow's registry, before the first run and
+  after the last;
+- "steps": {step: {"total", "nodes"}}, the counts of a Profiler that has all steps;
+- "once": the counts of the function `profile`, for the graph alone and for the graph with the first
+  run.
 """
 
 import json

@@ -4,7 +4,7 @@ The options come from ProfileOptionBuilder.
 
     python oracle_options.py FOLDER
 
-FOLDER gets `graph.pb`, `run-0.pb`, and `answers.json`: {dicts: {name: options}, asked: [{view,
+FOLDER gets `graph.pb`, `run-0.pb`, and `answers.json`: {dicts: {name: options}, calls: [{view,
 options, out, err, name, children}]}.
 """
 
@@ -19,7 +19,7 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow.compat.v1 as tf
 
 Builder = tf.profiler.ProfileOptionBuilder
-#: Questions with output around the report, or instead of it.
+#: Questions for which the TF profiler prints text around the report, or instead of the report.
 QUESTIONS = [
     ("scope", {}),
     ("op", {"select": ["occurrence", "bytes"], "order_by": "bytes", "output": "stdout:"}),

@@ -2,8 +2,8 @@
 
     python oracle_profiles.py cases CASES OUT
 
-For each case in CASES that TensorFlow can write, a folder of the same name in OUT gets
-`profile.pb`, and `reloaded.pb`, which was read and written again.
+For each case in CASES whose profile TensorFlow can write, a folder of the same name in OUT gets
+`profile.pb`, and `reloaded.pb`: this profile after TensorFlow has read and written it.
 
     python oracle_profiles.py run OUT
 

@@ -71,7 +71,7 @@ class Bench:
         return read_status(self.instance_dir, "agent") or {}
 
     def has_unfinished_result(self) -> bool:
-        """Return whether the agent has reported the launch's end, and not stored all its data."""
+        """Return whether the launch has a result of the agent, but not all its data is stored."""
         result = launches.read_result(self.instance_dir, LAUNCH)
         return result is not None and not result.complete
 

@@ -21,7 +21,7 @@ TRACE_ENVIRON = {"TFPROF_TRACE": "all", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 def _states(store: Path) -> Counter[tuple[str, int, int, int]]:
-    """Return how many jobs have which state, steps, traced steps and lost records."""
+    """Return the number of jobs by (state, steps, traced steps, lost records and spans)."""
     completed = subprocess.run([TFPROF, "jobs", "--json"], capture_output=True, text=True, timeout=60, check=True)
     rows = json.loads(completed.stdout)["jobs"]
     assert len(LocalStore(store).jobs()) == len(rows)

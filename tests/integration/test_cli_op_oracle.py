@@ -30,8 +30,9 @@ COUNTERS = {
     "parameters": "params",
 }
 EXACT = Parity(exact=True)
-#: Versions with a stable order of equal entries. TensorFlow 1.15 has no such order. It also shows
-#: other shapes of inputs: those of the output slots, not of the first outputs of the sources.
+#: Versions that sort equal entries in a stable order. TensorFlow 1.15 does not. For each input it
+#: shows the shape of the output slot that the input names. The other versions show the shape of the
+#: first output.
 STABLE_VERSIONS = {"tf2"}
 
 

@@ -72,7 +72,7 @@ class Case:
 
 
 def case_of(folder: Path, parity: Parity) -> Case:
-    """Import the files of one case of the oracle."""
+    """Import the files of one case of the oracle; return the case."""
     runs = ",".join(map(str, sorted(folder.glob("run-*.pb"))))
     files = [f"--graph_path={folder / 'graph.pb'}", f"--run_meta_path={runs}", f"--op_log_path={folder / 'oplog.pb'}"]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

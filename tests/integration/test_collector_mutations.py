@@ -67,8 +67,8 @@ def test_no_message_ends_the_collector_or_delays_another_job(daemon):
             mutator = Mutator(SEED * 1_000 + number, uid)
             evil.open(uid, name="evil.py")
         message = mutator.message()
-        # An agent sends a message again that is not acked. The collector accepts a message after a
-        # gap only when it comes the second time, so each message is sent twice.
+        # An agent repeats a message until it is acked. The collector accepts a message after a gap
+        # only when it comes the second time, so each message is sent twice.
         for _ in range(2):
             evil.send_raw(*message)
         if number % 10 == 0:

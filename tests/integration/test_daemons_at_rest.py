@@ -22,11 +22,11 @@ from tfprof.formats.wire import Head
 
 #: A random number, since agents of other tests see the channels of this test.
 LAUNCH = secrets.randbits(63)
-#: Share of a core below which a daemon is at rest. A quiet machine shows 0.0006 to 0.0027, a busy
-#: loop 1.
+#: Share of a core below which a daemon is at rest. A daemon at rest on a quiet machine uses 0.0006
+#: to 0.0027, a busy loop 1.
 IDLE_SHARE = 0.003
-#: Seconds of a window. A daemon writes its status file, and the agent sends counters, every two
-#: seconds. A window contains three such intervals, so all windows have about equal work.
+#: Seconds of one measurement. A daemon writes its status file, and the agent sends counters, every
+#: two seconds. A measurement contains three such intervals, so all have about equal work.
 WINDOW_S = 6.0
 #: A job before its import of TensorFlow, without a channel.
 STARTING_JOB = "print('started', flush=True); input()"
@@ -34,7 +34,7 @@ REFUSAL = json.dumps({"slug": "unknown-version", "text": "not spoken here"}).enc
 
 
 def await_rest(*pids: int) -> None:
-    """Wait for a whole window in which each process hardly runs."""
+    """Wait for a measurement of WINDOW_S seconds in which each process hardly runs."""
     until(lambda: max(cpu_shares(*pids, window_s=WINDOW_S)) < IDLE_SHARE, "rest")
 
 

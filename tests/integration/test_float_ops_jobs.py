@@ -62,7 +62,7 @@ def test_the_operations_of_a_keras_net_follow_its_batch_sizes(
 ) -> None:
     profiled = profiled_jobs("tf2")
     run(profiled, "all", "convnet.py", package)
-    for step, batch in ((4, 32), (5, 32), (6, 6)):  # the compiling first epoch may exceed a window's time
+    for step, batch in ((4, 32), (5, 32), (6, 6)):  # the first epoch compiles, and may exceed the limit of a window
         numbers = float_ops_by_type(entries(profiled, "-step", str(step)))
         element_wise = 2 * 26 * 26 * 8 + 2 * 13 * 13 * 16  # biases and rectifiers
         assert numbers["_FusedConv2D"] == batch * (FIRST_CONV + SECOND_CONV + element_wise)

@@ -34,6 +34,7 @@ from tfprof.formats import layout, runtime_dir
 
 COUNT = int(os.environ.get("TFPROF_FORGED", "120"))
 SEED = int(os.environ.get("TFPROF_FORGED_SEED", "1"))
+#: How long each child of the forger corrupts its channels (seconds).
 CORRUPTION_S = 0.6
 #: Number of channels of one process; below the hard limit of descriptors, which is 4,096 or more.
 CHANNELS = 1_500
@@ -63,7 +64,8 @@ class Host:
     def __init__(self, store: Path) -> None:
         self.store = store
         self.instance_dir = runtime_dir.make_instance(str(store))
-        self.launcher = subprocess.Popen(["cat"], stdin=subprocess.PIPE)  # the test's own process is a job
+        # The launcher is a separate process, because the process of the test is a job.
+        self.launcher = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
         launches.write(self.instance_dir, Launch(LAUNCH, self.launcher.pid, time.time_ns(), str(store), "host", "user"))
         self.daemons: dict[str, subprocess.Popen[str]] = {}
         for name in reversed(DAEMONS):

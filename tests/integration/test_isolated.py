@@ -190,7 +190,7 @@ def test_closed_descriptors_stay_closed_in_the_job_and_are_not_reused_by_the_lau
 
 
 def _ended_jobs() -> list[tuple[int, int]]:
-    """Return (number of steps, number of lost records) of each ended job."""
+    """Return (number of steps, number of lost records and spans) of each ended job."""
     completed = run("tfprof", "jobs", "--json")
     jobs = json.loads(completed.stdout)["jobs"] if completed.returncode == 0 else []
     return [(row["steps"], row["lost"]) for row in jobs if row["state"] != "running"]

@@ -40,7 +40,7 @@ def test_the_launcher_of_a_job_killed_by_a_signal_ends_by_that_signal(number: si
 
 
 def test_a_shell_script_ends_when_ctrl_c_ends_its_job() -> None:
-    """A shell goes on with the next command unless the interrupted one ended by SIGINT."""
+    """After Ctrl-C a shell runs the next command of a script, unless SIGINT ended the last one."""
     command = shlex.join([*RUN, "--quiet", "sh", "-c", "echo up; exec sleep 60"])
     with subprocess.Popen(
         ["bash", "-c", f"{command}\necho continued"], stdout=-1, text=True, start_new_session=True

@@ -1,4 +1,4 @@
-"""A job under `tfprof-run` gets each signal once, however it is sent, and ends as if run alone."""
+"""A job under `tfprof-run` gets each signal once, and ends as it does without `tfprof-run`."""
 
 import functools
 import json
@@ -47,7 +47,7 @@ def private_store(private_store: Path) -> Path:
 
 
 class WaitingJob:
-    """A job in its own session that waits for signals; ``prefix`` is its launcher."""
+    """A job that waits for signals, in a new session; ``prefix`` is the command of its launcher."""
 
     def __init__(self, prefix: list[str], numbers: str) -> None:
         self.process = subprocess.Popen(
@@ -178,7 +178,7 @@ def test_a_stopped_group_continues_on_a_signal_to_the_group_or_the_launcher(rece
 
 
 @pytest.mark.parametrize("next_signal", [signal.SIGCONT, signal.SIGKILL])
-def test_a_launcher_whose_job_alone_was_stopped_ends_with_it(next_signal: int) -> None:
+def test_a_launcher_ends_with_its_job_after_a_stop_of_only_the_job(next_signal: int) -> None:
     """The launcher stops with its job, so that a shell sees the stop.
 
     The launcher must not stay stopped when the job continues or is killed.

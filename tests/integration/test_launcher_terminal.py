@@ -1,4 +1,4 @@
-"""A terminal and its shell control a job under the launcher as they control the job alone."""
+"""A terminal and its shell control a job in the same way with and without the launcher."""
 
 import os
 import pty

@@ -7,7 +7,8 @@ from tfprof.collector.decoders.xspace import xspace
 from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
-SETTINGS = {"TFPROF_TRACE": "all", "TFPROF_RING": "256M", "TF_ENABLE_ONEDNN_OPTS": "0"}  # MatMul is not _MklMatMul
+#: Without oneDNN, the op type of a product is MatMul, not _MklMatMul.
+SETTINGS = {"TFPROF_TRACE": "all", "TFPROF_RING": "256M", "TF_ENABLE_ONEDNN_OPTS": "0"}
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""After a trace, the steps of a real process have more page faults than before.
+"""A real process whose steps have more page faults after a trace than before.
 
 The shim traces steps again until the additional faults are gone, or reports them.
 """

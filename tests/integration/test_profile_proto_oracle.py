@@ -35,7 +35,7 @@ class Cases:
         tensorflow.output(ORACLE, "run", folder / "run")
 
     def writable_cases(self) -> Iterator[tuple[str, Path, Path]]:
-        """Yield (name, case, TensorFlow's files) of each case that TensorFlow can write."""
+        """Yield (name, case, TensorFlow's files) of each case for which TensorFlow writes files."""
         for case in sorted((self.folder / "cases").iterdir()):
             theirs = self.folder / "theirs" / case.name
             if (theirs / "profile.pb").exists():

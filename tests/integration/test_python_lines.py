@@ -38,7 +38,7 @@ def go() -> str:
 
 @pytest.fixture(scope="module", params=["tf1-session", "tf2-session", "tf2-function"])
 def job(request: pytest.FixtureRequest, shared_store: Path) -> str:
-    """Run a job with every step traced, so that it is the last job; return its kind."""
+    """Run a job with every step traced as the last job of the store; return its kind."""
     version, kind = request.param.split("-")
     python = request.getfixturevalue(f"{version}_python")
     report = run(TFPROF + "-run", "--trace", "all", str(python), str(JOB), kind, TF_CPP_MIN_LOG_LEVEL="3").stderr

@@ -1,4 +1,4 @@
-"""Profiles of real jobs can be imported again, and the copy of each job equals the job."""
+"""Exported profiles of real jobs can be imported, and the copy of each job equals the job."""
 
 import os
 import subprocess

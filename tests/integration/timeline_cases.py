@@ -147,9 +147,10 @@ def question(rng: random.Random, view: str, step: int, names: Sequence[str], *, 
 def case(seed: int) -> dict[str, Any]:
     """Return {graph, op_log, steps: [(number, RunMetadata)], questions}.
 
-    In every fourth case some steps have two traces. Its questions have no filters by counters, as
-    tfprof averages over the traces of a step and TensorFlow adds them up. In another fourth of the
-    cases some executions end before they start. TensorFlow can draw only the graph view of these.
+    In every fourth case some steps may have several traces. Its questions have no filters by
+    counters, because tfprof averages over the traces of a step and TensorFlow adds them up. In
+    another fourth of the cases some executions end before they start. TensorFlow can draw only the
+    graph view of these.
     """
     rng = random.Random(seed)
     has_repeats, backwards = seed % 4 == 0, seed % 4 == 1

@@ -70,7 +70,7 @@ class TraceViewer:
         return int(self.page.evaluate("colours()"))
 
     def find(self, name: str) -> str:
-        """Search for a name; return the text of the panel below as soon as the panel has it.
+        """Search for a name; return the text of the result panel as soon as it shows the name.
 
         The viewer searches while the name is entered. Enter shows the result, and does nothing
         before the search has ended.

@@ -138,7 +138,7 @@ def _sums_by_kind(reports: Any) -> dict[str, int | None]:
 
 
 def _status_problems(bare: ScriptResult, armed: ScriptResult) -> Iterator[str]:
-    """Yield the differences between the ends of the armed job and the bare one."""
+    """Yield an error of the bare job, differences of the armed one, and processes left behind."""
     if bare.status != 0:
         yield f"the bare job ended with {bare.status}: {bare.errors[-600:]}"
     if armed.status != bare.status:

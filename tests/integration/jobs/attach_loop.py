@@ -20,7 +20,7 @@ from tensorflow.core.protobuf import config_pb2
 
 KIND, FOLDER = sys.argv[1:3]
 DURATION_MAX_S = 500.0
-PAUSE_S = 0.001  # pause after each step, in which the commands under test have the processor
+PAUSE_S = 0.001  # pause after each step, during which the commands under test can run
 random = np.random.RandomState(7)
 INPUTS = random.rand(64, 16).astype("f")
 TARGETS = random.rand(64, 1).astype("f")
@@ -156,7 +156,8 @@ def fit(control, **options):
     yield added_attributes(getattr(model.train_function, "_callable_fn", None))
 
 
-#: Generators: each yields before its loop, and after it the attributes that tfprof has added.
+#: Generators. Each yields once before its loop. After the loop it yields the attributes that tfprof
+#: has added.
 KINDS = {
     "session": session,
     "callable": callable_,

@@ -1,4 +1,7 @@
-"""Children by fork, forkserver or spawn, ten at a time, that run a few steps and end at once."""
+"""Starts children, ten at a time: python children.py fork|forkserver|spawn exit|kill COUNT STEPS.
+
+Each of COUNT children runs STEPS steps, and then ends or kills itself.
+"""
 
 import multiprocessing
 import os

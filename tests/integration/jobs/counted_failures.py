@@ -37,7 +37,7 @@ def function():
 
 
 def session():
-    """Run two tensors in turn; each fourth run fails."""
+    """Run one tensor, and another in each tenth run; each fourth run fails."""
     with tf.Graph().as_default():
         value = v1.placeholder(tf.float32, [])
         with tf.control_dependencies([v1.assert_positive(value)]):

@@ -29,7 +29,7 @@ def shim_module(name):
 
 
 def mapping():
-    """Return memory that is unmapped with the last reference."""
+    """Return memory that is unmapped when the last reference to it is dropped."""
     fd = shim_module("channel.memory").create("test")
     os.ftruncate(fd, mmap.PAGESIZE)
     memory = shim_module("channel.ring")._mapping(fd, mmap.PAGESIZE)
@@ -38,7 +38,7 @@ def mapping():
 
 
 def key():
-    """Return a key of a table."""
+    """Return an object that is a key of a weak table."""
     thing = Thing()
     table.set(thing)
     return thing
@@ -77,8 +77,8 @@ def handler(_number, _frame):
 def count_arrivals(make):
     """Return how often the job sees an exception that is pending when the object is freed."""
     things, count = [make()], 0
-    # No Python code runs from the signal to the finalizer; the signal is sent by C code that does
-    # not run its handler.
+    # No Python code runs from the signal to the finalizer. C code sends the signal, and does not
+    # run the handler.
     calls = itertools.chain(map(LIBC.kill, [os.getpid()], [_signal.SIGUSR1]), map(list.clear, [things]))
     try:
         any(calls)

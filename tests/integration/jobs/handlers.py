@@ -56,8 +56,8 @@ OTHER_PREFIXES = (
     "<frozen zipimport",
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
 )
-WINDOW_S = 0.05  # time limit of a window, which ends one whose step was interrupted
-UNSAMPLED_STEPS = 600  # steps after which short ones are only counted
+WINDOW_S = 0.05  # time limit of a window; it ends a window whose step was interrupted
+UNSAMPLED_STEPS = 600  # number of steps after which most short steps are only counted
 #: Result of a case whose exception did not come at a line of the shim, because of a race or a late
 #: timer.
 MISSED = "not at a line of the shim"
@@ -407,7 +407,7 @@ def detaching():
 
 
 def attaching():
-    """Arm this process from texts, as the agent arms a running one, run a step, and disarm."""
+    """Arm this process from source texts, as `tfprof attach` does; run a step, and disarm."""
     import tensorflow.python.client.session as module
 
     base_session, act = module.BaseSession(), attach_action()
@@ -424,7 +424,7 @@ def attaching():
 
 
 def attach_action():
-    """Return a function that does what the agent asks a running process for."""
+    """Return a function to arm or disarm this process, as the commands do with a running job."""
     root = os.path.dirname(sys.modules["_tfprof.shim"].__path__[0])
     sources = {}
     for folder in ("formats", "shim", "shim/channel", "shim/pacing", "shim/tensorflow"):
@@ -521,7 +521,8 @@ def is_handled(error, printed):
 def at_line(number, act):
     """Call ``act`` at the ``number``-th line of the shim from now on; return the line counter.
 
-    Under "lines" it has the number of lines so far, and under each (file, line) its first number.
+    Under "lines" the counter has the number of lines that have run. Under each (file, line) it has
+    that number at the first run of the line.
     """
     count = collections.Counter()
 
@@ -585,7 +586,7 @@ def leftovers(entry, before):
     problems = list(handler_state.uncounted(follow_ups))
     handler_state.expire(follow_ups)
     problems += handler_state.leftovers()
-    # If the job starts a session, tfprof drops its session, whose log may stay open.
+    # If the job starts a profiler session, tfprof drops that of a window. Its log may stay open.
     if not leaves_descriptor and entry is not own_session:
         problems += before.changes()
     if handler_state.channel() is None:
@@ -606,7 +607,7 @@ def patched_names(owner):
 def difference(caught, cls, way):
     """Return what is wrong with ``caught``, the exception that the job saw; "" for nothing."""
     if isinstance(caught, RuntimeError) and isinstance(caught.__cause__, StopIteration):
-        caught = caught.__cause__  # Python replaces it in a generator
+        caught = caught.__cause__  # Python replaces a StopIteration in a generator
     while caught not in raised_errors and type(caught) is not cls and caught is not None and not is_ours(caught):
         caught = caught.__context__  # e.g. of a ``finally`` that uses a variable not yet set
     if way == "outside":
@@ -650,7 +651,7 @@ def result_of(child):
 
 
 def run_all(cases):
-    """Yield (name, error) for each (name, work) of ``cases``; one runs at a time on each CPU."""
+    """Yield (name, error) for each (name, work) of ``cases``; each CPU has one running case."""
     running = collections.deque()
     for name, work in cases:
         running.append((name, start_child(work)))

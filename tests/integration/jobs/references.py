@@ -1,4 +1,4 @@
-"""Objects that must be freed when the job drops them; prints a line for each case."""
+"""Objects that must be freed when the job drops them, and messages; prints a line for each case."""
 
 import gc
 import weakref

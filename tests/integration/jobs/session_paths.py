@@ -1,4 +1,4 @@
-"""Uses every way to run a session, and prints the job's own view: results, metadata and errors."""
+"""Uses every way to run a session, and prints what the job sees: results, metadata and errors."""
 
 import hashlib
 import sys

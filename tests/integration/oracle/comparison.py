@@ -64,7 +64,7 @@ def _warnings(text: str) -> list[str]:
 
 
 def _by_checker(printed: str) -> dict[str, list[str]]:
-    """Return printed advice by checker, as TensorFlow prints the checkers in no certain order."""
+    """Return printed advice by checker. TensorFlow prints the checkers in no fixed order."""
     lines_of: dict[str, list[str]] = {}
     checker = ""
     for line in printed.split("\n"):

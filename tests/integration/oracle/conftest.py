@@ -21,7 +21,7 @@ SETTING = "TFPROF_TEST_ORACLE"
 QUESTIONS_MIN = 40
 #: The largest number of questions in a report, and of differences for each question.
 SHOWN_MAX = 5
-#: One of so many cases is also read from a profile.
+#: Interval of the random cases that are also read from a profile.
 CASES_PER_RELOAD = 4
 
 

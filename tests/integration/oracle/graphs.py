@@ -115,7 +115,7 @@ TYPES: Final = ("_trainable_variables", "mine", "Conv2D", "größe")
 
 
 class Dice(random.Random):
-    """A source of random numbers. If it is ``wild``, some of them are impossible."""
+    """A source of random numbers. If it is ``wild``, some are impossible as sizes or times."""
 
     wild = False
 

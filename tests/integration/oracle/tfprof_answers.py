@@ -1,4 +1,4 @@
-"""tfprof's answers to the questions of an oracle case, by the public API.
+"""tfprof's answers to the questions of an oracle case, from the public API.
 
 They come from a store into which the case was imported.
 """

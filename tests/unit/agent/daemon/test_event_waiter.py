@@ -1,4 +1,4 @@
-"""Events that end a wait: an answer, the end of a watched process, an announcement, the timeout."""
+"""What ends a wait: an answer, the end of a watched process, an announcement, or the timeout."""
 
 import subprocess
 import time

@@ -1,4 +1,4 @@
-"""Orders of an agent: written once, checked on the job's page, answered in bounded time."""
+"""Orders of an agent: written once, checked on the job's control page, answered in bounded time."""
 
 import json
 import os

@@ -144,7 +144,7 @@ def test_the_launchers_own_signals_are_not_forwarded(bench: Bench) -> None:
 def test_a_stop_and_a_continue_cancel_each_other_as_in_the_kernel(bench: Bench) -> None:
     bench.signal_launcher(Signal(TSTP, TERMINAL))
     bench.signal_launcher(Signal(CONT))
-    bench.signal_witness(CONT)  # the kernel discarded the stop there
+    bench.signal_witness(CONT)  # the kernel discarded the stop of the witness
     assert bench.after(1) == []
     bench.signal_launcher(Signal(CONT))
     bench.signal_launcher(Signal(TSTP))

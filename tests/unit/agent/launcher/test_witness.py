@@ -1,4 +1,4 @@
-"""The witness records signals to the group, holds no descriptors, and ends with the launcher."""
+"""The witness records signals to its group, closes inherited files, and ends with the launcher."""
 
 import os
 import signal
@@ -11,7 +11,8 @@ import pytest
 from fakes.polling import until
 from tfprof.agent.launcher import witness
 
-#: A launcher with a witness, in a new process group; it answers requests on standard input.
+#: A launcher with a witness, in a new process group. The launcher answers requests that it reads
+#: from standard input.
 LAUNCHER = """
 import os, signal, subprocess, sys, time
 from tfprof.agent.launcher import witness
