@@ -68,7 +68,7 @@ def test_the_environment_of_a_process_is_read_from_outside() -> None:
     assert identity.environment_of(1 << 30) == {}
 
 
-def test_only_texts_of_a_bounded_length_are_accepted_from_a_hello() -> None:
+def test_only_listed_texts_are_accepted_from_a_hello_and_long_ones_are_cut() -> None:
     hello = {"name": "x" * 5000, "framework": ["tensorflow"], "python": "3.11", "secret": "hush"}
     assert identity.accepted_hello(hello) == {"name": "x" * 512, "python": "3.11"}
 

@@ -21,7 +21,7 @@ def area() -> WorkArea:
 
 
 def run(script: str) -> None:
-    """Run a script as the interpreter of a job does, and wait for its thread."""
+    """Run a script as the interpreter of a job does, and wait for the thread that it starts."""
     code = (
         f"exec(open({script!r}).read(), {{}})\nimport _thread, time\n"
         "time.sleep(0.3)\nwhile _thread._count(): time.sleep(0.01)"
@@ -123,5 +123,5 @@ def test_a_process_without_descriptors_or_of_another_root_or_user_cannot_read_th
     assert [file.is_readable_by(process.pid) for process in processes] == [True] + [False] * (len(processes) - 1)
     for process in processes:
         process.communicate("\n")
-    assert not file.is_readable_by(processes[0].pid)  # it has ended
+    assert not file.is_readable_by(processes[0].pid)  # the process has ended
     file.remove()

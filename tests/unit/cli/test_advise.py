@@ -1,4 +1,4 @@
-"""`tfprof advise`, the shell's advise, and the Python API, on stores made by hand."""
+"""`tfprof advise`, the shell's advise, and the Python API, on stores with invented jobs."""
 
 import io
 import json

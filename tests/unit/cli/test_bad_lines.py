@@ -259,7 +259,7 @@ def run(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
 
 
 def refusal_slug(answer: tuple[int, str, str]) -> str:
-    """Return the slug of a refusal; it must be the only slug in a single line."""
+    """Return the slug of a refusal; the refusal must be a single line with this slug only."""
     code, _, err = answer
     assert code in {1, 2}
     assert err.startswith("tfprof: ")
@@ -306,7 +306,7 @@ def test_a_relative_folder_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize("text", ["graph", "fifo", "socket"])
-def test_an_unusable_runtime_directory_is_refused(
+def test_an_unusable_runtime_folder_is_refused(
     run: Run, monkeypatch: pytest.MonkeyPatch, folder: Path, text: str
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder / text))

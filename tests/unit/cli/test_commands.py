@@ -1,4 +1,4 @@
-"""Commands on a store made by hand: text, JSON, errors."""
+"""Commands on a store with invented jobs: text, JSON, errors."""
 
 import json
 from pathlib import Path
@@ -120,7 +120,7 @@ def test_op_shows_each_type_with_the_selected_columns(run: Run) -> None:
     assert [(entry.split()[0], entry.split()[-1]) for entry in entries] == [("Add", "1|1"), ("MatMul", "1|1")]
 
 
-def test_op_as_json_is_tensorflows_message(run: Run) -> None:
+def test_op_as_json_contains_the_tf_profilers_message(run: Run) -> None:
     document = json.loads(run("op", "train.py", "--json")[1])
     assert (document["job"], document["jobs"], document["traces"]) == ("7f3a112233445566", ["7f3a112233445566"], 2)
     root = document["profile"]
@@ -327,7 +327,7 @@ def test_without_a_command_the_help_is_printed(run: Run) -> None:
     assert all(name in out for name in cli.COMMANDS)
 
 
-def test_the_report_lists_the_processes_of_a_launch(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_summarizes_the_jobs_of_a_launch(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert report.main(["00000000000000aa", "--store", str(store), "--problem", "one thing"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(

@@ -59,7 +59,7 @@ def test_each_profile_contains_the_traced_steps_up_to_its_step(
     }
 
 
-def test_several_processes_get_a_folder_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_jobs_get_a_folder_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_launch(tmp_path / "s", 0xAA00 << 48, 0xBB00 << 48)
     messages = profile_messages(tmp_path / "s", tmp_path, "4", capsys=capsys)
     assert messages == ["wrote bb00/profile_4: 1 traced step", "wrote aa00/profile_4: 1 traced step"]

@@ -26,7 +26,10 @@ TIMES = {"batch": 10**9, "test_batch": 4 * 10**9, "fit": 5 * 10**9}
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fit with validation: MatMul takes 10 µs of a batch, Cast 90 µs of a test batch."""
+    """A store with a fit with validation.
+
+    MatMul takes 10 µs of a batch, Cast takes 90 µs of a test batch.
+    """
     ops = {layout.BATCH: Execution("dense", 0, 10), layout.TEST_BATCH: Execution("cast", 0, 90)}
     messages = [run_metadata([ops[kind]], START_NS) for kind, _ in STEPS]
     tables = trace_tables(graph({"dense": "MatMul", "cast": "Cast"}), messages)
@@ -179,9 +182,10 @@ CALLS = [(3, "train_step"), (4, "train_step"), (5, "eval_step"), (6, "eval_step"
 
 @pytest.fixture(scope="module")
 def loop_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A job that calls two functions in a loop, for training steps and for evaluation steps.
+    """A store with a job that calls two functions in a loop.
 
-    A training step has a gradient of 10 µs, an evaluation step has a Cast of 90 µs.
+    One function does training steps, the other does evaluation steps. A training step
+    has a gradient of 10 µs, an evaluation step has a Cast of 90 µs.
     """
     ops = {"train_step": Execution("gradient_tape/dense", 0, 10), "eval_step": Execution("cast", 0, 90)}
     messages = [run_metadata([ops[name]], START_NS) for _, name in CALLS]

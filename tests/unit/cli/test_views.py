@@ -272,7 +272,7 @@ def test_a_file_that_cannot_be_written_is_reported_in_one_line(run: Run, output:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_help_shows_every_option_in_the_tf_profilers_spelling_and_ours(run: Run, view: str) -> None:
+def test_help_shows_the_tf_profilers_options_and_those_of_tfprof(run: Run, view: str) -> None:
     out = run(view, "--help")[1]
     assert all(f"  -{option.name} {option.metavar}" in out for option in TABLE)
     assert all(f"  --{name} " in out for name in ("host", "pid", "steps", "device", "json", "compat", "exact-tf"))

@@ -38,7 +38,7 @@ class FakeCollector:
     def is_silent(self) -> bool:
         """Return whether no message has arrived.
 
-        One that is still on its way is seen by the next `receive`, since messages arrive in order.
+        Messages arrive in order, so the next `receive` returns a message that is still on its way.
         """
         return not self.router.poll(0)
 

@@ -19,7 +19,8 @@ from tfprof.collector.store.schema import NODE, NONE_ID, OPS, OUTPUTS
 
 DATA = Path(__file__).parents[3] / "contract" / "data"
 SAMPLES = [path.read_bytes() for path in sorted(DATA.glob("*.run_metadata"))]
-#: The samples with the name of a GPU's allocator: only its allocation records are decoded.
+#: The samples with the name of a GPU's allocator. Allocation records of other allocators are not
+#: decoded.
 GPU_SAMPLES = [sample.replace(b"\x0a\x03cpu", b"\x0a\x03GPU") for sample in SAMPLES]
 BOTH_DECODERS = pytest.mark.parametrize("kind", ["walker", "python"])
 
@@ -83,10 +84,10 @@ def test_too_many_names_are_refused_alike(messages: list[bytes], names_max: int,
 
 
 def _nested(content: bytes, depth: int) -> bytes:
-    """Return ``content`` within a message of some depth.
+    """Return ``content`` within a message that is nested ``depth`` levels deep.
 
-    At ``depth`` 0 that is the outermost message, at 6 an output's allocation, and at 7 an
-    allocation record of a GPU.
+    Depth 0 is the outermost message, depth 6 an output's allocation, and depth 7 an allocation
+    record of a GPU.
     """
     if depth == 7:
         return _metadata(node(b"a", 1) + text(6, text(1, b"GPU") + text(6, content)))
@@ -398,7 +399,7 @@ def test_messages_may_be_views_of_larger_bytes(kind: str) -> None:
 
 
 @BOTH_DECODERS
-def test_no_parts_give_no_rows(kind: str) -> None:
+def test_no_messages_give_no_rows(kind: str) -> None:
     batch, _, decoded = decoder(kind).run_metadata([], [], Interner())
     assert (batch.num_rows, batch.schema, decoded) == (0, OPS, [])
 

@@ -202,7 +202,7 @@ def _ops_of_step(caller: int, *other_events: tuple[object, ...], has_regions: bo
     """Return the ops that belong to the step of thread ``caller``.
 
     The threads OWN and OTHER call functions at the same time. ``other_events`` are further events
-    of thread 11. ``has_regions``: the threads of TensorFlow show where a region starts.
+    of thread 11. ``has_regions``: TensorFlow's threads have `StartRegion` events.
     """
     regions = [(b"ThreadpoolListener::StartRegion", 0, 0)] * has_regions
     plane = Plane()
@@ -221,7 +221,7 @@ def _ops_of_step(caller: int, *other_events: tuple[object, ...], has_regions: bo
 def test_ops_of_calls_by_another_thread_do_not_belong_to_the_step() -> None:
     all_ops = {"Mine", "a", "b", "called", "under_way", "mapped", "before", "after"}
     assert _ops_of_step(0) == all_ops, "the step does not name its thread"
-    assert _ops_of_step(0x70) == all_ops, "the session does not have the step's thread"
+    assert _ops_of_step(0x70) == all_ops, "the session has no events of the step's thread"
     assert _ops_of_step(OWN) == {"Mine", "a", "called", "mapped"}
     assert _ops_of_step(OTHER) == {"Mine", "b", "mapped"}
     assert _ops_of_step(OWN, has_regions=False) == {"Mine", "a", "called", "mapped", "after"}

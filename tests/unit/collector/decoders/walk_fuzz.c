@@ -1,7 +1,7 @@
 /* Feeds damaged RunMetadata messages to the C decoder, each in a buffer of exactly its size. Run this program under the
  * sanitizers.
  *
- * walk_fuzz ROUNDS SAMPLE…   prints how many messages were decoded, were malformed, or had too many names.
+ * walk_fuzz ROUNDS SAMPLE…   prints how many damaged messages were decoded, were malformed, or had too many names.
  */
 #include <stdio.h>
 
@@ -23,7 +23,7 @@ static uint8_t *copy_of(const uint8_t *data, size_t size) {
     return copy;
 }
 
-/* Damage `data` in a few places: overwrite a byte, flip a bit, or cut the rest. Return its new size. */
+/* Damage `data` in up to three places: overwrite a byte, flip a bit, or cut off the rest. Return the new size. */
 static size_t damage(uint8_t *data, size_t size) {
     for (uint64_t times = draw(4); times && size; times--) {
         size_t at = (size_t)draw(size);

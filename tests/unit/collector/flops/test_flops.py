@@ -67,7 +67,7 @@ def test_gradients_of_a_convolution_count_like_the_convolution() -> None:
         assert float_ops("Conv2DBackpropFilter", attrs, [image, (4,), output], [KERNEL], OWN) == CONVOLUTION
 
 
-def test_exact_counts_have_no_number_for_other_data_formats() -> None:
+def test_with_exact_parity_pooling_and_gradients_in_other_data_formats_have_no_number() -> None:
     attrs = attributes(ksize=[1, 1, 2, 2], strides=[1, 1, 1, 1], data_format="NCHW")
     gradient = [IMAGES_NCHW, OUTPUT_NCHW, OUTPUT_NCHW]
     for op, inputs, outputs, number in (

@@ -20,8 +20,9 @@ FEED = node("x", "Placeholder", (), (-1, 12, 12, 6))
 def inferred_shapes(*graphs: Graph, batch: int = 7, examples: int = 0, **recorded: Any) -> dict[str, Any]:
     """Return the shape of each node's first output by name.
 
-    ``recorded`` has the recorded shapes by node. By default, only the shape of `x` is recorded: the
-    first node of the first graph, with the batch size ``batch``. ``examples``: see `solve`.
+    ``recorded`` has the recorded shapes by node. By default, only the shape of `x` is recorded,
+    with the batch size ``batch``; `x` is the first node of the first graph. ``examples``: see
+    `solve`.
     """
     nodes = Nodes(definitions_of(*graphs))
     declared_shape = graphs[0][0].attr["_output_shapes"].list.shape[0]

@@ -1,4 +1,4 @@
-"""Import of ProfileProtos: split into steps that give the same profile, or refused."""
+"""A ProfileProto is split into steps that give the same profile, or is refused."""
 
 from collections.abc import Callable
 from typing import Any

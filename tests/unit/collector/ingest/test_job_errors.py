@@ -78,7 +78,7 @@ def test_a_record_with_an_internal_error_is_reported_and_its_neighbors_are_store
     assert "by accident" in collector.stats.snapshot(0, 1.0)["first_failure"]
 
 
-def test_a_loss_is_counted_once_if_its_rows_must_be_stored_again(collector, monkeypatch):
+def test_a_loss_is_counted_once_if_the_rows_of_its_message_are_stored_again(collector, monkeypatch):
     original, errors = LocalJobWriter.append, [ZeroDivisionError("by accident")]
 
     def append(writer, tables, about=0, last=0):
@@ -182,7 +182,7 @@ def test_ids_of_names_continue_after_the_rows_of_a_worker(collector):
 
 
 def test_records_after_a_large_one_are_stored_once(collector):
-    # The C decoder is fast, so by the estimated times other records fit into the same slice.
+    # The C decoder is fast: by their estimated times, other records could be in the same slice.
     large = (layout.RUN_METADATA, run_metadata([b"a:Add"]) + b"\x1a\x00" * (LARGE_BYTES // 2))
     assert collector.records(UID, 1, large, STEP, STEP) == []
     assert collector.finish_work()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 3)

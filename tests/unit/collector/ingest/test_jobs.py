@@ -18,7 +18,7 @@ UID = 0xABC
 
 
 class Ingest:
-    """The jobs of a store in a folder, called directly instead of through a socket."""
+    """The open jobs of a collector. Tests pass messages to them directly, without a socket."""
 
     def __init__(self, path):
         self.path = path
@@ -80,7 +80,7 @@ def ack(about, last, uid=UID):
 
 
 def window(ordinal=1, start_ns=10_000, duration_ns=2_000, batches=1, executions=2):
-    """Return a profiler window of one step, with an op every 1,000 ns from ``start_ns`` on."""
+    """Return the record of a window of one step, with an op every 1,000 ns from ``start_ns`` on."""
     space = XSpace()
     plane = space.planes.add(name=b"/host:CPU")
     plane.event_metadata[1].id = 1

@@ -78,7 +78,7 @@ def test_every_checker_has_a_section_in_the_documentation() -> None:
 
 
 def kernel(name: str, start_us: int, duration_us: int) -> list[Execution]:
-    """Return an op of a GPU: it is scheduled for 1 µs, and a kernel starts at the same time."""
+    """Return an op of a GPU: its scheduling takes 1 µs, and its kernel starts at the same time."""
     return [Execution(name, start_us, 1, GPU), Execution(name, start_us, duration_us, STREAM)]
 
 

@@ -49,7 +49,8 @@ def serialized_graph() -> bytes:
 def step(batch: int, *, z_runs: int = 1, label: str = "", device: bytes = CPU, extra_node: str = "") -> bytes:
     """Return the RunMetadata of a step with a batch of size ``batch``.
 
-    z runs ``z_runs`` times. ``extra_node`` runs once; its output is as large as w.
+    z runs ``z_runs`` times. ``label`` is the timeline label of the node with which it begins.
+    ``extra_node`` runs once; its output is as large as w.
     """
     message = RunMetadata()
     stats = message.step_stats.dev_stats.add(device=device)
@@ -187,7 +188,7 @@ def test_types_are_read_without_counting_and_without_duplicates(tmp_path: Path) 
     assert by_name["w"].facts.types == ("_trainable_variables", "mine")
 
 
-def test_placeholders_have_parameters_only_if_they_stand_for_a_variable(tmp_path: Path) -> None:
+def test_without_exact_parity_placeholders_have_parameters_only_if_they_stand_for_a_variable(tmp_path: Path) -> None:
     stored_job = job(tmp_path, [step(2)], log=[{"name": "x", "shape": [3, 3], "types": ["_trainable_variables"]}])
     by_name = nodes(profile(stored_job, needs={GRAPH}))
     assert {name: by_name[name].stats.params for name in ("x", "known", "w")} == {"x": 9, "known": 0, "w": 35}
@@ -215,7 +216,7 @@ def test_the_last_op_log_entry_decides_whether_a_variable_is_trainable(tmp_path:
     )
 
 
-def test_only_variables_have_parameters(tmp_path: Path) -> None:
+def test_without_exact_parity_only_variables_have_parameters(tmp_path: Path) -> None:
     summed = node("summed", "AccumulateNV2", ["w", "w"], (5, 7))
     summed.attr["shape"].shape.CopyFrom(summed.attr["_output_shapes"].list.shape[0])
     tables = trace_tables(graph_pb2.GraphDef(node=[summed]).SerializeToString(), [step(2)])

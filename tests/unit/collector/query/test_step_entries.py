@@ -26,8 +26,8 @@ NODES = 3
 def ops(trace: int) -> list[dict[str, int]]:
     """Return two executions of node 0 on the CPU, and two of node 1 on the GPU.
 
-    The first one of node 1 keeps more bytes from trace to trace. The second one has no start, so
-    its bytes do not count.
+    The first execution of node 1 keeps ``trace`` bytes. The second execution of node 1 has no
+    start, so its bytes do not count.
     """
     columns = {"persistent_bytes": trace, "start_ns": 7}
     return [
@@ -110,7 +110,7 @@ def test_steps_are_in_order_whatever_the_batch_size(job: LocalJob, rows: int, mo
 
 
 def test_persistent_bytes_are_the_maximum_over_steps(job: LocalJob) -> None:
-    """Only executions that have a start and ran on a GPU count. Step 20 has three."""
+    """Step 20 has the maximum: the executions of its traces 2, 3 and 7 keep 2, 3 and 7 bytes."""
     assert persistent_bytes(job) == {"n1": 2 + 3 + 7}
 
 

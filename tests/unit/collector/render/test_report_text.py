@@ -13,12 +13,12 @@ OPS = [TopOp(f"Op{n}", "CPU:0", 3800, 4000, 4300, 0.125, 71.4, 1000, f"train.py:
 
 
 def summary(state: str = "exited", end: dict[str, int] | None = None, **counters: object) -> ProcessSummary:
-    """Return the summary of a process with these counters."""
+    """Return the summary of a job with these counters."""
     info = JobInfo(0x7F3A << 48, state, IDENTITY, counters, end or {})
     return ProcessSummary(job_row(info, "7f3a", 0), 41_200_000.0)
 
 
-def test_a_process_has_a_line_with_progress_traced_steps_cost_and_losses() -> None:
+def test_a_job_has_a_line_with_progress_traced_steps_cost_and_losses() -> None:
     job_summary = summary(traced=14, self_ns=6, extra_ns=0, step_ns=1000, counts={"batch": 1240, "epoch": 2})
     message = (
         "tfprof: job 7f3a train.py · 2 epochs, 1,240 steps · median step 41.2 ms"

@@ -1,6 +1,6 @@
 """A store in a folder that another user prepared.
 
-Nothing is written through links and pipes in it.
+Nothing is written through links and pipes in that folder.
 """
 
 import grp
@@ -21,7 +21,7 @@ SUBFOLDERS = ("jobs", "hosts", "collectors")
 
 @pytest.fixture
 def victim(tmp_path):
-    """A file of the user that an attacker wants to overwrite."""
+    """A file of the user. The attacker wants the collector to overwrite this file."""
     path = tmp_path / "victim"
     path.write_text("precious")
     yield path
@@ -107,9 +107,9 @@ def test_a_folder_that_a_group_may_write_is_refused_unless_the_group_has_no_othe
 
 
 def test_a_folder_of_another_user_is_refused(store, monkeypatch):
-    own_uid = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: own_uid + 1)
-    assert f"belongs to user {own_uid}" in refusal_text(store)
+    own_user_id = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: own_user_id + 1)
+    assert f"belongs to user {own_user_id}" in refusal_text(store)
 
 
 def test_a_job_folder_that_is_a_link_is_refused(store, tmp_path):
@@ -130,8 +130,8 @@ def test_the_store_itself_may_be_a_link(store, tmp_path):
 
 def test_a_store_of_another_user_can_be_read(store, monkeypatch):
     LocalStoreWriter(store, "here").close()
-    own_uid = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: own_uid + 1)
+    own_user_id = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: own_user_id + 1)
     assert LocalStore(store).jobs() == []
 
 

@@ -82,7 +82,7 @@ def test_a_later_import_removes_the_leftovers_of_a_killed_one(tmp_path: Path) ->
     (leftover,) = folders(tmp_path / "s")
     assert leftover.startswith(".")
     import_job(tmp_path / "s")
-    assert leftover in folders(tmp_path / "s"), "the import of a new folder may still be about to lock it"
+    assert leftover in folders(tmp_path / "s"), "an import may have created the folder and not locked it yet"
     os.utime(catalog.jobs_folder(tmp_path / "s") / leftover, (0, 0))
     import_job(tmp_path / "s")
     assert leftover not in folders(tmp_path / "s")

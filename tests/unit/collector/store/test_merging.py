@@ -1,4 +1,4 @@
-"""A merged rollup equals the rollup of all ops."""
+"""A merged rollup equals the sums of the rows of all rollups."""
 
 import random
 

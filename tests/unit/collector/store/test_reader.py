@@ -362,7 +362,7 @@ def test_a_query_finds_all_rows_while_segments_are_merged_all_the_time(job, writ
     sealed_count = [COUNT]
 
     def seal():
-        while not stop.wait(0.02):  # ten times as often as a collector seals
+        while not stop.wait(0.02):  # more often than a collector seals a job
             number = sealed_count[0]
             writer.job(UID).append({"traces": random_rows.traces(number, 1)}, 3, number + 1)
             writer.job(UID).seal()

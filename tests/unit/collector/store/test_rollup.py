@@ -51,9 +51,8 @@ def test_a_canonical_device_never_changes():
     _, canonical_before = compute_rollup([op(0, 0, CPU)], random_rows.traces(0, 1))
     table, canonical_after = compute_rollup([op(1, 0, GPU)], random_rows.traces(1, 1), canonical=canonical_before)
     assert canonical_after.to_pylist() == [CPU]
-    assert [row["device"] for row in table.to_pylist()] == [
-        GPU
-    ]  # the TF profiler ignores the row, so the node has no entry
+    # Executions on a second device do not count, so the node has no row with the device NONE_ID.
+    assert [row["device"] for row in table.to_pylist()] == [GPU]
 
 
 def test_streams_and_hosts_make_an_entry_without_a_canonical_device():

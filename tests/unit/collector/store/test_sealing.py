@@ -170,7 +170,7 @@ def test_a_crash_at_any_step_of_opening_and_appending_loses_nothing_acked(tmp_pa
 
 
 def _release_lock(path):
-    """Close the files of an abandoned writer in this process."""
+    """Close the lock file of an abandoned writer in this process."""
     for entry in list(pathlib.Path("/proc/self/fd").iterdir()):
         with contextlib.suppress(OSError):
             if entry.readlink() == path:

@@ -1,4 +1,4 @@
-"""Merging of the segments of small tables, without a job."""
+"""Merging of the segments of small tables."""
 
 import pyarrow as pa
 import pytest
