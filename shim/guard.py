@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: Prefix of our code's file names in frames.
 OUR_FILE_PREFIX = os.path.dirname((lambda: 0).__code__.co_filename) + os.sep
-#: Errors that our own calls may raise without arguments, even if no other thread set them.
+#: Errors that calls of ours may raise without arguments. Another thread need not have set them.
 _WITHOUT_ARGUMENTS = (MemoryError, StopIteration)
 #: Packages whose compiled parts raise errors without arguments.
 _COMPILED = ("google", "keras", "tensorflow", "tensorflow_core", "tf_keras")
@@ -79,9 +79,9 @@ def uninterrupted_start(function: "Callable[P, R]") -> "Callable[P, R]":
     """Let no signal handler run in ``function`` before its first line, and return it.
 
     If that line is a ``try``, all exceptions of signal handlers are raised within it. Python 3.8 to
-    3.10 need no change for this. Python 3.7 needs none for a ``try`` with ``finally``. The first
-    instruction of a ``try`` with ``except`` is replaced there by that of a ``try`` with
-    ``finally``. Both instructions have the same effect as long as no ``return`` leaves the block.
+    3.10 need no change for this. Python 3.7 needs a change only for a ``try`` with ``except``: its
+    first instruction is replaced by that of a ``try`` with ``finally``. Both instructions have the
+    same effect as long as no ``return`` leaves the block.
     """
     code = function.__code__
     if sys.version_info < (3, 8):
@@ -155,9 +155,9 @@ def raised_by_job(error: BaseException) -> bool:
 def _job_exception(error: BaseException) -> "BaseException | None":
     """Return ``error`` if the job raised it, or the exception of the job's that it replaced.
 
-    The context of an error may also be an exception that the job has handled. An exception that
-    was replaced differs: the outermost frame of its traceback is also in the traceback of a later
-    error.
+    The context of an error may also be an exception that the job has handled before. An exception
+    was replaced only if the outermost frame of its traceback is also in the traceback of an error
+    that followed it.
     """
     frames: "set[FrameType]" = set()
     candidate: "BaseException | None" = error
@@ -203,7 +203,7 @@ def _is_of_job(error: BaseException) -> bool:
 
 
 def _interrupts(frame: "FrameType", caller: "FrameType") -> bool:
-    """Return whether ``frame`` is that of a signal handler, or got ``caller`` as an argument.
+    """Return whether ``frame`` is that of a signal handler, or has ``caller`` as an argument.
 
     If a signal arrives when a function has only just been entered, some versions of Python pass the
     frame of the function's caller to the handler.

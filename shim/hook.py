@@ -35,7 +35,10 @@ class _Loader(object):
 
 
 class _Finder(object):
-    """Finds the listed modules before other finders do; other modules cost one table look-up."""
+    """Asks the other finders for the listed modules, and wraps the loaders that they return.
+
+    Other modules cost one table look-up.
+    """
 
     @staticmethod
     def find_spec(name: str, path: "Any" = None, target: "Any" = None) -> "ModuleSpec | None":
@@ -57,8 +60,8 @@ class _Finder(object):
         return None
 
 
-_targets: "Collection[str]" = ()  # names of the modules
-_in_search: "set[str]" = set()
+_targets: "Collection[str]" = ()  # names of the listed modules
+_in_search: "set[str]" = set()  # names that the other finders are being asked for
 _callback: "Callable[[str, ModuleType], object] | None" = None
 
 

@@ -67,7 +67,7 @@ typedef struct {
     long long untimed_left; /* how many of the next steps are only counted */
     long long last;         /* the last ordinal that was taken */
     uint64_t *word;         /* shared memory for the last ordinal of a step only counted; NULL without a channel */
-    PyObject *memory;       /* keeps `word` mapped */
+    PyObject *memory;       /* keeps the memory of `word` mapped */
 } Ordinals;
 
 static PyTypeObject *ordinals_type;
@@ -137,7 +137,7 @@ static void ordinals_dealloc(PyObject *self) {
 
 static PyMethodDef ordinals_methods[] = {
     {"next", ordinals_next, METH_NOARGS, "Return the next ordinal, for a step that is timed."},
-    {"skip", ordinals_skip, METH_O, "Let the next steps, so many, be only counted."},
+    {"skip", ordinals_skip, METH_O, "skip(number): let the next `number` steps be only counted."},
     {"bind", ordinals_bind, METH_VARARGS,
      "bind(address, memory): store the ordinal of each step that is only counted at address, within memory."},
     {"reset", ordinals_reset, METH_NOARGS, "Start again at 1, and store no ordinal until the next bind()."},
@@ -275,11 +275,11 @@ static void report_failure(CountedCall *call) {
     PyErr_Restore(type, value, trace);
 }
 
-/* A call has no reference to its type, which is never freed. */
+/* A CountedCall has no reference to its type, since the type is never freed. */
 static void counted_call_dealloc(PyObject *self) {
     CountedCall *call = (CountedCall *)self;
     Hook *hook = call->hook;
-    if (!hook) { /* made by the type itself */
+    if (!hook) { /* made by a call of the type */
         PyObject_Free(self);
         return;
     }
@@ -311,8 +311,8 @@ static PyType_Spec counted_call_spec = {
     "_tfprof.shim._native.CountedCall", sizeof(CountedCall), 0, Py_TPFLAGS_DEFAULT, counted_call_slots,
 };
 
-/* Return whether TensorFlow itself made the function, to initialise variables; remember one that it did not make.
- * Return 1 with an exception. */
+/* Return whether TensorFlow itself made the function, to initialize variables. A function that it did not
+ * make is remembered. Return 1 with an exception. */
 static int is_initializer(Hook *hook, PyObject *function) {
     if (hook->ordinary_function && hook->ordinary_function->referent == function) return 0;
     PyObject *graph = attribute(function, func_graph_name);
@@ -380,14 +380,14 @@ static PyObject *annotation_factory(PyObject *Py_UNUSED(module), PyObject *args)
 
 /* ---- runs of sessions ----------------------------------------------------------------------------------- */
 
-/* What is known of runs with the same fetches and targets. */
+/* The key and the tracker of runs with the same fetches and targets. */
 typedef struct {
     PyObject_HEAD
     PyObject *fetches, *targets; /* lists; None matches no run */
     PyObject *key, *tracker;
     Ordinals *ordinals; /* of the tracker */
     Py_ssize_t fetch_count, target_count;
-    PyObject **items; /* the items of both lists, one after the other: the lists take more cache lines */
+    PyObject **items; /* the items of both lists, one after the other: reading them here takes fewer cache lines */
 } RunSignature;
 
 static PyTypeObject *run_signature_type;
@@ -485,8 +485,8 @@ static int has_items(PyObject *list, PyObject **items, Py_ssize_t count) {
     return 1;
 }
 
-/* Return the ordinal of a run that is only counted, or None: for a run that is to be timed, or that is not like
- * the last one of its session. */
+/* Return the ordinal of a run that is only counted. Return None for a run that is to be timed, or whose fetches or
+ * targets differ from those of the last run of its session. */
 static PyObject *count_run(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count) {
     if (count != 3) {
         PyErr_SetString(PyExc_TypeError, "count_run takes a session, its fetches and its targets");

@@ -34,7 +34,8 @@ _SINCE_311 = _VERSION >= (3, 11)  # calls begin with PUSH_NULL; cells are number
 _GENERATORS = 0x20 | 0x80 | 0x200  # flags of generators and coroutines: calling one runs none of its code
 _VARARGS = 0x04
 _ARG_MAX = 0xFF  # maximum argument of an instruction without extension
-#: Forms of a location table entry: line offset 0, 1 or 2; any offset, without and with columns.
+#: Forms of an entry in the location table. The line offset is 0, 1 or 2 in the short forms; the
+#: other two forms have any line offset, without or with columns.
 _SHORT, _LINE, _LINE_AND_COLUMNS = (10, 11, 12), 13, 14
 
 
@@ -123,7 +124,7 @@ def _body_offset(code: bytes, numbers: dict[str, int]) -> int:
 def _locations_with_call(table: bytes, at: int, units: int) -> bytes | None:
     """Return the location table for code with ``units`` inserted after its first ``at`` units.
 
-    The inserted code gets the line of the code after it. None where no entry ends at ``at``.
+    The inserted code gets the line of the code after it. Return None if no entry ends at ``at``.
     """
     covered = index = 0
     while covered < at and index < len(table):

@@ -1,7 +1,7 @@
 """A lock that is never waited for.
 
 An exception of the job's, as from a signal handler, may leave our code anywhere. So an object
-stands for the held lock, and the lock is released when this object dies.
+stands for the held lock, and the lock is released when this object is deleted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Hold(object):
-    """A held lock, which is released when this object dies. The thread ``thread_ident`` took it."""
+    """A lock held by the thread ``thread_ident``; it is released when this object is deleted."""
 
     __slots__ = ("__weakref__", "thread_ident")
 

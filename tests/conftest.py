@@ -31,7 +31,7 @@ settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
-    """Unset the terminal's size and colours, and handle the signals that nohup ignores."""
+    """Unset the variables of the terminal's size and colors; handle signals that nohup ignores."""
     for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
         os.environ.pop(name, None)
         os.unsetenv(name)  # pytest loads readline, whose C code sets them unseen by os.environ
@@ -72,9 +72,9 @@ def tf2_python() -> Path:
 
 @pytest.fixture(scope="session")
 def plain_forks(request: pytest.FixtureRequest) -> Iterator[Callable[[str], ForkServer]]:
-    """Return a function from a version of TensorFlow to its ForkServer, without tfprof.
+    """Yield a function that returns the ForkServer of a version of TensorFlow, without tfprof.
 
-    Each version starts once.
+    The server of each version starts once.
     """
     with contextlib.ExitStack() as stack:
 
@@ -90,9 +90,9 @@ def plain_forks(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Fork
 def armed_forks(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], ForkServer]]:
-    """Return a function from a version of TensorFlow to its ForkServer, armed and without an agent.
+    """Yield a function that returns the ForkServer of a version of TensorFlow.
 
-    Each version starts once for a test file.
+    The servers are armed and have no agent. The server of each version starts once for a test file.
     """
     with contextlib.ExitStack() as stack:
 
@@ -109,9 +109,9 @@ def armed_forks(
 
 @pytest.fixture(scope="module")
 def profiled_jobs(request: pytest.FixtureRequest, shared_store: Path) -> Iterator[Callable[[str], ProfiledScripts]]:
-    """Return a function from a version of TensorFlow to its ProfiledScripts.
+    """Yield a function that returns the ProfiledScripts of a version of TensorFlow.
 
-    Each version starts once for a test file and a setting of oneDNN.
+    The server of each version starts once for a test file and a setting of oneDNN.
     """
     with contextlib.ExitStack() as stack:
 
@@ -143,7 +143,7 @@ def onednn(request: pytest.FixtureRequest) -> Iterator[bool]:
 
 @pytest.fixture
 def private_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Yield the path of a store of the test's own; stop its daemons at the end.
+    """Yield the path of a store that only this test uses; stop its daemons at the end.
 
     The test also has its own runtime and state folders.
     """
@@ -152,7 +152,7 @@ def private_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
 
 @pytest.fixture(scope="module")
 def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield a store like `private_store`, once for all tests of a module."""
+    """Yield the path of a store like `private_store`, one for all tests of a module."""
     with pytest.MonkeyPatch.context() as environment:
         yield from _isolated_store(tmp_path_factory.mktemp("shared"), environment)
 

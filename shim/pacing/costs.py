@@ -1,4 +1,4 @@
-"""The cost of tracing: each kind of step has its own cost and its own budget."""
+"""The cost of profiling by step kind; the budget holds for each kind, and for all together."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ class Costs(object):
         return self._kinds.setdefault(kind, KindCost())
 
     def totals(self, kind: int, budget: int) -> tuple[int, int]:
-        """Return (step time, cost of tracing) so far, ns, of ``kind`` or of all kinds.
+        """Return (time in steps, cost) so far, ns, of ``kind`` or of all kinds together.
 
-        Of these two, the pair that exceeds ``budget`` (parts per million) by more is returned.
+        Of these two pairs, the one whose cost exceeds ``budget`` (parts per million) by more is
+        returned.
         """
         words = self._words
         this_kind = words[_TIMES + kind], self.of_kind(kind).spent

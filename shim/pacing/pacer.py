@@ -48,7 +48,7 @@ class _KeyStats(object):
 class TracePacer(object):
     """Decides which steps of one kind are traced.
 
-    ``totals`` returns (time of the steps, cost of tracing) so far, ns. A step whose ordinal is
+    ``totals`` returns (time in steps, cost of profiling) so far, ns. A step whose ordinal is
     below ``trigger`` and whose key is in ``known_keys`` is not traced, and needs no call. All other
     steps call ``should_trace``, then ``note_traced`` or ``note_untraced`` with their duration.
     Under a budget, ``first_traces`` steps of each key are traced after its warm-up.
@@ -74,7 +74,7 @@ class TracePacer(object):
         self._should_yield = should_yield
         self._retry_steps = 1  # steps until should_yield is called again
         self._keys: dict[int, _KeyStats] = {}
-        self._costs: deque[int] = deque(maxlen=SAMPLES)  # of the last traces
+        self._costs: deque[int] = deque(maxlen=SAMPLES)  # costs of the last traces, ns
         self._probe_steps = 0  # untraced steps to measure before the next trace
         self._last_selected = NEVER  # ordinal of the last selected step
         self._is_after_trace = False  # whether the current step directly follows the last selected one

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SETTLING_STEPS = 2  # steps after a trace that always take more page faults: memory was returned when it ended
 COMPARED_STEPS = 4  # the next steps, which are compared with those before the trace
-FAULTS_HISTORY = 9  # steps whose page faults are kept, before and after a trace
+FAULTS_HISTORY = 9  # maximum steps whose page faults are kept: before a trace, and again after it
 
 
 def fault_count() -> int:
@@ -52,7 +52,7 @@ class PageFaultMonitor(object):
         self._before: deque[int] = deque(maxlen=FAULTS_HISTORY)  # faults per step before the trace
         self._after: deque[int] = deque(maxlen=FAULTS_HISTORY)
         self._last_begin = (0, 0)  # the last step that began, and the count at its start
-        self._last_unusual_step = 1  # whose page faults are not compared; step 1 compiles
+        self._last_unusual_step = 1  # the last step whose faults are not compared; step 1 compiles
 
     def note_begin(self, ordinal: int) -> None:
         """Record that step ``ordinal`` begins."""

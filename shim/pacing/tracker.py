@@ -1,4 +1,4 @@
-"""The steps of one kind in this process: ordinals, timing, pace, and access to the channel."""
+"""The steps of one kind in this process: ordinals, timing, traces, and access to the channel."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Tracker(object):
         self.spend(self._sampling.cost(own_ns, counted))
 
     def spend(self, own_ns: int, extra: int = 0) -> None:
-        """Book ``own_ns`` of our own work and ``extra`` ns that traced steps took longer."""
+        """Add to the cost: our own work, and the ``extra`` ns by which traced steps took longer."""
         self.cost.spent += own_ns + extra
         self.words[_SELF] += own_ns
         if extra:
@@ -311,7 +311,7 @@ class Tracker(object):
         self.untimed.bind(ctypes.addressof(counter), counter)
         self.cost = channel.costs.of_kind(self.kind)
         self._start_pacer(self._current_policy, channel.costs)
-        self.channel = channel  # last: after an exception, everything begins again
+        self.channel = channel  # set last: after an exception, the next step opens the channel again
         return True
 
     def _check_orders(self, current_policy: CurrentPolicy, pacer: TracePacer, ordinal: int, now: int) -> None:

@@ -1,4 +1,4 @@
-"""Callables of a session; traced calls run a variant made with a trace level.
+"""Callables of a session; a traced call runs a variant of the callable that has a trace level.
 
 Keras trains through callables in graph mode.
 """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _CONTEXT = "tensorflow.python.eager.context"
 _FAILED = layout.FLAG_FAILED
-_INITIALIZER = "initialize_variables"  # TensorFlow's own function, which runs before the first call of another
+_INITIALIZER = "initialize_variables"  # a function of TensorFlow that runs before the first call of another function
 _MODEL_METHOD = "predict_on_batch"  # a method of models, but not of other layers
 _SYMBOLIC_CLASSES = ("Tensor", "SymbolicTensor")  # class names of symbolic inputs
 _KERAS_TENSOR = "KerasTensor"  # end of the class names of Keras's symbolic inputs

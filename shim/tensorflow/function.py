@@ -112,8 +112,8 @@ local = ThreadLocal()
 def patch(module: ModuleType) -> None:
     """Observe calls of functions; ``module`` defines them.
 
-    In versions without the annotation, the class of functions is patched with the module that
-    defines it.
+    In versions without the annotation, calls of the class of functions are observed, if ``module``
+    defines this class.
     """
     in_child(_after_fork)
     trace = getattr(module, "trace", None)
@@ -233,7 +233,7 @@ def _inert_annotation(base: Any, tracker: Tracker) -> object:
     """
 
     class Inert(base):  # type: ignore[misc]  # known at run time only
-        """TensorFlow's own annotation of calls that are only counted."""
+        """TensorFlow's annotation, for calls that are only counted."""
 
         _traceme = None
 
@@ -250,7 +250,7 @@ def _measured_class(base: Any, tracker: Tracker) -> Callable[..., object]:  # no
     executing_eagerly = sys.modules[_CONTEXT].executing_eagerly
 
     class Measured(base):  # type: ignore[misc]  # known at run time only
-        """TensorFlow's own annotation, which reports to us when it is created and left."""
+        """TensorFlow's annotation, which also reports to us when it is created and left."""
 
         _step: Any = None  # the step, or its ordinal if it is only counted; None if the call is not a step
 

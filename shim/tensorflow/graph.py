@@ -1,4 +1,4 @@
-"""Graphs: GraphDef bytes with output shapes and Python frames, sent once per version."""
+"""Graphs: GraphDef bytes with output shapes and Python frames; each node is sent once."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def ensure_sent(graph: Any, channel: Channel) -> int:
 def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
     """Send a function's graph and those of its callees; return the ns spent.
 
-    ``call`` is TensorFlow's function and its arguments; models are searched from there.
+    ``call`` is TensorFlow's function and its arguments. Models to which they refer are searched.
     """
     sent_graphs = _sent_into(channel)
     hold = sent_graphs.lock.take()
@@ -178,7 +178,7 @@ def _send(graph: Any, state: _GraphState, channel: Channel, version: int) -> Non
 
 
 def _put(channel: Channel, state: _GraphState, kind: int, data: bytes) -> bool:
-    """Put one record of a graph; a graph with a record that is too large is refused for good."""
+    """Put one record of a graph; after a record that is too large, the graph is no longer sent."""
     if len(data) > channel.data_max:
         state.is_refused, state.pending = True, None
         text = "graph %d: a record of %d bytes, and the ring has room for %d" % (
@@ -301,7 +301,7 @@ def frames(ops: list[Any]) -> dict[str, Any]:
         trace = variables.frames_of(op)
         if trace is None:
             continue  # made by TensorFlow from another op's definition
-        # Newer versions hash and compare a trace without making its frames.
+        # Newer versions hash and compare a stack trace without making its frames.
         hash_method: Any = type(trace).__hash__
         has_own_hash = hash_method not in (None, object.__hash__)
         index = trace_indices.get(trace) if has_own_hash else None

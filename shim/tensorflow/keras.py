@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Callback = Callable[..., object]
 
 _CONTEXT = "tensorflow.python.eager.context"
-#: Word for an outer span in method names -> its kind, and the kind of its batches.
+#: Mode, a word in the names of callback methods -> the kind of the outer span, and of its batches.
 _MODES = {
     "train": (layout.FIT, layout.BATCH),
     "test": (layout.EVALUATE, layout.TEST_BATCH),
@@ -129,8 +129,8 @@ class KerasCall(object):
 
     def end(self, flags: int = 0) -> None:
         """End the Keras call and everything open in it."""
-        # If an exception of the job's interrupted the constructor, the call may be in this list
-        # alone. `_begin_call` relies on its removal.
+        # If an exception of the job's interrupted the constructor, the call may be in the thread's
+        # list, but not in `_open_calls`. `_begin_call` relies on its removal from the list.
         if self in self.thread_state.keras_calls:
             self.thread_state.keras_calls.remove(self)
             self.thread_state.update_busy_threads()

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_WAIT_NS = 1000000000  # maximum wait of the job for a run of ours that uses the session
+_WAIT_NS = 1000000000  # maximum wait of the job for a traced run that holds the session
 _PAUSE_S = 0.002  # seconds between two checks whether the run has ended
 _lock = TryLock()
 _pid = clock.getpid()

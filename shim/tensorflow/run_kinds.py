@@ -43,8 +43,8 @@ _RESTORE = {"Restore", "RestoreV2", "RestoreSlice"}
 _type_purposes: dict[str, int | None] = {}  # op type -> its purpose by the table
 _GLOBAL_STEP = "global_step"  # name of TensorFlow's collection, and of its variable
 
-#: Priority of kinds for a run with several: a run that trains is a training run, whatever it
-#: fetches besides.
+#: Priority of kinds, for a run whose ops have several: a run that trains is a training run,
+#: whatever else it fetches.
 _PRIORITY = (layout.TRAIN, layout.RUN, layout.CHECKPOINT, layout.SUMMARY, layout.INIT, layout.INPUT)
 
 

@@ -59,8 +59,8 @@ def _exchange(empty: Any, full: Any, length: int) -> None:
         old, new = os.pread(fd, _SIZE, empty_at), os.pread(fd, _SIZE, full_at)
         if old[:16] != _EMPTY[:16] or int.from_bytes(new[8:16], "little") != length:
             raise ValueError("not the known layout of a TF_Buffer")
-        # In this order, an exception of the job's between the two leaks the data. In the other
-        # order, the data would be freed twice.
+        # In this order, an exception of the job's between the two writes leaks the data. In the
+        # other order, it would let the data be freed twice.
         os.pwrite(fd, old, full_at)
         os.pwrite(fd, new, empty_at)
     finally:

@@ -95,13 +95,16 @@ class TracedRun(object):
         self.claim = self.hold = None
 
     def put(self, session: Any, raw: bytes | None) -> None:
-        """Put the span, the RunMetadata ``raw`` (or None) and the new parts of the graph."""
+        """Put the span, the RunMetadata ``raw`` and the new parts of the graph.
+
+        ``raw`` is None for a failed run: then only the span is put.
+        """
         tracker = self.tracker
         put_start = mono()
         tracker.put(tracker.kind, self.start, self.duration, self.ordinal, self.key, self.flags)
         channel = tracker.channel
         if channel is None or raw is None or not (tracker.is_tracing or not self.requested_by_job):
-            tracker.spend(self.own_ns + mono() - put_start)  # a failed run has no RunMetadata
+            tracker.spend(self.own_ns + mono() - put_start)
             return
         try:
             self._put_metadata(channel, raw)
@@ -134,7 +137,7 @@ class TracedRun(object):
 
 
 def _batch() -> Step | None:
-    """Return the thread's Keras batch if this is its first run, which gets the batch's number."""
+    """Return the thread's Keras batch if this run is its first: the run gets the batch's number."""
     local = getattr(sys.modules.get(_FUNCTION_MODULE), "local", None)  # another thread may be about to load the module
     if local is None:
         return None

@@ -116,7 +116,7 @@ def captured_parameters(
     Parameters that are not trained are frozen weights or moving statistics. ``known_variables``
     maps the ids of variables that were returned before, for any graph, to their key and
     placeholder; it is updated. Such a variable is returned again, with the same placeholder, if its
-    model has frozen or thawed it meanwhile.
+    model has begun or ceased to train it meanwhile.
     """
     parameters: dict[str, dict[str, Sizes]] = {}
     placeholders = _placeholders(graph) or {}

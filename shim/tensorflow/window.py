@@ -1,4 +1,4 @@
-"""Windows: single steps recorded by a profiler session, where no session run can be traced.
+"""Windows: recordings of single steps by TensorFlow's profiler, for steps without session runs.
 
 The thread of the step opens and closes its window. So nothing of ours runs between steps, and the
 data of a traced step is in the ring when the job continues.
@@ -169,7 +169,7 @@ class Window(object):
             self._refuse("window-too-large", text % (growth >> 10, self.growth_max_kib >> 10))
         else:
             self._refuse("window-too-long", "the recording of a step reached the time limit before the step ended")
-        if growth > self.growth_max_kib and self.growth_max_kib < _GROWTH_MAX_KIB:  # for the second time
+        if growth > self.growth_max_kib and self.growth_max_kib < _GROWTH_MAX_KIB:  # a retry failed, too
             _failed_windows[self.tracker.kind, self.key] = _TRIES
 
     def _refuse(self, slug: str, text: str) -> None:

@@ -91,7 +91,7 @@ def test_every_op_of_a_fit_runs_once_per_batch(name: str, exceptions: dict[str, 
     for op in ops:
         if names[DEVICE, op["device"]] == HOST_DEVICE.decode():
             runs[names[NODE, op["node"]]] += 1
-    assert runs.pop("mul") >= 24  # in the map function: once for each example (eight a batch), and some ahead
+    assert runs.pop("mul") >= 24  # the map function runs once for each of a batch's eight examples, and in advance
     assert {node: count for node, count in runs.items() if count != 3} == exceptions
     assert {"IteratorGetNext"} < set(runs)
     assert not any(node.startswith("StatefulPartitionedCall") for node in runs)

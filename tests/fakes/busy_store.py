@@ -30,7 +30,7 @@ HOST = socket.gethostname()
 def steps_of(number: int, at_ns: int, seconds: float, *, is_recent: bool) -> Iterator[dict[str, int]]:
     """Yield the spans of one job for ``seconds`` from ``at_ns``.
 
-    ``is_recent``: whether this time is one in which SLOW_JOB is slow and IDLE_JOB is idle.
+    ``is_recent``: in this time, SLOW_JOB is slow and IDLE_JOB is idle.
     """
     if number == STARTING_JOB or (number == IDLE_JOB and is_recent):
         return

@@ -47,7 +47,7 @@ class ForgedChannel:
 
     @property
     def is_opened(self):
-        """Return whether an agent has opened the channel."""
+        """Whether an agent has opened the channel."""
         return bool(self.channel.word("agent_pid"))
 
     def corrupt(self):

@@ -41,7 +41,7 @@ def _model(blocks):
 
 
 def _step(model, rng, start_ns):
-    """Return ``model``, serialized, with the random times of another step."""
+    """Return ``model``, serialized, with random times of one step that begins at ``start_ns``."""
     lanes = [0] * LANES
     originals = []
     for node in model.step_stats.dev_stats[0].node_stats:

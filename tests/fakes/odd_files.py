@@ -1,4 +1,4 @@
-"""Things that a path may lead to instead of a regular file."""
+"""Things that a path may lead to instead of a readable file with valid content."""
 
 import contextlib
 import os

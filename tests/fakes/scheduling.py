@@ -27,7 +27,7 @@ WAITING_FILES = frozenset(
 )
 #: The file that takes longest. It begins early, so that no worker is left alone with it at the end.
 LONGEST = "tests/matrix/test_matrix.py"
-WORKERS_MIN = 3  # with fewer workers, the files keep their order
+WORKERS_MIN = 3  # with fewer workers, the files that mostly wait come last
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]

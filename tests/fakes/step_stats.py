@@ -1,4 +1,4 @@
-"""Unusual RunMetadata: hypothesis strategies for everything that the wire format allows."""
+"""Unusual RunMetadata: hypothesis strategies for valid and malformed protobuf messages."""
 
 from hypothesis import strategies as st
 

@@ -25,9 +25,9 @@ def queued_s(*pids: int) -> float:
 class Waits:
     """Waits of a job for the daemons ``pids``; the longest is in `slowest_s` (seconds).
 
-    A wait excludes the time in which the daemons wait for a processor, since that depends on the
-    load of the machine. It is at least the CPU time that they use meanwhile. `slowest_wall_s` is
-    the longest wait including that time.
+    A wait excludes the time in which the daemons and this process wait for a processor, since that
+    time depends on the load of the machine. A wait is at least the CPU time that the daemons use
+    meanwhile. `slowest_wall_s` is the longest wait including the time for a processor.
     """
 
     def __init__(self, *pids: int) -> None:

@@ -1,4 +1,4 @@
-"""Rules for imports: what each room may import, no circles, and lists of modules named by strings.
+"""Rules for imports: what each room may import, no cycles, and lists of modules named by strings.
 
 A room is a package, or a module of a package in SPLIT.
 """
@@ -127,7 +127,7 @@ ALLOWED = {
         "collector.tfviews collector.write_output commands formats"
     ),
 }
-#: Packages whose rooms may import each other in circles.
+#: Packages whose rooms may import each other in cycles.
 CIRCULAR = ("shim",)
 GENERATED = {"collector.proto", "collector.decoders.proto"}
 #: File -> the modules that it names in strings, to start processes with them.
@@ -270,7 +270,7 @@ def test_a_row_allows_only_what_its_room_imports(room: str) -> None:
     assert not set(ALLOWED[room].split()) - imported - {_room(module) for module in imported}
 
 
-def test_imports_between_rooms_form_no_circle() -> None:
+def test_imports_between_rooms_form_no_cycle() -> None:
     arrows = {
         room: {_room(module) for module in modules}
         for room, modules in _arrows().items()
@@ -278,7 +278,7 @@ def test_imports_between_rooms_form_no_circle() -> None:
     }
     while arrows:
         lowest = {room for room, below in arrows.items() if not below & set(arrows)}
-        assert lowest, f"rooms in a circle, or above a circle: {' '.join(sorted(arrows))}"
+        assert lowest, f"rooms in a cycle, or above a cycle: {' '.join(sorted(arrows))}"
         arrows = {room: below for room, below in arrows.items() if room not in lowest}
 
 

@@ -1,4 +1,4 @@
-"""Rules for code in jobs: it parses in every Python, catches narrowly, and starts no threads."""
+"""Rules for code in jobs: the versions of Python that parse it, its except clauses, its threads."""
 
 import ast
 import subprocess

@@ -1,1 +1,1 @@
-"""The package that contains sessions."""
+"""A fake of the package `tensorflow.python`: it has sessions only."""

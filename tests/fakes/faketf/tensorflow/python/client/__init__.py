@@ -1,1 +1,1 @@
-"""The package that contains sessions."""
+"""A fake of the package `tensorflow.python.client`: sessions, and the C interface for them."""
