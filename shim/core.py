@@ -150,7 +150,7 @@ def _own_attribute(owner: "Any", name: str) -> "Any":
 def tracker(kind: int, budgeted: bool = True) -> "Tracker":
     """Return the process's tracker of steps of ``kind``.
 
-    ``budgeted``: the cost of tracing is compared with the time of these steps.
+    ``budgeted``: the time of these steps counts as time in steps, to which the budget refers.
     """
     assert _state is not None
     kind_tracker = _state.trackers.get(kind)
