@@ -266,7 +266,7 @@ def _open_log(path: str) -> int:
 def _above_standard(fd: int) -> int:
     """Return a descriptor above 2 for the file of ``fd``.
 
-    ``fd`` is lower if a standard stream was closed.
+    ``fd`` is 2 or lower if a standard stream was closed when the file was opened.
     """
     if fd > 2:
         return fd
@@ -276,9 +276,10 @@ def _above_standard(fd: int) -> int:
 
 
 def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int) -> None:
-    """Start the daemon from this forked child: new session, nothing inherited. Never returns.
+    """Start the daemon from this forked child. Never returns.
 
-    If the daemon cannot be forked, the exit status of this child is the errno.
+    The daemon has its own session and the default signal actions, and inherits no descriptor but
+    ``log_fd``. If the daemon cannot be forked, the exit status of this child is the errno.
     """
     try:
         os.setsid()

@@ -24,9 +24,9 @@ def set_up_path() -> None:
     for name in customizations:
         del sys.modules[name]
     here = os.path.dirname(os.path.abspath(__file__))
-    # The folders above bin/ and above tfprof/commands/ (pip install --target), and the user's own
-    # (pip install --user). Adding a folder runs its .pth files. A folder above may belong to
-    # anybody, so it is added only if it contains tfprof.
+    # Folders that may contain the package: the folder above bin/ or above tfprof/commands/ (pip
+    # install --target), and the user's site-packages (pip install --user). Adding a folder runs its
+    # .pth files. A folder above may belong to anybody, so it is added only if it contains tfprof.
     folders_above = [os.path.dirname(here), os.path.dirname(os.path.dirname(here))]
     installations = [folder for folder in folders_above if os.path.isdir(os.path.join(folder, "tfprof"))]
     for folder in [*installations, site.getusersitepackages()]:

@@ -8,7 +8,7 @@ import struct
 
 MAGIC = b"TFPROFCH"
 MEMFD_NAME = "tfprof"
-#: Times are in nanoseconds.
+#: Nanoseconds in a second. All times in the channel are in nanoseconds.
 SECOND_NS = 10**9
 
 PAGE = 4096
@@ -45,10 +45,10 @@ JOB_WORDS = {
     "extra_ns": 144,  # how much longer traced steps took than untraced ones, estimated
     "step_ns": 152,  # time in steps, traced or not; kinds whose steps consist of other steps do not count
     "faults": 160,  # exceptions of the shim that the guard contained
-    "policy_seen": 168,  # generation of the agent's policy that is in force
+    "policy_seen": 168,  # generation of the last policy of the agent that the job applied
     "launch": 176,  # id of the tfprof-run that started the job, 0 for none
     "detached": 184,  # 1 when the shim has removed all its patches
-    "span_open": 192,  # span_head + 1 while the entry at span_head holds short steps that more may join
+    "span_open": 192,  # span_head + 1 while the entry at span_head is still being filled with short steps
     "missed": 200,  # steps selected by number that were not traced, because the profiler session was in use
     "order_step": 208,  # ordinal of the first step under the policy of `policy_seen`
     "order_kind": 216,  # kind of that step
@@ -105,8 +105,8 @@ MODE_OFF, MODE_BUDGET, MODE_ALL, MODE_EVERY, MODE_STEPS = range(5)
 LEVEL_AUTO, LEVEL_SOFTWARE, LEVEL_FULL = 0, 1, 3
 
 # -- spans ---------------------------------------------------------------------------------------
-#: start (monotonic ns), total ns, ordinal of the first, count, kind, flags, key, thread, min ns,
-#: max ns, parent
+#: start (monotonic ns), total ns, ordinal of the first step, count, kind, flags, key, thread, min
+#: ns, max ns, parent
 SPAN = struct.Struct("<QQQIHHIIQQQ")
 #: Indexes of words of an entry; the word at SPAN_TAG is count | kind << 32 | flags << 48.
 SPAN_TOTAL, SPAN_TAG, SPAN_MIN, SPAN_MAX = 1, 3, 5, 6

@@ -17,7 +17,10 @@ _STORE = "store"  # a file with the path of the instance's store
 
 
 def store_path(path: str) -> str:
-    """Return the absolute form of ``path``, a store that the user names; UsageError when empty."""
+    """Return the absolute form of ``path``, a store that the user names.
+
+    UsageError when it is empty. FolderError when the working folder is needed and does not exist.
+    """
     if not path.strip():
         raise UsageError("the path of the store is empty (--store or TFPROF_STORE)")
     try:

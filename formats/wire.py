@@ -13,7 +13,7 @@ from .version import WIRE_VERSION
 MAGIC = b"TFPW"
 #: Versions of the wire that this build supports.
 SUPPORTED_VERSIONS = tuple(range(1, WIRE_VERSION + 1))
-#: magic, version, type, uid, about (the type an ACK answers), first, last
+#: magic, version, type, uid, about (the type that an ACK, STALL or REFUSE answers), first, last
 HEAD = struct.Struct("<4sHHQQQQ")
 #: Maximum size of a body; larger ones are refused unread. The largest record fits, and only small
 #: records are batched.
@@ -35,11 +35,12 @@ WELCOME = 128  # JSON of the collector: collector, pid, version, store, wire
 ACK = 129  # everything of type `about` up to `last` of job uid is stored
 STALL = 130  # JSON {"slug", "text"}: cannot be stored now, send it again later
 REFUSE = 131  # JSON {"slug", "text"}: will never be accepted
-REOPEN = 132  # job uid is not known: send OPEN, then everything not acked
+REOPEN = 132  # job uid is not known, or its data has a gap: send OPEN, then everything not acked
 # agent -> collector -> client
 ANSWER = 133  # JSON of the result of order `last` to job uid
 
-#: Version that added a type, for types that version 1 lacks. The heads of such messages have it.
+#: Version that added a type, for types that version 1 lacks. Messages of this type have it in their
+#: heads.
 _ADDED_IN = {ORDER: 2, ANSWER: 2}
 
 

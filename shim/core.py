@@ -150,7 +150,7 @@ def _own_attribute(owner: "Any", name: str) -> "Any":
 def tracker(kind: int, budgeted: bool = True) -> "Tracker":
     """Return the process's tracker of steps of ``kind``.
 
-    ``budgeted``: the cost of tracing is compared with the time of these steps.
+    ``budgeted``: the time of these steps counts as time in steps, to which the budget refers.
     """
     assert _state is not None
     kind_tracker = _state.trackers.get(kind)
@@ -192,7 +192,7 @@ def _launch_and_folder(environ: "Mapping[str, str]") -> "tuple[int, str] | None"
 def _ensure_channel() -> "OpenChannel | NoChannelYet | None":
     """Return (channel, put, policy), creating the channel if needed; None where that fails.
 
-    A signal handler that interrupts the creation in its own thread gets ().
+    Return () in a signal handler that interrupts the creation in the same thread.
     """
     if _state is None:
         return None
@@ -213,7 +213,7 @@ def _ensure_channel() -> "OpenChannel | NoChannelYet | None":
 
 
 def _after_fork() -> None:
-    """Drop the parent's state in a forked child."""
+    """Drop the parent's channel in a forked child, and reset the trackers."""
     if _state is None or _state.pid == clock.getpid():
         return
     guard.count_errors_in(None)

@@ -1,4 +1,4 @@
-"""Step times: those of untraced steps, and separately the cost of tracing a step."""
+"""Step times of untraced and of traced steps, and the cost of tracing a step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +15,7 @@ from .step_cost import StepCost, step_cost
 #: Flags of special steps, whose times are not representative: traced, failed and setup steps. Other
 #: steps are normal.
 SPECIAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
-#: Largest number of feeds, fetches or targets that a key can have. It stands for this number or
-#: more.
+#: Largest number of feeds, fetches or targets that a key can represent. It means this many or more.
 _COUNT_MAX: Final = 15
 
 
@@ -76,10 +75,10 @@ class Steps:
 
 
 def call_label(kind: int, key: int, names: FunctionNames = NO_FUNCTION_NAMES) -> str:
-    """Return the label of a call among those of its kind.
+    """Return the label that distinguishes a call from the other calls of its kind.
 
     The key of a session run contains the numbers of its feeds, fetches and targets. Any other key
-    is labeled by its name in ``names``, or else by its number; key 0 has no label.
+    is labeled by its name in ``names``, or else by the key itself; key 0 has no label.
     """
     if kind not in {*layout.RUN_KINDS, layout.PARTIAL_RUN}:
         return names.get(key, f"#{key:x}") if key else ""

@@ -29,7 +29,8 @@ _NAMES: Final = re.compile(
 def is_added(node: Node) -> bool:
     """Return whether TensorFlow added ``node``.
 
-    It did if no graph of the job has the node, and its name or op type looks like TensorFlow's.
+    TensorFlow added it if no graph of the job has the node, and its name or op type has a form that
+    TensorFlow uses for such nodes.
     """
     return not node.in_graph and (_NAMES.fullmatch(node.name) is not None or node.op.startswith("_"))
 

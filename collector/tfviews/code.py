@@ -204,7 +204,7 @@ def _entry_filter(options: Options) -> Callable[[AccountedNode], bool]:
 def code_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> TreeView:
     """Fold nodes in name order into the code view.
 
-    The view's `nodes` is the number of nodes with a stack, 0 if none was recorded. `unreached`
+    The view's `nodes` is the number of nodes with a stack, 0 if no stack was recorded. `unreached`
     counts gradient nodes whose forward ops have no stack. As in the TF profiler, trimming a call
     drops its callees, totals always cover hidden entries, too, and -min_occurrence has no effect.
     """

@@ -47,8 +47,7 @@ class MemoryRecord(NamedTuple):
     """The memory of one execution, in bytes.
 
     `micros`: the end of the execution in real time, in µs. `output_memory`: bytes and addresses of
-    outputs, by slot. `outputs`: id of the output signature; a live job records the bytes of all
-    outputs together, not of each.
+    outputs, by slot, which only imported jobs have. `outputs`: id of the output signature.
     """
 
     micros: int

@@ -1,6 +1,6 @@
 """The graph view: each node has its inputs below it.
 
-A node appears once, where a walk from the outputs first meets it.
+A node appears once, where a walk from the nodes without consumers first meets it.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,8 @@ def _walk(nodes: Sequence[Node]) -> tuple[list[Node], list[int]]:
 def graph_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> TreeView:
     """Fold nodes in name order into the graph view.
 
-    Nodes that are not accounted are dropped; accounted ones below them move up to the consumer.
+    Nodes that are not accounted are dropped. Accounted nodes below them move up to the nearest
+    accounted consumer.
     """
     walked, consumers = _walk(nodes)
     is_accounted = list(map(account_filter(options.account_type_regexes), walked))

@@ -84,7 +84,7 @@ class NodeFacts:
     input_shapes: tuple[Shape, ...] = ()  # as long as `inputs`
     output_shapes: tuple[Shape, ...] = ()
     data_format: str = ""
-    types: tuple[str, ...] = ()  # besides op and device: `_trainable_variables`
+    types: tuple[str, ...] = ()  # besides op type and device, such as `_trainable_variables`
     float_ops: int = 0  # of one execution
     stack: tuple[Frame, ...] | None = None  # outermost first
 
@@ -96,7 +96,7 @@ class Node(NamedTuple):
     """A node of one or several jobs, with its counters.
 
     `devices`: its canonical devices in lower case, empty if it ran on no CPU or GPU. `entries`: the
-    number of selected traced steps with an entry of the node; None if the whole job has none.
+    number of selected traced steps with an entry of the node; None if no step of the job has one.
     `in_graph`: whether a graph of the job has the node, or no graph is known; otherwise TensorFlow
     added it, or it ran outside of graphs.
     """
@@ -192,9 +192,9 @@ def _fold(rollup: pa.Table, devices: Mapping[int, str]) -> dict[int, _Sums]:
 
 
 def _ops(table: pa.Table) -> dict[str, str]:
-    """Return the op of each graph node by name.
+    """Return the op type of each graph node by name.
 
-    If several nodes have one name, the first is used.
+    If several nodes have the same name, the first is used.
     """
     names: list[Any] = table["name"].to_pylist()
     ops: list[Any] = table["op"].to_pylist()
@@ -227,10 +227,10 @@ def nodes_from_rollup(
     """Return every node of a job in name order, with its sums over the selected steps.
 
     Parameters and float_ops are 0. ``rollup`` covers the selected steps, ``total`` the whole job
-    (default: ``rollup``): op and canonical device are those of the whole job. ``names`` and
-    ``graph`` have columns of NAMES and GRAPH_NODES. A node's op is that of the graph, else its
-    name. If TensorFlow ran another op under this name, ``op_types`` has that op by node id: a fused
-    Conv2D runs under the name of its last op, a Relu.
+    (default: ``rollup``): op type and canonical device are those of the whole job. ``names`` and
+    ``graph`` have columns of NAMES and GRAPH_NODES. ``op_types``: the op types that ran, by node
+    id, where they are known. They may differ from the graph: a fused Conv2D runs under the name of
+    its last op, a Relu. Any other node has the op type in the graph, else its name.
     """
     devices = device_names(names)
     graph_ops, types, known_facts = _ops(graph), op_types or {}, facts or {}
@@ -257,7 +257,7 @@ def nodes_from_rollup(
 def merge_jobs(jobs: Sequence[Sequence[Node]]) -> list[Node]:
     """Merge the results of ``nodes_from_rollup`` for several jobs by name.
 
-    Op and static facts of a node are those of the first job that has them.
+    Op type and static facts of a node are those of the first job that has them.
     """
     nodes: dict[str, Node] = {}
     for node in chain.from_iterable(jobs):

@@ -19,9 +19,9 @@ __all__ = ["ROOT", "OpTypeEntry", "OpView", "op_view"]
 
 @dataclass(frozen=True, slots=True)
 class OpTypeEntry:
-    """One op type, with its picked nodes.
+    """One op type, with its nodes that -account_type_regexes matches.
 
-    ``own``: the sums of the nodes. ``running_total``: the sums of this entry and all accounted
+    ``own``: the sums of these nodes. ``running_total``: the sums of this entry and all accounted
     entries after it; with -account_displayed_op_only, only of the shown entries.
     """
 

@@ -65,7 +65,7 @@ def _sort(items: list[Any], less: _Less) -> None:
 def _partition(items: list[Any], first: int, last: int, less: _Less) -> int:
     """Split items by a median, and return the start of the upper part.
 
-    The median is that of the second, the middle and the last item. It is moved to the front first.
+    The median of the second, the middle and the last item is moved to the front, and then used.
     """
     median = _median(items, first + 1, first + (last - first) // 2, last - 1, less)
     items[first], items[median] = items[median], items[first]

@@ -98,9 +98,9 @@ class Parity(NamedTuple):
     def counts_by_step(self) -> bool:
         """Whether float_ops are counted with the shapes of each traced step.
 
-        If so, the input shapes that the graph leaves open are also those of the traces. Otherwise
-        float_ops are those of one execution times the number of runs, and if the job has an op log,
-        only its numbers are used.
+        If so, input shapes that the graph does not specify are also taken from the traces.
+        Otherwise float_ops are those of one execution times the number of runs, and if the job has
+        an op log, only the numbers in the log are used.
         """
         return not self.exact
 

@@ -27,8 +27,8 @@ LineLookup = Callable[[Node], str]
 class Row(NamedTuple):
     """One row: its own numbers, the totals with all entries below, and its description.
 
-    `name` is relative to the row above it, `key` the full name. `op` and `line` are the op type and
-    the user's line with most of its time; `times` are in µs, one for each selected step.
+    `name` is relative to the parent row, `key` the full name. `op` and `line` are the op type and
+    the user's line with most of the row's time. `times` are in µs, one for each selected step.
     """
 
     name: str

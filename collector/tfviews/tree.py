@@ -44,8 +44,8 @@ class TreeView:
     `unreached`: number of nodes in cycles without an outside consumer (graph view), or of gradient
     nodes whose forward op has no stack (code view). `accounted_entries`: number of accounted
     entries, including scopes and frames. Of these, `outside_start` lie outside -start_name_regexes,
-    `cut_off` are too deep or below a trimmed entry, `hidden` are hidden by minima or names, and
-    `shown` are shown.
+    `cut_off` are too deep, or trimmed by -trim_name_regexes, `hidden` are hidden by minima or
+    names, and `shown` are shown.
     """
 
     root: Branch
@@ -213,8 +213,8 @@ def tree_view(
 
     ``is_shown``: the filter, by default that of scope and graph view. ``sorts_by_occurrence``:
     whether -order_by occurrence is supported. ``displayed_only``: whether totals cover shown
-    entries only; the default is -account_displayed_op_only. ``prunes``: remove trimmed and too deep
-    entries with all below them, as in the code view.
+    entries only; the default is -account_displayed_op_only. ``prunes``: remove a trimmed entry
+    itself, too, and not only the entries below it, as in the code view.
     """
     walk = _Walk(root, options, is_shown or entry_filter(options), prunes=prunes)
     key, unsorted = sort_key(options.order_by, sorts_by_occurrence=sorts_by_occurrence), not options.order_by

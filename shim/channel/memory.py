@@ -23,7 +23,8 @@ _RLIMIT_FSIZE = 1
 def create(name: str) -> int:
     """Return the descriptor of a new file; OSError when that fails.
 
-    It is not inherited, and not executable where the kernel supports that.
+    Child programs do not inherit the descriptor. The file is not executable where the kernel
+    supports that.
     """
     try:
         return _create(name, _CLOEXEC | _ALLOW_SEALING | _NOEXEC_SEAL)

@@ -36,7 +36,7 @@ _MISSED = WORD["missed"]
 
 
 class ChannelError(TfprofError):
-    """The channel or record ring cannot be created; the job runs on without it."""
+    """The channel or record ring cannot be created; the job continues without it."""
 
     slug = "no-channel"
 
@@ -71,7 +71,7 @@ class Channel(object):
             raise ChannelError("no memory for a channel: %s" % error.strerror, "channel-memory") from None
 
     def _describe(self, uid: int, launch: int) -> None:
-        """Write the words that identify the channel; the last one makes it valid."""
+        """Write the words that identify the channel, and last the magic, which makes it valid."""
         self.words = self.view.cast("Q")
         self.costs = Costs(self.words)
         for name, value in (
@@ -259,8 +259,8 @@ class Channel(object):
 class _Unmapper(object):
     """Unmaps memory when this object dies.
 
-    The finalizer is not a Python function, since Python would drop exceptions of signal handlers in
-    it.
+    The finalizer is not a Python function: a signal handler of the job could raise an exception in
+    such a function, and Python would drop the exception.
     """
 
     __slots__ = ("__del__",)
