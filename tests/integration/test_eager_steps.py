@@ -101,15 +101,17 @@ def shim_without_c(folder):
     return str(folder / "shim/inject")
 
 
-@pytest.mark.parametrize("language", ["c", "python"])
 @pytest.mark.parametrize(
-    ("tf_version", "path", "kind", "failures"),
+    ("tf_version", "path", "kind", "failures", "language"),
     [
-        ("tf1", "session", layout.RUN, 300),
-        ("tf2", "session", layout.RUN, 300),
-        ("tf2", "function", layout.FUNCTION, 300),
-        ("tf2", "concrete", layout.FUNCTION, 300),
-        ("tf2", "tape", layout.EAGER, 240),
+        ("tf1", "session", layout.RUN, 300, "c"),
+        ("tf1", "session", layout.RUN, 300, "python"),
+        ("tf2", "session", layout.RUN, 300, "c"),
+        ("tf2", "function", layout.FUNCTION, 300, "c"),
+        ("tf2", "function", layout.FUNCTION, 300, "python"),
+        ("tf2", "concrete", layout.FUNCTION, 300, "c"),
+        ("tf2", "concrete", layout.FUNCTION, 300, "python"),
+        ("tf2", "tape", layout.EAGER, 240, "c"),
     ],
 )
 def test_steps_that_are_only_counted_are_counted_exactly_and_flagged_if_they_fail(

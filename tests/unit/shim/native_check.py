@@ -259,14 +259,14 @@ def check_memory():
     """Nothing leaks: the number of blocks does not grow."""
     checks = (check_ordinals, check_concrete, check_annotations, check_runs, check_errors_of_attributes)
     original = Concrete.call.__code__
-    blocks = array.array("q", [0] * 60)
-    for round_number in range(60):
+    blocks = array.array("q", [0] * 30)
+    for round_number in range(30):
         for check in checks:
             check()
             Concrete.call.__code__ = original
         gc.collect()
         blocks[round_number] = sys.getallocatedblocks()
-    leak_of_python = 49 if sys.version_info[:2] == (3, 10) else 0  # one block for each changed code object
+    leak_of_python = 20 if sys.version_info[:2] == (3, 10) else 0  # one block for each changed code object
     assert blocks[-1] - blocks[10] < leak_of_python + 10, blocks
 
 
