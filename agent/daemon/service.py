@@ -441,7 +441,7 @@ class Agent:
         try:
             action()
         except OSError as error:
-            self._error = f"cannot write in {self.instance_dir}: {error.strerror}"
+            self._error = f"cannot read or write files in {self.instance_dir}: {error.strerror}"
             self._stopping = self._stopping or not os.path.isdir(self.instance_dir)
 
 
