@@ -36,12 +36,13 @@ def patch(module: Any) -> None:
 def _run(original: Original, signatures: RunSignatures, tf_session: Any) -> Original:
     """Return the replacement of ``BaseSession._call_tf_sessionrun``; it runs at every step."""
     slow_path, signature_of = _slow_path(original, tf_session), signatures.of_run
-    count_run = _count_run if native.module is None else native.module.count_run
+    count_run = None if native.module is None else native.module.count_run
 
     def _call_tf_sessionrun(
         self: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any
     ) -> Any:
-        ordinal = count_run(self, fetch_list, target_list) if options is None else None
+        # In C, a run like the last one of its session is counted without a look at its signature.
+        ordinal = None if count_run is None or options is not None else count_run(self, fetch_list, target_list)
         if ordinal is None:
             signature = signature_of(self, fetch_list, target_list)
             tracker = signature.tracker
@@ -75,18 +76,6 @@ def _run(original: Original, signatures: RunSignatures, tf_session: Any) -> Orig
             raise
 
     return mimic(_call_tf_sessionrun, original, "TF_SessionRun_wrapper")
-
-
-def _count_run(session: Any, fetches: list[Any], targets: list[Any]) -> int | None:
-    """Return the ordinal of a run that is only counted; None if it is to be timed.
-
-    Return None, too, for a run whose fetches or targets differ from the last run of its session.
-    """
-    signature = session.__dict__.get("_tfprof_run")
-    if signature is not None and fetches == signature.fetches and targets == signature.targets:
-        for ordinal in signature.tracker.untimed:
-            return int(ordinal)
-    return None
 
 
 def _slow_path(original: Original, tf_session: Any) -> Original:

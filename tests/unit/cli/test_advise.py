@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.command import Run, caller
+from fakes.command import Run
 from fakes.made_steps import Execution, graph, made_job
 from fakes.made_store import write_job
 from tfprof.collector.api import open_store
@@ -22,14 +22,6 @@ def store(tmp_path: Path) -> Path:
     made_job(tmp_path / "store", [STEP, STEP], GRAPH)
     write_job(tmp_path / "store", 0x2222000000000000, {}, identity={"name": "other.py"})
     return tmp_path / "store"
-
-
-@pytest.fixture
-def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command on the store; returns exit status, stdout, stderr."""
-    monkeypatch.setenv("TFPROF_STORE", str(store))
-
-    return caller(capsys)
 
 
 def test_findings_are_printed_with_remedies(run: Run) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from fakes.command import Run, caller
+from fakes.command import Run
 from fakes.made_steps import Execution, graph, run_metadata
 from fakes.made_store import START_NS, rows, trace_tables, write_job
 from tfprof.collector.api import open_store
@@ -42,13 +42,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("kinds") / "store"
     write_job(path, 0xAA << 56, tables, identity={"name": "fit.py"}, counters=counters)
     return path
-
-
-@pytest.fixture
-def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command on the store; returns exit status, stdout, stderr."""
-    monkeypatch.setenv("TFPROF_STORE", str(store))
-    return caller(capsys)
 
 
 def times_and_kinds(run: Run, *words: str) -> tuple[dict[str, int], dict[str, int]]:

@@ -1,36 +1,14 @@
 """`show`, `follow` and `top` on a store with invented jobs: text and JSON."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fakes import ended_jobs
-from fakes.command import Run, caller
+from fakes.command import Run
 from fakes.ended_jobs import tables
 from fakes.made_steps import Execution, graph, made_job
 from fakes.made_store import HOST, MS
 from tfprof.collector.store.writer import LocalStoreWriter
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """A store with two ended jobs."""
-    return ended_jobs.write(tmp_path)
-
-
-@pytest.fixture
-def writer(store: Path) -> Iterator[LocalStoreWriter]:
-    """The writer of the store, which now also has a running job of this host."""
-    with ended_jobs.running_job(store) as store_writer:
-        yield store_writer
-
-
-@pytest.fixture
-def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setenv("TFPROF_STORE", str(store))
-    return caller(capsys)
-
 
 # -- show -----------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from fakes import small_store
-from fakes.command import Run, caller
+from fakes.command import Run
 from tfprof.collector.tfviews.options import TABLE
 
 VIEWS = ("scope", "graph", "op", "code")
@@ -14,14 +14,6 @@ VIEWS = ("scope", "graph", "op", "code")
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small_store.write(tmp_path_factory.mktemp("views") / "store")
-
-
-@pytest.fixture
-def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command on the store; returns exit status, stdout, stderr."""
-    monkeypatch.setenv("TFPROF_STORE", str(store))
-
-    return caller(capsys)
 
 
 def rows(text: str) -> list[str]:

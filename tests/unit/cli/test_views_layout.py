@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from fakes import small_store
-from fakes.command import Run, caller
+from fakes.command import Run
 from fakes.made_store import trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.formats import layout
@@ -17,12 +17,6 @@ from tfprof.formats import layout
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small_store.write(tmp_path_factory.mktemp("layout") / "store")
-
-
-@pytest.fixture
-def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setenv("TFPROF_STORE", str(store))
-    return caller(capsys)
 
 
 def table(text: str) -> list[str]:
