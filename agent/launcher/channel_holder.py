@@ -46,7 +46,7 @@ class ChannelHolder:
         self.refusal: dict[str, str] | None = None
         #: Number of channels and refusals of this launch.
         self.launch_announcements = 0
-        #: Number of announcements whose channel was not found. Jobs of release 0.2.0 and
+        #: Number of announcements without a channel that was found. Jobs of release 0.2.0 and
         #: `tfprof attach` write announcements without a launch. They count here for any launch.
         self.unmatched_announcements = 0
 

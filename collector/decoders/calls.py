@@ -20,8 +20,8 @@ _REGION_START: Final = b"ThreadpoolListener::StartRegion"
 #: call.
 PROPAGATE: Final = b"ExecutorPropagateOutputs"
 EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION_START, _DATA_FUNCTION_RUN, _DATA_FUNCTION_RUN + b"Async"})
-#: Call id of an op whose executor began before the session, or was still running at its end: the
-#: real id is unknown.
+#: Call id of an op with an unknown call: its executor began before the session, or was still
+#: running at the session's end.
 UNSEEN: Final = -1
 #: Name prefix of TensorFlow's pool threads. Ops call functions on these threads.
 _POOL_PREFIX: Final = b"tf_"

@@ -21,7 +21,7 @@ Counts = tuple[int, ...]
 
 
 class NameTable(Protocol):
-    """Table of the names of each kind; the C decoder has its own (names.h)."""
+    """Table of the names of each kind; names.h is the table of the C decoder."""
 
     def add(self, kind: int, text: bytes, /) -> int:
         """Return the id of a name, adding it if it is new; NONE_ID if the table is full."""

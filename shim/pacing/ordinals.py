@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class PythonOrdinals(object):
     """The ordinals of steps, from 1 on; iterating takes those of steps that are only counted.
 
-    The iteration ends before a step that is to be timed; such a step calls ``next()``. Each ordinal
-    is taken once, by whatever thread.
+    The iteration ends before a step that is to be timed. Such a step calls ``next()``. No two
+    threads get the same ordinal.
     """
 
     __slots__ = ("_next", "_untimed", "_word")

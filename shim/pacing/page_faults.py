@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SETTLING_STEPS = 2  # steps after a trace that always take more page faults: memory was returned when it ended
 COMPARED_STEPS = 4  # the next steps, which are compared with those before the trace
-FAULTS_HISTORY = 9  # maximum steps whose page faults are kept: before a trace, and again after it
+FAULTS_HISTORY = 9  # maximum number of steps with stored page faults, before a trace and again after it
 
 
 def fault_count() -> int:

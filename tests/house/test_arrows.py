@@ -127,7 +127,7 @@ ALLOWED = {
         "collector.tfviews collector.write_output commands formats"
     ),
 }
-#: Packages whose rooms may import each other in cycles.
+#: Packages with rooms that may import each other in cycles.
 CIRCULAR = ("shim",)
 GENERATED = {"collector.proto", "collector.decoders.proto"}
 #: File -> the modules that it names in strings, to start processes with them.

@@ -56,7 +56,7 @@ OTHER_PREFIXES = (
     "<frozen zipimport",
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
 )
-WINDOW_S = 0.05  # time limit of a window; it ends a window whose step was interrupted
+WINDOW_S = 0.05  # time limit of a window, reached if its step was interrupted
 UNSAMPLED_STEPS = 600  # number of steps after which most short steps are only counted
 #: Result of a case whose exception did not come at a line of the shim, because of a race or a late
 #: timer.

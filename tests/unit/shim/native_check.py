@@ -42,7 +42,7 @@ class FuncGraph:
 
 
 class Concrete:
-    """A concrete function, whose method is observed."""
+    """A concrete function with an observed method."""
 
     def __init__(self, name="step", error=None):
         self._func_graph = FuncGraph(name)
