@@ -29,7 +29,7 @@ venv:
 	@$(MAKE) --no-print-directory --silent .venv/.built
 
 # An editable install follows changes of Python modules, but not of C files and installed commands.
-.venv/.built: setup.py setup.cfg $(wildcard commands/*) $(wildcard collector/*/*.[ch])
+.venv/.built: setup.py setup.cfg $(wildcard commands/* shim/*.c collector/*/*.[ch])
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable .
 	@touch $@
 
