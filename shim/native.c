@@ -166,9 +166,11 @@ static PyType_Spec ordinals_spec = {
 
 /* ---- Hook: what the callback of a function call needs --------------------------------------------------- */
 
-enum { INITIALIZER_NAME, BEGIN, REPORT };           /* fields of a hook of concrete functions */
-enum { IS_RECORDING, INERT_ANNOTATION, ANNOTATE };  /* fields of a hook of annotations */
-enum { FIELDS = 3 };
+enum { INITIALIZER_NAME, BEGIN };                  /* fields of a hook of concrete functions */
+enum { IS_RECORDING, INERT_ANNOTATION, ANNOTATE }; /* fields of a hook of annotations */
+/* fields of a hook of gradient tapes */
+enum { LOCAL, TRACKER, STEP_CLASS, NO_CALL, TAPE_ENTERED, TAPE_LEFT, GRADIENT_CALLED };
+enum { FIELDS = 7 };
 
 typedef struct {
     PyObject_HEAD
@@ -178,7 +180,6 @@ typedef struct {
     PyObject *graphs;        /* has the attribute `stack` */
     PyObject *fields[FIELDS];
     Weakref *ordinary_function; /* to a function that is known to be no initializer, or NULL */
-    struct CountedCall *spare;  /* memory for the next counted call, or NULL */
 } Hook;
 
 static PyTypeObject *hook_type;
@@ -193,7 +194,6 @@ static void hook_dealloc(PyObject *self) {
     Py_XDECREF(hook->graphs);
     for (int index = 0; index < FIELDS; index++) Py_XDECREF(hook->fields[index]);
     Py_XDECREF((PyObject *)hook->ordinary_function);
-    PyObject_Free(hook->spare);
     PyObject_Free(self);
     Py_DECREF(type);
 }
@@ -208,10 +208,8 @@ static PyObject *attribute(PyObject *object, PyObject *name) {
     return value;
 }
 
-/* Return whether a call that begins now is surely a step: no thread is in another step, and the calling thread
- * builds no graph. Return 0 also with an exception. */
-static int is_surely_step(Hook *hook) {
-    if (((Set *)hook->busy_threads)->used || ((Dict *)hook->pending_kinds)->used) return 0;
+/* Return whether the calling thread builds no graph; 0 also with an exception. */
+static int is_without_graph(Hook *hook) {
     PyObject *stack = attribute(hook->graphs, stack_name);
     if (!stack) return 0;
     int is_empty = PyList_Check(stack) && Py_SIZE(stack) == 0;
@@ -219,15 +217,21 @@ static int is_surely_step(Hook *hook) {
     return is_empty;
 }
 
-/* Return `method` bound to a new hook; `args` are ordinals, busy_threads, pending_kinds, graphs and the fields. */
-static PyObject *bound_to_hook(PyMethodDef *method, PyObject *args) {
-    PyObject *ordinals, *busy_threads, *pending_kinds, *graphs, *fields[FIELDS];
-    if (!PyArg_ParseTuple(args, "OOOOOOO", &ordinals, &busy_threads, &pending_kinds, &graphs, &fields[0], &fields[1],
-                          &fields[2]))
+/* Return whether a call that begins now is surely a step: no thread is in another step, and the calling thread
+ * builds no graph. Return 0 also with an exception. */
+static int is_surely_step(Hook *hook) {
+    return !((Set *)hook->busy_threads)->used && !((Dict *)hook->pending_kinds)->used && is_without_graph(hook);
+}
+
+/* Return a new hook; `args` are ordinals, busy_threads, pending_kinds, graphs and the fields. */
+static Hook *new_hook(PyObject *args) {
+    PyObject *ordinals, *busy_threads, *pending_kinds, *graphs, *fields[FIELDS] = {NULL};
+    if (!PyArg_ParseTuple(args, "OOOO|OOOOOOO", &ordinals, &busy_threads, &pending_kinds, &graphs, &fields[0],
+                          &fields[1], &fields[2], &fields[3], &fields[4], &fields[5], &fields[6]))
         return NULL;
     if (!PyObject_TypeCheck(ordinals, ordinals_type) || !PyAnySet_Check(busy_threads) ||
         !PyDict_Check(pending_kinds)) {
-        PyErr_SetString(PyExc_TypeError, "the arguments are Ordinals, a set, a dict and four objects");
+        PyErr_SetString(PyExc_TypeError, "the arguments are Ordinals, a set, a dict and objects");
         return NULL;
     }
     Hook *hook = (Hook *)PyType_GenericAlloc(hook_type, 0);
@@ -241,75 +245,22 @@ static PyObject *bound_to_hook(PyMethodDef *method, PyObject *args) {
     Py_INCREF(graphs);
     hook->graphs = graphs;
     for (int index = 0; index < FIELDS; index++) {
-        Py_INCREF(fields[index]);
+        Py_XINCREF(fields[index]);
         hook->fields[index] = fields[index];
     }
+    return hook;
+}
+
+/* Return `method` bound to a new hook. */
+static PyObject *bound_to_hook(PyMethodDef *method, PyObject *args) {
+    Hook *hook = new_hook(args);
+    if (!hook) return NULL;
     PyObject *function = PyCFunction_NewEx(method, (PyObject *)hook, NULL);
     Py_DECREF((PyObject *)hook);
     return function;
 }
 
 /* ---- direct calls of concrete functions ---------------------------------------------------------------- */
-
-/* A call that is only counted. The frame of the function keeps it, and releases it at the function's end. Then an
- * exception is set if and only if the function has failed. */
-typedef struct CountedCall {
-    PyObject_HEAD
-    long long ordinal;
-    PyObject *function;
-    Hook *hook;
-} CountedCall;
-
-static PyTypeObject *counted_call_type;
-
-/* Call the hook's `report`, and leave the exception as it is. */
-static void report_failure(CountedCall *call) {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyObject *ordinal = PyLong_FromLongLong(call->ordinal);
-    PyObject *report = call->hook->fields[REPORT];
-    PyObject *result = ordinal ? PyObject_CallFunctionObjArgs(report, ordinal, call->function, NULL) : NULL;
-    if (!result) PyErr_Clear(); /* `report` contains its errors */
-    Py_XDECREF(result);
-    Py_XDECREF(ordinal);
-    PyErr_Restore(type, value, trace);
-}
-
-/* A CountedCall has no reference to its type, since the type is never freed. */
-static void counted_call_dealloc(PyObject *self) {
-    CountedCall *call = (CountedCall *)self;
-    Hook *hook = call->hook;
-    if (!hook) { /* made by a call of the type */
-        PyObject_Free(self);
-        return;
-    }
-    if (PyErr_Occurred()) report_failure(call);
-    Py_DECREF(call->function);
-    if (hook->spare)
-        PyObject_Free(self);
-    else
-        hook->spare = call;
-    Py_DECREF((PyObject *)hook);
-}
-
-static CountedCall *new_counted_call(Hook *hook, PyObject *function, long long ordinal) {
-    CountedCall *call = hook->spare ? hook->spare : PyObject_Malloc(sizeof(CountedCall));
-    if (!call) return NULL;
-    hook->spare = NULL;
-    call->ob_base.ob_refcnt = 1;
-    call->ob_base.ob_type = counted_call_type;
-    call->ordinal = ordinal;
-    Py_INCREF(function);
-    call->function = function;
-    Py_INCREF((PyObject *)hook);
-    call->hook = hook;
-    return call;
-}
-
-static PyType_Slot counted_call_slots[] = {{Py_tp_dealloc, counted_call_dealloc}, {0, NULL}};
-static PyType_Spec counted_call_spec = {
-    "_tfprof.shim._native.CountedCall", sizeof(CountedCall), 0, Py_TPFLAGS_DEFAULT, counted_call_slots,
-};
 
 /* Return whether TensorFlow itself made the function, to initialize variables. A function that it did not
  * make is remembered. Return 1 with an exception. */
@@ -332,14 +283,9 @@ static int is_initializer(Hook *hook, PyObject *function) {
 
 static PyObject *count_concrete_call(PyObject *self, PyObject *function) {
     Hook *hook = (Hook *)self;
-    long long ordinal = 0;
-    if (hook->ordinals->untimed_left > 0 && is_surely_step(hook) && !is_initializer(hook, function))
-        ordinal = take_untimed(hook->ordinals);
-    if (ordinal) {
-        CountedCall *call = new_counted_call(hook, function, ordinal);
-        if (call) return (PyObject *)call;
-        Py_RETURN_NONE; /* no memory is left: if this call fails, the failure is not recorded */
-    }
+    if (hook->ordinals->untimed_left > 0 && is_surely_step(hook) && !is_initializer(hook, function) &&
+        take_untimed(hook->ordinals))
+        Py_RETURN_NONE;
     return PyErr_Occurred() ? NULL : PyObject_CallFunctionObjArgs(hook->fields[BEGIN], function, NULL);
 }
 
@@ -391,7 +337,7 @@ typedef struct {
 } RunSignature;
 
 static PyTypeObject *run_signature_type;
-static PyObject *run_name, *untimed_name;
+static PyObject *run_name, *untimed_name, *ordinals_name;
 
 /* Store the items of both lists; return -1 with an exception if that fails. */
 static int store_items(RunSignature *signature, PyObject *fetches, PyObject *targets) {
@@ -485,43 +431,317 @@ static int has_items(PyObject *list, PyObject **items, Py_ssize_t count) {
     return 1;
 }
 
-/* Return the ordinal of a run that is only counted. Return None for a run that is to be timed, or whose fetches or
- * targets differ from those of the last run of its session. */
-static PyObject *count_run(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count) {
-    if (count != 3) {
-        PyErr_SetString(PyExc_TypeError, "count_run takes a session, its fetches and its targets");
+/* Return an attribute of the object itself, or of its class. Without it, return NULL without an exception. Unlike
+ * `attribute`, this never calls a `__getattr__` of the job's. */
+static PyObject *own_attribute(PyObject *object, PyObject *name) {
+    PyObject *value = PyObject_GenericGetAttr(object, name);
+    if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
+    return value;
+}
+
+/* Return Py_False if the next step is counted here, else Py_True; NULL with an exception. */
+static PyObject *needs_python(int is_counted) {
+    if (!is_counted && PyErr_Occurred()) return NULL;
+    return PyBool_FromLong(!is_counted);
+}
+
+/* Only a run like the last one of its session is counted here. */
+static PyObject *run_needs_python(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count) {
+    if (count != 5) {
+        PyErr_SetString(PyExc_TypeError, "run_needs_python takes a session, options, feeds, fetches and targets");
         return NULL;
     }
-    PyObject *session = args[0], *fetches = args[1], *targets = args[2];
-    /* not PyObject_GetAttr, which would call the `__getattr__` of a class of the job's */
-    RunSignature *signature = (RunSignature *)PyObject_GenericGetAttr(session, run_name);
-    if (!signature) {
-        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return NULL;
-        PyErr_Clear();
-        Py_RETURN_NONE;
-    }
-    long long ordinal = 0;
-    if (PyObject_TypeCheck((PyObject *)signature, run_signature_type) && signature->ordinals &&
-        signature->ordinals->untimed_left > 0 && has_items(fetches, signature->items, signature->fetch_count) &&
-        has_items(targets, signature->items + signature->fetch_count, signature->target_count))
-        ordinal = take_untimed(signature->ordinals);
+    PyObject *session = args[0], *options = args[1], *fetches = args[3], *targets = args[4];
+    if (options != Py_None) Py_RETURN_TRUE;
+    RunSignature *signature = (RunSignature *)own_attribute(session, run_name);
+    if (!signature) return needs_python(0);
+    int is_counted = PyObject_TypeCheck((PyObject *)signature, run_signature_type) && signature->ordinals &&
+                     signature->ordinals->untimed_left > 0 &&
+                     has_items(fetches, signature->items, signature->fetch_count) &&
+                     has_items(targets, signature->items + signature->fetch_count, signature->target_count) &&
+                     take_untimed(signature->ordinals);
     Py_DECREF((PyObject *)signature);
-    if (ordinal) return PyLong_FromLongLong(ordinal);
+    return needs_python(is_counted);
+}
+
+/* ---- calls of callables --------------------------------------------------------------------------------- */
+
+static PyObject *call_needs_python(PyObject *Py_UNUSED(module), PyObject *callable) {
+    PyObject *ordinals = own_attribute(callable, ordinals_name);
+    if (!ordinals) return needs_python(0);
+    int is_counted = PyObject_TypeCheck(ordinals, ordinals_type) && take_untimed((Ordinals *)ordinals);
+    Py_DECREF(ordinals);
+    return needs_python(is_counted);
+}
+
+/* ---- training steps of eager ops ------------------------------------------------------------------------ */
+
+/* The base class of the state of a thread. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *keras_calls;    /* list */
+    PyObject *outermost_call; /* weak reference */
+    PyObject *tape_step;      /* the current training step, or None */
+    PyObject *counted_step;   /* a step that is only counted, for the next use, or None */
+    PyObject *optimizer_history;
+    char are_gradients_applied, is_applying;
+} ThreadFields;
+
+/* The base class of training steps that are only counted. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *tracker;
+    PyObject *tape;      /* weak reference */
+    PyObject *reference; /* weak reference to this step */
+    long long ordinal;
+    char is_recording;
+} TapeFields;
+
+static PyTypeObject *thread_fields_type, *tape_fields_type;
+static PyObject *thread_state_name;
+/* The calling thread's state, borrowed from the thread's dict, and the object whose attribute it is. NULL until it is
+ * looked up. */
+static __thread ThreadFields *current_thread;
+static __thread PyObject *current_local;
+static int is_python_37; /* where the deallocator of a class written in Python drops the reference to the class */
+
+/* Free an instance of `base` or of a class written in Python, whose memory may have another header. */
+static void free_instance(PyObject *self, PyTypeObject *base) {
+    PyTypeObject *type = Py_TYPE(self);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    if (type == base || !is_python_37) Py_DECREF(type);
+}
+
+static int thread_fields_traverse(PyObject *self, visitproc visit, void *arg) {
+    ThreadFields *state = (ThreadFields *)self;
+    Py_VISIT(state->keras_calls);
+    Py_VISIT(state->outermost_call);
+    Py_VISIT(state->tape_step);
+    Py_VISIT(state->counted_step);
+    Py_VISIT(state->optimizer_history);
+    return 0;
+}
+
+static int thread_fields_clear(PyObject *self) {
+    ThreadFields *state = (ThreadFields *)self;
+    Py_CLEAR(state->keras_calls);
+    Py_CLEAR(state->outermost_call);
+    Py_CLEAR(state->tape_step);
+    Py_CLEAR(state->counted_step);
+    Py_CLEAR(state->optimizer_history);
+    return 0;
+}
+
+static void thread_fields_dealloc(PyObject *self) {
+    PyObject_GC_UnTrack(self);
+    if (current_thread == (ThreadFields *)self) current_thread = NULL;
+    thread_fields_clear(self);
+    free_instance(self, thread_fields_type);
+}
+
+static PyMemberDef thread_fields_members[] = {
+    {"keras_calls", T_OBJECT_EX, offsetof(ThreadFields, keras_calls), 0, NULL},
+    {"outermost_call", T_OBJECT_EX, offsetof(ThreadFields, outermost_call), 0, NULL},
+    {"tape_step", T_OBJECT, offsetof(ThreadFields, tape_step), 0, NULL},
+    {"counted_step", T_OBJECT, offsetof(ThreadFields, counted_step), 0, NULL},
+    {"optimizer_history", T_OBJECT_EX, offsetof(ThreadFields, optimizer_history), 0, NULL},
+    {"are_gradients_applied", T_BOOL, offsetof(ThreadFields, are_gradients_applied), 0, NULL},
+    {"is_applying", T_BOOL, offsetof(ThreadFields, is_applying), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot thread_fields_slots[] = {
+    {Py_tp_doc, "The fields of the state of a thread."},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, thread_fields_dealloc},
+    {Py_tp_traverse, thread_fields_traverse},
+    {Py_tp_clear, thread_fields_clear},
+    {Py_tp_members, thread_fields_members},
+    {0, NULL},
+};
+
+static PyType_Spec thread_fields_spec = {
+    "_tfprof.shim._native.ThreadFields", sizeof(ThreadFields), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, thread_fields_slots,
+};
+
+static void tape_fields_dealloc(PyObject *self) {
+    TapeFields *step = (TapeFields *)self;
+    Py_CLEAR(step->tracker);
+    Py_CLEAR(step->tape);
+    Py_CLEAR(step->reference);
+    free_instance(self, tape_fields_type);
+}
+
+static PyMemberDef tape_fields_members[] = {
+    {"tracker", T_OBJECT, offsetof(TapeFields, tracker), 0, NULL},
+    {"tape", T_OBJECT_EX, offsetof(TapeFields, tape), 0, NULL},
+    {"reference", T_OBJECT_EX, offsetof(TapeFields, reference), 0, NULL},
+    {"ordinal", T_LONGLONG, offsetof(TapeFields, ordinal), 0, NULL},
+    {"is_recording", T_BOOL, offsetof(TapeFields, is_recording), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot tape_fields_slots[] = {
+    {Py_tp_doc, "The fields of a training step that is only counted."},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, tape_fields_dealloc},
+    {Py_tp_members, tape_fields_members},
+    {0, NULL},
+};
+
+static PyType_Spec tape_fields_spec = {
+    "_tfprof.shim._native.TapeFields", sizeof(TapeFields), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    tape_fields_slots,
+};
+
+/* Return the calling thread's state, a borrowed reference; NULL with an exception. */
+static ThreadFields *thread_state(Hook *hook) {
+    PyObject *local = hook->fields[LOCAL];
+    if (current_thread && current_local == local) return current_thread;
+    PyObject *state = PyObject_GetAttr(local, thread_state_name);
+    if (!state) return NULL;
+    Py_DECREF(state); /* the thread's dict keeps it */
+    if (!PyObject_TypeCheck(state, thread_fields_type)) {
+        PyErr_SetString(PyExc_TypeError, "the state of a thread is no ThreadFields");
+        return NULL;
+    }
+    current_local = local;
+    return current_thread = (ThreadFields *)state;
+}
+
+static int is_counted_step(Hook *hook, PyObject *step) {
+    return step && Py_TYPE(step) == (PyTypeObject *)hook->fields[STEP_CLASS];
+}
+
+/* Return the object that a weak reference refers to, None if it is gone; a borrowed reference. */
+static PyObject *referent(PyObject *reference) {
+    return reference ? ((Weakref *)reference)->referent : NULL;
+}
+
+static int is_without_keras_calls(ThreadFields *state) {
+    return state->keras_calls && PyList_Check(state->keras_calls) && Py_SIZE(state->keras_calls) == 0;
+}
+
+static void set_field(PyObject **field, PyObject *value) {
+    PyObject *old = *field;
+    *field = value;
+    Py_XDECREF(old);
+}
+
+/* Return the thread's counted step if it can be used for a tape that is entered now. Nothing but the state may
+ * refer to it, and no other step may be running. */
+static TapeFields *reusable_step(Hook *hook, ThreadFields *state) {
+    PyObject *step = state->counted_step;
+    if (!is_counted_step(hook, step) || !is_without_keras_calls(state)) return NULL;
+    PyObject *previous = state->tape_step ? state->tape_step : Py_None, *call = referent(state->outermost_call);
+    if (call != Py_None && call != previous) return NULL;
+    if (previous == Py_None) return Py_REFCNT(step) == 1 ? (TapeFields *)step : NULL;
+    return previous == step && !((TapeFields *)step)->is_recording && Py_REFCNT(step) == 2 ? (TapeFields *)step : NULL;
+}
+
+/* Make a step the thread's current one. `tape` is a weak reference, which the step takes over. */
+static void begin_step(Hook *hook, ThreadFields *state, TapeFields *step, long long ordinal, PyObject *tape) {
+    step->ordinal = ordinal;
+    step->is_recording = 1;
+    set_field(&step->tape, tape);
+    Py_INCREF(hook->fields[TRACKER]);
+    set_field(&step->tracker, hook->fields[TRACKER]);
+    if (state->tape_step == (PyObject *)step) {
+        state->are_gradients_applied = 0; /* no optimizer ended the previous step */
+    } else {
+        Py_INCREF((PyObject *)step);
+        set_field(&state->tape_step, (PyObject *)step);
+    }
+    Py_INCREF(step->reference);
+    set_field(&state->outermost_call, step->reference);
+}
+
+static PyObject *count_tape_entry(PyObject *self, PyObject *tape) {
+    Hook *hook = (Hook *)self;
+    ThreadFields *state = thread_state(hook);
+    if (!state) return NULL;
+    if (hook->ordinals->untimed_left > 0 && !((Dict *)hook->pending_kinds)->used && is_without_graph(hook)) {
+        PyObject *reference = PyWeakref_NewRef(tape, NULL);
+        /* No code of the job's, such as a finalizer, can run from here on. */
+        TapeFields *step = reference ? reusable_step(hook, state) : NULL;
+        long long ordinal = step ? take_untimed(hook->ordinals) : 0;
+        if (ordinal) {
+            begin_step(hook, state, step, ordinal, reference);
+            if (PySet_Add(hook->busy_threads, (PyObject *)state) < 0) return NULL;
+            Py_RETURN_NONE;
+        }
+        Py_XDECREF(reference);
+    }
+    return PyErr_Occurred() ? NULL : PyObject_CallFunctionObjArgs(hook->fields[TAPE_ENTERED], tape, NULL);
+}
+
+static PyObject *count_tape_exit(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    Hook *hook = (Hook *)self;
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "the callback takes a tape and the type of its exception");
+        return NULL;
+    }
+    ThreadFields *state = thread_state(hook);
+    if (!state) return NULL;
+    PyObject *step = state->tape_step;
+    if (!is_counted_step(hook, step) || args[1] != Py_None || referent(((TapeFields *)step)->tape) != args[0])
+        return PyObject_CallFunctionObjArgs(hook->fields[TAPE_LEFT], args[0], args[1], NULL);
+    ((TapeFields *)step)->is_recording = 0;
+    if (!state->are_gradients_applied && referent(state->outermost_call) == step) {
+        Py_INCREF(hook->fields[NO_CALL]);
+        set_field(&state->outermost_call, hook->fields[NO_CALL]);
+        if (is_without_keras_calls(state) && PySet_Discard(hook->busy_threads, (PyObject *)state) < 0) return NULL;
+    }
     Py_RETURN_NONE;
+}
+
+static PyObject *count_gradient(PyObject *self, PyObject *tape) {
+    Hook *hook = (Hook *)self;
+    ThreadFields *state = thread_state(hook);
+    if (!state) return NULL;
+    if (!state->tape_step || state->tape_step == Py_None || is_counted_step(hook, state->tape_step)) Py_RETURN_NONE;
+    return PyObject_CallFunctionObjArgs(hook->fields[GRADIENT_CALLED], tape, NULL);
+}
+
+static PyMethodDef tape_methods[] = {
+    {"count_tape_entry", count_tape_entry, METH_O, NULL},
+    {"count_tape_exit", (PyCFunction)(void (*)(void))count_tape_exit, METH_FASTCALL, NULL},
+    {"count_gradient", count_gradient, METH_O, NULL},
+};
+
+static PyObject *tape_callbacks(PyObject *Py_UNUSED(module), PyObject *args) {
+    Hook *hook = new_hook(args);
+    if (!hook) return NULL;
+    PyObject *step_class = hook->fields[STEP_CLASS], *callbacks = NULL;
+    if (!hook->fields[GRADIENT_CALLED] || !PyType_Check(step_class) ||
+        !PyType_IsSubtype((PyTypeObject *)step_class, tape_fields_type))
+        PyErr_SetString(PyExc_TypeError, "the class of steps is no subclass of TapeFields, or arguments are missing");
+    else
+        callbacks = Py_BuildValue("NNN", PyCFunction_NewEx(&tape_methods[0], (PyObject *)hook, NULL),
+                                  PyCFunction_NewEx(&tape_methods[1], (PyObject *)hook, NULL),
+                                  PyCFunction_NewEx(&tape_methods[2], (PyObject *)hook, NULL));
+    Py_DECREF((PyObject *)hook);
+    return callbacks;
 }
 
 /* ---- the module ----------------------------------------------------------------------------------------- */
 
 static PyMethodDef functions[] = {
     {"concrete_callback", concrete_callback, METH_VARARGS,
-     "concrete_callback(ordinals, busy_threads, pending_kinds, graphs, initializer_name, begin, report) -> callback\n\n"
-     "The callback counts a call of a concrete function, or returns begin(function). If a counted call fails,\n"
-     "report(ordinal, function) is called."},
+     "concrete_callback(ordinals, busy_threads, pending_kinds, graphs, initializer_name, begin) -> callback\n\n"
+     "The callback counts a call of a concrete function and returns None, or returns begin(function)."},
     {"annotation_factory", annotation_factory, METH_VARARGS,
      "annotation_factory(ordinals, busy_threads, pending_kinds, graphs, is_recording, inert, annotate) -> factory\n\n"
      "The factory counts a function call and returns `inert`, or returns annotate(name, **kwargs)."},
-    {"count_run", (PyCFunction)(void (*)(void))count_run, METH_FASTCALL,
-     "count_run(session, fetches, targets) -> ordinal of a run that is only counted, or None"},
+    {"run_needs_python", (PyCFunction)(void (*)(void))run_needs_python, METH_FASTCALL,
+     "run_needs_python(session, options, feed_dict, fetch_list, target_list) -> False if the run was counted"},
+    {"tape_callbacks", tape_callbacks, METH_VARARGS,
+     "tape_callbacks(ordinals, busy_threads, pending_kinds, graphs, local, tracker, step_class, no_call,\n"
+     "tape_entered, tape_left, gradient_called) -> callbacks of a tape's __enter__, __exit__ and gradient\n\n"
+     "They count training steps, or call the function of the same event."},
+    {"call_needs_python", call_needs_python, METH_O,
+     "call_needs_python(tf_callable) -> False if the call was counted"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -545,16 +765,30 @@ PyMODINIT_FUNC PyInit__native(void) {
     name_name = PyUnicode_InternFromString("name");
     run_name = PyUnicode_InternFromString("_tfprof_run");
     untimed_name = PyUnicode_InternFromString("untimed");
-    if (!stack_name || !func_graph_name || !name_name || !run_name || !untimed_name) return NULL;
+    ordinals_name = PyUnicode_InternFromString("_tfprof_ordinals");
+    thread_state_name = PyUnicode_InternFromString("thread_state");
+    if (!stack_name || !func_graph_name || !name_name || !run_name || !untimed_name || !ordinals_name ||
+        !thread_state_name)
+        return NULL;
+    is_python_37 = strncmp(Py_GetVersion(), "3.7.", 4) == 0;
     if (!add_type(&ordinals_type, &ordinals_spec) || !add_type(&hook_type, &hook_spec) ||
-        !add_type(&counted_call_type, &counted_call_spec) || !add_type(&run_signature_type, &run_signature_spec))
+        !add_type(&run_signature_type, &run_signature_spec) ||
+        !add_type(&thread_fields_type, &thread_fields_spec) || !add_type(&tape_fields_type, &tape_fields_spec))
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
-    Py_INCREF((PyObject *)ordinals_type);
-    Py_INCREF((PyObject *)run_signature_type);
-    if (PyModule_AddObject(module, "Ordinals", (PyObject *)ordinals_type) < 0 ||
-        PyModule_AddObject(module, "RunSignature", (PyObject *)run_signature_type) < 0)
-        return NULL;
+    struct {
+        const char *name;
+        PyTypeObject *type;
+    } types[] = {
+        {"Ordinals", ordinals_type},
+        {"RunSignature", run_signature_type},
+        {"ThreadFields", thread_fields_type},
+        {"TapeFields", tape_fields_type},
+    };
+    for (size_t index = 0; index < sizeof types / sizeof *types; index++) {
+        Py_INCREF((PyObject *)types[index].type);
+        if (PyModule_AddObject(module, types[index].name, (PyObject *)types[index].type) < 0) return NULL;
+    }
     return module;
 }

@@ -6,7 +6,8 @@ versions of CPython whose bytecode is described here are supported.
 
 The result of the call may be kept while the function runs, at the bottom of its frame's value
 stack. The interpreter releases it when the function returns or raises: the object's ``__del__``
-then reports the end.
+then reports the end. The result may also choose between the body and a call of another function.
+An exception handler around the body may report failures.
 """
 
 from __future__ import annotations
@@ -18,12 +19,18 @@ from .codes import copy_code
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import types
-    from typing import Any, Callable, Iterator
+    from typing import Any, Callable, Iterator, List, Tuple, Union
+
+    Instructions = List[Tuple[str, Union[int, str]]]  # name, and argument or the label that a jump goes to
 
 _VERSION = sys.version_info[:2]
 _IS_SUPPORTED = sys.implementation.name == "cpython" and (3, 7) <= _VERSION <= (3, 13)
 #: Inline cache of an instruction, in units of two bytes.
-_CACHES = {(3, 11): {"PRECALL": 1, "CALL": 4}}.get(_VERSION, {"CALL": 3} if _VERSION > (3, 11) else {})
+_CACHES = {
+    (3, 11): {"PRECALL": 1, "CALL": 4},
+    (3, 12): {"CALL": 3},
+    (3, 13): {"CALL": 3, "POP_JUMP_IF_TRUE": 1},
+}.get(_VERSION, {})
 #: CPython 3.11.0 exposes a partly cleared frame to finalizers (GH-99729).
 _CAN_KEEP = sys.version_info < (3, 11) or sys.version_info >= (3, 11, 1)
 #: Versions that do not release values left on the stack at a return: there the code itself releases
@@ -33,56 +40,198 @@ _RELEASE = ("ROT_TWO", "POP_TOP")
 _SINCE_311 = _VERSION >= (3, 11)  # calls begin with PUSH_NULL; cells are numbered like local variables
 _GENERATORS = 0x20 | 0x80 | 0x200  # flags of generators and coroutines: calling one runs none of its code
 _VARARGS = 0x04
+_VARKEYWORDS = 0x08
 _ARG_MAX = 0xFF  # maximum argument of an instruction without extension
+_BRANCH, _HANDLER = "branch", "handler"  # labels of code that is added after the body
+_JUMP_IF_TRUE = "POP_JUMP_FORWARD_IF_TRUE" if _VERSION == (3, 11) else "POP_JUMP_IF_TRUE"
+_ABSOLUTE_JUMPS = (_JUMP_IF_TRUE,) if _VERSION < (3, 11) else ()
+_JUMP_UNIT = 1 if _VERSION < (3, 10) else 2  # bytes
+#: Begins a block of code with an exception handler, before Python 3.11.
+_SETUP_HANDLER = "SETUP_EXCEPT" if _VERSION < (3, 8) else "SETUP_FINALLY"
+#: Ends that block before a return. In Python 3.7, the return itself does.
+_END_BLOCK = [("POP_BLOCK", 0)] if (3, 8) <= _VERSION < (3, 11) else []
+_RERAISE = "RAISE_VARARGS" if _VERSION < (3, 9) else "RERAISE"
+_EXCEPTION_VALUES = 6  # maximum values that an exception handler finds on the stack
+#: After an exception handler, since Python 3.11: gives up its exception and raises it again.
+_CLEANUP = (("COPY", 3), ("POP_EXCEPT", 0), ("RERAISE", 1))
+#: Instructions after which a variable may be unbound. Cells have numbers of their own.
+_UNBINDING, _UNBINDING_CELL = ("DELETE_FAST", "LOAD_FAST_AND_CLEAR"), ("DELETE_DEREF",)
 #: Forms of an entry in the location table. The line offset is 0, 1 or 2 in the short forms; the
-#: other two forms have any line offset, without or with columns.
-_SHORT, _LINE, _LINE_AND_COLUMNS = (10, 11, 12), 13, 14
+#: next two forms have any line offset, without or with columns.
+_SHORT, _LINE, _LINE_AND_COLUMNS, _NO_LINE = (10, 11, 12), 13, 14, 15
 
 
 def with_call(
-    code: types.CodeType, callback: Callable[..., Any], count: int, keeps_result: bool = False
+    code: types.CodeType,
+    callback: Callable[..., Any],
+    count: int,
+    keeps_result: bool = False,
+    on_failure: Callable[..., Any] | None = None,
 ) -> types.CodeType | None:
     """Return ``code`` with a call of ``callback`` in front, None if it cannot be changed.
 
     ``callback`` gets the first ``count`` arguments of the code; the last may be the tuple
-    ``*args``. ``keeps_result``: the result of the call is kept until the code ends.
+    ``*args``. ``keeps_result``: the result of the call is kept until the code ends. ``on_failure``
+    is called with the same arguments when the body raises, and must not raise.
     """
-    if (
-        (keeps_result and not _CAN_KEEP)
-        or not _IS_SUPPORTED
-        or code.co_flags & _GENERATORS
-        or _argument_count(code) < count
-        or len(code.co_consts) > _ARG_MAX
-    ):
+    if keeps_result and not _CAN_KEEP:
         return None
-    import opcode
+    change = _Change(code, count, keeps_result)
+    change.head = change.call(callback, count)
+    if not keeps_result:
+        change.head.append(("POP_TOP", 0))
+    if on_failure is not None:
+        change.handle_failures(on_failure)
+    return change.apply()
 
-    numbers = opcode.opmap
-    call = b"".join(
-        _instruction(numbers[name], name, arg) for name, arg in _call_instructions(code, count, keeps_result)
-    )
-    fields: dict[str, Any] = {
-        "co_consts": (*code.co_consts, callback),
-        "co_stacksize": max(code.co_stacksize + keeps_result, count + 3),
-    }
-    if _VERSION < (3, 11):
+
+def with_branch(
+    code: types.CodeType,
+    condition: Callable[..., bool],
+    count: int,
+    otherwise: Callable[..., Any],
+    on_failure: Callable[..., Any],
+    line: int,
+) -> types.CodeType | None:
+    """Return ``code`` whose body runs only if ``condition`` returns False.
+
+    If it returns True, ``otherwise`` is called instead, on line ``line``, with all arguments of the
+    code in the order of its variables: ``*args`` is one tuple and ``**kwargs`` one dict. The first
+    ``count`` arguments are those of ``condition`` and of ``on_failure``. ``on_failure`` is called
+    when the body or ``otherwise`` raises, and must not raise. Return None if ``code`` cannot be
+    changed.
+    """
+    change = _Change(code, count, keeps_result=False)
+    change.head = [*change.call(condition, count), (_JUMP_IF_TRUE, _BRANCH)]
+    change.line = line
+    change.branch = [*change.call(otherwise, change.variable_count), ("RETURN_VALUE", 0)]
+    change.handle_failures(on_failure)
+    return change.apply()
+
+
+class _Change(object):
+    """Instructions to add to a code: ``head`` before its body, ``branch`` and ``handler`` after it.
+
+    ``line`` is the line number of ``branch`` and ``handler``, None if they have no line.
+    """
+
+    def __init__(self, code: types.CodeType, count: int, keeps_result: bool) -> None:
+        self.code = code
+        self.count = count
+        self.kept_values = int(keeps_result)
+        self.head: Instructions = []
+        self.branch: Instructions = []
+        self.handler: Instructions = []
+        self.line: int | None = None
+        self.constants = list(code.co_consts)
+        self.stack_size = code.co_stacksize + self.kept_values
+        self.is_possible = _IS_SUPPORTED and not code.co_flags & _GENERATORS and count <= _argument_count(code)
+        flags = bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
+        self.variable_count = code.co_argcount + code.co_kwonlyargcount + flags
+
+    def call(self, function: Callable[..., Any], count: int) -> Instructions:
+        """Return a call of ``function``, a new constant, with the first ``count`` variables."""
+        code = self.code
+        instructions: Instructions = [("LOAD_CONST", len(self.constants))]
+        self.constants.append(function)
+        self.stack_size = max(self.stack_size, self.kept_values + _EXCEPTION_VALUES + count + 2)
+        if _SINCE_311:
+            instructions.insert(1 if _VERSION >= (3, 13) else 0, ("PUSH_NULL", 0))
+        for index, name in enumerate(code.co_varnames[:count]):
+            if name in code.co_cellvars:
+                instructions.append(("LOAD_DEREF", index if _SINCE_311 else code.co_cellvars.index(name)))
+            else:
+                instructions.append(("LOAD_FAST", index))
+        if _VERSION == (3, 11):
+            instructions.append(("PRECALL", count))
+        instructions.append(("CALL" if _SINCE_311 else "CALL_FUNCTION", count))
+        return instructions
+
+    def handle_failures(self, on_failure: Callable[..., Any]) -> None:
+        """Call ``on_failure`` when the body or the branch raises; then raise the same exception."""
+        if _unbinds_variables(self.code, self.count):
+            self.is_possible = False
+        handler = [*self.call(on_failure, self.count), ("POP_TOP", 0), (_RERAISE, 0)]
+        if _SINCE_311:
+            self.handler = [("PUSH_EXC_INFO", 0), *handler]
+        else:
+            self.handler = handler
+            self.head.append((_SETUP_HANDLER, _HANDLER))
+            if self.branch:
+                self.branch = [(_SETUP_HANDLER, _HANDLER), *self.branch[:-1], *_END_BLOCK, self.branch[-1]]
+
+    def apply(self) -> types.CodeType | None:
+        """Return the changed code, None if it cannot be changed."""
+        if not self.is_possible or len(self.constants) > _ARG_MAX:
+            return None
+        fields = self._fields_since_311() if _SINCE_311 else self._fields_before_311()
+        if fields is None:
+            return None
+        return copy_code(self.code, co_consts=tuple(self.constants), co_stacksize=self.stack_size, **fields)
+
+    def _encode(self, head_at: int, body_end: int) -> tuple[bytes, bytes] | None:
+        """Return the bytes of ``head`` and of ``branch`` with ``handler``.
+
+        Return None if a jump is too long.
+        """
+        handler_at = body_end + _size(self.branch)
+        labels = {_BRANCH: body_end, _HANDLER: handler_at}
+        head = _encode(self.head, head_at, labels)
+        branch = _encode(self.branch, body_end, labels)
+        handler = _encode(self.handler, handler_at, labels)
+        return None if head is None or branch is None or handler is None else (head, branch + handler)
+
+    def _fields_before_311(self) -> dict[str, Any] | None:
         from . import relocation
 
-        must_release = keeps_result and _VERSION in _MUST_RELEASE
-        release = b"".join(bytes((numbers[name], 0)) for name in _RELEASE if must_release)
-        body, new_offset = relocation.move_code(code.co_code, len(call), release)
-        fields["co_code"] = call + body
-        table = "lnotab" if _VERSION < (3, 10) else "linetable"
-        fields["co_" + table] = getattr(relocation, table)(getattr(code, "co_" + table), new_offset)
-    else:
-        at = _body_offset(code.co_code, numbers)
-        line_table = _locations_with_call(code.co_linetable, at // 2, len(call) // 2)
-        if line_table is None:
+        before_return: Instructions = []
+        if self.kept_values and _VERSION in _MUST_RELEASE:
+            before_return += [(name, 0) for name in _RELEASE]
+        if self.handler:
+            before_return += _END_BLOCK
+        body, new_offset = relocation.move_code(
+            self.code.co_code, _size(self.head), _encode(before_return, 0, {}) or b""
+        )
+        encoded = self._encode(0, _size(self.head) + len(body))
+        if encoded is None:
             return None
-        fields["co_code"] = code.co_code[:at] + call + code.co_code[at:]
-        fields["co_linetable"] = line_table
-        fields["co_exceptiontable"] = _moved_handlers(code.co_exceptiontable, len(call) // 2, keeps_result)
-    return copy_code(code, **fields)
+        head, tail = encoded
+        name = "lnotab" if _VERSION < (3, 10) else "linetable"
+        table = getattr(relocation, name)(getattr(self.code, "co_" + name), new_offset)
+        if tail:
+            line = None if self.line is None else self.line - self.code.co_firstlineno
+            table += getattr(relocation, name + "_end")(table, len(head) + len(body), len(tail), line)
+        return {"co_code": head + body + tail, "co_" + name: table}
+
+    def _fields_since_311(self) -> dict[str, Any] | None:
+        import opcode
+
+        code = self.code
+        at = _body_offset(code.co_code, opcode.opmap)
+        size = _size(self.head)
+        body_end = size + len(code.co_code)
+        encoded = self._encode(at, body_end)
+        line_table = _locations_with_call(code.co_linetable, at // 2, size // 2)
+        if encoded is None or line_table is None:
+            return None
+        head, tail = encoded
+        exception_table = _moved_handlers(code.co_exceptiontable, size // 2, self.kept_values)
+        if self.handler:
+            handler_at = body_end + _size(self.branch)
+            cleanup_at = handler_at + _size(self.handler)
+            tail += b"".join(_instruction(opcode.opmap[name], name, arg) for name, arg in _CLEANUP)
+            exception_table = _with_handler(
+                exception_table, (at + size) // 2, handler_at // 2, cleanup_at // 2, self.kept_values
+            )
+        if tail:
+            line_table += _locations(
+                line_table, len(tail) // 2, None if self.line is None else self.line - code.co_firstlineno
+            )
+        return {
+            "co_code": code.co_code[:at] + head + code.co_code[at:] + tail,
+            "co_linetable": line_table,
+            "co_exceptiontable": exception_table,
+        }
 
 
 def _argument_count(code: types.CodeType) -> int:
@@ -90,22 +239,39 @@ def _argument_count(code: types.CodeType) -> int:
     return code.co_argcount + bool(code.co_flags & _VARARGS and not code.co_kwonlyargcount)
 
 
-def _call_instructions(code: types.CodeType, count: int, keeps_result: bool) -> Iterator[tuple[str, int]]:
-    """Yield (name, argument) of the call's instructions; the callback becomes the last constant."""
-    load_callback = [("LOAD_CONST", len(code.co_consts))]
-    if _SINCE_311:
-        load_callback.insert(1 if _VERSION >= (3, 13) else 0, ("PUSH_NULL", 0))
-    yield from load_callback
-    for index, name in enumerate(code.co_varnames[:count]):
-        if name in code.co_cellvars:
-            yield "LOAD_DEREF", index if _SINCE_311 else code.co_cellvars.index(name)
-        else:
-            yield "LOAD_FAST", index
-    if _VERSION == (3, 11):
-        yield "PRECALL", count
-    yield "CALL" if _SINCE_311 else "CALL_FUNCTION", count
-    if not keeps_result:
-        yield "POP_TOP", 0
+def _unbinds_variables(code: types.CodeType, count: int) -> bool:
+    """Return whether ``code`` may unbind one of its first ``count`` variables."""
+    import opcode
+
+    names, raw = opcode.opname, code.co_code
+    return any(
+        (names[raw[at]] in _UNBINDING and raw[at + 1] < count) or names[raw[at]] in _UNBINDING_CELL
+        for at in range(0, len(raw), 2)
+    )
+
+
+def _size(instructions: Instructions) -> int:
+    """Return the number of bytes of ``instructions``."""
+    return sum(2 + 2 * _CACHES.get(name, 0) for name, _ in instructions)
+
+
+def _encode(instructions: Instructions, at: int, labels: dict[str, int]) -> bytes | None:
+    """Return the bytes of ``instructions`` at offset ``at``; None if an argument is too large."""
+    import opcode
+
+    out = b""
+    for name, arg in instructions:
+        number = arg if isinstance(arg, int) else _jump(name, at + len(out), labels[arg])
+        if number > _ARG_MAX:
+            return None
+        out += _instruction(opcode.opmap[name], name, number)
+    return out
+
+
+def _jump(name: str, at: int, target: int) -> int:
+    """Return the argument of the jump ``name`` at offset ``at`` to offset ``target``."""
+    origin = 0 if name in _ABSOLUTE_JUMPS else at + 2 + 2 * _CACHES.get(name, 0)
+    return (target - origin) // _JUMP_UNIT
 
 
 def _instruction(number: int, name: str, arg: int) -> bytes:
@@ -142,6 +308,58 @@ def _locations_with_call(table: bytes, at: int, units: int) -> bytes | None:
     return table[:index] + inserted + following_entries
 
 
+def _locations(table: bytes, units: int, line: int | None) -> bytes:
+    """Return entries for ``units`` after the end of the location table ``table``.
+
+    ``line`` is relative to the first line of the code; None: the units have no line.
+    """
+    out = b""
+    form, offset = (_NO_LINE, b"") if line is None else (_LINE, _encode_signed(line - _last_line(table)))
+    while units:
+        size = min(units, 8)
+        out += bytes((0x80 | form << 3 | size - 1,)) + offset
+        units -= size
+        offset = b"" if line is None else b"\0"
+    return out
+
+
+def _last_line(table: bytes) -> int:
+    """Return the line of the last entry that has one, relative to the first line of the code."""
+    line = index = 0
+    while index < len(table):
+        form = table[index] >> 3 & 0xF
+        if form in _SHORT:
+            line += form - _SHORT[0]
+        elif form in (_LINE, _LINE_AND_COLUMNS):
+            line += _decode_signed(table, index + 1)
+        index = _entry_end(table, index)
+    return line
+
+
+def _decode_signed(table: bytes, index: int) -> int:
+    """Return the signed number at ``index``.
+
+    It consists of groups of six bits, the lowest first. Its lowest bit is the sign.
+    """
+    value = shift = 0
+    while True:
+        value |= (table[index] & 0x3F) << shift
+        if not table[index] & 0x40:
+            return -(value >> 1) if value & 1 else value >> 1
+        shift += 6
+        index += 1
+
+
+def _encode_signed(value: int) -> bytes:
+    """Return the signed number ``value`` in the form that `_decode_signed` reads."""
+    value = (-value << 1) | 1 if value < 0 else value << 1
+    out = b""
+    while value > 0x3F:
+        out += bytes((value & 0x3F | 0x40,))
+        value >>= 6
+    return out + bytes((value,))
+
+
 def _entry_end(table: bytes, index: int) -> int:
     """Return the end of the entry at ``index``; an entry's first byte has the highest bit set."""
     index += 1
@@ -168,6 +386,35 @@ def _moved_handlers(table: bytes, units: int, kept_values: int) -> bytes:
 
     The stack of each handler has ``kept_values`` further values at its bottom.
     """
+    return b"".join(
+        _encode_handler(start + units, length, target + units, depth + 2 * kept_values)
+        for start, length, target, depth in _handlers(table)
+    )
+
+
+def _with_handler(table: bytes, start: int, handler: int, cleanup: int, kept_values: int) -> bytes:
+    """Return the exception table with a further handler, for all units that have none.
+
+    These are units from ``start`` to ``handler``, the first unit of the handler. `_CLEANUP` follows
+    the handler at ``cleanup``.
+    """
+    out, at = b"", start
+    for entry in _handlers(table):
+        if entry[0] > at:
+            out += _encode_handler(at, entry[0] - at, handler, 2 * kept_values)
+        out += _encode_handler(*entry)
+        at = entry[0] + entry[1]
+    if handler > at:
+        out += _encode_handler(at, handler - at, handler, 2 * kept_values)
+    # The cleanup finds the previous exception on the stack, and the index of the last instruction.
+    return out + _encode_handler(handler, cleanup - handler, cleanup, 2 * (kept_values + 1) | 1)
+
+
+def _handlers(table: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (start, length, target, depth) of each entry of an exception table, in units.
+
+    The lowest bit of ``depth`` tells whether the index of the last instruction is pushed.
+    """
     numbers: list[int] = []
     value = 0
     for byte in table:
@@ -175,13 +422,15 @@ def _moved_handlers(table: bytes, units: int, kept_values: int) -> bytes:
         if not byte & 0x40:
             numbers.append(value)
             value = 0
-    moved_table = b""
     for at in range(0, len(numbers), 4):
         start, length, target, depth = numbers[at : at + 4]
-        values = (start + units, length, target + units, depth + 2 * kept_values)
-        entry = b"".join(map(_encode_number, values))
-        moved_table += bytes((entry[0] | 0x80,)) + entry[1:]
-    return moved_table
+        yield start, length, target, depth
+
+
+def _encode_handler(start: int, length: int, target: int, depth: int) -> bytes:
+    """Return an entry of an exception table."""
+    entry = b"".join(map(_encode_number, (start, length, target, depth)))
+    return bytes((entry[0] | 0x80,)) + entry[1:]
 
 
 def _encode_number(value: int) -> bytes:

@@ -124,3 +124,46 @@ def linetable(table: bytes, new_offset: NewOffset) -> bytes:
             out += bytes(((size - first_size) % 254, further_lines))
         last += size
     return bytes(out)
+
+
+def lnotab_end(table: bytes, at: int, _size: int, line: int | None) -> bytes:
+    """Return the end of the line table ``table`` for code added at ``at``, in Python 3.7 to 3.9.
+
+    ``line`` is relative to the first line of the code. If it is None, the added code belongs to the
+    line before it.
+    """
+    if line is None:
+        return b""
+    bytes_left, lines_left = at - sum(table[::2]), line - sum(map(_signed, table[1::2]))
+    out = bytearray()
+    while bytes_left > 255:
+        out += b"\xff\0"
+        bytes_left -= 255
+    while bytes_left or lines_left:
+        lines = max(-128, min(127, lines_left))
+        out += bytes((bytes_left, lines & 0xFF))
+        bytes_left, lines_left = 0, lines_left - lines
+    return bytes(out)
+
+
+def linetable_end(table: bytes, _at: int, size: int, line: int | None) -> bytes:
+    """Return the end of the line table ``table`` for ``size`` bytes of added code, in Python 3.10.
+
+    ``line`` is relative to the first line of the code, None if the added code has no line.
+    """
+    out = bytearray()
+    if line is not None:
+        lines_left = line - sum(_signed(lines) for lines in table[1::2] if lines != _NO_LINE)
+        while not -127 <= lines_left <= 127:
+            lines = max(-127, min(127, lines_left))
+            out += bytes((0, lines & 0xFF))
+            lines_left -= lines
+    first, further = (_NO_LINE, _NO_LINE) if line is None else (lines_left & 0xFF, 0)
+    while size:
+        out += bytes((min(size, 254), first))
+        size, first = size - min(size, 254), further
+    return bytes(out)
+
+
+def _signed(byte: int) -> int:
+    return byte - 256 if byte > 127 else byte

@@ -35,7 +35,7 @@ def mimic(wrapper: F, original: Any, marker: str) -> F:
     copy_metadata(wrapper, original)
     code = getattr(original, "__code__", None)
     if code is not None and not _CAN_DROP_OWN_ENTRY:
-        wrapper.__code__ = _code_at_line(wrapper.__code__, code, _line_of_call(code, marker))
+        wrapper.__code__ = _code_at_line(wrapper.__code__, code, line_of_call(code, marker))
     return wrapper
 
 
@@ -50,7 +50,8 @@ def copy_metadata(wrapper: Any, original: Any) -> None:
 def strip_our_frames(error: BaseException, original: Any) -> None:
     """Remove our entries from the traceback of ``error``.
 
-    Call it just before a bare ``raise`` in a function that mimics ``original``.
+    Call it just before a bare ``raise`` in a function that mimics ``original``, or in one whose
+    code was changed to call a function of ours instead of running itself.
     """
     own_entry = error.__traceback__
     entry = own_entry.tb_next if own_entry is not None else None
@@ -61,6 +62,13 @@ def strip_our_frames(error: BaseException, original: Any) -> None:
     elif own_entry is not None and entry is not None:
         is_of_original = entry.tb_frame.f_code is getattr(original, "__code__", None)
         own_entry.tb_next = entry.tb_next if is_of_original else entry
+
+
+def is_raised_below_ours(error: BaseException) -> bool:
+    """Return whether the function that handles ``error`` has called a function of ours."""
+    own_entry = error.__traceback__
+    entry = None if own_entry is None else own_entry.tb_next
+    return entry is not None and entry.tb_frame.f_code.co_filename.startswith(OUR_FILE_PREFIX)
 
 
 def _code_at_line(code: types.CodeType, original: types.CodeType, line: int) -> types.CodeType:
@@ -89,7 +97,7 @@ def _line_table(lines: int, size: int) -> bytes:
     return table
 
 
-def _line_of_call(code: types.CodeType, marker: str) -> int:
+def line_of_call(code: types.CodeType, marker: str) -> int:
     """Return the line at which ``code`` calls ``marker``, a name that it uses."""
     import dis
 

@@ -176,6 +176,13 @@ class Tracker(object):
         """Put a span without a time for a step that was only counted and failed."""
         self.put_counted(mono(), 0, ordinal, key, layout.FLAG_FAILED | layout.FLAG_SAMPLED)
 
+    def put_last_failed(self, key: int) -> None:
+        """Put a span for a step that was only counted and failed.
+
+        Its ordinal is not known. The span gets that of the last step that was only counted.
+        """
+        self.put_failed(self.words[self.count_at], key)
+
     def put_counted(self, start: int, duration: int, ordinal: int, key: int, flags: int) -> None:
         """Put the span of a step that was only counted."""
         self._counted -= 1

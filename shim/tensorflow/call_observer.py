@@ -69,21 +69,24 @@ def observe(
     count: int = 1,
     observes_end: bool = False,
     fast_callback: Callable[..., object] | None = None,
+    on_failure: Callable[..., object] | None = None,
 ) -> None:
     """Call ``callback`` with the first ``count`` arguments of each call of ``owner.name``.
 
     This lasts until ``disarm``. Errors of ``callback`` do not reach the job. Nothing happens if
     ``owner`` itself has no such function. ``observes_end``: the callback may return an
     ``EndCallback``. ``fast_callback`` is called instead where the code can be changed. It contains
-    its own errors, and may return any object with a ``__del__``.
+    its own errors. ``on_failure`` is called there with the same arguments when the function fails.
     """
     guarded_callback, function = guarded(callback), _innermost(owner.__dict__.get(name))
     inserted_callback = fast_callback or guarded_callback
     if (
         isinstance(function, types.FunctionType)
-        and with_call(function.__code__, inserted_callback, count, observes_end) is not None
+        and with_call(function.__code__, inserted_callback, count, observes_end, on_failure) is not None
     ):
-        core.replace(function, "__code__", lambda code: with_call(code, inserted_callback, count, observes_end))
+        core.replace(
+            function, "__code__", lambda code: with_call(code, inserted_callback, count, observes_end, on_failure)
+        )
     else:
         core.replace(owner, name, lambda original: _wrapper(original, guarded_callback, count))
 

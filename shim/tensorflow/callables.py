@@ -8,12 +8,13 @@ from __future__ import annotations
 import sys
 
 from ...formats import layout, pb_wire
-from .. import core
+from .. import core, native
 from ..clock import mono
 from ..guard import called_back, guarded
 from ..pacing.current_policy import POLICY
 from ..tracebacks import mimic, strip_our_frames
 from ..weak_table import WeakTable
+from . import counted_calls
 from .keras_callables import options_of
 from .run_kinds import with_feeds
 from .traced_run import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
 
 _FAILED, _SETUP = layout.FLAG_FAILED, layout.FLAG_SETUP
 _OPTIONS = 4  # CallableOptions.run_options
-_VARIANTS = "_tfprof_variants"
+#: Attributes of a callable: its variants, and the ordinals of calls that C code may count.
+_VARIANTS, _ORDINALS = "_tfprof_variants", "_tfprof_ordinals"
 _UNTRACEABLE = "a callable was made before tfprof was attached: its steps are timed but not traced"
 
-#: Callables that have an attribute of ours.
+#: Callables that have attributes of ours.
 _callables = WeakTable()
 
 
@@ -41,7 +43,14 @@ def patch(cls: Any, signatures: RunSignatures, tf_session: Any) -> None:
     """Measure and trace the callables of class ``cls``."""
     core.at_disarm(lambda: _forget_all(tf_session))
     core.replace(cls, "__init__", lambda original: _init(original, signatures))
-    core.replace(cls, "__call__", lambda original: _call(original, signatures, tf_session))
+    counted_calls.replace(
+        cls,
+        "__call__",
+        "TF_SessionRunCallable",
+        lambda original: _call(original, signatures, tf_session),
+        _call_wrapper,
+        None if native.module is None else counted_calls.Counter(native.module.call_needs_python, 1, _report_failure),
+    )
     core.replace(cls, "__del__", lambda original: _del(original, tf_session))
 
 
@@ -140,6 +149,8 @@ def _store(tf_callable: Any, variants: _TracedVariants) -> _TracedVariants:
         return variants
     _callables.set(tf_callable)
     stored: _TracedVariants = vars(tf_callable).setdefault(_VARIANTS, variants)
+    if not stored.requested_level:
+        vars(tf_callable)[_ORDINALS] = stored.tracker.untimed
     return stored
 
 
@@ -153,22 +164,23 @@ def _find(
 
 
 def _call(original: Original, signatures: RunSignatures, tf_session: Any) -> Original:
-    """Return the replacement of ``_Callable.__call__``."""
+    """Return the function that runs a call of a callable."""
     slow_path, unknown_variants = (
         _slow_path(original, tf_session),
         _TracedVariants(signatures.unknown_signature.tracker, 0, b"", is_traceable=False),
     )
 
-    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces this method
-        variants = self.__dict__.get(_VARIANTS) or _find(self, sys._getframe(1), signatures, unknown_variants)
+    def call(tf_callable: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        variants = vars(tf_callable).get(_VARIANTS) or _find(
+            tf_callable, sys._getframe(2), signatures, unknown_variants
+        )
         tracker = variants.tracker
         if not variants.requested_level:
             for ordinal in tracker.untimed:
                 try:
-                    return original(self, *args, **kwargs)
-                except BaseException as error:
+                    return original(tf_callable, *args, **kwargs)
+                except BaseException:
                     tracker.put_failed(ordinal, variants.key)
-                    strip_our_frames(error, original)
                     raise
         ordinal = tracker.next()
         key = variants.key
@@ -180,20 +192,35 @@ def _call(original: Original, signatures: RunSignatures, tf_session: Any) -> Ori
         ):
             start = mono()
             try:
-                result = original(self, *args, **kwargs)
-            except BaseException as error:
+                result = original(tf_callable, *args, **kwargs)
+            except BaseException:
                 tracker.put(tracker.kind, start, mono() - start, ordinal, key, _FAILED)
-                strip_our_frames(error, original)
                 raise
             tracker.put_timed(start, mono() - start, ordinal, key)
             return result
+        return slow_path(tf_callable, ordinal, variants, args, kwargs)
+
+    return call
+
+
+def _call_wrapper(call: Original, original: Original) -> Original:
+    """Return the replacement of ``_Callable.__call__`` where C code does not count."""
+
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces this method
         try:
-            return slow_path(self, ordinal, variants, args, kwargs)
+            return call(self, args, kwargs)
         except BaseException as error:
             strip_our_frames(error, original)
             raise
 
-    return mimic(__call__, original, "TF_SessionRunCallable")
+    return __call__
+
+
+def _report_failure(tf_callable: Any) -> None:
+    """Record the failure of a call that was only counted."""
+    variants = vars(tf_callable).get(_VARIANTS)
+    if variants is not None:
+        variants.tracker.put_last_failed(variants.key)
 
 
 def _slow_path(original: Original, tf_session: Any) -> Original:
@@ -296,7 +323,8 @@ def _forget_all(tf_session: Any) -> None:
 
 @guarded
 def _forget(tf_callable: Any, tf_session: Any) -> None:
-    """Remove our attribute from a callable, and release its variants."""
+    """Remove our attributes from a callable, and release its variants."""
+    vars(tf_callable).pop(_ORDINALS, None)
     variants = vars(tf_callable).pop(_VARIANTS, None)
     if variants is None or not variants.handles:
         return

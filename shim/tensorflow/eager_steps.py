@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import sys
 import weakref
-from functools import partial
 
 from ...formats import layout
 from .. import core, native
 from ..clock import mono
-from ..guard import called_back, contain_in_callback, guarded, uninterrupted_start
+from ..guard import called_back, guarded
 from ..process_events import at_end
 from . import call_observer, window
 from .function import OPS, busy_threads, key_of, local, no_call, pending_kinds, take_pending_kind
@@ -23,8 +22,8 @@ from .step import begin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType, ModuleType
-    from typing import Any, Callable, Container
+    from types import ModuleType
+    from typing import Any, Callable
 
     from ..pacing.tracker import Tracker
     from .function import ThreadState
@@ -37,7 +36,6 @@ _MODEL_METHOD = "predict_on_batch"  # a method of models, but not of other layer
 _SYMBOLIC_CLASSES = ("Tensor", "SymbolicTensor")  # class names of symbolic inputs
 _KERAS_TENSOR = "KerasTensor"  # end of the class names of Keras's symbolic inputs
 _FAST_END_FRAMES = 4  # like END_FRAMES, but with a fast callback as one more frame between
-_RETURN_OPCODES = call_observer.return_opcodes()
 
 
 class OutermostStep(object):
@@ -59,9 +57,7 @@ class OutermostStep(object):
 
     def leave(self) -> None:
         """Let other steps begin in the thread, even if this one has not ended; idempotent."""
-        if self.thread_state.outermost_call() is self:
-            self.thread_state.outermost_call = no_call
-            self.thread_state.update_busy_threads()
+        _leave(self.thread_state, self)
 
     def end(self, failed: bool, end_ns: int = 0) -> None:
         """End the step, now or at ``end_ns``."""
@@ -70,15 +66,23 @@ class OutermostStep(object):
             self.step.end(_FAILED if failed else 0, end_ns=end_ns)
 
 
+def _leave(state: ThreadState, step: object) -> None:
+    """Let other steps begin in a thread if ``step`` is its running step."""
+    if state.outermost_call() is step:
+        state.outermost_call = no_call
+        state.update_busy_threads()
+
+
 def _observe(
     cls: Any,
     name: str,
     callback: Callable[..., object],
     count: int = 1,
     fast_callback: Callable[..., object] | None = None,
+    on_failure: Callable[..., object] | None = None,
 ) -> None:
     if isinstance(cls, type) and name in vars(cls):
-        call_observer.observe(cls, name, callback, count, observes_end=True, fast_callback=fast_callback)
+        call_observer.observe(cls, name, callback, count, True, fast_callback, on_failure)
 
 
 def _idle_state() -> ThreadState | None:
@@ -125,7 +129,13 @@ def patch_concrete(module: ModuleType) -> None:
     graphs = _graph_stack()
     fast_callback = None if graphs is None else _call_counter(graphs)
     # In some versions the coordinator of parameter servers bypasses ``__call__``.
-    _observe(vars(module).get("ConcreteFunction"), "_call_impl", _function_called, fast_callback=fast_callback)
+    _observe(
+        vars(module).get("ConcreteFunction"),
+        "_call_impl",
+        _function_called,
+        fast_callback=fast_callback,
+        on_failure=None if graphs is None else _failed_calls(),
+    )
 
 
 def _graph_stack() -> Any:
@@ -137,37 +147,19 @@ def _graph_stack() -> Any:
     return graphs if hasattr(graphs, "stack") else None
 
 
-class _CountedCall(object):
-    """A call that is only counted: it reports a failure when it is released."""
+def _failed_calls() -> Callable[[Any], None]:
+    """Return the handler of failures of concrete functions, for calls that were only counted.
 
-    __slots__ = ("frame_id", "ordinal")
+    What made a call no step, or a timed one, still does so when the call fails.
+    """
+    tracker = core.tracker(layout.FUNCTION)
 
-    frame_id: int  # of the function's frame
-    ordinal: int
+    def on_failure(function: Any) -> None:
+        name = _name_of(function)
+        if name != _INITIALIZER and _idle_state() is not None:
+            tracker.put_last_failed(key_of(name))
 
-    def __del__(
-        self,
-        getframe: Callable[[int], FrameType] = sys._getframe,
-        return_opcodes: Container[int] = _RETURN_OPCODES,
-        is_frame_gone: bool = call_observer.FRAME_GONE_FIRST,
-    ) -> None:
-        try:
-            frame = getframe(1)
-            if (
-                id(frame) == self.frame_id
-                if is_frame_gone
-                else frame.f_code.co_code[frame.f_lasti] not in return_opcodes
-            ):
-                _put_failed_call(core.tracker(layout.FUNCTION), self.ordinal, frame.f_locals.get("self"))
-        except BaseException:
-            contain_in_callback()
-
-
-uninterrupted_start(_CountedCall.__del__)
-
-
-def _put_failed_call(tracker: Tracker, ordinal: int, function: Any) -> None:
-    tracker.put_failed(ordinal, key_of(_name_of(function)))
+    return called_back(on_failure)
 
 
 def _call_counter(graphs: Any) -> Callable[[Any], object]:
@@ -175,13 +167,7 @@ def _call_counter(graphs: Any) -> Callable[[Any], object]:
     tracker = core.tracker(layout.FUNCTION)
     if native.module is not None:
         counter: Callable[[Any], object] = native.module.concrete_callback(
-            tracker.untimed,
-            busy_threads,
-            pending_kinds,
-            graphs,
-            _INITIALIZER,
-            guarded(_function_called),
-            called_back(partial(_put_failed_call, tracker)),
+            tracker.untimed, busy_threads, pending_kinds, graphs, _INITIALIZER, guarded(_function_called)
         )
         return counter
 
@@ -195,18 +181,13 @@ def _call_counter(graphs: Any) -> Callable[[Any], object]:
         tracker: Tracker = tracker,
         get_attribute: Callable[[Any, str, None], Any] = getattr,
         initializer: str = _INITIALIZER,
-        call_class: Any = _CountedCall,
-        is_frame_gone: bool = call_observer.FRAME_GONE_FIRST,
         begin: Callable[[Any, int], object] = guarded(_function_called),
     ) -> object:
         if busy_threads or pending_kinds or graphs.stack:
             return begin(function, _FAST_END_FRAMES)
         if get_attribute(get_attribute(function, "_func_graph", None), "name", None) != initializer:
-            for ordinal in tracker.untimed:
-                call = call_class()
-                call.ordinal = ordinal
-                call.frame_id = id(sys._getframe(1)) if is_frame_gone else 0
-                return call
+            for _ in tracker.untimed:
+                return None
         return begin(function, _FAST_END_FRAMES)
 
     return callback
@@ -267,32 +248,60 @@ class TapeStep(OutermostStep):
         super().end(failed, end_ns)
 
 
-class CountedTapeStep(TapeStep):
-    """A training step that is only counted."""
+class PythonTapeFields(object):
+    """The fields of `CountedTapeStep`, where the shim's C part is missing."""
 
-    __slots__ = ("ordinal", "tracker")
+    __slots__ = ("is_recording", "ordinal", "reference", "tape", "tracker")
+
+
+if TYPE_CHECKING:
+    TapeFields = PythonTapeFields
+else:
+    TapeFields = PythonTapeFields if native.module is None else native.module.TapeFields
+
+
+class CountedTapeStep(TapeFields):
+    """A training step of the calling thread that is only counted.
+
+    C code uses the object again for the thread's next step, unless something else refers to it.
+    """
+
+    __slots__ = ("__weakref__",)
 
     end_ns = 0
     step = None
 
     def __init__(self, state: ThreadState, tracker: Tracker, ordinal: int, tape: Any) -> None:
-        self.thread_state = state
         self.tracker: Tracker | None = tracker
         self.ordinal = ordinal
         self.tape = weakref.ref(tape)
         self.is_recording = True
+        self.reference = weakref.ref(self)
         busy_threads.add(state)
-        state.outermost_call = weakref.ref(self)
+        state.outermost_call = self.reference
+        state.counted_step = self
 
     def cancel(self) -> None:
         """Let the end of this step do nothing."""
         self.tracker = None
 
+    def has_stopped(self) -> bool:
+        """Return whether the tape has stopped recording."""
+        return not self.is_recording or self.tape() is None
+
+    def note_gradients(self, _failed: bool) -> None:
+        """Do nothing: the time of the gradients does not matter."""
+
+    def leave(self) -> None:
+        """Let other steps begin in the thread, even if this one has not ended; idempotent."""
+        _leave(local.thread_state, self)
+
     def end(self, failed: bool, end_ns: int = 0) -> None:
         """End the step; its time does not matter."""
         del end_ns
-        if self.thread_state.tape_step is self:
-            self.thread_state.tape_step = None
+        state: ThreadState = local.thread_state
+        if state.tape_step is self:
+            state.tape_step = None
         self.leave()
         if failed and self.tracker is not None:
             self.tracker.put_failed(self.ordinal, 0)
@@ -301,17 +310,43 @@ class CountedTapeStep(TapeStep):
 def patch_tape(module: ModuleType) -> None:
     """Observe gradient tapes, which ``module`` defines."""
     tape, graphs = vars(module).get("GradientTape"), _graph_stack()
-    _observe(tape, "__enter__", _tape_entered, fast_callback=None if graphs is None else _tape_entry_callback(graphs))
-    _observe(tape, "__exit__", _tape_left, 2, fast_callback=_tape_exit_callback(guarded(_tape_left)))
-    _observe(tape, "gradient", _gradient_called, fast_callback=_gradient_callback(guarded(_gradient_called)))
+    entry_callback, exit_callback, gradient_callback = _tape_callbacks(graphs)
+    _observe(tape, "__enter__", _tape_entered, fast_callback=entry_callback)
+    _observe(tape, "__exit__", _tape_left, 2, fast_callback=exit_callback)
+    _observe(tape, "gradient", _gradient_called, fast_callback=gradient_callback)
 
 
-# Each counted step pays for the callbacks that the next three functions return, and finds cold
-# caches. So the callbacks call as little as possible, and all that they read lies in one tuple.
+def _tape_callbacks(graphs: Any) -> tuple[Callable[..., object] | None, ...]:
+    """Return the fast callbacks of a tape's entry, exit and gradient."""
+    entered, left, gradient_called = guarded(_tape_entered), guarded(_tape_left), guarded(_gradient_called)
+    if graphs is None:
+        return None, _tape_exit_callback(left), _gradient_callback(gradient_called)
+    if native.module is None:
+        return _tape_entry_callback(graphs, entered), _tape_exit_callback(left), _gradient_callback(gradient_called)
+    tracker = core.tracker(layout.EAGER)
+    callbacks: tuple[Callable[..., object], ...] = native.module.tape_callbacks(
+        tracker.untimed,
+        busy_threads,
+        pending_kinds,
+        graphs,
+        local,
+        tracker,
+        CountedTapeStep,
+        no_call,
+        entered,
+        left,
+        gradient_called,
+    )
+    return callbacks
 
 
-def _tape_entry_callback(graphs: Any) -> Callable[[Any], object]:
-    """Return a callback that counts the step of a tape, or calls `_tape_entered` to time it."""
+# Where the shim's C part is missing, each counted step pays for the callbacks that the next three
+# functions return, and finds cold caches. So the callbacks call as little as possible, and all that
+# they read lies in one tuple.
+
+
+def _tape_entry_callback(graphs: Any, begin: Callable[[Any], object]) -> Callable[[Any], object]:
+    """Return a callback that counts the step of a tape, or calls ``begin`` to time it."""
     tracker = core.tracker(layout.EAGER)
 
     def callback(
@@ -321,7 +356,7 @@ def _tape_entry_callback(graphs: Any) -> Callable[[Any], object]:
         graphs: Any = graphs,
         tracker: Tracker = tracker,
         step_class: type[CountedTapeStep] = CountedTapeStep,
-        begin: Callable[[Any], object] = guarded(_tape_entered),
+        begin: Callable[[Any], object] = begin,
     ) -> object:
         state = local.thread_state
         previous = state.tape_step
@@ -463,7 +498,7 @@ def _function_call_count() -> int:
     return count
 
 
-def _optimizer_ended(state: ThreadState, step: OutermostStep | None, failed: bool) -> None:
+def _optimizer_ended(state: ThreadState, step: OutermostStep | CountedTapeStep | None, failed: bool) -> None:
     state.is_applying = False
     if step is not None:
         state.are_gradients_applied = True

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
     from ..pacing.tracker import Tracker
-    from .eager_steps import TapeStep
+    from .eager_steps import CountedTapeStep, TapeStep
     from .keras import KerasCall
     from .step import CountedStep, Step
 
@@ -45,11 +45,12 @@ class _NoCall(object):
 no_call: Callable[[], object] = weakref.ref(_NoCall())
 
 
-class ThreadState(object):
-    """A thread's open Keras calls (outermost first), outermost measured call and training step."""
+class PythonThreadFields(object):
+    """The fields of `ThreadState`, where the shim's C part is missing."""
 
     __slots__ = (
         "are_gradients_applied",
+        "counted_step",
         "is_applying",
         "keras_calls",
         "optimizer_history",
@@ -57,11 +58,25 @@ class ThreadState(object):
         "tape_step",
     )
 
+
+if TYPE_CHECKING:
+    ThreadFields = PythonThreadFields
+else:
+    ThreadFields = PythonThreadFields if native.module is None else native.module.ThreadFields
+
+
+class ThreadState(ThreadFields):
+    """A thread's open Keras calls (outermost first), outermost measured call and training step."""
+
+    __slots__ = ()
+
     def __init__(self) -> None:
         self.keras_calls: list[KerasCall] = []
         #: a weak reference: a call whose annotation is deleted without being left counts as ended
         self.outermost_call: Callable[[], object] = no_call
-        self.tape_step: TapeStep | None = None  # the current training step
+        self.tape_step: TapeStep | CountedTapeStep | None = None  # the current training step
+        #: the thread's last training step that was only counted; C code uses the object again
+        self.counted_step: CountedTapeStep | None = None
         self.are_gradients_applied = False  # whether an optimizer applied the last gradients that a tape recorded
         self.is_applying = False  # whether an optimizer is applying gradients now
         #: the number of function calls at the last training step, and the ids of the optimizers
@@ -303,12 +318,16 @@ def key_of(name: object) -> int:
 
 @guarded
 def _put_last_failed(tracker: Tracker, function: object) -> None:
-    _put_failed(tracker, tracker.words[tracker.count_at], function)
+    tracker.put_last_failed(_key_of_call(tracker, function))
 
 
 @guarded
 def _put_failed(tracker: Tracker, ordinal: int, function: object) -> None:
-    tracker.put_failed(ordinal, key_of(getattr(function, "_name", "")) if tracker.kind == layout.FUNCTION else 0)
+    tracker.put_failed(ordinal, _key_of_call(tracker, function))
+
+
+def _key_of_call(tracker: Tracker, function: object) -> int:
+    return key_of(getattr(function, "_name", "")) if tracker.kind == layout.FUNCTION else 0
 
 
 @guarded

@@ -8,7 +8,7 @@ from ..clock import mono
 from ..guard import guarded
 from ..pacing.current_policy import POLICY
 from ..tracebacks import mimic, strip_our_frames
-from . import callables, tf_buffer
+from . import callables, counted_calls, tf_buffer
 from .run_kinds import with_feeds
 from .runs import RunSignature, RunSignatures
 from .traced_run import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
@@ -28,54 +28,77 @@ def patch(module: Any) -> None:
     """Measure and trace the sessions of ``tensorflow.python.client.session``."""
     base, tf_session = module.BaseSession, module.tf_session
     signatures = RunSignatures(tf_session)
-    core.replace(base, "_call_tf_sessionrun", lambda original: _run(original, signatures, tf_session))
+    patch_runs(base, signatures, tf_session)
     core.replace(base, "_call_tf_sessionprun", lambda original: _partial_run(original, core.tracker(_PARTIAL, False)))
     callables.patch(base._Callable, signatures, tf_session)
 
 
-def _run(original: Original, signatures: RunSignatures, tf_session: Any) -> Original:
-    """Return the replacement of ``BaseSession._call_tf_sessionrun``; it runs at every step."""
-    slow_path, signature_of = _slow_path(original, tf_session), signatures.of_run
-    count_run = None if native.module is None else native.module.count_run
+def patch_runs(base: Any, signatures: RunSignatures, tf_session: Any) -> None:
+    """Measure and trace the runs of sessions of class ``base``."""
+    counted_calls.replace(
+        base,
+        "_call_tf_sessionrun",
+        "TF_SessionRun_wrapper",
+        lambda original: _run(original, signatures, tf_session),
+        _run_wrapper,
+        _run_counter(signatures),
+    )
 
-    def _call_tf_sessionrun(
-        self: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any
-    ) -> Any:
-        # In C, a run like the last one of its session is counted without a look at its signature.
-        ordinal = None if count_run is None or options is not None else count_run(self, fetch_list, target_list)
-        if ordinal is None:
-            signature = signature_of(self, fetch_list, target_list)
-            tracker = signature.tracker
-            if options is None:
-                ordinal = next(tracker.untimed, None)
-        if ordinal is not None:
-            try:
-                return original(self, options, feed_dict, fetch_list, target_list, run_metadata)
-            except BaseException as error:
-                signature = signature_of(self, fetch_list, target_list)
-                signature.tracker.put_failed(ordinal, with_feeds(signature.key, len(feed_dict)))
-                strip_our_frames(error, original)
-                raise
+
+def _run(original: Original, signatures: RunSignatures, tf_session: Any) -> Original:
+    """Return the function that runs a step of a session."""
+    slow_path, signature_of = _slow_path(original, tf_session), signatures.of_run
+
+    def run(session: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any) -> Any:
+        signature = signature_of(session, fetch_list, target_list)
+        tracker = signature.tracker
+        if options is None:
+            for ordinal in tracker.untimed:
+                try:
+                    return original(session, options, feed_dict, fetch_list, target_list, run_metadata)
+                except BaseException:
+                    tracker.put_failed(ordinal, with_feeds(signature.key, len(feed_dict)))
+                    raise
         ordinal = tracker.next()
         if ordinal < tracker.trigger and options is None and tracker.words[POLICY] == tracker.generation:
             key = with_feeds(signature.key, len(feed_dict))
             if key in tracker.known_keys:
                 start = mono()
                 try:
-                    result = original(self, options, feed_dict, fetch_list, target_list, run_metadata)
-                except BaseException as error:
+                    result = original(session, options, feed_dict, fetch_list, target_list, run_metadata)
+                except BaseException:
                     tracker.put(tracker.kind, start, mono() - start, ordinal, key, _FAILED)
-                    strip_our_frames(error, original)
                     raise
                 tracker.put_timed(start, mono() - start, ordinal, key)
                 return result
+        return slow_path(session, signature, ordinal, options, feed_dict, fetch_list, target_list, run_metadata)
+
+    return run
+
+
+def _run_wrapper(run: Original, original: Original) -> Original:
+    """Return the replacement of ``BaseSession._call_tf_sessionrun`` where C code does not count."""
+
+    def _call_tf_sessionrun(
+        self: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any
+    ) -> Any:
         try:
-            return slow_path(self, signature, ordinal, options, feed_dict, fetch_list, target_list, run_metadata)
+            return run(self, options, feed_dict, fetch_list, target_list, run_metadata)
         except BaseException as error:
             strip_our_frames(error, original)
             raise
 
-    return mimic(_call_tf_sessionrun, original, "TF_SessionRun_wrapper")
+    return _call_tf_sessionrun
+
+
+def _run_counter(signatures: RunSignatures) -> counted_calls.Counter | None:
+    """Return the counter of runs like the last one of their session."""
+
+    def report(session: Any, _options: Any, feed_dict: Any, fetch_list: Any, target_list: Any) -> None:
+        signature = signatures.of_run(session, fetch_list, target_list)
+        signature.tracker.put_last_failed(with_feeds(signature.key, len(feed_dict)))
+
+    return None if native.module is None else counted_calls.Counter(native.module.run_needs_python, 5, report)
 
 
 def _slow_path(original: Original, tf_session: Any) -> Original:

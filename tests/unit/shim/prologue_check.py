@@ -1,6 +1,8 @@
 """Adds a call in front of functions of the standard library, checks their code, and runs some.
 
-This script runs in Python 3.7 and later. Usage: prologue_check.py SHIM_FOLDER keeps|drops
+This script runs in Python 3.7 and later. Usage:
+
+    prologue_check.py SHIM_FOLDER drops|keeps|handles|branches
 """
 
 import argparse
@@ -17,7 +19,13 @@ from typing import Any
 
 calls: "list[int]" = []
 ends: "list[int]" = []
-keeps_result = sys.argv[2] == "keeps"
+failures: "list[Any]" = []
+branches: "list[int]" = []
+keeps_failures: "list[bool]" = []
+mode = sys.argv[2]
+keeps_result = mode in ("keeps", "handles")
+has_handler = mode in ("handles", "branches")
+SINCE_311 = sys.version_info >= (3, 11)
 
 
 class EndRecorder:
@@ -28,6 +36,48 @@ class EndRecorder:
 def callback(_first):
     calls.append(1)
     return EndRecorder() if keeps_result else None
+
+
+def on_failure(_first):
+    failures.append(sys.exc_info()[1])
+    if not keeps_failures:
+        del failures[:]  # an exception keeps frames, and since Python 3.11 these keep the callback's result
+
+
+def condition(_first):
+    """Choose the branch in every third call."""
+    calls.append(1)
+    return len(calls) % 3 == 0
+
+
+def otherwise(function):
+    """Return a function that gets all variables, and calls a copy of ``function`` with them."""
+    code = function.__code__
+    copy = types.FunctionType(
+        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+
+    def call(*variables):
+        branches.append(1)
+        positional, names = list(variables[: code.co_argcount]), code.co_varnames[code.co_argcount :]
+        keywords = dict(zip(names, variables[code.co_argcount :][: code.co_kwonlyargcount]))  # noqa: B905
+        rest = list(variables[code.co_argcount + code.co_kwonlyargcount :])
+        if code.co_flags & 4:
+            positional += rest.pop(0)
+        if code.co_flags & 8:
+            keywords.update(rest.pop(0))
+        return copy(*positional, **keywords)
+
+    return call
+
+
+def changed(prologue, function):
+    """Return the changed code of ``function``, None if it cannot be changed."""
+    code = function.__code__
+    if mode == "branches":
+        return prologue.with_branch(code, condition, 1, otherwise(function), on_failure, code.co_firstlineno + 300)
+    return prologue.with_call(code, callback, 1, keeps_result, on_failure if has_handler else None)
 
 
 def load_prologue(shim_folder):
@@ -66,18 +116,27 @@ def instructions(code):
 
 
 def without_release(rows):
-    """Return ``rows`` without the instructions that release the kept value before each return.
+    """Return ``rows`` without the instructions that were added before each return.
 
     Jumps to these instructions lead to the return.
     """
+    added: list[str] = []
+    if keeps_result and sys.version_info[:2] in ((3, 9), (3, 10)):
+        added += ["ROT_TWO", "POP_TOP"]
+    if has_handler and (3, 8) <= sys.version_info[:2] < (3, 11):
+        added += ["POP_BLOCK"]
+    names = [row[0] for row in rows]
+    removed = {
+        number - distance
+        for number, name in enumerate(names)
+        if name == "RETURN_VALUE" and names[number - len(added) : number] == added
+        for distance in range(1, len(added) + 1)
+    }
     numbers: list[int] = []
     remaining: list[Any] = []
     for number, row in enumerate(rows):
         numbers.append(len(remaining))
-        if [neighbour[0] for neighbour in rows[number : number + 3]] != ["ROT_TWO", "POP_TOP", "RETURN_VALUE"] and (
-            [neighbour[0] for neighbour in rows[max(number - 1, 0) : number + 2]]
-            != ["ROT_TWO", "POP_TOP", "RETURN_VALUE"]
-        ):
+        if number not in removed:
             remaining.append(row)
     return [
         [name, numbers[target] if is_jump and target is not None else target, line, is_jump]
@@ -85,27 +144,44 @@ def without_release(rows):
     ]
 
 
+def head_size(rows, start):
+    """Return the number of instructions that were inserted from row ``start`` on."""
+    call = next(number for number in range(start, len(rows)) if rows[number][0] in ("CALL", "CALL_FUNCTION"))
+    setups = int(has_handler and not SINCE_311)
+    return call - start + {"drops": 2, "keeps": 1, "handles": 1, "branches": 2}[mode] + setups
+
+
 def check(code, new_code):
-    """Check that ``new_code`` is ``code`` with a call in front."""
-    old, new = instructions(code), instructions(new_code)
-    if keeps_result and sys.version_info[:2] in ((3, 9), (3, 10)):
-        new = without_release(new)
-    added_count = len(new) - len(old)
-    start = [instruction[0] for instruction in old].index("RESUME") + 1 if sys.version_info >= (3, 11) else 0
+    """Check that ``new_code`` is ``code`` with a call in front, and perhaps code at the end."""
+    old, new = instructions(code), without_release(instructions(new_code))
+    start = [instruction[0] for instruction in old].index("RESUME") + 1 if SINCE_311 else 0
+    added_count = head_size(new, start)
+    body_end = added_count + len(old)
+    assert (body_end < len(new)) == has_handler
     for before, after in zip(old, new[:start] + new[start + added_count :]):  # noqa: B905 - Python 3.7 has no strict
         argument = before[1] + added_count if before[3] and before[1] is not None and before[1] >= start else before[1]
         assert before[0] == after[0], (code, before, after)
         assert argument is after[1] or repr(argument) == repr(after[1]), (code, before, after)
         assert before[2] == after[2], (code, before, after)
+    if mode == "branches":
+        lines = {row[2] for row in new[body_end:]}
+        assert lines == {code.co_firstlineno + 300}, (code, lines)
     if hasattr(code, "co_positions"):
         old, new = list(code.co_positions()), list(new_code.co_positions())
-        added_count = len(new) - len(old)
         start = next(
-            at
-            for at, instruction in enumerate(dis.get_instructions(code, show_caches=True))
-            if instruction.opname == "RESUME"
+            instruction.offset // 2 for instruction in dis.get_instructions(code) if instruction.opname == "RESUME"
         )
-        assert new[: start + 1] + new[start + 1 + added_count :] == old, code
+        added_count = units_of_head(new_code, start)
+        assert new[: start + 1] + new[start + 1 + added_count :][: len(old) - start - 1] == old, code
+        if mode == "handles":
+            assert {position[0] for position in new[len(old) + added_count :]} == {None}, code
+
+
+def units_of_head(code, start):
+    """Return the number of units that were inserted after unit ``start``."""
+    rows = list(dis.get_instructions(code))
+    first = next(number for number, row in enumerate(rows) if row.offset // 2 > start)
+    return rows[first + head_size(instructions(code), first)].offset // 2 - start - 1
 
 
 def functions():
@@ -135,6 +211,76 @@ def run_functions():
     assert "<b/>" in xml.dom.minidom.parseString("<a><b/></a>").toprettyxml()
 
 
+class Item:
+    """A value with methods that return in several ways."""
+
+    def plain(self, fails):
+        if fails:
+            raise ValueError(self)
+        return 1
+
+    def in_block(self, fails):
+        try:
+            for number in range(3):
+                try:
+                    if number:
+                        return number // (0 if fails else 1)
+                finally:
+                    len(sys.argv)
+        finally:
+            len(sys.argv)
+
+    def handled(self, fails):
+        try:
+            try:
+                return vars(self)["nothing"]
+            except KeyError:
+                return 1
+        finally:
+            if fails:
+                raise ValueError(self)
+
+    def with_all(self, fails, *args, key=2, **keywords):
+        with open(sys.argv[0]) as file:
+            values = [value // (not fails) for value in (1, 2)] + [self, args, key, keywords, file]
+            return values[0]
+
+
+def failure_of(function):
+    """Return the exception of ``function``, which is called while another exception is handled."""
+    try:
+        try:
+            next(iter(()))
+        except StopIteration:
+            function(Item(), True)
+    except (ValueError, ZeroDivisionError) as error:
+        return error
+    raise AssertionError(function)
+
+
+def check_failures(prologue):
+    """Check that each failure is reported once, and that exceptions pass as before."""
+    keeps_failures.append(True)
+    for name in ("plain", "in_block", "handled", "with_all"):
+        function = vars(Item)[name]
+        copy = types.FunctionType(function.__code__, globals(), name, None, function.__closure__)
+        copy.__kwdefaults__ = function.__kwdefaults__
+        function.__code__ = changed(prologue, function)
+        for _ in range(90):
+            assert function(Item(), False) == copy(Item(), False) == 1
+            del failures[:], ends[:]
+            caught = failure_of(function)
+            assert sys.exc_info() == (None, None, None)
+            assert failures == [caught]
+            assert isinstance(caught.__context__, (StopIteration, KeyError)), caught.__context__
+            assert len(ends) == keeps_result
+            entries = traceback.extract_tb(caught.__traceback__)
+            assert [entry.name for entry in entries][:2] == ["failure_of", name]
+            is_branch = len(entries) > 2 and entries[2].name == "call"
+            assert (entries[1].lineno == function.__code__.co_firstlineno + 300) == is_branch
+    assert bool(branches) == (mode == "branches")
+
+
 def main():
     prologue = load_prologue(sys.argv[1])
     changed_count = tried_count = 0
@@ -143,13 +289,15 @@ def main():
         if not code.co_argcount or code.co_flags & prologue._GENERATORS:
             continue
         tried_count += 1
-        new_code = prologue.with_call(code, callback, 1, keeps_result)
+        new_code = changed(prologue, function)
         if new_code is not None:
             check(code, new_code)
             function.__code__ = new_code
             changed_count += 1
     run_functions()
     print(changed_count, len(calls), tried_count, len(ends))
+    if has_handler:
+        check_failures(prologue)
 
 
 main()

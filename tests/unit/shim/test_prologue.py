@@ -8,14 +8,19 @@ from fakes.armed_job import MODERN, ROOT, name_of
 SCRIPT = ROOT / "tests/unit/shim/prologue_check.py"
 
 
-@pytest.mark.parametrize("keeps", ["keeps", "drops"])
+#: How many of the functions are changed at least, by mode. A jump over a long body would need a
+#: longer instruction; such functions are not changed.
+SHARES = {"drops": 0.9, "keeps": 0.9, "handles": 0.9, "branches": 0.85}
+
+
+@pytest.mark.parametrize("mode", SHARES)
 @pytest.mark.parametrize("python", MODERN, ids=name_of)
-def test_functions_of_the_library_work_as_before(python, keeps):
-    command = [str(python), "-B", "-W", "ignore", str(SCRIPT), str(ROOT / "shim"), keeps]
+def test_functions_of_the_library_work_as_before(python, mode):
+    command = [str(python), "-B", "-W", "ignore", str(SCRIPT), str(ROOT / "shim"), mode]
     completed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert completed.returncode == 0, completed.stderr
     changed_count, call_count, tried_count, end_count = map(int, completed.stdout.split())
     assert changed_count > 500
-    assert changed_count > 0.9 * tried_count
-    assert call_count > 300
-    assert end_count == (call_count if keeps == "keeps" else 0)
+    assert changed_count > SHARES[mode] * tried_count
+    assert call_count > 200
+    assert end_count == (call_count if mode in ("keeps", "handles") else 0)

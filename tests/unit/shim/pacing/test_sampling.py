@@ -6,12 +6,13 @@ import random
 import sys
 import threading
 import time
+import types
 from types import SimpleNamespace
 
 import pytest
 from tfprof.formats import layout
 from tfprof.formats.policy import Policy
-from tfprof.shim import clock, guard, native
+from tfprof.shim import clock, core, guard, native
 from tfprof.shim.channel import spans
 from tfprof.shim.pacing import tracker
 from tfprof.shim.pacing.current_policy import CurrentPolicy
@@ -43,6 +44,7 @@ def _counting(request, monkeypatch):
         monkeypatch.setattr(native, "module", None)
     else:
         assert native.module is not None
+    monkeypatch.setattr(core, "replace", lambda owner, name, make: setattr(owner, name, make(getattr(owner, name))))
 
 
 @pytest.fixture
@@ -70,37 +72,40 @@ class SameKindRuns(RunSignatures):
         return session._tfprof_run
 
 
-class Session:
-    """The session on which the wrapped method is called."""
+def measured_session(method, run_tracker):
+    """Return a session of a class whose method ``_call_tf_sessionrun`` is ``method``, replaced."""
+    base = type("Session", (), {"_call_tf_sessionrun": method})
+    session.patch_runs(base, SameKindRuns(run_tracker), SimpleNamespace())
+    return base()
 
 
 class Job:
-    """A session whose runs take given times, and the replacement of its method."""
+    """A session whose runs take given times."""
 
     def __init__(self, channel, fake_clock, policy=NO_TRACE):
         put = spans.writer(channel, {layout.RUN}, clock.ThreadId())
         self.fake_clock = fake_clock
-        self.session = Session()
         current_policy = CurrentPolicy(
             channel.words, Policy.from_text(policy), channel.report, lambda: None, fake_clock.now
         )
         self.tracker = Tracker(layout.RUN, lambda: (channel, put, current_policy))
-        self.wrapped_run = session._run(self._call_tf_sessionrun, SameKindRuns(self.tracker), SimpleNamespace())
 
-    def _call_tf_sessionrun(self, _session, _options, feeds, _fetches, _targets, _metadata):
-        error = None
-        for outcome in feeds:
-            if isinstance(outcome, int):
-                self.fake_clock.now += outcome
-            else:
-                error = outcome
-        if error is not None:
-            raise error
+        def _call_tf_sessionrun(_session, _options, feeds, _fetches, _targets, _metadata):
+            error = None
+            for outcome in feeds:
+                if isinstance(outcome, int):
+                    fake_clock.now += outcome
+                else:
+                    error = outcome
+            if error is not None:
+                raise error
+
+        self.session = measured_session(_call_tf_sessionrun, self.tracker)
 
     def run(self, *outcomes, fetch_count=1):
         """Run a step for each outcome: the duration of the step, or the error that it raises."""
         for outcome in outcomes:
-            self.wrapped_run(self.session, None, [outcome], [0] * fetch_count, [], None)
+            self.session._call_tf_sessionrun(None, [outcome], [0] * fetch_count, [], None)
 
 
 @pytest.fixture
@@ -283,22 +288,26 @@ def test_timing_takes_its_share_of_the_budget_at_most(budget):
 def test_a_counted_step_costs_little_more_than_a_call():
     word = ctypes.c_uint64()
 
-    def original(_self, _options, _feeds, _fetches, _targets, _metadata):
-        return None
+    def new_method():
+        def _call_tf_sessionrun(_self, _options, _feeds, _fetches, _targets, _metadata):
+            return None
+
+        return _call_tf_sessionrun
 
     run_tracker = Tracker(layout.RUN, lambda: None)
     run_tracker.untimed.bind(ctypes.addressof(word), word)
     run_tracker.untimed.skip(10**9)
     target = object()
-    wrapped_run, job_session = session._run(original, SameKindRuns(run_tracker), SimpleNamespace()), Session()
+    bare_run = types.MethodType(new_method(), object())
+    counted_run = measured_session(new_method(), run_tracker)._call_tf_sessionrun
 
     def ns_per_call(function):
         start = time.perf_counter_ns()
         for _ in range(2000):
-            function(job_session, None, [], [target], [], None)
+            function(None, [], [target], [], None)
         return (time.perf_counter_ns() - start) / 2000
 
-    bare_ns = min(ns_per_call(original) for _ in range(20))
-    counted_ns = min(ns_per_call(wrapped_run) for _ in range(20))
+    bare_ns = min(ns_per_call(bare_run) for _ in range(20))
+    counted_ns = min(ns_per_call(counted_run) for _ in range(20))
     assert word.value == 40_000
     assert counted_ns < 20 * bare_ns + 100
