@@ -22,7 +22,7 @@ help:
 	@echo "make format   format the code        make check    ruff and house rules"
 	@echo "make types    mypy, strict           make bench    overhead, ingest and query against their limits"
 	@echo "make docs     the pages and man pages   make picture  the picture of the README"
-	@echo "make matrix   small jobs of every kind with every version of TensorFlow (MATRIX='--versions 2.4 --rows fork')"
+	@echo "make matrix   small jobs of every kind with six versions of TensorFlow (MATRIX='--versions 2.4 --rows fork')"
 
 venv:
 	@tools/venv .venv "$(PYTHONS)" setuptools wheel --editable '.[test,lint]'

@@ -9,7 +9,7 @@ from distutils.command.build_scripts import build_scripts  # isort: skip
 from distutils.errors import CCompilerError  # isort: skip
 from distutils.sysconfig import customize_compiler  # isort: skip
 
-#: The starter of the commands: a program, and a script that replaces it without a compiler.
+#: The starter of the commands: a program, and a script that is used if there is no compiler.
 STARTERS = ("commands/starter.c", "commands/starter.sh")
 COMMANDS = ("tfprof", "tfprof-run")
 

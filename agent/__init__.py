@@ -1,1 +1,1 @@
-"""Programs that run on the host beside the jobs: the launcher and the agent daemon."""
+"""Programs that run on the host beside the jobs: launcher, attach helper and agent."""

@@ -20,7 +20,8 @@ _TEXT_MAX: Final = 1024
 #: The time stamp of a file may lag behind the clock by this much (ns). A folder that changed more
 #: recently may change again and keep its time stamp.
 TIMESTAMP_LAG_NS: Final = 100_000_000
-#: Maximum files listed and announcements returned at a time; scans find the other channels.
+#: Maximum files listed at a time (scans find the other channels), and maximum announcements
+#: returned at a time (the next call returns the others).
 FILES_MAX: Final = 10_000
 ANNOUNCEMENTS_MAX: Final = 250
 #: Attempts to read an incomplete file.
@@ -30,7 +31,8 @@ TRIES: Final = 20
 class Announcement(NamedTuple):
     """One announcement file.
 
-    `pid` is the process's id in its own pid namespace. `text` is `channel` or `refused SLUG text`.
+    `pid` is the process's id in its own pid namespace, or in that of the `tfprof attach` that wrote
+    the file. `text` is `channel` or `refused SLUG text`.
     `launch` is 0 if the file names no launch: the shim of tfprof 0.2.0 and the command
     `tfprof attach` write such files.
     `modified_ns` is the file's time stamp (real ns).

@@ -37,7 +37,7 @@ TAGS: Final[Mapping[str, str]] = {
 }
 #: Variables with the rank of a process among its peers, the most specific first.
 RANK_VARIABLES: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "HOROVOD_RANK", "RANK", "SLURM_PROCID")
-#: Fields of the hello that are accepted; all are text.
+#: Text fields of the hello that are accepted.
 HELLO_FIELDS: Final = ("name", "framework", "framework_version", "python", "executable", "trace")
 
 _TEXT_MAX: Final = 512

@@ -128,7 +128,7 @@ def age_s(process: Process) -> float:
 
 
 def ran_at(pid: int, real_ns: int) -> bool:
-    """Return whether process ``pid`` is alive and was already alive at ``real_ns``.
+    """Return whether process ``pid`` exists, if only as a zombie, and existed at ``real_ns``.
 
     Clock changes of up to a minute are tolerated.
     """

@@ -42,7 +42,7 @@ def node_def(name: str, op: str, inputs: list[str]) -> bytes:
 
 
 def graph(batches: int) -> dict[str, pa.Table]:
-    """Return the tables of op_view_10m with a chain of ops; all products have the same weights."""
+    """Return the tables of op_view_10m with a cycle of ops; all products have the same weights."""
     tables = op_view_10m.graph()
     names = tables["graph_nodes"]["name"].to_pylist()
     ops = [OPS[at % len(OPS)] for at in range(len(names))]

@@ -34,7 +34,7 @@ def translate(
     flags: Sequence[str] = (),
     other_spellings: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Return ``arguments`` with view options as `--name=value`; other words are unchanged.
+    """Return ``arguments`` with known options as `--name=value`; other words are unchanged.
 
     ``other_spellings`` maps spellings of further options of ``command`` to those that click
     expects. ``flags``: options without a value. UsageError for an unknown option that has one

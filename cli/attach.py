@@ -229,7 +229,10 @@ def _run(
 
 
 def _settings(trace: str | None, level: str | None) -> dict[str, str]:
-    """Return the settings of the jobs by variable; PolicyError or UsageError if one is invalid."""
+    """Return the settings of the jobs by variable.
+
+    PolicyError if the trace policy is invalid, UsageError if a settings file is.
+    """
     from_files = settings_files.load_into_environment()
     job_variables = {row.variable for row in SETTINGS.values() if "shim" in row.users}
     job_settings = {name: text for name, text in {**from_files, **os.environ}.items() if name in job_variables}

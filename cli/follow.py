@@ -17,7 +17,8 @@ from ..commands.streams import note
 from .command import jobs_argument, json_option, print_lines, store_option
 from .values import WHOLE
 
-#: Poll interval (seconds). Agents send the spans of a job every two seconds, many spans earlier.
+#: Poll interval (seconds). An agent sends the spans of a job every two seconds, or earlier if there
+#: are many.
 POLL_S: Final = 0.5
 #: Default number of past lines.
 PAST_LINES: Final = 10
@@ -46,8 +47,9 @@ def _text(change: JobChange) -> str | None:
 
 
 def _line(change: JobChange, *, as_json: bool, with_id: bool) -> str | None:
-    """Return the line for a change, None if it has none.
+    """Return the line for a change.
 
+    Without ``as_json``, a change of the collector is printed as a note, and None is returned.
     ``with_id``: a line about a step or an event begins with the job's id.
     """
     if as_json:

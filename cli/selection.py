@@ -89,7 +89,10 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
 
 
 def selection_options(command: F) -> F:
-    """Add to ``command`` the options that select jobs, steps and devices."""
+    """Add to ``command`` the options that select jobs, steps and devices.
+
+    Also add `--compat` and `--exact-tf`.
+    """
     for option in reversed((*_OPTIONS, store_option)):
         command = option(command)
     return command
@@ -133,7 +136,7 @@ class TfprofCommand(click.Command):
     """A command that accepts the TF profiler's spelling of options; its help has sections."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse ``args`` in click's spelling."""
+        """Translate ``args`` to click's spelling, then parse them."""
         long_names = [name for parameter in self.params for name in parameter.opts if name.startswith("--")]
         flags = [name for parameter in self.params if getattr(parameter, "is_flag", False) for name in parameter.opts]
         other_spellings = spellings([name[2:].replace("-", "_") for name in long_names])

@@ -236,7 +236,7 @@ class JobsScreen(OrderScreen):
         field.focus()
 
     def action_clear(self) -> None:
-        """Show all jobs."""
+        """Remove the filter."""
         self.query_one(Input).value = ""
         self._close_filter()
 

@@ -60,7 +60,11 @@ class _CommonOptions(NamedTuple):
     as_json: bool
 
     def jobs(self) -> list[OrderTarget]:
-        """Return the selected jobs; UsageError if there are none."""
+        """Return the selected jobs.
+
+        UsageError if neither options nor arguments select jobs, or if --all and a JOB are given.
+        NoSuchJobError if no job matches.
+        """
         return jobs_for_order(open_reader(self.store), self.selectors, self.all_jobs, self.hosts, self.names, self.pids)
 
 

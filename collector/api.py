@@ -58,10 +58,10 @@ def _parity(compat: str, exact: bool) -> Parity:
 class Profiler:
     """One job, or several merged, with the reporting methods of tf.compat.v1.profiler.Profiler.
 
-    Options are dicts as ProfileOptionBuilder's `build` returns them. Each call reads the store
-    again, so it includes what a running job has recorded since the last call. Errors such as a bad
-    `output` or a step that was not traced are printed to standard error, and the call returns an
-    empty message, as TensorFlow does. A value of the wrong type raises UsageError.
+    Options are dicts as ProfileOptionBuilder's `build` returns them. Each call includes what a
+    running job has recorded since the last call. Errors such as a bad `output` or a step that was
+    not traced are printed to standard error, and the call returns an empty message, as TensorFlow
+    does. A value of the wrong type raises UsageError.
     """
 
     def __init__(self, selection: Selection) -> None:
@@ -217,9 +217,9 @@ class OpenStore:
 def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:
     """Open the store at ``path``; the default is the store of the commands.
 
-    That is $TFPROF_STORE, else the store in a settings file, else ~/.local/state/tfprof. Raises
-    StoreError if there is no store, SettingsFileError or FolderError if the default path cannot be
-    determined.
+    That is $TFPROF_STORE, else the store in a settings file, else $XDG_STATE_HOME/tfprof, else
+    ~/.local/state/tfprof. Raises StoreError if there is no store, SettingsFileError or FolderError
+    if the default path cannot be determined.
     """
     return OpenStore(
         runtime_dir.require_absolute(settings_files.store_without_side_effects()) if path is None else path

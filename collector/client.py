@@ -14,14 +14,14 @@ from ..formats.orders import Order, OrderAnswer
 from ..formats.wire import Head
 from .records import document
 
-#: Interval at which an unanswered order is sent again, since the agent or the collector may have
-#: been replaced (seconds).
+#: Interval at which an order is sent again until its last answer arrives, since the agent or the
+#: collector may have been replaced (seconds).
 RESEND_S: Final = 1.0
 #: Time limit for the transport of an order and its answer, added to the job's time limit (seconds).
 TRANSPORT_S: Final = 5.0
 #: Maximum time to wait for a connection to a collector, each time that orders are sent (ms).
 _CONNECT_MS: Final = 300
-#: Maximum number of queued messages while there is no collector.
+#: Maximum number of queued messages in each direction.
 _QUEUED_MAX: Final = 10_000
 
 

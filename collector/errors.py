@@ -36,7 +36,7 @@ class NoSuchJobError(TfprofError):
 
 
 class RefusedOutputError(UsageError):
-    """The type in `-output` cannot show the view or the selected columns."""
+    """The type in `-output` cannot show the view, or the selected columns, jobs or device."""
 
 
 class NoSuchStepError(UsageError):

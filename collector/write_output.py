@@ -53,8 +53,9 @@ def write_output(
     ``for_message``: read all facts of the view's protobuf message, not only those in its text.
 
     No file is written if there is nothing to show: no step was traced, or the code view has no
-    stack. Raises RefusedOutputError if the view does not support the type, TfprofError ``io`` if a
-    file cannot be written, NoSuchStepError, and UsageError ``no-such-device``.
+    stack. Raises RefusedOutputError if the type cannot show the view or the selection, TfprofError
+    ``io`` if a file cannot be written, NoSuchStepError, and UsageError ``no-such-kind``,
+    ``no-such-device``.
     """
     check_output_type(view, options)
     if terminal is not None and options.output.type == STDOUT and selection.parity.has_own_layout:

@@ -39,9 +39,10 @@ JOB_ONLY = frozenset(["TFPROF_RUN", "TFPROF_TRACE", "TFPROF_TRACE_LEVEL", "TFPRO
 #: Timeout for the lock (seconds). A check whether the daemon runs takes the lock for microseconds.
 LOCK_TIMEOUT_S = 0.5
 LOG_MAX = 1 << 20
-#: The script that starts daemons and the report, isolated from the job's Python settings.
+#: The script that runs daemons, the report and the attach helper, isolated from the job's Python
+#: settings.
 ISOLATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "isolated.py")
-#: Key in the status of a daemon that failed to start; `last_error` has the reason.
+#: Key in the status of a daemon that ended by an error; `last_error` has the reason.
 FAILED = "failed"
 
 
@@ -106,7 +107,10 @@ def running_pid(instance_dir: str, name: str) -> int:
 
 
 def last_pid(instance_dir: str, name: str) -> int:
-    """Return the pid of the last daemon ``name``, running or not, 0 when there was none."""
+    """Return the pid of the daemon ``name`` that runs, or that was the last one and was killed.
+
+    0 when the last daemon ended by itself, or when there was none.
+    """
     return _pid_in_file(instance_dir, name, False)
 
 
@@ -148,7 +152,7 @@ def is_up(instance_dir: str, name: str, pid: int) -> bool:
 
 
 def failure(instance_dir: str, name: str, since_ns: int) -> dict[str, str] | None:
-    """Return slug and text of a start that failed since ``since_ns``, None if there was none."""
+    """Return slug and text of the error that ended the daemon since ``since_ns``, None if none."""
     status = read_json(os.path.join(instance_dir, name + ".json"))
     written_ns = status.get("written_ns") if status is not None and status.get(FAILED) else None
     if status is None or not isinstance(written_ns, int) or written_ns < since_ns:

@@ -33,7 +33,7 @@ def needed_folders(value: str) -> str:
 
 
 def _is_own(cache: bytes, name: bytes) -> bool:
-    """Return whether Python finds the library in the file ``name`` only with LD_LIBRARY_PATH.
+    """Return whether the file ``name`` is a libpython, or a library that the system lacks.
 
     A file libz.so.1.2.13 is loaded as libz.so.1. A libpython of the system belongs to another
     Python.

@@ -56,15 +56,15 @@ int main(int argc, char **argv) {
         return fail("/proc/self/exe");
     self[length] = '\0';
     char *name = strrchr(self, '/') + 1;
-    int folder = (int)(name - self);
-    if (folder + sizeof ISOLATED > sizeof isolated) {
+    int folder_length = (int)(name - self);
+    if (folder_length + sizeof ISOLATED > sizeof isolated) {
         errno = ENAMETOOLONG;
         return fail(self);
     }
-    snprintf(isolated, sizeof isolated, "%.*s%s", folder, self, ISOLATED);
+    snprintf(isolated, sizeof isolated, "%.*s%s", folder_length, self, ISOLATED);
     read_interpreter(isolated, python);
     if (python[0] == '\0')
-        snprintf(python, sizeof python, "%.*s%s", folder, self, "python3");
+        snprintf(python, sizeof python, "%.*s%s", folder_length, self, "python3");
     char **words = calloc((size_t)argc + 7, sizeof *words);
     if (words == NULL)
         return fail(self);

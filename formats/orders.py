@@ -23,7 +23,7 @@ _WORD_MAX = 64
 
 
 class OrderError(FormatError):
-    """An order is malformed, or no job can apply it."""
+    """An order or an answer is malformed, or the policy of an order is invalid."""
 
     slug = "bad-order"
 

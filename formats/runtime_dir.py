@@ -1,4 +1,4 @@
-"""The store and the runtime folders of a user: one private instance folder for each store."""
+"""The store and the runtime folder of a user, with one private instance folder for each store."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def require_absolute(store: str) -> str:
 
 
 def runtime_root() -> str:
-    """Return the user's folder of runtime files.
+    """Return the user's runtime folder.
 
     It is $XDG_RUNTIME_DIR/tfprof, else tfprof-UID in the temporary folder. FolderError if
     XDG_RUNTIME_DIR is relative or not a folder, or if there is no temporary folder.
@@ -75,7 +75,7 @@ def runtime_root() -> str:
 
 
 def instance_dir(store: str) -> str:
-    """Return the runtime folder of the agent and collector of ``store``."""
+    """Return the instance folder of ``store``."""
     return os.path.join(runtime_root(), _digest(os.path.realpath(require_absolute(store))))
 
 
@@ -103,7 +103,7 @@ def make_private(path: str) -> str:
 
 
 def make_instance(store: str) -> str:
-    """Create the private runtime folder of ``store`` with its sub-folders; return its path.
+    """Create the private instance folder of ``store`` with its sub-folders; return its path.
 
     FolderError when that fails, or when the path is too long for the collector's socket.
     """
@@ -134,7 +134,7 @@ def _record_store(folder: str, store: str) -> None:
 
 
 def store_of(folder: str) -> str | None:
-    """Return the store of the runtime folder ``folder``, None where that is unknown."""
+    """Return the store of the instance folder ``folder``, None if it is unknown."""
     data = read_file(os.path.join(folder, _STORE), _PATH_MAX)
     store = os.fsdecode(data) if data else None
     return store if store and _digest(store) == os.path.basename(folder) else None

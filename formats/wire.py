@@ -39,8 +39,8 @@ REOPEN = 132  # job uid is not known, or its data has a gap: send OPEN, then eve
 # agent -> collector -> client
 ANSWER = 133  # JSON of the result of order `last` to job uid
 
-#: Version that added a type, for types that version 1 lacks. Messages of this type have it in their
-#: heads.
+#: Version that added a type, for each type that version 1 lacks. The head of a message of such a
+#: type has this version.
 _ADDED_IN = {ORDER: 2, ANSWER: 2}
 
 

@@ -31,10 +31,10 @@ settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
-    """Unset the variables of the terminal's size and colors; handle signals that nohup ignores."""
+    """Unset the variables of the terminal's size and colors; handle ignored terminal signals."""
     for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
         os.environ.pop(name, None)
-        os.unsetenv(name)  # pytest loads readline, whose C code sets them unseen by os.environ
+        os.unsetenv(name)  # readline, which pytest loads, sets COLUMNS and LINES in C; os.environ lacks them
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)  # child processes reset a handler to the default
@@ -126,7 +126,7 @@ def profiled_jobs(request: pytest.FixtureRequest, shared_store: Path) -> Iterato
 
 @pytest.fixture(scope="session")
 def digits_python() -> Path:
-    """The interpreter of `tf2_python` with the packages that the examples need."""
+    """Interpreter with the packages of `tf2_python` and those that the examples need."""
     return _interpreter("digits")
 
 

@@ -22,7 +22,7 @@ CHANNEL: Final = "channel"
 ALL_METHODS: Final = (CHANNEL, *METHODS)
 #: Time limit for a new channel (seconds).
 CHANNEL_TIMEOUT_S: Final = 5.0
-#: Time limit for the header of a channel (seconds).
+#: Time limit for a found channel to become valid (seconds).
 CREATED_TIMEOUT_S: Final = 1.0
 #: Time limit for the end of TensorFlow's import (seconds).
 LOADING_TIMEOUT_S: Final = 20.0

@@ -23,16 +23,19 @@ _DIRECTION_FLAG: Final = 0x400
 _PROT_READ_WRITE: Final = 1 | 2
 _PRIVATE_ANONYMOUS: Final = 0x22
 _FIRST_ERROR: Final = (1 << 64) - 4096
-#: Maximum number of system calls of a called function, such as those of a contended lock.
-_SYSCALLS_MAX: Final = 10_000
+#: Maximum number of stops of a called function, two for each system call. A contended lock causes
+#: many.
+_STOPS_MAX: Final = 10_000
 #: The system call that waits for a lock, and its operations that wait.
 _FUTEX: Final = 202
 _FUTEX_WAITS: Final = (0, 9)
 _FUTEX_OPERATION: Final = 0x7F
-#: Time limit for a called function that is slow for another reason than a lock (seconds).
+#: Time limit for a called function to stop at its next system call, unless it waits for a lock
+#: (seconds).
 _RUN_S: Final = 20.0
 
-#: A callback that gets the registers at each system call of a called function.
+#: A callback that gets the registers at the beginning and at the end of each system call of a
+#: called function.
 OnSyscall = Callable[[Registers], None]
 
 
@@ -164,7 +167,7 @@ class StoppedThread:
         another reason.
         """
         waits_for_lock = is_in_syscall = False
-        for _ in range(_SYSCALLS_MAX):
+        for _ in range(_STOPS_MAX):
             try:
                 registers = self._thread.next_syscall(timeout_s if waits_for_lock else max(timeout_s, _RUN_S))
             except NotStoppingError:

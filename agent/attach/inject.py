@@ -56,7 +56,7 @@ class RawResult(NamedTuple):
 
 
 class NoAnswerError(AttachError):
-    """The job did not run the text in time; if the text runs later, it does nothing."""
+    """The work did not end in time; work that has not begun by then does nothing later."""
 
     slug = "attach-unanswered"
 
@@ -200,9 +200,9 @@ class _Injection:
         """Make the main thread look at its queued calls; return the method.
 
         A blocked thread is made to run an empty text, since the interpreter runs queued calls
-        before any text. For another thread, a second call is queued, which sets the interpreter's
-        flag for queued calls again: until Python 3.12 the interpreter can lose this flag, if it is
-        set while another flag is cleared.
+        before any text. If the thread is not blocked, a second call is queued. This sets the
+        interpreter's flag for queued calls again: until Python 3.12 the interpreter can lose this
+        flag, if it is set while another flag is cleared.
         """
         with contextlib.suppress(_NotBlockedError, BackedOutError):
             if not is_blocked(self._pid):
@@ -258,7 +258,7 @@ class _Injection:
 
 
 def _answer_text(progress: WorkProgress) -> str:
-    """Return the text of the answer; AttachError if the work failed or did not start."""
+    """Return the text of the answer; AttachError if the work failed or did not end in time."""
     if progress.state == WorkState.DONE:
         return progress.text
     if progress.state == WorkState.FAILED:

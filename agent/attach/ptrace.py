@@ -103,7 +103,7 @@ class _Vector(ctypes.Structure):
 
 
 class NotStoppingError(AttachError):
-    """The thread did not stop in time: it, or the function called in it, waits in the kernel."""
+    """The thread waits in the kernel, or the called function makes no system call, for too long."""
 
     slug = "not-stopping"
 

@@ -10,7 +10,8 @@ import psutil
 
 from ..processes import TICK_S, Process, ProcessUsage, usage
 
-#: Interval of swap, disk and CPU queries (seconds): they are slow, and the values change rarely.
+#: Interval of queries for used swap, names of disks and number of CPUs (seconds): they are slow,
+#: and the values change rarely.
 SLOW_QUERIES_S: Final = 10.0
 _SECTOR: Final = 512  # unit of /proc/diskstats, independent of the disk
 _READ_BYTES: Final = 1 << 14

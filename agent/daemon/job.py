@@ -97,7 +97,7 @@ class Job:
         self._agent_lost = agent_lost
 
     def pump(self, now: float, send: Send, room: int, share: int) -> int:
-        """Send due messages and return the bytes sent; a broken channel is not read again."""
+        """Send due messages, return the bytes of records sent; a broken channel is read no more."""
         try:
             return self.outbox.pump(now, send, room, share)
         except InvalidChannelError as error:

@@ -17,7 +17,7 @@ TREE_SHARE: Final = 0.0004
 TREE_BOUNDS_S: Final = (5.0, 30.0)
 #: Maximum number of queued samples; beyond it the oldest are dropped and counted.
 QUEUE_MAX: Final = 600
-#: Maximum number of unanswered messages: usually, and after a message was not accepted.
+#: Maximum number of unanswered messages: usually, and between a resend and the next ACK.
 UNANSWERED_MAX: Final = 64
 PROBES_MAX: Final = 1
 
@@ -58,7 +58,7 @@ class Sampler:
         )
 
     def _process_tree(self, now: float) -> ProcessTree:
-        """Return the process tree of the host, which is read again every `TREE_BOUNDS_S` seconds.
+        """Return the process tree of the host, which is read again at intervals in `TREE_BOUNDS_S`.
 
         Processes that have ended since are noticed when they are measured.
         """

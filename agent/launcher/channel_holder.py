@@ -46,8 +46,8 @@ class ChannelHolder:
         self.refusal: dict[str, str] | None = None
         #: Number of channels and refusals of this launch.
         self.launch_announcements = 0
-        #: Number of announcements without a channel that was found. Jobs of release 0.2.0 and
-        #: `tfprof attach` write announcements without a launch. They count here for any launch.
+        #: Number of announcements whose channel was not found. Announcements that name no launch
+        #: (by jobs of release 0.2.0 and by `tfprof attach`) may be of another launch.
         self.unmatched_announcements = 0
 
     def update(self) -> float:

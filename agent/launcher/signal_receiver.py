@@ -29,8 +29,8 @@ class SignalReceiver:
     """The pending signals of this process.
 
     They are read from a signalfd. Python's sigtimedwait returns uninitialized memory when the
-    process is stopped during the wait. So this class uses sigtimedwait only in a Python without
-    ctypes, and then filters invalid numbers.
+    process is stopped during the wait. So this class uses sigtimedwait only where there is no
+    signalfd, and then filters invalid numbers.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class SignalReceiver:
 
 
 def _signal_fd() -> int | None:
-    """Return a descriptor that signals can be read from, None when Python lacks ctypes."""
+    """Return a signalfd, None when Python lacks ctypes or the system refuses a signalfd."""
     try:
         import ctypes  # noqa: PLC0415 - imported only after the start of the job
     except ImportError:

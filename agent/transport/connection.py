@@ -13,7 +13,7 @@ from .message_queue import encode
 
 #: Silence of the collector after which it is greeted again (seconds). While the collector refuses
 #: this agent, the interval doubles with each greeting, up to REFUSED_GREET_S. This maximum exceeds
-#: a collector's idle time: the collector can end, and one of this version can replace it.
+#: the default idle time of a collector: it can end, and one of this version can replace it.
 GREET_S: Final = 1.0
 REFUSED_GREET_S: Final = 128.0
 #: Time since the last message after which a collector counts as absent (seconds).
@@ -92,8 +92,8 @@ class CollectorConnection:
     def answers(self, now: float) -> Iterator[tuple[Head, dict[str, Any]]]:
         """Yield the answers of the collector; a WELCOME only from a new collector.
 
-        An answer of another version, or the refusal of our greeting, stops all sending until a
-        collector sends WELCOME; `refusal` has the reason.
+        After an answer of another version, or the refusal of our greeting, only greetings are sent
+        until a collector sends WELCOME; `refusal` has the reason.
         """
         while True:
             try:

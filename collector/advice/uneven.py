@@ -85,8 +85,8 @@ def _steps_of_main_call(steps: Sequence[TimedSteps]) -> list[TimedSteps]:
 def _other_cores(load: Sequence[Load], steps: Sequence[TimedSteps]) -> float | None:
     """Return the number of cores that other processes used while ``steps`` ran.
 
-    None if it is unknown, or if the job did not lack these cores. Each interval of the load is
-    weighted by the time of ``steps`` in it.
+    None if it is unknown, or below OTHERS_SHARE_MIN, or if the host was less busy than
+    BUSY_SHARE_MIN. Each interval of the load is weighted by the time of ``steps`` in it.
     """
     weighted = [(_overlap_ns(interval, steps), interval) for interval in load]
     total_weight = sum(weight for weight, _ in weighted)

@@ -43,7 +43,7 @@ def call_id(stats: Mapping[bytes, bytes | int]) -> int:
 class _FunctionRun(NamedTuple):
     """A call of a function; its caller is the step's thread, a pool thread, or another thread.
 
-    ``enclosing``: the call around it on a pool thread, 0 for none.
+    ``enclosing``: the call around it, 0 if there is none, UNSEEN if it is unknown.
     """
 
     is_own: bool
@@ -72,7 +72,7 @@ class Calls:
     def add_event(self, name: bytes, call: int, line: XLine, start_ps: int, enclosing: int) -> None:
         """Add the event ``name`` of ``call`` on the thread ``line``.
 
-        ``enclosing``: the call around the event, 0 if there is none.
+        ``enclosing``: the call around the event, 0 if there is none, UNSEEN if it is unknown.
         """
         if name == _REGION_START:
             self._has_regions = True

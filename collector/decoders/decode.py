@@ -85,8 +85,8 @@ _ROWS_A_BYTE_MAX: Final = 1 / 32
 class WalkerDecoder:
     """The C decoder: it calls the compiled module.
 
-    The densest step so far determines the size of the buffer, since counting the rows first takes
-    a quarter longer.
+    The densest messages so far, in rows per byte, determine the size of the buffer, since counting
+    the rows first takes a quarter longer.
     """
 
     name = "walker"

@@ -139,7 +139,7 @@ class Interner:
         return Mark(self.table.counts(), self._stored)
 
     def rollback(self, mark: Mark) -> None:
-        """Remove the names since ``mark``, whose rows could not be stored."""
+        """Remove the names that were added after ``mark``."""
         self.table.cut(mark.counts)
         self._stored = mark.stored_counts
 

@@ -28,7 +28,7 @@ class Placement:
             self._devices[_bytes(row["name"])] = _bytes(row["device"])
 
     def device_of(self, node: bytes, default: bytes) -> bytes:
-        """Return the CPU of ``node``, ``default`` if no graph places it."""
+        """Return the CPU of ``node``, ``default`` if the node is not stored."""
         return self._devices.get(node, default)
 
 

@@ -107,8 +107,8 @@ class CallGraph:
     ) -> list[Sequence[NodeKey]]:
         """Return the functions that fit the arguments of call ``node``, the best ones first.
 
-        If more functions fit than the call can have, these are preferred, in this order: functions
-        with more equal shapes, with more shared scopes, in a graph with a nearer number.
+        At most ``graphs_max`` functions are returned. Those with more equal shapes come first, then
+        those with more shared scopes, then those in a graph with a nearer number.
         """
         call_type = _CALL_TYPES[node.op]
         arguments = [

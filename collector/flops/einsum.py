@@ -13,9 +13,9 @@ _ELLIPSIS: Final = "..."
 def einsum_ops(equation: str, inputs: Sequence[Dims], output: Dims) -> int:
     """Return the operations of an Einsum with fully known shapes.
 
-    With several inputs, each combination of labels is one multiplication, and one addition if the
-    equation sums over a label. With one input, only additions count, as for a sum. Raises
-    ValueError if the shapes do not fit the equation.
+    With several inputs, each combination of the labels' indices is one multiplication, and one
+    addition if the equation sums over a label. With one input, only additions count, as for a sum.
+    Raises ValueError if the shapes do not fit the equation.
     """
     left, _, right = equation.replace(" ", "").partition("->")
     sizes: dict[str, int] = {}

@@ -213,7 +213,7 @@ class Receiver:
             self._send(connection, [message])
         return []
 
-    def _unknown(self, _peer: bytes, head: Head, _body: memoryview) -> list[Answer]:
+    def _unknown(self, _connection: bytes, head: Head, _body: memoryview) -> list[Answer]:
         raise FormatError(f"unknown message type {head.type}")
 
     def _welcome_if_unknown(self, connection: bytes) -> list[Answer]:

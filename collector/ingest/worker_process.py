@@ -22,8 +22,8 @@ import pyarrow as pa
 from ..records import Record
 from .rows import DecodedTables, RowMaker
 
-#: Limits of memory (bytes): the maximum of collector, worker and rows together; the minimum that a
-#: worker may use; the maximum of the rows.
+#: Limits of memory (bytes): the maximum of collector, worker and rows together; what a worker may
+#: use in any case; the maximum of the rows.
 MEMORY_MAX: Final = 240 << 20
 PROCESS_MEMORY_MIN: Final = 32 << 20
 ROWS_BYTES_MAX: Final = 32 << 20

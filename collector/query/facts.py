@@ -40,8 +40,8 @@ _VARIABLES: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 class JobFacts:
     """Facts about a job's nodes, by name.
 
-    ``counts``: operations by node, empty unless they are counted step by step; ``uncounted``:
-    number of nodes whose operations could not be counted.
+    ``counts``: operations by node, empty unless `Parity.counts_by_step`; ``uncounted``: number of
+    nodes whose operations could not be counted.
     """
 
     facts: Mapping[str, NodeFacts]

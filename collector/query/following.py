@@ -33,7 +33,7 @@ class JobChange:
     The fields that are set depend on ``kind``. ``job``: the job is followed from now on. ``steps``:
     ``line`` has new steps. ``warning``: ``event`` is new. ``collector``: the collector ended, or if
     ``back``, another collector runs. ``end``: the job ended; ``median_ns`` is the median time of
-    the steps of its main kind.
+    the steps of its main kind; for function calls, of the function with the most time.
     """
 
     kind: str

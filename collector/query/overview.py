@@ -40,11 +40,12 @@ _OPS_CHECKER: Final = "expensive"
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """The timed steps of one kind: their number and spread, and a curve of their times.
+    """The steps of one kind that have span entries: number, spread of their times, and a curve.
 
-    The spread covers the normal steps, which are neither traced nor setup steps. If there are none,
-    it covers the traced and setup steps, and ``traced`` tells whether any of them was traced.
-    Failed steps never count. ``curve`` has mean times over the whole job.
+    The number includes the untimed steps of these entries. The spread covers the normal steps,
+    which are neither traced nor setup steps. If there are none, it covers the traced and setup
+    steps, and ``traced`` tells whether any of them was traced. Failed steps never count. ``curve``
+    has mean times over the whole job.
     """
 
     kind: str
@@ -176,7 +177,7 @@ def _by_kind(kind_of_span: int, spans: pa.Table) -> Iterator[tuple[int, pa.Table
     """Yield the kinds of steps in ``spans``, each with its spans.
 
     All ``spans`` have the span kind ``kind_of_span``. Each function is a kind; only the functions
-    with the most calls are yielded.
+    with the most span entries are yielded.
     """
     if kind_of_span != layout.FUNCTION:
         yield kind_of_span, spans

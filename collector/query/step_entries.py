@@ -10,14 +10,14 @@ from ..tfviews.entries import COLUMNS, EntriesByStep, Entry, entries
 from ..tfviews.nodes import interned_texts
 from .kinds import traces_of_job
 
-#: Approximate number of executions in memory while steps are read one after the other.
+#: Maximum number of executions in a batch of several steps.
 BATCH_ROWS: Final = 200_000
 
 
 def step_traces(
     job: JobReader, kinds: Sequence[int] | None = None, *, separate_functions: bool = True
 ) -> dict[int, tuple[int, ...]]:
-    """Return the traces of each step of a job, both ascending.
+    """Return step -> its traces, in ascending order.
 
     ``kinds`` and ``separate_functions`` select the steps (`kinds.resolve_kinds`).
     """

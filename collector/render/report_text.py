@@ -32,9 +32,9 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ProcessSummary:
-    """A process with the median time of its untraced steps, in ns.
+    """A process with the median time of the untraced steps in one of its step groups, in ns.
 
-    ``function``: the function whose calls these steps are, if the process called several functions.
+    ``function``: the function that these steps call, if the process called several functions.
     """
 
     row: JobRow

@@ -106,7 +106,7 @@ CELLS: Final[dict[str, dict[str, Cell]]] = {
         "input_shapes": _not_in_code("input_shapes"),
     },
 }
-#: The code view has the columns of the op view.
+#: The code view has the order of columns and the legends of the op view.
 _ORDERS: Final = {"code": OP_ORDER}
 _LEGENDS: Final[dict[str, dict[str, str]]] = {"code": {}}
 

@@ -14,7 +14,7 @@ AFTER: Final = "\n======================End of Report=========================="
 
 
 def value_text(value: Any) -> str:
-    """Return an option's value in the TF profiler's form: lists with commas, columns in order."""
+    """Return an option's value in the TF profiler's form: lists with commas, columns by name."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, frozenset):

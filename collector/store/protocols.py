@@ -89,7 +89,7 @@ class RecordedOutputs(Protocol):
     def outputs_in_trace(self, node: int, trace: int) -> Sequence[int]:
         """Return the outputs of each execution of a node in one trace, in stored order.
 
-        Executions on one device are stored in the order of their ends.
+        The executions of a RunMetadata on one device are stored in the order of their ends.
         """
         ...
 

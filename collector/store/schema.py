@@ -78,7 +78,7 @@ NAMES = pa.schema([("kind", _U16), ("id", _U32), ("text", _BYTES)])
 NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS = range(5)
 
 #: One row per span entry. Short steps share an entry, of `count` steps; with layout.FLAG_SAMPLED
-#: only the last of them was timed.
+#: only the last of them was timed, or none if layout.FLAG_FAILED is also set.
 SPANS = pa.schema(
     [
         ("kind", _U16),
@@ -165,8 +165,8 @@ EVENTS = pa.schema([("t_ns", _I64), ("slug", _TEXT), ("text", _TEXT), ("count", 
 #: with a start time.
 ALLOCATIONS = pa.schema([("trace", _U32), ("node", _U32), ("device", _U32), ("t_us", _I64), ("bytes", _I64)])
 
-#: One row per output with its own memory. Only imported jobs have such rows: the addresses would
-#: double the size of live jobs.
+#: One row per output with an allocation_description, in executions with a start time. Only imported
+#: jobs have such rows: the addresses would double the size of live jobs.
 OUTPUT_MEMORY = pa.schema(
     [
         ("trace", _U32),
@@ -210,7 +210,7 @@ ALERTS = pa.schema(
         ("found_ns", _I64),  # real time, like since_ns
         ("since_ns", _I64),
         ("slug", _TEXT),
-        ("kind", _U16),  # kind, key and ordinal of the first affected step; 0 for none
+        ("kind", _U16),  # kind, key and ordinal: first affected step, for a stall the last step before; 0 for none
         ("key", _U32),
         ("step", _U64),
         ("before", _F64),

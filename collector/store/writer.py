@@ -293,8 +293,9 @@ class LocalStoreWriter:
         """Remove the samples of hosts that no stored job needs.
 
         For a host whose samples this collector stores, remove the segments whose samples were all
-        taken more than a minute before the start of its first stored job. For any other host,
-        remove all samples if no job of the host is stored.
+        taken more than a minute before the start of its first stored job. For any other host
+        without a running collector, remove all samples if no job of the host is stored. If a job
+        cannot be read, remove nothing.
         """
         needed_from = retention.samples_needed_from(self.path)
         if needed_from is None:

@@ -34,7 +34,7 @@ def curve(spans: pa.Table, slices: int) -> list[float]:
     """Return the mean step time (ns) in each of ``slices`` equal slices of time.
 
     ``spans``: SPANS of one kind. Traced, failed and setup steps are left out, since their times are
-    not representative. Slices without other steps are left out, too.
+    not representative. A slice with no normal step has no value.
     """
     normal_spans = spans.filter(pc.invert(flagged(spans, SPECIAL)))
     if not normal_spans.num_rows:

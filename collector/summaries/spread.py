@@ -49,7 +49,7 @@ def spread(spans: pa.Table) -> Spread | None:
     """Return the spread of the durations in ``spans`` (columns of schema.SPANS), None without rows.
 
     A row with ``count`` steps stands for that many steps of its mean duration. In a sampled row,
-    only one step was timed.
+    at most one step was timed.
     """
     if not spans.num_rows:
         return None

@@ -63,9 +63,9 @@ def _sort(items: list[Any], less: _Less) -> None:
 
 
 def _partition(items: list[Any], first: int, last: int, less: _Less) -> int:
-    """Split items by a median, and return the start of the upper part.
+    """Split items around a pivot, and return the start of the upper part.
 
-    The median of the second, the middle and the last item is moved to the front, and then used.
+    The pivot is the median of the second, the middle and the last item. It is moved to the front.
     """
     median = _median(items, first + 1, first + (last - first) // 2, last - 1, less)
     items[first], items[median] = items[median], items[first]

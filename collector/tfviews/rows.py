@@ -28,7 +28,8 @@ class Row(NamedTuple):
     """One row: its own numbers, the totals with all entries below, and its description.
 
     `name` is relative to the parent row, `key` the full name. `op` and `line` are the op type and
-    the user's line with most of the row's time. `times` are in µs, one for each selected step.
+    the user's line with most of the row's time; in the graph view, they are those of the node
+    itself. `times` are in µs, one for each selected step.
     """
 
     name: str

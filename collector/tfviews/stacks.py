@@ -19,7 +19,8 @@ def stacks(frames: pa.Table, nodes: pa.Table) -> dict[str, tuple[Frame, ...]]:
     """Return the stack of each node by name, outermost frame first.
 
     ``frames`` and ``nodes``: rows of FRAMES and STACKS in order of arrival. If nodes of several
-    graphs have one name, the first is used. Equal stacks and equal frames are shared.
+    graphs have one name, the first is used. Nodes with the same graph and stack number share one
+    tuple. Equal frames are one object.
     """
     by_number = _stacks_by_number(frames) if frames.num_rows else {}
     by_name: dict[str, tuple[Frame, ...]] = {}

@@ -42,10 +42,10 @@ class TreeView:
 
     `nodes`: number of nodes; `accounted`: names of those that match -account_type_regexes;
     `unreached`: number of nodes in cycles without an outside consumer (graph view), or of gradient
-    nodes whose forward op has no stack (code view). `accounted_entries`: number of accounted
-    entries, including scopes and frames. Of these, `outside_start` lie outside -start_name_regexes,
-    `cut_off` are too deep, or trimmed by -trim_name_regexes, `hidden` are hidden by minima or
-    names, and `shown` are shown.
+    nodes whose forward op has no stack (code view). `accounted_entries`: number of entries that are
+    accounted or have an accounted entry below them, including scopes and frames. Of these,
+    `outside_start` lie outside -start_name_regexes, `cut_off` are too deep, or trimmed by
+    -trim_name_regexes, `hidden` are hidden by minima or names, and `shown` are shown.
     """
 
     root: Branch

@@ -87,7 +87,7 @@ def fit_sample(name):
     folder = tempfile.mkdtemp()
     spans = []
 
-    class Window(keras.callbacks.Callback):
+    class Recorder(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch, logs=None):
             if batch == 3:
                 self.session = profiler.ProfilerSession()
@@ -111,7 +111,7 @@ def fit_sample(name):
     )
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     data = tf.data.Dataset.from_tensor_slices((np.ones([64, 8, 8, 1], "f4"), np.zeros(64, "i8")))
-    model.fit(data.map(lambda x, y: (x * 2.0, y)).batch(8), epochs=1, verbose=0, callbacks=[Window()])
+    model.fit(data.map(lambda x, y: (x * 2.0, y)).batch(8), epochs=1, verbose=0, callbacks=[Recorder()])
     (path,) = Path(folder).glob("**/*.xplane.pb")
     (DATA / (name + ".xspace")).write_bytes(path.read_bytes())
     (DATA / (name + ".spans.json")).write_text(json.dumps(spans) + "\n")

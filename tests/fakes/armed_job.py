@@ -14,9 +14,10 @@ LAUNCH = 0x1234
 
 
 def environment(folder=None, *, fake=False, armed=True, **variables):
-    """Return the environment of a job that is armed for the launch folder ``folder``.
+    """Return the environment of a job.
 
-    ``fake`` puts the fake TensorFlow on the job's import path; ``variables`` are added.
+    ``armed`` arms the job; it announces its channel in the instance folder ``folder``. ``fake``
+    puts the fake TensorFlow on the job's import path. ``variables`` are added.
     """
     result = {name: value for name, value in os.environ.items() if not name.startswith(("TFPROF_", "PYTHON"))}
     result["TF_CPP_MIN_LOG_LEVEL"] = "3"

@@ -88,8 +88,10 @@ class FakeCollector:
             peer, head_bytes, body = router.recv_multipart()
             head = wire.unpack(head_bytes)
             self.messages.append((head, body))
-            for answer, text in (self.greet if head.type == wire.GREETING else self.answer)(head, body):
-                router.send_multipart([peer, answer if isinstance(answer, bytes) else wire.pack(answer), text])
+            answers = (self.greet if head.type == wire.GREETING else self.answer)(head, body)
+            for answer_head, answer_body in answers:
+                packed_head = answer_head if isinstance(answer_head, bytes) else wire.pack(answer_head)
+                router.send_multipart([peer, packed_head, answer_body])
         context.destroy(linger=0)
 
 

@@ -76,7 +76,7 @@ class StepStream:
     def __init__(self, instance_dir, uid, count, steps_per_message=3):
         self.agent = WireAgent(instance_dir)
         self.uid, self.count, self.steps_per_message = uid, count, steps_per_message
-        self.acked = self.sent = 0  # after a stall or a pause `sent` goes back to `acked`
+        self.acked = self.sent = 0  # after a stall, a silence or a reopen, `sent` goes back to `acked`
         self._last_sent = 0  # the last step that was ever sent: the collector may have stored it
         self.stalls = []
         self._collector = None

@@ -10,7 +10,7 @@ import sys
 
 from fakes.channel_writer import ChannelWriter
 
-#: Number of descriptors of a channel, with its mapping, and of others that the process needs.
+#: Descriptors of each channel (for its file and its mapping), and others that the process needs.
 DESCRIPTORS_EACH, DESCRIPTORS_OTHER = 2, 20
 
 

@@ -32,7 +32,7 @@ JSON_EDGES = (
 
 
 def bodies():
-    """Yield (kind, body) of a record of each kind."""
+    """Yield (kind, body) of valid records of every kind."""
     frames = {"files": ["x.py", "y.py"], "functions": ["f"], "frames": [[0, 3, 0], [1, 4, 0]], "stacks": [[0, 1], [1]]}
     frames |= {"nodes": {"a": 0, "b": 1}, "starts": [2, 3], "variables": {"w/resource": [3, 4], "b": None}}
     yield layout.RUN_METADATA, run_metadata([b"a:Add", b"b:Mul"])

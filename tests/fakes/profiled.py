@@ -24,8 +24,8 @@ class ProfiledScripts:
     def run(self, trace: str, script: str | Path, *arguments: object) -> ScriptResult:
         """Run a script with the policy ``trace``; wait until the job has ended in the store.
 
-        If a small step reached the time limit of a recording, since the machine is busy, the script
-        is run again.
+        On a busy machine, a step may reach the time limit of a recording. The script is then run
+        again, up to `TRIES` times in all.
         """
         for _ in range(TRIES):
             result = self._server.run(script, *arguments, TFPROF_TRACE=trace)

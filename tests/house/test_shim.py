@@ -10,7 +10,7 @@ from house.tree import ROOT, sources
 INTERPRETERS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python"))
 #: Packages whose code runs in jobs.
 JOB_PACKAGES = ("formats", "shim")
-#: Files in these packages whose functions no job calls.
+#: Files in these packages of which a job uses at most constants and classes of exceptions.
 FILES_OUTSIDE_JOBS = {"given_up.py", "runtime_dir.py", "private_files.py", "wire.py", "errors.py"}
 #: Files that may catch every exception: the guard, the injected file, the forked children.
 GUARDS = {"guard.py", "sitecustomize.py", "daemons.py", "worker_process.py"}

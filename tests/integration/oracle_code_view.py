@@ -3,7 +3,8 @@
     python oracle_code_view.py FOLDER random|real SEED CASES
 
 FOLDER gets a folder for each case, with `graph.pb`, `oplog.pb`, `run-0.pb`, …, and `queries.json`:
-{lost, queries: [{options, text, proto, pprof}]}, with bytes as Latin-1 text.
+{lost, queries: [{options, text, proto, pprof}]}, with bytes as Latin-1 text. `lost` is the number
+of gradient nodes without a forward node.
 """
 
 import json

@@ -144,7 +144,7 @@ def fill_node(random, stats, name):
     for allocator in random.choice(["cpu", "GPU_0_bfc", "gpu_host_bfc"], random.randint(3)):
         memory = stats.memory.add(allocator_name=allocator, total_bytes=int(random.randint(10**6)))
         memory.peak_bytes, memory.live_bytes = int(random.randint(10**6)), int(random.randint(-(10**6), 10**6))
-    # TensorFlow's Python looks up nodes with outputs in the graph.
+    # TensorFlow looks up each node that has outputs in its graph, and fails on a name with a colon.
     output_count = 0 if ":" in stats.node_name else random.randint(3)
     for slot in range(output_count):
         output = stats.output.add(slot=slot)

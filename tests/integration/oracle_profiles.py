@@ -52,7 +52,7 @@ def reload_profile(path):
 def write_case(folder, out):
     """Write the profiles of a case.
 
-    TensorFlow cannot write them if the graph lacks inputs.
+    TensorFlow cannot write them if the graph lacks the node of an input.
     """
     if not json.loads(read(folder, "queries.json"))["whole"]:
         return

@@ -4,7 +4,7 @@
 
 CASES is JSON: a list of {graph, op_log, steps: [[number, RunMetadata]], questions: [{view,
 options}]}, with bytes as Latin-1 text. ANSWERS gets {files: {name: content}, printed} for each case
-and question. The word FOLDER in the options stands for a folder.
+and question. In the option `output` and in `printed`, FOLDER stands for the folder of the files.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
 """A real agent reads the channels of real processes; a fake collector fails on demand.
 
-No record is lost.
+Every record arrives, or is counted as dropped or lost.
 """
 
 import json
@@ -239,13 +239,13 @@ def test_the_agent_opens_a_job_again_after_reopen(bench: Bench) -> None:
 
 
 def test_a_collector_that_refuses_the_version_gets_only_greetings_until_it_welcomes_the_agent(bench: Bench) -> None:
-    text = {"slug": "unknown-version", "text": "wire version 1 is not supported (this build speaks 2)"}
-    refusal = json.dumps(text).encode()
-    bench.collector.greet = lambda _head, _body: [(Head(wire.REFUSE, 0, wire.GREETING), refusal)]
+    refusal = {"slug": "unknown-version", "text": "wire version 1 is not supported (this build speaks 2)"}
+    refusal_body = json.dumps(refusal).encode()
+    bench.collector.greet = lambda _head, _body: [(Head(wire.REFUSE, 0, wire.GREETING), refusal_body)]
     bench.start_agent()
     _, uid = bench.job(5)
     until(lambda: bench.status().get("stall"))
-    assert bench.status()["stall"] == text
+    assert bench.status()["stall"] == refusal
     until(lambda: len(bench.collector.messages) >= 2)
     assert {head.type for head, _ in bench.collector.messages} == {wire.GREETING}
     bench.collector.greet = bench.collector.welcome

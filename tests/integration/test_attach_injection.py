@@ -32,7 +32,7 @@ PYTHON_3_14 = shutil.which("python3.14")
 RUNTIME_SIZE = 1024
 #: Injections into each interpreter; more with TFPROF_TEST_ATTACHES=40.
 ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
-#: File that gets a line of JSON with the times of each injection.
+#: File that gets a line of JSON for each injection: interpreter, work, method, time stopped.
 FIGURES = os.environ.get("TFPROF_TEST_FIGURES")
 
 pytestmark = pytest.mark.usefixtures("private_store")

@@ -66,7 +66,7 @@ def test_python_variables_do_not_affect_the_commands(foreign_packages: Path, var
 
 
 def test_libraries_of_the_job_do_not_affect_the_daemons(tmp_path: Path) -> None:
-    """An LD_LIBRARY_PATH of conda or CUDA has libraries that pyarrow, DuckDB and ZeroMQ need."""
+    """An LD_LIBRARY_PATH of conda or CUDA can replace libraries of pyarrow, DuckDB and ZeroMQ."""
     for name in ("libstdc++.so.6", "libgcc_s.so.1"):
         (tmp_path / name).write_text("no library")
     print_path = "import os; print(os.environ['LD_LIBRARY_PATH'])"

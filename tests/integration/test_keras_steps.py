@@ -26,7 +26,8 @@ BATCHES = 30 + 7 + 4 + 10  # fit, train_on_batch, interrupted fit, failing fit
 def job(request, tmp_path_factory):
     fixture, package, mode = CASES[request.param]
     python = request.getfixturevalue(fixture)
-    # TensorFlow's full log shows every additional line. The hash seed fixes the order of sets.
+    # At log level 0 TensorFlow logs everything, so the test sees each line that tfprof adds. The
+    # hash seed fixes the order of sets.
     settings = {"TF_CPP_MIN_LOG_LEVEL": "0", "PYTHONHASHSEED": "0"}
     with ArmedJob(python, SCRIPT, tmp_path_factory.mktemp("job"), package, mode, **settings) as armed_job:
         armed_job.until_ready()

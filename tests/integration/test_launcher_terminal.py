@@ -37,7 +37,7 @@ print("shell: code", os.waitstatus_to_exitcode(status), flush=True)
 
 
 class Terminal:
-    """A shell on a new terminal; ``unread`` is its output."""
+    """A shell on a new terminal; ``unread`` is its output after the last match of `until`."""
 
     def __init__(self, command: list[str]) -> None:
         self.pid, self.fd = pty.fork()
@@ -134,7 +134,7 @@ def test_a_hangup_of_the_terminal_reaches_a_job_whose_launcher_leads_the_session
     if pid == 0:
         os.execv(sys.executable, [*RUN, sys.executable, "-c", code])
     output = b""
-    while b"up\r\n" not in output:  # a terminal that is closed while a line is printed fails in another way
+    while b"up\r\n" not in output:  # the job's print could fail if the terminal were closed earlier
         output += os.read(fd, 100)
     os.close(fd)
     os.waitpid(pid, 0)

@@ -45,7 +45,8 @@ COMMANDS = (
     (TFPROF, "attach", "999999999"),
     (TFPROF, "stop"),
 )
-#: The longest time of a command in an empty store, even if the command starts daemons (seconds).
+#: Time limit of a command in an empty store, even if the command starts daemons (seconds). If the
+#: host is slow, the limit is twice the command's time without an odd file in the way.
 COMMAND_MAX_S = 2.0
 THREADS = 4
 TRIES_ALL = os.environ.get("TFPROF_ODD_FILES") == "all"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from fakes.made_store import trace_tables, write_job
-from integration.oracle import messages as wire
+from integration.oracle import messages
 from integration.oracle.messages import message
 from integration.trace_viewer import TraceViewer, trace_viewer
 
@@ -41,23 +41,25 @@ def viewer(tmp_path: Path) -> Iterator[TraceViewer]:
 
 def write_gpu_job(store: Path) -> None:
     """Write a job with one step on a CPU and a GPU."""
-    nodes = [message(wire.NODE_DEF, name=name, op=name, input=inputs) for name, inputs in INPUTS.items()]
+    nodes = [message(messages.NODE_DEF, name=name, op=name, input=inputs) for name, inputs in INPUTS.items()]
     devices = []
     for device in (CPU, GPU, STREAM):
         stats = []
         for _, name, start, duration, in_use, allocation in (row for row in EXECUTIONS if row[0] == device):
-            record = allocation and message(wire.RECORD, alloc_micros=BEGIN + allocation[0], alloc_bytes=allocation[1])
+            record = allocation and message(
+                messages.RECORD, alloc_micros=BEGIN + allocation[0], alloc_bytes=allocation[1]
+            )
             allocator = in_use and message(
-                wire.ALLOCATOR,
+                messages.ALLOCATOR,
                 allocator_name="GPU_0_bfc",
                 allocator_bytes_in_use=in_use,
                 allocation_records=[record] if record else [],
             )
             times = {"all_start_micros": BEGIN + start, "op_end_rel_micros": duration}
-            stats.append(message(wire.NODE_STATS, node_name=name, **times, memory=[allocator] if allocator else []))
-        devices.append(message(wire.DEVICE, device=device, node_stats=stats))
-    step = message(wire.RUN_METADATA, step_stats=message(wire.STEP_STATS, dev_stats=devices))
-    write_job(store, 1, trace_tables(message(wire.GRAPH_DEF, node=nodes), [step]))
+            stats.append(message(messages.NODE_STATS, node_name=name, **times, memory=[allocator] if allocator else []))
+        devices.append(message(messages.DEVICE, device=device, node_stats=stats))
+    step = message(messages.RUN_METADATA, step_stats=message(messages.STEP_STATS, dev_stats=devices))
+    write_job(store, 1, trace_tables(message(messages.GRAPH_DEF, node=nodes), [step]))
 
 
 def write_timeline(store: Path, view: str, step: int) -> Path:

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from typing import Any, Final
 
-from integration.oracle import messages as wire
+from integration.oracle import messages
 from integration.oracle.messages import map_entries, message
 from integration.oracle.queries import BASE_OPTIONS
 
@@ -59,17 +59,19 @@ def graph(rng: random.Random, count: int) -> tuple[bytes, list[str]]:
         name = f"{rng.choice(SCOPES)}{rng.choice(('n', 'n', 'N', 'ü'))}{index}"
         names.append(name)
         inputs = [rng.choice(("", "", "^")) + source for source in sources]
-        nodes.append(message(wire.NODE_DEF, name=name, op=rng.choice(OPS), input=inputs))
-    return message(wire.GRAPH_DEF, node=nodes, versions=b""), names
+        nodes.append(message(messages.NODE_DEF, name=name, op=rng.choice(OPS), input=inputs))
+    return message(messages.GRAPH_DEF, node=nodes, versions=b""), names
 
 
 def _allocator(rng: random.Random, start: int, end: int) -> bytes:
     moments = [
         rng.choice((end, start + rng.randrange(-300, 300))) for _ in range(rng.choice((0, 1, 1, 4)))
     ] + rng.choice(([], [0], [-9]))
-    records = [message(wire.RECORD, alloc_micros=micros, alloc_bytes=rng.choice((*SIZES, -512))) for micros in moments]
+    records = [
+        message(messages.RECORD, alloc_micros=micros, alloc_bytes=rng.choice((*SIZES, -512))) for micros in moments
+    ]
     return message(
-        wire.ALLOCATOR,
+        messages.ALLOCATOR,
         allocator_name=rng.choice(("GPU_0_bfc", "GPU_0_bfc", "gpu_host_bfc", "cpu")),
         total_bytes=rng.choice(SIZES),
         allocator_bytes_in_use=rng.choice(SIZES),
@@ -80,9 +82,9 @@ def _allocator(rng: random.Random, start: int, end: int) -> bytes:
 def _execution(rng: random.Random, name: str, start: int, *, backwards: bool) -> bytes:
     start_us = rng.choices((start, 0, -3), (30, 1, 1))[0]
     duration = rng.choice((0, 1, 1, 3, 10, 40, rng.randrange(400), -150 if backwards and rng.random() < 0.6 else 50))
-    memory_stats = message(wire.MEMORY, temp_memory_size=7, persistent_memory_size=rng.choice(SIZES))
+    memory_stats = message(messages.MEMORY, temp_memory_size=7, persistent_memory_size=rng.choice(SIZES))
     return message(
-        wire.NODE_STATS,
+        messages.NODE_STATS,
         node_name=name + rng.choice(("", ":Label")),
         all_start_micros=start_us,
         op_end_rel_micros=duration,
@@ -101,8 +103,8 @@ def run_metadata(rng: random.Random, names: Sequence[str], base: int, *, backwar
     for device in rng.sample(DEVICES, rng.randint(1, len(DEVICES))):
         executed = [rng.choice(names) for _ in range(rng.choice((1, len(names), 2 * len(names))))]
         stats = [_execution(rng, name, base + rng.randrange(length), backwards=backwards) for name in executed]
-        devices.append(message(wire.DEVICE, device=device, node_stats=stats))
-    return message(wire.RUN_METADATA, step_stats=message(wire.STEP_STATS, dev_stats=devices))
+        devices.append(message(messages.DEVICE, device=device, node_stats=stats))
+    return message(messages.RUN_METADATA, step_stats=message(messages.STEP_STATS, dev_stats=devices))
 
 
 def op_log(rng: random.Random, names: Sequence[str]) -> bytes:
@@ -110,23 +112,23 @@ def op_log(rng: random.Random, names: Sequence[str]) -> bytes:
     strings = ["none", *FILES, *FUNCTIONS]
     files, functions = range(1, 1 + len(FILES)), range(1 + len(FILES), len(strings))
     frames = [
-        message(wire.TRACE, lineno=rng.randrange(3), file_id=rng.choice(files), function_id=rng.choice(functions))
+        message(messages.TRACE, lineno=rng.randrange(3), file_id=rng.choice(files), function_id=rng.choice(functions))
         for _ in range(8)
     ]
     entries = [
         message(
-            wire.LOG_ENTRY,
+            messages.LOG_ENTRY,
             name=name,
-            code_def=message(wire.CODE_DEF, traces=[rng.choice(frames) for _ in range(rng.randint(1, 4))]),
+            code_def=message(messages.CODE_DEF, traces=[rng.choice(frames) for _ in range(rng.randint(1, 4))]),
         )
         for name in names
         if name == names[0] or rng.random() < 0.9
     ]
-    return message(wire.OP_LOG, log_entries=entries, id_to_string=map_entries(enumerate(strings)))
+    return message(messages.OP_LOG, log_entries=entries, id_to_string=map_entries(enumerate(strings)))
 
 
 def question(rng: random.Random, view: str, step: int, names: Sequence[str], *, by_counters: bool) -> dict[str, Any]:
-    """Return a question for a timeline; with ``by_counters`` its filters may depend on counters."""
+    """Return a question for a timeline; with ``by_counters`` it may filter and sort by counters."""
     options = dict(BASE_OPTIONS, step=step, output="timeline:outfile=FOLDER/t", order_by=rng.choice(("name", "")))
     if rng.random() < 0.4:
         types = [rng.choice((*OPS, ".*gpu.*", ".*cpu:0", "C.*")) for _ in range(rng.randint(1, 3))]
@@ -147,8 +149,8 @@ def question(rng: random.Random, view: str, step: int, names: Sequence[str], *, 
 def case(seed: int) -> dict[str, Any]:
     """Return {graph, op_log, steps: [(number, RunMetadata)], questions}.
 
-    In every fourth case some steps may have several traces. Its questions have no filters by
-    counters, because tfprof averages over the traces of a step and TensorFlow adds them up. In
+    In every fourth case some steps may have several traces. Its questions neither filter nor sort
+    by counters, because tfprof averages over the traces of a step and TensorFlow adds them up. In
     another fourth of the cases some executions end before they start. TensorFlow can draw only the
     graph view of these.
     """

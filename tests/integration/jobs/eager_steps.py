@@ -30,9 +30,9 @@ def tape_loop():
     """A training loop of eager ops, with calls of the model as evaluations."""
     model, optimizer = model_and_optimizer()
     for number in range(12):
-        with tf.GradientTape() as recording:
+        with tf.GradientTape() as tape:
             loss = loss_of(model)
-        apply(optimizer, recording.gradient(loss, model.trainable_variables), model.trainable_variables)
+        apply(optimizer, tape.gradient(loss, model.trainable_variables), model.trainable_variables)
         if number % 4 == 3:
             model(X)
     return {"eager": 12, "call": 3}
@@ -45,14 +45,14 @@ def functions_within():
 
     @tf.function
     def gradients():
-        with tf.GradientTape() as recording:
+        with tf.GradientTape() as tape:
             loss = loss_of(model)
-        return recording.gradient(loss, model.trainable_variables)
+        return tape.gradient(loss, model.trainable_variables)
 
     for _ in range(5):
-        with tf.GradientTape() as recording:
+        with tf.GradientTape() as tape:
             loss = forward()
-        grads = recording.gradient(loss, model.trainable_variables)
+        grads = tape.gradient(loss, model.trainable_variables)
         apply(optimizer, grads, model.trainable_variables)
         forward()
     for _ in range(7):
@@ -81,9 +81,9 @@ def without_optimizer():
     w = tf.Variable(tf.ones([16, 4]))
     function = tf.function(lambda: tf.reduce_sum(tf.matmul(X, w)))
     for _ in range(5):
-        with tf.GradientTape() as recording:
+        with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.matmul(X, w) ** 2)
-        w.assign_sub(0.01 * recording.gradient(loss, w))
+        w.assign_sub(0.01 * tape.gradient(loss, w))
     for _ in range(4):
         function()
     with suppress(ZeroDivisionError), tf.GradientTape():
@@ -119,9 +119,9 @@ def threads():
 
     def work(model, optimizer):
         for _ in range(8):
-            with tf.GradientTape() as recording:
+            with tf.GradientTape() as tape:
                 loss = loss_of(model)
-            gradients = recording.gradient(loss, model.trainable_variables)
+            gradients = tape.gradient(loss, model.trainable_variables)
             apply(optimizer, gradients, model.trainable_variables)
 
     workers = [threading.Thread(target=work, args=arguments) for arguments in pairs]

@@ -44,8 +44,8 @@ EXCEPTION_ARGUMENTS = {
     "ExceptionGroup": ("theirs", [ValueError("theirs")]),
     "BaseExceptionGroup": ("theirs", [KeyboardInterrupt("theirs")]),
 }
-#: The usual exception of an alarm, which many handlers of the shim catch by name. It is raised at
-#: every line, while the other exceptions take turns.
+#: The usual exception of an alarm. It is an OSError, which many `except` clauses of the shim catch.
+#: It is raised at every selected line, while the other exceptions take turns.
 ALARM_ERROR = TimeoutError
 TIMER_DELAY_S = 0.00002
 #: File and name of the shim's finalizer that replaces a finalizer of TensorFlow.
@@ -586,7 +586,8 @@ def leftovers(entry, before):
     problems = list(handler_state.uncounted(follow_ups))
     handler_state.expire(follow_ups)
     problems += handler_state.leftovers()
-    # If the job starts a profiler session, tfprof drops that of a window. Its log may stay open.
+    # If the job starts a profiler session, tfprof drops the session of its window. The log of the
+    # dropped session may stay open.
     if not leaves_descriptor and entry is not own_session:
         problems += before.changes()
     if handler_state.channel() is None:

@@ -1,4 +1,4 @@
-"""A Keras job with every kind of step: python keras_steps.py PACKAGE eager|session.
+"""A Keras job with every kind of Keras step: python keras_steps.py PACKAGE eager|session.
 
 It has a fixed seed, prints losses, and ends with an error.
 """

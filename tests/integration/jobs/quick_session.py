@@ -156,7 +156,7 @@ def disarm():
     original_names = [name for name in vars(session.BaseSession) if name.startswith("_call")]
     bound_method = fake_session._call_tf_sessionrun
     runs()
-    ready()  # the channel is gone after this
+    ready()  # the test opens the channel here, before `disarm` closes it
     sys.modules["_tfprof.shim.core"].disarm()
     runs()
     assert bound_method(None, {"x": 1}, ["y"], [], None) == 2

@@ -1,4 +1,4 @@
-"""Objects that must be freed when the job drops them, and messages; prints a line for each case."""
+"""Prints, a line for each case, whether dropped objects are freed, and messages of TensorFlow."""
 
 import gc
 import weakref

@@ -67,7 +67,7 @@ def daemon():
 
 
 def eager():
-    """Ops after a few calls are not recorded, and no thread is added.
+    """Ops after a few calls add no thread.
 
     A thread of TensorFlow may end meanwhile.
     """

@@ -100,7 +100,7 @@ def _of_every_device(original: Any) -> Any:
     return stats
 
 
-def _never_ran_does_nothing(original: Any) -> Any:
+def _no_operations_without_runs(original: Any) -> Any:
     def final_stats(node: Any, **options: Any) -> Any:
         stats = original(node, **options)
         return stats if node.entries else stats._replace(float_ops=0)
@@ -195,7 +195,7 @@ def _matched_once(original: Any) -> Any:
     return match_counts
 
 
-def _by_running(original: Any) -> Any:
+def _by_running_totals(original: Any) -> Any:
     def in_order(op_entries: Any, *arguments: Any) -> Any:
         entries_by_name = {entry.name: entry for entry in op_entries}
         sorted_entries = original(
@@ -275,7 +275,7 @@ BREAKS: Final = (
         "averages of negative sums wrap around",
         substitute(nodes, "average", lambda total, count: total // count if count else 0),
     ),
-    Break("nodes that never ran keep their operations", wrap(nodes, "_final_stats", _never_ran_does_nothing)),
+    Break("nodes that never ran keep their operations", wrap(nodes, "_final_stats", _no_operations_without_runs)),
     Break(
         "scalars have one element",
         substitute(attributes, "shape_of", lambda proto: tuple(dim.size for dim in proto.dim)),
@@ -350,7 +350,7 @@ BREAKS: Final = (
     Break("a shared input is below its first consumer", wrap(graph, "_walk", _inputs_backwards), views=("graph",)),
     Break("a node that matches two patterns counts twice", wrap(op, "match_counts", _matched_once), views=("op",)),
     Break("minima of op types apply to running totals", wrap(op, "_filter", _filter_by_own), views=("op",)),
-    Break("op types are ordered by own numbers", wrap(op, "_ordered", _by_running), views=("op",)),
+    Break("op types are ordered by own numbers", wrap(op, "_ordered", _by_running_totals), views=("op",)),
     Break("shares of sizes are of own numbers", substitute(op_text, "SIZES", ()), views=("op",)),
     Break(
         "gradients are next to the calls of their ops",

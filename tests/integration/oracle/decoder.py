@@ -106,7 +106,7 @@ def _entry(kind: tuple[str, str], data: bytes) -> tuple[Any, Any]:
 def decode(kind: str, data: bytes) -> dict[int, Any]:
     """Return a message as {field number: values}; maps are dicts.
 
-    Fields with the number 0 are left out.
+    Number fields with the value 0 are left out.
     """
     kinds = KINDS[kind]
     message: dict[int, Any] = {}

@@ -36,7 +36,7 @@ def text_of(value: Any) -> str:
 
 
 def is_plain(options: Mapping[str, Any]) -> bool:
-    """Return whether a command line can express ``options``: no commas or quotes in names."""
+    """Return whether a command accepts ``options``: valid choices, no commas or quotes in lists."""
     lists = [value for value in options.values() if isinstance(value, list)]
     return (
         all(pieces(text_of(value)) == value for value in lists)

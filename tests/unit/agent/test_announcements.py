@@ -43,7 +43,7 @@ def test_a_refusal_has_a_slug_and_a_text(instance_dir) -> None:
         ("\n", "", 0),
     ],
 )
-def test_the_last_line_is_the_launch_except_in_jobs_of_the_first_release(instance_dir, content, text, launch) -> None:
+def test_the_last_line_is_the_launch_if_it_is_an_id(instance_dir, content, text, launch) -> None:
     (instance_dir / "announce" / "12-00000000000000ff").write_text(content)
     (announcement,) = AnnounceFolder(str(instance_dir)).take_new()
     assert (announcement.text, announcement.launch) == (text, launch)

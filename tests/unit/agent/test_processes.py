@@ -21,11 +21,11 @@ def child():
 
 
 def test_a_process_is_alive_until_it_ends_and_a_zombie_has_ended(child) -> None:
-    record = processes.process(child.pid)
-    assert record.is_alive
+    process = processes.process(child.pid)
+    assert process.is_alive
     child.stdin.close()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert not record.is_alive
+    assert not process.is_alive
     assert processes.process(1 << 30) is None
 
 
@@ -33,7 +33,7 @@ def test_a_reused_pid_is_another_process(child) -> None:
     assert not Process(child.pid, 1).is_alive
 
 
-def test_descendants_are_found_over_several_generations(child) -> None:
+def test_a_process_and_its_child_are_descendants_of_the_process(child) -> None:
     assert processes.is_descendant(child.pid, os.getpid())
     assert processes.is_descendant(child.pid, child.pid)
     assert not processes.is_descendant(os.getpid(), child.pid)

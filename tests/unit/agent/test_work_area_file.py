@@ -105,7 +105,7 @@ def test_files_that_a_killed_process_left_behind_are_removed(private_store: Path
     file.remove()
 
 
-def test_a_process_without_descriptors_or_of_another_root_or_user_cannot_read_the_files(
+def test_a_process_with_few_free_descriptors_or_of_another_root_or_user_cannot_read_the_files(
     private_store: Path, area: WorkArea
 ) -> None:
     file = WorkAreaFile(area)

@@ -77,7 +77,7 @@ BAD_VALUES = {
         LONG_TEXT,
     ),
 }
-#: Files that no view can be written to.
+#: Paths to which no file can be written.
 BAD_FILES = ("folder", "loop", "missing/x", "socket", "graph/x", LONG_TEXT, "/dev/full", "", "a/" * 2500)
 BAD_STORES = ("", " ", "graph", "loop", "/dev/null", "fifo", "socket", LONG_TEXT, "a/" * 2500, "graph/x")
 #: Paths that a daemon may turn into a store.

@@ -44,7 +44,7 @@ def test_graph_is_a_tree_of_inputs(run: Run) -> None:
     ]
 
 
-def test_both_spellings_mean_the_same(run: Run) -> None:
+def test_all_spellings_of_an_option_mean_the_same(run: Run) -> None:
     result = run("op", "aa10", "-max_depth", "1", "-order_by", "micros")
     assert result == run("op", "--max-depth=1", "--order-by", "micros", "aa10")
     assert result == run("op", "--max_depth", "1", "-order-by=micros", "aa10")
@@ -70,7 +70,7 @@ def test_host_and_pid_select_jobs(run: Run) -> None:
     assert jobs("--host=*", "-pid", "1", "--pid", "3") == ["aa10", "cc10"]
 
 
-def test_steps_and_device_limit_the_numbers(run: Run) -> None:
+def test_the_options_steps_and_device_restrict_a_view(run: Run) -> None:
     all_steps, one_step = (json.loads(run("op", "aa10", *words, "--json")[1]) for words in ([], ["--steps", "0-0"]))
     assert (all_steps["traces"], one_step["traces"], one_step["steps"]) == (2, 1, [0, 0])
     on_gpu = json.loads(run("op", "aa10", "bb10", "--device", "gpu:0", "--json")[1])

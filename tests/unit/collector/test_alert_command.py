@@ -52,7 +52,7 @@ def test_a_command_that_does_not_end_is_killed_with_its_children(tmp_path):
     command.tick(0.0)
     process = command._running
     until(
-        lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the command's child", patience_s=30.0
+        lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the command's start", patience_s=30.0
     )
     command.tick(TIMEOUT_S - 1)
     assert process is not None

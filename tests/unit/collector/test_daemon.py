@@ -97,7 +97,7 @@ def test_an_error_in_a_setting_is_one_line(run, monkeypatch, capsys):
     assert capsys.readouterr().err.startswith("tfprof: TFPROF_KEEP_BYTES: ")
 
 
-def test_a_stall_is_reported_until_appends_succeed_for_some_seconds():
+def test_a_stall_is_reported_until_no_append_has_failed_for_some_seconds():
     stats = CollectorStats()
     stats.count_stall(StoreError("full", "store-full"))
     assert stats.snapshot(0, 0.0)["stalled"] == {"slug": "store-full", "text": "full"}

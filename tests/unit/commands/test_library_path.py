@@ -10,7 +10,7 @@ from tfprof.commands import library_path
 
 @pytest.fixture
 def library_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder from which this process, by a fake maps file, has loaded three libraries."""
+    """A folder with three libraries that this process maps, according to a fake maps file."""
     names = ("libffi.so.8.1.2", "libz.so.1.2.13", "libstdc++.so.6.0.30")
     (tmp_path / "maps").write_text(
         "7f00-7f01 r-xp 00000000 00:00 0    [heap]\n"

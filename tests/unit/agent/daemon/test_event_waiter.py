@@ -18,7 +18,7 @@ UID = 7
 
 
 class Bench(NamedTuple):
-    """A waiter, and both ends of the socket that it polls."""
+    """A waiter, the socket that it polls, and the peer of that socket."""
 
     waiter: EventWaiter
     agent_socket: "zmq.Socket[bytes]"
@@ -35,10 +35,10 @@ def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
         process.kill()
 
 
-def process_of(process: "subprocess.Popen[bytes]") -> Process:
-    record = processes.process(process.pid)
-    assert record is not None
-    return record
+def process_of(child: "subprocess.Popen[bytes]") -> Process:
+    process = processes.process(child.pid)
+    assert process is not None
+    return process
 
 
 @pytest.fixture
@@ -112,13 +112,13 @@ def test_two_events_at_once_are_both_reported(bench: Bench, sleeper: "subprocess
 
 
 def test_a_process_that_is_gone_or_forgotten_is_no_error(bench: Bench, sleeper: "subprocess.Popen[bytes]") -> None:
-    record = process_of(sleeper)
-    bench.waiter.watch(UID, record)
+    process = process_of(sleeper)
+    bench.waiter.watch(UID, process)
     bench.waiter.forget(UID)
     sleeper.kill()
     sleeper.wait()
     assert bench.wait(0.05) == NO_EVENT
-    bench.waiter.watch(UID, record)
+    bench.waiter.watch(UID, process)
     assert not bench.waiter.watches(UID)
     assert bench.wait(0.0) == NO_EVENT
     bench.waiter.forget(UID)

@@ -264,7 +264,7 @@ def test_the_number_of_open_channels_is_limited_and_the_others_wait(instance, mo
     for _ in range(3):
         instance.job()
     assert len(instance.take(instance.finder.scan())) == 2
-    assert instance.finder.queue_length >= 1  # jobs of others on this host wait, too
+    assert instance.finder.queue_length >= 1  # channels of other jobs on this host wait, too
     instance.finder.ignore(instance.channels[0].inode)
     assert len(instance.take(instance.finder.open_announced())) == 1
 

@@ -4,7 +4,7 @@ from tfprof.agent.daemon import refusals
 from tfprof.agent.daemon.refusals import Refusal, Refusals
 
 
-def test_a_reason_is_listed_once_with_its_newest_text_and_count() -> None:
+def test_a_reason_is_listed_once_for_each_process_with_its_newest_text_and_count() -> None:
     collection = Refusals()
     collection.add(7, 12, "bad-channel", "first")
     collection.add(7, 13, "bad-channel", "of another process")

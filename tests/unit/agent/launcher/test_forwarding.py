@@ -78,13 +78,13 @@ def test_launcher_and_witness_may_be_signalled_one_after_the_other(bench: Bench,
     assert bench.after(1) == [USR1]
 
 
-def test_each_of_several_signals_counts(bench: Bench) -> None:
+def test_each_of_several_real_time_signals_counts(bench: Bench) -> None:
     bench.signal_launcher(Signal(REAL), Signal(REAL), Signal(REAL))
     bench.signal_witness(REAL)
     assert bench.after(1) == [REAL, REAL]
 
 
-def test_equal_signals_at_once_count_once(bench: Bench) -> None:
+def test_equal_standard_signals_at_once_count_once(bench: Bench) -> None:
     bench.signal_launcher(Signal(TERM))
     bench.after(SETTLE_S / 2)
     bench.signal_launcher(Signal(TERM))

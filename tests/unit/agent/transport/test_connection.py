@@ -38,7 +38,7 @@ class FakeCollector:
     def is_silent(self) -> bool:
         """Return whether no message has arrived.
 
-        Messages arrive in order, so the next `receive` returns a message that is still on its way.
+        It does not wait. A message that arrives later is not missed: the next `receive` returns it.
         """
         return not self.router.poll(0)
 

@@ -140,7 +140,7 @@ def test_processes_of_one_training_that_slow_down_together_raise_alerts():
     assert host.run(10).slugs == [SLOWER] * 4
 
 
-def test_a_job_that_slows_down_other_jobs_on_a_host_with_free_processors_raises_an_alert():
+def test_the_job_that_slows_down_most_on_a_host_with_free_processors_raises_an_alert():
     host = Host(jobs=5).run(60)
     host.step_ns = dict.fromkeys(host.jobs, 24e6)
     host.step_ns[3] = 80e6

@@ -202,7 +202,7 @@ def _ops_of_step(caller: int, *other_events: tuple[object, ...], has_regions: bo
     """Return the ops that belong to the step of thread ``caller``.
 
     The threads OWN and OTHER call functions at the same time. ``other_events`` are further events
-    of thread 11. ``has_regions``: TensorFlow's threads have `StartRegion` events.
+    of thread 11. ``has_regions``: the threads 7 and 8 have `StartRegion` events.
     """
     regions = [(b"ThreadpoolListener::StartRegion", 0, 0)] * has_regions
     plane = Plane()

@@ -47,7 +47,7 @@ def test_shapes_by_slot() -> None:
     assert recorded_shapes(signature((2, 3), (), None)) == ((2, 3), (), None)
     assert recorded_shapes(b"") == ()
     outputs = [OpOutput(1, 1, b"", True, True), OpOutput(0, 1, b"", True, True)]
-    assert recorded_shapes(encode(outputs)) == ((),), "a slot is ignored if lower slots are missing"
+    assert recorded_shapes(encode(outputs)) == ((),), "a slot is ignored if a lower slot comes after it"
     twice = [OpOutput(0, 1, b"", True, True), OpOutput(0, 1, None, True, True)]
     assert recorded_shapes(encode(twice)) == (None,), "the last output counts"
 

@@ -106,7 +106,7 @@ def test_a_matrix_product_is_counted_from_either_matrix() -> None:
     assert float_ops("MatMul", {}, [(0, 5), (5, 7)], [(0, 7)], OWN) == 0
 
 
-def test_control_inputs_are_not_terms() -> None:
+def test_control_inputs_are_terms_only_with_exact_parity() -> None:
     inputs = [(5,), (5,), None]
     assert float_ops("AddN", attributes(N=2), inputs, [(5,)], EXACT) == 10
     assert float_ops("AddN", attributes(N=2), inputs, [(5,)], OWN) == 5
@@ -144,7 +144,7 @@ def test_only_own_formulas_count_these_ops(op: str, attrs: Any, inputs: Any, out
     assert float_ops(op, attributes(**attrs), inputs, outputs, EXACT) is None
 
 
-def test_shapes_that_are_not_fully_known_have_no_number() -> None:
+def test_an_unknown_shape_that_the_count_needs_gives_no_number() -> None:
     for parity in (EXACT, OWN):
         assert float_ops("Sum", {}, [(-1, 4), (1,)], [(4,)], parity) is None
         assert float_ops("Conv2D", {}, [IMAGES, None], [OUTPUT], parity) is None

@@ -15,7 +15,7 @@ HALF = 19
 #: The data of both shards.
 DATA = bytes(range(32))
 SHARDS = DATA[:16], DATA[16:]
-#: The checksum of the first 8 bytes of a shard, read as two strings of lengths 0 and 1.
+#: The checksum of the first 8 bytes of the first shard, read as two strings of lengths 0 and 1.
 STRINGS_CRC = crc32c((0).to_bytes(4, "little") + (1).to_bytes(4, "little") + DATA[2:8])
 
 

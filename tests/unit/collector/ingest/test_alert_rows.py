@@ -9,7 +9,7 @@ from tfprof.collector.ingest.parsing import INT64_MAX, UINT64_MAX, alert_rows
     ("since_ns", "step", "before", "now"),
     [(2**63, 2**64 - 1, 2**53 + 1, 2**64 - 1), (2**70, 2**64, 1.5, 2**65), (-(2**70), -1, 0, float("inf"))],
 )
-def test_any_number_is_saturated(since_ns: int, step: int, before: float, now: float) -> None:
+def test_times_and_steps_are_saturated(since_ns: int, step: int, before: float, now: float) -> None:
     (row,) = alert_rows([Alert(1, since_ns, "slower-steps", step=step, before=before, now=now)]).to_pylist()
     assert abs(row["since_ns"]) == INT64_MAX
     assert row["step"] == max(0, min(step, UINT64_MAX))

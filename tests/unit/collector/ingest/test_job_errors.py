@@ -182,7 +182,7 @@ def test_ids_of_names_continue_after_the_rows_of_a_worker(collector):
 
 
 def test_records_after_a_large_one_are_stored_once(collector):
-    # The C decoder is fast: by their estimated times, other records could be in the same slice.
+    # The C decoder is fast: the estimated times of all three records fit into one slice.
     large = (layout.RUN_METADATA, run_metadata([b"a:Add"]) + b"\x1a\x00" * (LARGE_BYTES // 2))
     assert collector.records(UID, 1, large, STEP, STEP) == []
     assert collector.finish_work()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 3)

@@ -1,4 +1,4 @@
-"""Notes beside a code view: how to show only the user's lines, and gradients without a stack."""
+"""Notes beside a code view: how to show only the user's lines; gradients of ops without a stack."""
 
 from fakes.nodes import node, with_stack
 from tfprof.collector.query.engine import VIEWS, Answer, Selection

@@ -49,7 +49,7 @@ def serialized_graph() -> bytes:
 def step(batch: int, *, z_runs: int = 1, label: str = "", device: bytes = CPU, extra_node: str = "") -> bytes:
     """Return the RunMetadata of a step with a batch of size ``batch``.
 
-    z runs ``z_runs`` times. ``label`` is the timeline label of the node with which it begins.
+    z runs ``z_runs`` times. ``label`` is the timeline label of the node whose name it starts with.
     ``extra_node`` runs once; its output is as large as w.
     """
     message = RunMetadata()
@@ -147,7 +147,7 @@ def test_steps_with_one_batch_size_count_their_own_iterations(tmp_path: Path) ->
     assert counts(stored_job, averaged=False)["z"] == (2 + 3 * 2 + 8) * 7
 
 
-def test_copies_on_streams_do_not_count_in_steps_of_several_batch_sizes(tmp_path: Path) -> None:
+def test_executions_on_streams_do_not_count_in_steps_of_several_batch_sizes(tmp_path: Path) -> None:
     steps = [step(batch) + step(batch, device=b"/device:GPU:0/stream:all") for batch in (2, 8)]
     assert counts(job(tmp_path, steps), averaged=False)["z"] == (2 + 8) * 7
 
@@ -196,7 +196,7 @@ def test_without_exact_parity_placeholders_have_parameters_only_if_they_stand_fo
     assert {name: exact_nodes[name].stats.params for name in ("x", "known", "w")} == {"x": 0, "known": 20, "w": 35}
 
 
-def test_variables_outside_of_models_have_no_parameters_and_untrained_ones_are_not_trainable(tmp_path: Path) -> None:
+def test_only_exact_parity_counts_variables_outside_models_and_calls_untrained_ones_trainable(tmp_path: Path) -> None:
     log = [{"name": "w", "types": [type_name]} for type_name in ("_trainable_variables", "_tfprof_untrained")]
     frozen_job = job(tmp_path / "frozen", [step(2)], log=log)
     outside_job = job(tmp_path / "outside", [step(2)], log=[{"name": "w", "types": ["_tfprof_state"]}])
@@ -247,7 +247,7 @@ def test_the_number_of_uncounted_nodes_is_known(tmp_path: Path) -> None:
     assert "y" not in counts(stored_job)
 
 
-def test_a_running_job_is_counted_from_its_log(tmp_path: Path) -> None:
+def test_a_running_job_is_counted_from_its_write_ahead_log(tmp_path: Path) -> None:
     tables: dict[str, Any] = trace_tables(serialized_graph(), [step(2)])
     write_job(tmp_path / "store", 1, tables, state=None)
     stored_job = LocalStore(tmp_path / "store").job("last")

@@ -96,7 +96,7 @@ def test_later_jobs_of_a_launch_are_followed(writer: LocalStoreWriter) -> None:
     assert not follower.is_over
 
 
-def test_only_a_collector_that_does_not_come_back_ends_a_job(writer: LocalStoreWriter) -> None:
+def test_a_job_without_a_collector_counts_as_ended_only_if_no_collector_comes_back(writer: LocalStoreWriter) -> None:
     append_steps(job(writer, 0xA << 60), 1)
     follower = new_follower(writer, "last")
     follower.update(NOW)

@@ -16,7 +16,7 @@ HERE = socket.gethostname()
 
 
 def stale_store(path: Path, *identities: dict[str, Any]) -> LocalStore:
-    """Return a store of this host with jobs that a collector left behind when it was killed."""
+    """Return a store of this host with running jobs and without a collector."""
     writer = LocalStoreWriter(path, HERE)
     for uid, identity in enumerate(identities, 1):
         writer.job(uid).set_identity({**IDENTITY, "host": HERE, **identity})

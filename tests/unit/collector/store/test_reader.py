@@ -359,22 +359,22 @@ def test_a_file_that_stays_missing_is_reported_as_damage(job, path):
 def test_a_query_finds_all_rows_while_segments_are_merged_all_the_time(job, writer):
     """A query finds its rows whatever the collector seals and merges meanwhile."""
     stop = threading.Event()
-    sealed_count = [COUNT]
+    trace_count = [COUNT]
 
     def seal():
         while not stop.wait(0.02):  # more often than a collector seals a job
-            number = sealed_count[0]
+            number = trace_count[0]
             writer.job(UID).append({"traces": random_rows.traces(number, 1)}, 3, number + 1)
             writer.job(UID).seal()
-            sealed_count[0] = number + 1
+            trace_count[0] = number + 1
 
     thread = threading.Thread(target=seal)
     thread.start()
     try:
         for _ in range(60):
-            sealed_before = sealed_count[0]
+            count_before = trace_count[0]
             ((count,),) = (row.values() for row in run_sql(job, "SELECT count(*) FROM traces").to_pylist())
-            assert sealed_before <= count <= sealed_count[0] + 1
+            assert count_before <= count <= trace_count[0] + 1
     finally:
         stop.set()
         thread.join()

@@ -129,7 +129,7 @@ def test_a_log_continues_after_its_last_append(log, tmp_path):
 
 
 class Disk:
-    """A disk with room for ``room`` more bytes. A broken disk cannot even truncate a file."""
+    """A disk with room for ``room`` more bytes. A broken disk cannot truncate a file."""
 
     def __init__(self, monkeypatch, room, is_broken=False):
         self.room, self.is_broken = room, is_broken

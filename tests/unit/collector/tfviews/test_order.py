@@ -28,7 +28,7 @@ def test_older_versions_sort_up_to_sixteen_entries_stably() -> None:
 #: The outputs of a program with GCC's std::sort: for equal values, and for values from 0 to 2.
 EQUAL_VALUES_ORDER = "10 19 18 17 16 15 14 13 12 11 0 9 8 7 6 5 4 3 2 1"
 THREE_VALUES_ORDER = "23 2 20 5 17 8 14 11 1 22 19 16 13 10 7 4 12 15 9 18 6 21 3 0"
-#: Values whose medians of three are always near the end, and the output of the program for them.
+#: Values from which each partition splits off only two, and the output of the program for them.
 ADVERSE_VALUES = (
     "-38 -1 -36 -3 -34 -5 -32 -7 -37 -9 -33 -11 -38 -13 -31 -15 -35 -17 -20 -19 "
     "0 -2 -4 -6 -8 -10 -12 -14 -16 -18 -30 -27 -28 -25 -26 -23 -24 -21 -22 -29"
@@ -48,7 +48,7 @@ def test_more_entries_have_the_order_of_std_sort() -> None:
     assert sorted_positions([at * 7 % 3 for at in range(24)], parity=OLD_PARITY) == numbers(THREE_VALUES_ORDER)
 
 
-def test_a_too_deep_quicksort_has_the_order_of_its_heap_sort(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_quicksort_is_too_deep_the_order_is_that_of_heap_sort(monkeypatch: pytest.MonkeyPatch) -> None:
     heap_sorts: list[int] = []
     heap_sort = order._heap_sort
 

@@ -53,7 +53,7 @@ def test_without_accounted_nodes_only_the_root_is_left() -> None:
     assert text(scope_view([], Options()).root) == "_TFProfRoot?:0"
 
 
-def test_names_that_start_or_end_with_a_slash_have_a_scope_with_an_empty_name() -> None:
+def test_every_slash_of_a_name_ends_a_scope() -> None:
     odd_nodes = [node("/a", "Add", micros=1), node("b//c", "Add", micros=2), node("d/", "Add", micros=4)]
     root = scope_view(odd_nodes, Options()).root
     assert text(root) == "_TFProfRoot?:7(:1(/a:1) b:2(b/:2(b//c:2)) d:4(d/:4))"
