@@ -164,20 +164,105 @@ static PyType_Spec ordinals_spec = {
     "_tfprof.shim._native.Ordinals", sizeof(Ordinals), 0, Py_TPFLAGS_DEFAULT, ordinals_slots,
 };
 
+/* ---- the state of a thread ------------------------------------------------------------------------------ */
+
+/* The base class of the state of a thread. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *keras_calls;    /* list */
+    PyObject *outermost_call; /* weak reference */
+    PyObject *tape_step;      /* the current training step, or None */
+    PyObject *counted_step;   /* a step that is only counted, for the next use, or None */
+    PyObject *optimizer_history;
+    PyObject *graph_stack; /* the list in which TensorFlow keeps the graphs that the thread builds, or NULL */
+    char are_gradients_applied, is_applying;
+} ThreadFields;
+
+static PyTypeObject *thread_fields_type;
+static PyObject *thread_state_name;
+/* The calling thread's state, borrowed from the thread's dict, and the object whose attribute it is. NULL until it is
+ * looked up. */
+static __thread ThreadFields *current_thread;
+static __thread PyObject *current_local;
+static int is_python_37; /* where the deallocator of a class written in Python drops the reference to the class */
+
+/* Free an instance of `base` or of a class written in Python, whose memory may have another header. */
+static void free_instance(PyObject *self, PyTypeObject *base) {
+    PyTypeObject *type = Py_TYPE(self);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    if (type == base || !is_python_37) Py_DECREF(type);
+}
+
+static int thread_fields_traverse(PyObject *self, visitproc visit, void *arg) {
+    ThreadFields *state = (ThreadFields *)self;
+    Py_VISIT(state->keras_calls);
+    Py_VISIT(state->outermost_call);
+    Py_VISIT(state->tape_step);
+    Py_VISIT(state->counted_step);
+    Py_VISIT(state->optimizer_history);
+    Py_VISIT(state->graph_stack);
+    return 0;
+}
+
+static int thread_fields_clear(PyObject *self) {
+    ThreadFields *state = (ThreadFields *)self;
+    Py_CLEAR(state->keras_calls);
+    Py_CLEAR(state->outermost_call);
+    Py_CLEAR(state->tape_step);
+    Py_CLEAR(state->counted_step);
+    Py_CLEAR(state->optimizer_history);
+    Py_CLEAR(state->graph_stack);
+    return 0;
+}
+
+static void thread_fields_dealloc(PyObject *self) {
+    PyObject_GC_UnTrack(self);
+    if (current_thread == (ThreadFields *)self) current_thread = NULL;
+    thread_fields_clear(self);
+    free_instance(self, thread_fields_type);
+}
+
+static PyMemberDef thread_fields_members[] = {
+    {"keras_calls", T_OBJECT_EX, offsetof(ThreadFields, keras_calls), 0, NULL},
+    {"outermost_call", T_OBJECT_EX, offsetof(ThreadFields, outermost_call), 0, NULL},
+    {"tape_step", T_OBJECT, offsetof(ThreadFields, tape_step), 0, NULL},
+    {"counted_step", T_OBJECT, offsetof(ThreadFields, counted_step), 0, NULL},
+    {"optimizer_history", T_OBJECT_EX, offsetof(ThreadFields, optimizer_history), 0, NULL},
+    {"are_gradients_applied", T_BOOL, offsetof(ThreadFields, are_gradients_applied), 0, NULL},
+    {"is_applying", T_BOOL, offsetof(ThreadFields, is_applying), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot thread_fields_slots[] = {
+    {Py_tp_doc, "The fields of the state of a thread."},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, thread_fields_dealloc},
+    {Py_tp_traverse, thread_fields_traverse},
+    {Py_tp_clear, thread_fields_clear},
+    {Py_tp_members, thread_fields_members},
+    {0, NULL},
+};
+
+static PyType_Spec thread_fields_spec = {
+    "_tfprof.shim._native.ThreadFields", sizeof(ThreadFields), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, thread_fields_slots,
+};
+
 /* ---- Hook: what the callback of a function call needs --------------------------------------------------- */
 
 enum { INITIALIZER_NAME, BEGIN };                  /* fields of a hook of concrete functions */
 enum { IS_RECORDING, INERT_ANNOTATION, ANNOTATE }; /* fields of a hook of annotations */
 /* fields of a hook of gradient tapes */
-enum { LOCAL, TRACKER, STEP_CLASS, NO_CALL, TAPE_ENTERED, TAPE_LEFT, GRADIENT_CALLED };
-enum { FIELDS = 7 };
+enum { TRACKER, STEP_CLASS, NO_CALL, TAPE_ENTERED, TAPE_LEFT, GRADIENT_CALLED };
+enum { FIELDS = 6 };
 
 typedef struct {
     PyObject_HEAD
     Ordinals *ordinals;
     PyObject *busy_threads;  /* set */
     PyObject *pending_kinds; /* dict */
-    PyObject *graphs;        /* has the attribute `stack` */
+    PyObject *graphs;        /* has the attribute `stack`, which depends on the thread */
+    PyObject *local;         /* has the attribute `thread_state`, which depends on the thread */
     PyObject *fields[FIELDS];
     Weakref *ordinary_function; /* to a function that is known to be no initializer, or NULL */
 } Hook;
@@ -192,6 +277,7 @@ static void hook_dealloc(PyObject *self) {
     Py_XDECREF(hook->busy_threads);
     Py_XDECREF(hook->pending_kinds);
     Py_XDECREF(hook->graphs);
+    Py_XDECREF(hook->local);
     for (int index = 0; index < FIELDS; index++) Py_XDECREF(hook->fields[index]);
     Py_XDECREF((PyObject *)hook->ordinary_function);
     PyObject_Free(self);
@@ -208,26 +294,52 @@ static PyObject *attribute(PyObject *object, PyObject *name) {
     return value;
 }
 
-/* Return whether the calling thread builds no graph; 0 also with an exception. */
-static int is_without_graph(Hook *hook) {
-    PyObject *stack = attribute(hook->graphs, stack_name);
-    if (!stack) return 0;
-    int is_empty = PyList_Check(stack) && Py_SIZE(stack) == 0;
-    Py_DECREF(stack);
-    return is_empty;
+/* Return the calling thread's state, a borrowed reference; NULL with an exception. */
+static ThreadFields *thread_state(Hook *hook) {
+    PyObject *local = hook->local;
+    if (current_thread && current_local == local) return current_thread;
+    PyObject *state = PyObject_GetAttr(local, thread_state_name);
+    if (!state) return NULL;
+    Py_DECREF(state); /* the thread's dict keeps it */
+    if (!PyObject_TypeCheck(state, thread_fields_type)) {
+        PyErr_SetString(PyExc_TypeError, "the state of a thread is no ThreadFields");
+        return NULL;
+    }
+    current_local = local;
+    return current_thread = (ThreadFields *)state;
+}
+
+static void set_field(PyObject **field, PyObject *value) {
+    PyObject *old = *field;
+    *field = value;
+    Py_XDECREF(old);
+}
+
+/* Return whether a thread, the calling one, builds no graph; 0 also with an exception.
+ *
+ * TensorFlow may replace the list by another. Then nothing else refers to the old one. */
+static int is_without_graph(Hook *hook, ThreadFields *state) {
+    if (!state->graph_stack || Py_REFCNT(state->graph_stack) == 1) {
+        PyObject *stack = attribute(hook->graphs, stack_name);
+        if (!stack) return 0;
+        set_field(&state->graph_stack, stack);
+    }
+    return PyList_Check(state->graph_stack) && Py_SIZE(state->graph_stack) == 0;
 }
 
 /* Return whether a call that begins now is surely a step: no thread is in another step, and the calling thread
  * builds no graph. Return 0 also with an exception. */
 static int is_surely_step(Hook *hook) {
-    return !((Set *)hook->busy_threads)->used && !((Dict *)hook->pending_kinds)->used && is_without_graph(hook);
+    if (((Set *)hook->busy_threads)->used || ((Dict *)hook->pending_kinds)->used) return 0;
+    ThreadFields *state = thread_state(hook);
+    return state && is_without_graph(hook, state);
 }
 
-/* Return a new hook; `args` are ordinals, busy_threads, pending_kinds, graphs and the fields. */
+/* Return a new hook; `args` are ordinals, busy_threads, pending_kinds, graphs, local and the fields. */
 static Hook *new_hook(PyObject *args) {
-    PyObject *ordinals, *busy_threads, *pending_kinds, *graphs, *fields[FIELDS] = {NULL};
-    if (!PyArg_ParseTuple(args, "OOOO|OOOOOOO", &ordinals, &busy_threads, &pending_kinds, &graphs, &fields[0],
-                          &fields[1], &fields[2], &fields[3], &fields[4], &fields[5], &fields[6]))
+    PyObject *ordinals, *busy_threads, *pending_kinds, *graphs, *local, *fields[FIELDS] = {NULL};
+    if (!PyArg_ParseTuple(args, "OOOOO|OOOOOO", &ordinals, &busy_threads, &pending_kinds, &graphs, &local, &fields[0],
+                          &fields[1], &fields[2], &fields[3], &fields[4], &fields[5]))
         return NULL;
     if (!PyObject_TypeCheck(ordinals, ordinals_type) || !PyAnySet_Check(busy_threads) ||
         !PyDict_Check(pending_kinds)) {
@@ -244,6 +356,8 @@ static Hook *new_hook(PyObject *args) {
     hook->pending_kinds = pending_kinds;
     Py_INCREF(graphs);
     hook->graphs = graphs;
+    Py_INCREF(local);
+    hook->local = local;
     for (int index = 0; index < FIELDS; index++) {
         Py_XINCREF(fields[index]);
         hook->fields[index] = fields[index];
@@ -476,17 +590,6 @@ static PyObject *call_needs_python(PyObject *Py_UNUSED(module), PyObject *callab
 
 /* ---- training steps of eager ops ------------------------------------------------------------------------ */
 
-/* The base class of the state of a thread. */
-typedef struct {
-    PyObject_HEAD
-    PyObject *keras_calls;    /* list */
-    PyObject *outermost_call; /* weak reference */
-    PyObject *tape_step;      /* the current training step, or None */
-    PyObject *counted_step;   /* a step that is only counted, for the next use, or None */
-    PyObject *optimizer_history;
-    char are_gradients_applied, is_applying;
-} ThreadFields;
-
 /* The base class of training steps that are only counted. */
 typedef struct {
     PyObject_HEAD
@@ -497,73 +600,7 @@ typedef struct {
     char is_recording;
 } TapeFields;
 
-static PyTypeObject *thread_fields_type, *tape_fields_type;
-static PyObject *thread_state_name;
-/* The calling thread's state, borrowed from the thread's dict, and the object whose attribute it is. NULL until it is
- * looked up. */
-static __thread ThreadFields *current_thread;
-static __thread PyObject *current_local;
-static int is_python_37; /* where the deallocator of a class written in Python drops the reference to the class */
-
-/* Free an instance of `base` or of a class written in Python, whose memory may have another header. */
-static void free_instance(PyObject *self, PyTypeObject *base) {
-    PyTypeObject *type = Py_TYPE(self);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    if (type == base || !is_python_37) Py_DECREF(type);
-}
-
-static int thread_fields_traverse(PyObject *self, visitproc visit, void *arg) {
-    ThreadFields *state = (ThreadFields *)self;
-    Py_VISIT(state->keras_calls);
-    Py_VISIT(state->outermost_call);
-    Py_VISIT(state->tape_step);
-    Py_VISIT(state->counted_step);
-    Py_VISIT(state->optimizer_history);
-    return 0;
-}
-
-static int thread_fields_clear(PyObject *self) {
-    ThreadFields *state = (ThreadFields *)self;
-    Py_CLEAR(state->keras_calls);
-    Py_CLEAR(state->outermost_call);
-    Py_CLEAR(state->tape_step);
-    Py_CLEAR(state->counted_step);
-    Py_CLEAR(state->optimizer_history);
-    return 0;
-}
-
-static void thread_fields_dealloc(PyObject *self) {
-    PyObject_GC_UnTrack(self);
-    if (current_thread == (ThreadFields *)self) current_thread = NULL;
-    thread_fields_clear(self);
-    free_instance(self, thread_fields_type);
-}
-
-static PyMemberDef thread_fields_members[] = {
-    {"keras_calls", T_OBJECT_EX, offsetof(ThreadFields, keras_calls), 0, NULL},
-    {"outermost_call", T_OBJECT_EX, offsetof(ThreadFields, outermost_call), 0, NULL},
-    {"tape_step", T_OBJECT, offsetof(ThreadFields, tape_step), 0, NULL},
-    {"counted_step", T_OBJECT, offsetof(ThreadFields, counted_step), 0, NULL},
-    {"optimizer_history", T_OBJECT_EX, offsetof(ThreadFields, optimizer_history), 0, NULL},
-    {"are_gradients_applied", T_BOOL, offsetof(ThreadFields, are_gradients_applied), 0, NULL},
-    {"is_applying", T_BOOL, offsetof(ThreadFields, is_applying), 0, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
-
-static PyType_Slot thread_fields_slots[] = {
-    {Py_tp_doc, "The fields of the state of a thread."},
-    {Py_tp_new, PyType_GenericNew},
-    {Py_tp_dealloc, thread_fields_dealloc},
-    {Py_tp_traverse, thread_fields_traverse},
-    {Py_tp_clear, thread_fields_clear},
-    {Py_tp_members, thread_fields_members},
-    {0, NULL},
-};
-
-static PyType_Spec thread_fields_spec = {
-    "_tfprof.shim._native.ThreadFields", sizeof(ThreadFields), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, thread_fields_slots,
-};
+static PyTypeObject *tape_fields_type;
 
 static void tape_fields_dealloc(PyObject *self) {
     TapeFields *step = (TapeFields *)self;
@@ -595,21 +632,6 @@ static PyType_Spec tape_fields_spec = {
     tape_fields_slots,
 };
 
-/* Return the calling thread's state, a borrowed reference; NULL with an exception. */
-static ThreadFields *thread_state(Hook *hook) {
-    PyObject *local = hook->fields[LOCAL];
-    if (current_thread && current_local == local) return current_thread;
-    PyObject *state = PyObject_GetAttr(local, thread_state_name);
-    if (!state) return NULL;
-    Py_DECREF(state); /* the thread's dict keeps it */
-    if (!PyObject_TypeCheck(state, thread_fields_type)) {
-        PyErr_SetString(PyExc_TypeError, "the state of a thread is no ThreadFields");
-        return NULL;
-    }
-    current_local = local;
-    return current_thread = (ThreadFields *)state;
-}
-
 static int is_counted_step(Hook *hook, PyObject *step) {
     return step && Py_TYPE(step) == (PyTypeObject *)hook->fields[STEP_CLASS];
 }
@@ -621,12 +643,6 @@ static PyObject *referent(PyObject *reference) {
 
 static int is_without_keras_calls(ThreadFields *state) {
     return state->keras_calls && PyList_Check(state->keras_calls) && Py_SIZE(state->keras_calls) == 0;
-}
-
-static void set_field(PyObject **field, PyObject *value) {
-    PyObject *old = *field;
-    *field = value;
-    Py_XDECREF(old);
 }
 
 /* Return the thread's counted step if it can be used for a tape that is entered now. Nothing but the state may
@@ -661,7 +677,7 @@ static PyObject *count_tape_entry(PyObject *self, PyObject *tape) {
     Hook *hook = (Hook *)self;
     ThreadFields *state = thread_state(hook);
     if (!state) return NULL;
-    if (hook->ordinals->untimed_left > 0 && !((Dict *)hook->pending_kinds)->used && is_without_graph(hook)) {
+    if (hook->ordinals->untimed_left > 0 && !((Dict *)hook->pending_kinds)->used && is_without_graph(hook, state)) {
         PyObject *reference = PyWeakref_NewRef(tape, NULL);
         /* No code of the job's, such as a finalizer, can run from here on. */
         TapeFields *step = reference ? reusable_step(hook, state) : NULL;
@@ -729,10 +745,11 @@ static PyObject *tape_callbacks(PyObject *Py_UNUSED(module), PyObject *args) {
 
 static PyMethodDef functions[] = {
     {"concrete_callback", concrete_callback, METH_VARARGS,
-     "concrete_callback(ordinals, busy_threads, pending_kinds, graphs, initializer_name, begin) -> callback\n\n"
+     "concrete_callback(ordinals, busy_threads, pending_kinds, graphs, local, initializer_name, begin) -> callback\n\n"
      "The callback counts a call of a concrete function and returns None, or returns begin(function)."},
     {"annotation_factory", annotation_factory, METH_VARARGS,
-     "annotation_factory(ordinals, busy_threads, pending_kinds, graphs, is_recording, inert, annotate) -> factory\n\n"
+     "annotation_factory(ordinals, busy_threads, pending_kinds, graphs, local, is_recording, inert, annotate)\n"
+     "-> factory\n\n"
      "The factory counts a function call and returns `inert`, or returns annotate(name, **kwargs)."},
     {"run_needs_python", (PyCFunction)(void (*)(void))run_needs_python, METH_FASTCALL,
      "run_needs_python(session, options, feed_dict, fetch_list, target_list) -> False if the run was counted"},

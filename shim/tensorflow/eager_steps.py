@@ -167,7 +167,7 @@ def _call_counter(graphs: Any) -> Callable[[Any], object]:
     tracker = core.tracker(layout.FUNCTION)
     if native.module is not None:
         counter: Callable[[Any], object] = native.module.concrete_callback(
-            tracker.untimed, busy_threads, pending_kinds, graphs, _INITIALIZER, guarded(_function_called)
+            tracker.untimed, busy_threads, pending_kinds, graphs, local, _INITIALIZER, guarded(_function_called)
         )
         return counter
 

@@ -205,7 +205,7 @@ def _annotation_factory(
     if native.module is None:
         return Trace
     factory: Callable[..., object] = native.module.annotation_factory(
-        tracker.untimed, busy_threads, pending_kinds, graphs, enabled, inert_annotation, Trace
+        tracker.untimed, busy_threads, pending_kinds, graphs, local, enabled, inert_annotation, Trace
     )
     return factory
 

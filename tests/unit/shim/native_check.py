@@ -36,6 +36,31 @@ class Graphs(threading.local):
         self.stack = []
 
 
+class ThreadState(native.ThreadFields):  # type: ignore[misc]  # known at run time only
+    """The state of a thread."""
+
+    def __init__(self):
+        self.keras_calls = []
+        self.outermost_call = NO_CALL
+        self.tape_step = self.counted_step = None
+        self.are_gradients_applied = self.is_applying = False
+        self.optimizer_history = ()
+
+
+class Local(threading.local):
+    """The calling thread's state."""
+
+    def __init__(self):
+        self.thread_state = ThreadState()
+
+
+class Tape:
+    """A gradient tape."""
+
+
+NO_CALL = weakref.ref(Tape())
+
+
 class FuncGraph:
     """A graph with a name."""
 
@@ -122,7 +147,7 @@ def check_concrete():
     begun: list[object] = []
     failed: list[object] = []
     graphs = Graphs()
-    callback = native.concrete_callback(ordinals, busy, pending, graphs, "init", begun.append)
+    callback = native.concrete_callback(ordinals, busy, pending, graphs, Local(), "init", begun.append)
     code = prologue.with_call(Concrete.call.__code__, callback, 1, True, failed.append)
     if code is None:  # CPython 3.11.0 and versions after 3.13 cannot keep the result of a call
         return
@@ -154,10 +179,12 @@ def check_concrete():
     pending.clear()
     graphs.stack.append(1)
     function.call(1)
-    graphs.stack.clear()
+    graphs.stack = [1]
+    function.call(1)
+    graphs.stack = []
     ordinals.skip(0)
     function.call(1)
-    assert len(begun) == 5
+    assert len(begun) == 6
     assert word.value == 104
     ordinals.skip(10)
     nested = Concrete()
@@ -184,8 +211,8 @@ def check_errors_of_attributes():
 
     ordinals, word = bound_ordinals(10)
     calls: list[object] = []
-    callback = native.concrete_callback(ordinals, set(), {}, Broken(), "init", calls.append)
-    factory = native.annotation_factory(ordinals, set(), {}, Broken(), bool, "inert", calls.append)
+    callback = native.concrete_callback(ordinals, set(), {}, Broken(), Local(), "init", calls.append)
+    factory = native.annotation_factory(ordinals, set(), {}, Broken(), Local(), bool, "inert", calls.append)
     for function in (callback, factory):
         try:
             function("step")
@@ -194,7 +221,7 @@ def check_errors_of_attributes():
         raise AssertionError(function)
     assert not calls
     assert word.value == 0
-    callback = native.concrete_callback(ordinals, set(), {}, None, "init", calls.append)
+    callback = native.concrete_callback(ordinals, set(), {}, None, Local(), "init", calls.append)
     callback("step")
     assert calls == ["step"]
 
@@ -209,7 +236,9 @@ def check_annotations():
         calls.append((arguments, keywords))
         return "annotation"
 
-    factory = native.annotation_factory(ordinals, busy, {}, Graphs(), lambda: bool(is_recording), "inert", annotate)
+    factory = native.annotation_factory(
+        ordinals, busy, {}, Graphs(), Local(), lambda: bool(is_recording), "inert", annotate
+    )
     assert factory("step") == "inert"
     assert word.value == 1
     assert factory("step", step_num=1) == "annotation"
@@ -281,17 +310,6 @@ def check_callables():
     assert native.call_needs_python(tf_callable) is True
 
 
-class ThreadState(native.ThreadFields):  # type: ignore[misc]  # known at run time only
-    """The state of a thread."""
-
-    def __init__(self):
-        self.keras_calls = []
-        self.outermost_call = NO_CALL
-        self.tape_step = self.counted_step = None
-        self.are_gradients_applied = self.is_applying = False
-        self.optimizer_history = ()
-
-
 class TapeStep(native.TapeFields):  # type: ignore[misc]  # known at run time only
     """A training step that is only counted."""
 
@@ -300,20 +318,6 @@ class TapeStep(native.TapeFields):  # type: ignore[misc]  # known at run time on
         self.is_recording = True
         state.tape_step = state.counted_step = self
         state.outermost_call = self.reference
-
-
-class Local(threading.local):
-    """The calling thread's state."""
-
-    def __init__(self):
-        self.thread_state = ThreadState()
-
-
-class Tape:
-    """A gradient tape."""
-
-
-NO_CALL = weakref.ref(Tape())
 
 
 class Tapes:
