@@ -106,13 +106,13 @@ def measure(store: str) -> dict[str, float]:
     """Return the times (ms), and the resident memory after the op view (MB)."""
     before = time.perf_counter()
     job = LocalStore(store).job("last")
-    job_profile = profile(job, needs=())
+    job_profile = profile(job, required_facts=())
     view = op_view(job_profile.nodes, Options())
     op_view_s = time.perf_counter() - before
     runs = sum(node.stats.runs for node in job_profile.nodes)
     resident = psutil.Process().memory_info().rss / 1e6
     before = time.perf_counter()
-    scope_view(profile(job, needs=()).nodes, Options())
+    scope_view(profile(job, required_facts=()).nodes, Options())
     scope_s = time.perf_counter() - before
     before = time.perf_counter()
     assert len(read_entries(job, [job_profile.traces // 2])) == NODES

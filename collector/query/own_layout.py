@@ -16,7 +16,7 @@ from ..tfviews.options import ALL, MINIMA, Options
 from ..tfviews.own_files import has_own_line
 from ..tfviews.primary import primary_counter
 from ..tfviews.rows import Limit, RowFilter, Times, VisibleRows, line_lookup, op_rows, tree_rows, with_unattributed_row
-from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, needs
+from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, required_facts
 from .node_times import NodeTimes, node_times
 from .required_facts import STACKS
 
@@ -40,7 +40,7 @@ def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) 
     Raises NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
     """
     view_type, shown_options = VIEWS[view], _with_layout_defaults(options)
-    facts = needs(view_type, shown_options, for_message=False) | (
+    facts = required_facts(view_type, shown_options, for_message=False) | (
         frozenset() if "select" in options.explicit else {STACKS}
     )
     profile = engine.profile(selection, shown_options.step, facts, averaged=False)

@@ -63,7 +63,7 @@ def job(folder: Path, name: str = "store") -> LocalJob:
 
 def nodes(stored_job: LocalJob, step: int = -1, parity: Parity = DEFAULT) -> list[Node]:
     """Return the nodes of a job with their operations."""
-    step_profile = profile(stored_job, step, needs={FLOAT_OPS}, parity=parity)
+    step_profile = profile(stored_job, step, required_facts={FLOAT_OPS}, parity=parity)
     assert step_profile is not None
     return step_profile.nodes
 
