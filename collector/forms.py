@@ -108,7 +108,7 @@ def _subject(answer: Answer) -> "Subject":
     return Subject(
         view=answer.view.name,
         jobs=[f"{ids[job.info.hex]} {job.info.name}".strip() for job in selection.jobs],
-        traces=profile.traces if profile else 0,
+        trace_count=profile.trace_count if profile else 0,
         step=answer.options.step,
         kinds=kinds,
         all_steps=all_steps,

@@ -83,7 +83,7 @@ class OperationCounter:
                 for execution_shapes, times in [(shapes, runs)] if executions is None else executions:
                     number = self._zero_if_unknown(name, self._execution_operations(name, signature, execution_shapes))
                     self._counts_per_execution.setdefault(name, set()).add(number)
-                    self._totals[name] = self._totals.get(name, 0) + number * times * steps.traces
+                    self._totals[name] = self._totals.get(name, 0) + number * times * steps.trace_count
 
     def _separate_executions(
         self, name: str, signature: bytes, runs: int, steps: EquivalentSteps, shapes: StepShapes

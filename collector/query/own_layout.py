@@ -47,11 +47,11 @@ def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) 
     if profile is None:
         folded = load(view_type.fold)([], shown_options, selection.parity)
         return AnswerRows(Answer(selection, view_type, shown_options, None, folded), VisibleRows((), NO_STATS), 0)
-    nodes, times = profile.nodes, node_times(profile, selection.device) if profile.traces > 1 else NodeTimes(0, {})
+    nodes, times = profile.nodes, node_times(profile, selection.device) if profile.trace_count > 1 else NodeTimes(0, {})
     if not options.explicit & _NAME_OPTIONS:
         nodes, names = group_added(nodes, linked=view == "graph")
         times = times.renamed(names)
-    folded = load(view_type.fold)(nodes, _scaled(shown_options, view, max(1, profile.traces)), selection.parity)
+    folded = load(view_type.fold)(nodes, _scaled(shown_options, view, max(1, profile.trace_count)), selection.parity)
     answer = Answer(selection, view_type, shown_options, profile, folded)
     return AnswerRows(answer, _rows(answer, nodes, times.by_node), times.steps)
 

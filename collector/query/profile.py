@@ -35,8 +35,8 @@ _TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator"
 class Profile:
     """The nodes of one job, or of several, in name order with their statistics.
 
-    ``traces``: number of traced steps that they cover. ``missing_stream``: in some step, a GPU ran
-    ops, but the times of its kernels were not recorded. ``uncounted``: number of nodes whose
+    ``trace_count``: number of traced steps that they cover. ``missing_stream``: in some step, a GPU
+    ran ops, but the times of its kernels were not recorded. ``uncounted``: number of nodes whose
     operations could not be counted because a shape is unknown. ``kinds``: number of traced steps by
     the name of their kind; ``other_kinds``: the same for kinds that are not selected.
     ``job_traces``: the jobs, with the numbers of their selected traces. ``kind_numbers``: the
@@ -44,7 +44,7 @@ class Profile:
     """
 
     nodes: list[Node]
-    traces: int
+    trace_count: int
     missing_stream: bool = False
     uncounted: int = 0
     kinds: Mapping[str, int] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class _SelectedJob:
     numbers: tuple[int, ...] | None
 
     @property
-    def count(self) -> int:
+    def trace_count(self) -> int:
         """The number of selected traces."""
         return self.traces.num_rows if self.numbers is None else len(self.numbers)
 
@@ -128,10 +128,10 @@ def profile(
     counts_by_name, other_counts_by_name = (
         step_kinds.by_name(counts, step_kinds.function_names_of(jobs)) for counts in (kind_counts, other_counts)
     )
-    traces = sum(selected.count for selected in selected_jobs)
+    trace_count = sum(selected.trace_count for selected in selected_jobs)
     return Profile(
         counted_nodes,
-        traces,
+        trace_count,
         missing_stream,
         sum(uncounted),
         counts_by_name,

@@ -84,9 +84,9 @@ def row(name: str, *outputs: Dims, runs: int = 1, output_bytes: int = 0) -> Exec
     return ExecutionRow(name, signature(*outputs), output_bytes, runs)
 
 
-def equivalent_steps(traces: int, *rows: ExecutionRow) -> EquivalentSteps:
+def equivalent_steps(trace_count: int, *rows: ExecutionRow) -> EquivalentSteps:
     """Return traces with the same rows."""
-    return EquivalentSteps(traces, rows)
+    return EquivalentSteps(trace_count, rows)
 
 
 def sample(op: str, name: str = "n", inputs: str = "", *outputs: Dims) -> Sample:

@@ -287,4 +287,4 @@ def test_nodes_stored_after_the_names_were_read_do_no_harm(tmp_path: Path) -> No
             None,
             lambda reader: list(reader.equivalent_steps(["y"], ())),
         )
-        assert sum(steps.traces for steps in equivalent_steps) == 1
+        assert sum(steps.trace_count for steps in equivalent_steps) == 1
