@@ -122,7 +122,7 @@ def test_unacked_data_is_read_and_sent_again_after_the_identity(writer, outbox) 
 
 
 def test_after_an_ack_of_a_part_the_rest_is_in_flight(writer, outbox, monkeypatch) -> None:
-    monkeypatch.setattr(module, "BATCH_BYTES", 100)
+    monkeypatch.setattr(module, "SLICE_BYTES", 100)
     connection = FakeConnection()
     for _ in range(3):
         writer.put(b"x" * 40)
