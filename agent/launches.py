@@ -69,7 +69,7 @@ _JOB_TYPES: Final[Mapping[str, type]] = {
 _REASON_TYPES: Final[Mapping[str, type]] = {"slug": str, "text": str}
 
 
-class Dump(NamedTuple):
+class DumpRequest(NamedTuple):
     """A request to write profiles into ``folder`` at the end of a launch.
 
     There is one profile for each of ``steps``, with all steps that were traced up to it.
