@@ -70,7 +70,7 @@ class MessageQueue:
             self._sent_count = max(0, self._sent_count - 1)
             self.dropped += 1
 
-    def pump(self, send: Send, unanswered_max: int | None = None) -> bool:
+    def send_due(self, send: Send, unanswered_max: int | None = None) -> bool:
         """Send unsent messages; return whether all were sent.
 
         At most ``unanswered_max`` messages, if it is given, are unanswered at a time.
@@ -204,13 +204,13 @@ class Outbox:
         self._silence_limit_s = SILENCE_S
 
     # -- sending ---------------------------------------------------------------------------------
-    def pump(self, now: float, send: Send, room: int, share: int = 0) -> int:
+    def send_due(self, now: float, send: Send, room: int, share: int = 0) -> int:
         """Send due messages; return the bytes of records sent.
 
         Records are limited to about ``room`` bytes, but up to ``share`` bytes of the job may always
         be in flight. InvalidChannelError if the channel is broken.
         """
-        if now < self._not_before or (self.opens.is_due and not self.opens.pump(send)):
+        if now < self._not_before or (self.opens.is_due and not self.opens.send_due(send)):
             return 0
         if self._is_reopening:
             self._is_reopening, self._reopened_s = False, now
@@ -223,7 +223,7 @@ class Outbox:
                 sent_bytes = self._send_records(now, send, min(room, WINDOW_BYTES - self.records.in_flight), share)
         for queue in self._queues.values():
             if queue.is_due:
-                queue.pump(send)
+                queue.send_due(send)
         if now >= self._next_silence_check_s:
             self._next_silence_check_s = now + SILENCE_CHECK_S
             self._check_silence(now)
