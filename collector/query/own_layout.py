@@ -27,11 +27,11 @@ _NAME_OPTIONS: Final = frozenset({"start_name_regexes", "trim_name_regexes", "sh
 
 @dataclass(frozen=True, slots=True)
 class AnswerRows:
-    """An answer with its rows; ``timed_steps``: number of steps whose times are in the spread."""
+    """An answer with its rows; ``spread_steps``: number of steps whose times are in the spread."""
 
     answer: Answer
     rows: VisibleRows
-    timed_steps: int
+    spread_steps: int
 
 
 def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) -> AnswerRows:
