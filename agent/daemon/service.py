@@ -406,7 +406,7 @@ class Agent:
         """Return the reason why no job's data is stored, None if none is known."""
         if self._connection.refusal is not None:
             return self._connection.refusal
-        return self._collector.trouble
+        return self._collector.failure
 
     def _write_status(self) -> None:
         jobs = {job.hex: job.summary() for job in self.jobs.values()}

@@ -176,7 +176,7 @@ class EndReport:
         deadline = time.monotonic() + NO_PROGRESS_S
         while (
             not self._channel_holder.agent_has_all_channels
-            and not self._channel_holder.trouble
+            and not self._channel_holder.agent_failure
             and time.monotonic() < deadline
         ):
             self._channel_holder.update()
@@ -202,7 +202,7 @@ class EndReport:
 
     def _stall(self) -> dict[str, str] | None:
         """Return the reason why there is no progress, None when it is unknown."""
-        return self._channel_holder.trouble if self._result is None else self._result.stall
+        return self._channel_holder.agent_failure if self._result is None else self._result.stall
 
     def _problem(self) -> dict[str, str] | None:
         """Return the reason why data or jobs are missing, None when nothing is missing."""
