@@ -24,7 +24,7 @@ pytestmark = [
     ),
 ]
 
-ORACLE = Path(__file__).parent / "oracle_float_ops.py"
+ORACLE = Path(__file__).parent / "oracle" / "scripts" / "float_ops.py"
 CASES = ("kinds", "fed", "odd")
 #: Op types whose counts differ from TensorFlow's because of the number of terms of a sum, adjoint
 #: matrices, or padding in gradients.
