@@ -24,7 +24,7 @@ _INPUTS: Final = re.compile(r"([^()]*)\)")
 _OPTIMIZED: Final = re.compile(r"(?P<scope>(?:.*/)?)\w+Optimizer/(?P<name>[^/]+)")
 
 
-class Sample(NamedTuple):
+class SampleExecution(NamedTuple):
     """One execution of a node: its timeline label and output signature, each empty if absent."""
 
     label: str

@@ -230,7 +230,7 @@ def _with_recorded_facts(
         return JobFacts(_with_counts(facts, graph_counts), graph_counts)
     names = reader.executed_names(selected.rollup)
     open_names = open_nodes(nodes, names, parity)
-    executed = ExecutedNodes(nodes, reader.samples(names) if FLOAT_OPS in required_facts else {}, parity)
+    executed = ExecutedNodes(nodes, reader.sample_executions(names) if FLOAT_OPS in required_facts else {}, parity)
     counter = OperationCounter(executed, op_log.float_ops, open_names, parity) if FLOAT_OPS in required_facts else None
     common_shapes = CommonShapes(nodes) if SHAPES in required_facts else None
     for equivalent_steps in reader.equivalent_steps(open_names, batch_nodes(nodes, open_names)):
