@@ -33,7 +33,7 @@ class InvalidChannelError(FormatError):
     slug = "bad-channel"
 
 
-class Batch(NamedTuple):
+class RingSlice(NamedTuple):
     """Whole records or entries from a ring, numbered `first` to `last`.
 
     `end` is the position in the ring after the last of them.
@@ -216,7 +216,7 @@ class ChannelReader:
         """Return the share of the ring that the records from ``start`` on fill."""
         return unread / self._ring_size if (unread := self.unread_bytes(start)) else 0.0
 
-    def records(self, start: int, limit: int, *, strictly: bool = False) -> Batch | None:
+    def records(self, start: int, limit: int, *, strictly: bool = False) -> RingSlice | None:
         """Return whole records from ``start`` on; None if there are none.
 
         Together they have at most ``limit`` bytes. A first record that is larger is returned alone,
@@ -225,21 +225,21 @@ class ChannelReader:
         unread = self.unread_bytes(start)
         if not unread:
             return None
-        batch = _whole_records(self._copy(start, min(unread, limit)), start)
-        if batch is None:
+        ring_slice = _whole_records(self._copy(start, min(unread, limit)), start)
+        if ring_slice is None:
             size = int.from_bytes(self._copy(start, 4), "little")
             if self._adapter is not None and layout.RECORD_MAX < size <= unread:
                 header = self._copy(start, layout.RECORD.size)
                 seq = layout.RECORD.unpack(header)[3]
-                return Batch(self._adapter.too_large_record(header), seq, seq, start + size)
+                return RingSlice(self._adapter.too_large_record(header), seq, seq, start + size)
             if not layout.RECORD.size <= size <= min(unread, layout.RECORD_MAX):
                 raise InvalidChannelError(f"a record of {size} bytes where {unread} are unread")
             if strictly and size > limit:
                 return None
-            batch = _whole_records(self._copy(start, size), start)
-        if batch is None:
+            ring_slice = _whole_records(self._copy(start, size), start)
+        if ring_slice is None:
             raise InvalidChannelError("a record that changes while it is read")
-        return batch if self._adapter is None else batch._replace(data=self._adapter.records(batch.data))
+        return ring_slice if self._adapter is None else ring_slice._replace(data=self._adapter.records(ring_slice.data))
 
     def _checked_ring_size(self) -> int:
         """Return the size of the record ring; it is read once and checked against the file."""
@@ -275,7 +275,7 @@ class ChannelReader:
             raise InvalidChannelError(f"{unread} entries unread in a span ring of {layout.SPAN_COUNT}")
         return unread
 
-    def spans(self, start: int, limit: int, *, ended: bool) -> Batch | None:
+    def spans(self, start: int, limit: int, *, ended: bool) -> RingSlice | None:
         """Return at most ``limit`` span entries from ``start`` on, None if there are none.
 
         The entries are numbered from 1.
@@ -288,7 +288,7 @@ class ChannelReader:
         data = os.pread(self._fd, before_end * layout.SPAN_SIZE, layout.SPANS_AT + slot * layout.SPAN_SIZE)
         if before_end < unread:
             data += os.pread(self._fd, (unread - before_end) * layout.SPAN_SIZE, layout.SPANS_AT)
-        return Batch(data, start + 1, start + unread, start + unread)
+        return RingSlice(data, start + 1, start + unread, start + unread)
 
     # -- acks of the collector ------------------------------------------------------------------
     def release_records(self, tail: int) -> None:
@@ -300,7 +300,7 @@ class ChannelReader:
         self.span_tail = self._words[_SPAN_TAIL] = tail
 
 
-def _whole_records(data: bytes, start: int) -> Batch | None:
+def _whole_records(data: bytes, start: int) -> RingSlice | None:
     """Return the whole records at the start of ``data``, None if the first one is incomplete."""
     offset, first, last = 0, 0, 0
     header = layout.RECORD
@@ -312,4 +312,4 @@ def _whole_records(data: bytes, start: int) -> Batch | None:
             break
         first, last = first or seq, seq
         offset += size
-    return Batch(data[:offset] if offset < len(data) else data, first, last, start + offset) if offset else None
+    return RingSlice(data[:offset] if offset < len(data) else data, first, last, start + offset) if offset else None

@@ -116,7 +116,7 @@ class DaemonSupervisor:
         return False
 
     @property
-    def trouble(self) -> dict[str, str] | None:
+    def failure(self) -> dict[str, str] | None:
         """The reason why the daemon does not run, as slug and text.
 
         None when no reason is known and the daemon was started fewer than `TRIES` times.

@@ -24,8 +24,9 @@ RETENTION_S: Final = 24 * 3600.0
 class Launch(NamedTuple):
     """One run of `tfprof-run`, or one attachment: its command, its owner, and its end.
 
-    ``pid`` is the launcher. ``job_pid`` is its child, the launcher itself after --exec, or 0 for an
-    attachment. Exactly one of ``status`` and ``signal`` is set once a child has ended.
+    ``launch`` is its id. ``pid`` is the launcher. ``job_pid`` is its child, the launcher itself
+    after --exec, or 0 for an attachment. Exactly one of ``status`` and ``signal`` is set once a
+    child has ended.
     """
 
     launch: int
@@ -68,7 +69,7 @@ _JOB_TYPES: Final[Mapping[str, type]] = {
 _REASON_TYPES: Final[Mapping[str, type]] = {"slug": str, "text": str}
 
 
-class Dump(NamedTuple):
+class DumpRequest(NamedTuple):
     """A request to write profiles into ``folder`` at the end of a launch.
 
     There is one profile for each of ``steps``, with all steps that were traced up to it.
@@ -79,7 +80,7 @@ class Dump(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The agent's report about the processes of a launch.
+    """The agent's report about the processes of the launch with the id ``launch``.
 
     ``complete`` is set once all data of ended processes is stored. ``progress`` grows as the
     collector acknowledges data. ``stall`` is the reason why nothing is stored. Each of ``jobs`` has

@@ -91,9 +91,9 @@ def measure(store: str) -> dict[str, float]:
     """Return the additional time of operation counts (ms), and the number of operations."""
     job = LocalStore(store).job("last")
     times_ms = []
-    for needs in ((), {FLOAT_OPS}):
+    for required_facts in ((), {FLOAT_OPS}):
         before = time.perf_counter()
-        job_profile = profile(job, needs=needs, averaged=False)
+        job_profile = profile(job, required_facts=required_facts, averaged=False)
         times_ms.append((time.perf_counter() - before) * 1000)
     return {"ms": times_ms[1] - times_ms[0], "ops": sum(node.stats.float_ops for node in job_profile.nodes)}
 

@@ -106,18 +106,18 @@ def measure(store: str) -> dict[str, float]:
     """Return the times (ms), and the resident memory after the op view (MB)."""
     before = time.perf_counter()
     job = LocalStore(store).job("last")
-    job_profile = profile(job, needs=())
+    job_profile = profile(job, required_facts=())
     view = op_view(job_profile.nodes, Options())
     op_view_s = time.perf_counter() - before
     runs = sum(node.stats.runs for node in job_profile.nodes)
     resident = psutil.Process().memory_info().rss / 1e6
     before = time.perf_counter()
-    scope_view(profile(job, needs=()).nodes, Options())
+    scope_view(profile(job, required_facts=()).nodes, Options())
     scope_s = time.perf_counter() - before
     before = time.perf_counter()
-    assert len(read_entries(job, [job_profile.traces // 2])) == NODES
+    assert len(read_entries(job, [job_profile.trace_count // 2])) == NODES
     step_s = time.perf_counter() - before
-    most_steps = range(37, job_profile.traces * 3 // 4)
+    most_steps = range(37, job_profile.trace_count * 3 // 4)
     before = time.perf_counter()
     assert sum(job.rollup(most_steps)["runs"].to_pylist()) == len(most_steps) * NODES
     steps_s = time.perf_counter() - before
@@ -127,7 +127,7 @@ def measure(store: str) -> dict[str, float]:
         "step_ms": step_s * 1000,
         "steps_ms": steps_s * 1000,
     }
-    return times_ms | {"mb": resident, "runs": runs, "entries": len(view.entries), "traces": job_profile.traces}
+    return times_ms | {"mb": resident, "runs": runs, "entries": len(view.entries), "traces": job_profile.trace_count}
 
 
 def main() -> None:

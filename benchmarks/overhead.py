@@ -80,7 +80,7 @@ class Runner:
             text=True,
             env=environment,
         )
-        self.faults: list[float] = []  # page faults a step, for each turn
+        self.page_faults: list[float] = []  # a step, for each turn
         self._request(f"{WARM_UP}")
         script_path = str(HERE / "jobs" / script)
         processes = [process for process in psutil.process_iter() if self._belongs(process)]
@@ -115,7 +115,7 @@ class Runner:
         return self._step_time(self.run_steps(steps), steps)
 
     def _step_time(self, answer: dict, steps: int) -> float:
-        self.faults.append(answer["faults"] / steps)
+        self.page_faults.append(answer["page_faults"] / steps)
         return answer["s"] / steps
 
     def run_steps(self, count: int) -> dict:
@@ -178,7 +178,7 @@ def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float)
         within = f"within {middle([ratio for ratios in within_ratios for ratio in ratios]):+6.2f} %"
         print(f"{'':24} {within}  (starts: {within_per_start})", flush=True)
     for mode in modes:
-        per_start = " ".join(f"{faults[mode]:.0f}" for _, _, faults in results)
+        per_start = " ".join(f"{page_faults[mode]:.0f}" for _, _, page_faults in results)
         print(f"{job:12} {mode:11} page faults a step: {per_start}", flush=True)
 
 
@@ -212,7 +212,7 @@ def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> tuple[T
         return (
             with_hooks,
             without_hooks,
-            {mode: statistics.median(job_runner.faults) for mode, job_runner in runners.items()},
+            {mode: statistics.median(job_runner.page_faults) for mode, job_runner in runners.items()},
         )
 
 

@@ -26,7 +26,9 @@ _INSTALLATION: Final = {
 _VALUES: Final = {
     "kinds": (ALL, *KINDS_BY_NAME),
     **{
-        option.name: {ORDER: ORDERS, SELECT: SELECTS}[option.kind] for option in TABLE if option.kind in {ORDER, SELECT}
+        option.name: {ORDER: ORDERS, SELECT: SELECTS}[option.value_type]
+        for option in TABLE
+        if option.value_type in {ORDER, SELECT}
     },
 }
 
@@ -91,7 +93,7 @@ def _view_completions(words: Sequence[str], last: str) -> list[CompletionItem]:
     if option in _VALUES:
         prefix, comma, piece = last.rpartition(",")
         return [CompletionItem(f"{prefix}{comma}{value}") for value in _VALUES[option] if value.startswith(piece)]
-    if any(view_option.name == option and view_option.kind is OUTPUT for view_option in TABLE):
+    if any(view_option.name == option and view_option.value_type is OUTPUT for view_option in TABLE):
         return [CompletionItem(value) for value in sorted(outputs(words[0])) if value.startswith(last)]
     if last.startswith("-") and not last.startswith("--"):
         return [

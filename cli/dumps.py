@@ -16,25 +16,23 @@ from ..collector.summaries.jobs import JobRow
 from ..collector.summaries.kinds import kind_name
 
 
-def dump(
-    processes: Sequence[tuple[JobReader, JobRow]], steps: Sequence[int], folder: Path
-) -> Iterator[tuple[str, bool]]:
+def dump(jobs: Sequence[tuple[JobReader, JobRow]], steps: Sequence[int], folder: Path) -> Iterator[tuple[str, bool]]:
     """For each of ``steps``, write a profile of the traced steps up to it.
 
-    Yield for each profile a text and whether it was written. With several traced processes, each
+    Yield for each profile a text and whether it was written. With several traced jobs, each
     gets a folder named by its id.
     """
-    traced_processes = [
+    traced_jobs = [
         (job, row, kind, traced_steps)
-        for job, row in processes
+        for job, row in jobs
         for kind, traced_steps in [_main_traced_steps(job)]
         if traced_steps
     ]
-    if not traced_processes:
+    if not traced_jobs:
         names = ", ".join(f"profile_{step}" for step in steps)
-        yield f"no {names}: {untraced_reason(processes[0][0])}", False
-    for job, row, kind, traced_steps in traced_processes:
-        job_folder = folder if len(traced_processes) == 1 else folder / row.id
+        yield f"no {names}: {untraced_reason(jobs[0][0])}", False
+    for job, row, kind, traced_steps in traced_jobs:
+        job_folder = folder if len(traced_jobs) == 1 else folder / row.id
         last_step = row.steps if row.step_kind == kind else None
         for step in steps:
             yield _write(

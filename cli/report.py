@@ -24,7 +24,7 @@ from ..collector.query.profile import Profile
 from ..collector.query.ranking import rank_ops
 from ..collector.render import report_text
 from ..collector.render.heading import wrapped
-from ..collector.render.report_text import ProcessSummary
+from ..collector.render.report_text import JobSummary
 from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.store.reader import open_reader
 from ..collector.summaries.jobs import JobRow, functions_of, job_rows
@@ -34,8 +34,8 @@ from ..formats import layout
 from .command import width
 
 
-def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> ProcessSummary:
-    """Return the summary of a process: its row, and the median step time of one step group.
+def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> JobSummary:
+    """Return the summary of a job: its row, and the median step time of one step group.
 
     A group has the steps of one function, or of one set of feeds and fetches. The selected group
     has the largest total time. If ``profile`` covers single functions, only their groups are
@@ -46,21 +46,21 @@ def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> ProcessSum
     compared_groups = [group for group in groups if group.key in keys] or groups
     longest = max(compared_groups, key=lambda group: group.untraced.total_ns if group.untraced else 0, default=None)
     if longest is None or longest.untraced is None:
-        return ProcessSummary(row, None)
+        return JobSummary(row, None)
     kind = step_kind_of(layout.FUNCTION, longest.key)
     name = kind_name(kind, functions_of(job.info)) if keys - {0} and groups[1:] else ""
-    return ProcessSummary(row, longest.untraced.p50_ns, name)
+    return JobSummary(row, longest.untraced.p50_ns, name)
 
 
-def _processes(store: StoreReader, launch: str) -> list[tuple[JobReader, JobRow]]:
-    """Return the processes of ``launch``, most steps first.
+def _jobs(store: StoreReader, launch: str) -> list[tuple[JobReader, JobRow]]:
+    """Return the jobs of ``launch``, most steps first.
 
-    Of processes with equally many steps, lost ones come last.
+    Of jobs with equally many steps, lost ones come last.
     """
-    jobs = store.jobs()
-    rows = job_rows([job.info for job in jobs], time.time_ns())
-    processes = [(job, row) for job, row in zip(jobs, rows, strict=True) if row.launch == launch]
-    return sorted(processes, key=lambda pair: (-pair[1].steps, pair[1].state == "lost"))
+    all_jobs = store.jobs()
+    rows = job_rows([job.info for job in all_jobs], time.time_ns())
+    jobs = [(job, row) for job, row in zip(all_jobs, rows, strict=True) if row.launch == launch]
+    return sorted(jobs, key=lambda pair: (-pair[1].steps, pair[1].state == "lost"))
 
 
 def report(store: StoreReader, launch: str, problem: str | None, columns: int | None) -> Iterator[str]:
@@ -69,24 +69,22 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
     ``problem``: a further message of the launcher. ``columns``: width of the terminal, None without
     one.
     """
-    processes = _processes(store, launch)
-    if not processes:
+    jobs = _jobs(store, launch)
+    if not jobs:
         no_data = StoreError("no data of this command reached the store", slug="no-data")
         yield f"tfprof: no profile: {problem or no_data}"
         return
-    first_job = processes[0][0]
+    first_job = jobs[0][0]
     top = rank_ops(first_job)
     profile = top.profile if top else None
-    summaries = [
-        _summary(job, row, profile if job is first_job else None) for job, row in processes[: report_text.PROCESSES_MAX]
-    ]
-    other_summaries = [ProcessSummary(row, None) for _, row in processes[report_text.PROCESSES_MAX :]]
+    summaries = [_summary(job, row, profile if job is first_job else None) for job, row in jobs[: report_text.JOBS_MAX]]
+    other_summaries = [JobSummary(row, None) for _, row in jobs[report_text.JOBS_MAX :]]
     remarks = (
         (left_out_kinds_text(profile), first_warning(first_job), missed_steps_note(first_job))
         if profile
         else (untraced_reason(first_job),)
     )
-    costs = (cost_note(job, row) for job, row in processes[: report_text.PROCESSES_MAX])
+    costs = (cost_note(job, row) for job, row in jobs[: report_text.JOBS_MAX])
     notes = [*remarks, next(filter(None, costs), None)]
     yield from report_text.lines(
         [*summaries, *other_summaries], top.ops if top else [], list(filter(None, notes)), columns
@@ -102,10 +100,8 @@ def dump_profiles(store: StoreReader, launch: str, steps: str, folder: str) -> I
     """
     from .dumps import dump  # noqa: PLC0415  # few launches ask for it
 
-    processes = _processes(store, launch)
-    for text, is_written in (
-        dump(processes, [int(step) for step in steps.split(",")], Path(folder)) if processes else ()
-    ):
+    jobs = _jobs(store, launch)
+    for text, is_written in dump(jobs, [int(step) for step in steps.split(",")], Path(folder)) if jobs else ():
         yield f"tfprof: {text}", is_written
 
 
@@ -116,7 +112,7 @@ def _lines(options: argparse.Namespace) -> Iterator[str]:
     written. If nothing of the launch is stored, the report says so all the same.
     """
     store = open_reader(options.store)
-    if not options.quiet or not _processes(store, options.launch):
+    if not options.quiet or not _jobs(store, options.launch):
         # The whole report is made before the first line is printed, since it may fail.
         yield from list(report(store, options.launch, options.problem, width()))
     elif options.problem:

@@ -11,8 +11,8 @@ from .shell_line import COMMANDS, OPTIONS, STEP_KIND
 
 #: Maximum number of completions.
 COMPLETIONS_MAX: Final = 200
-#: Kinds of options whose value is a list, separated by commas.
-_LIST_KINDS: Final = frozenset({SELECT, REGEXES, STEP_KIND.kind})
+#: Types of values that are lists, separated by commas.
+_LIST_TYPES: Final = frozenset({SELECT, REGEXES, STEP_KIND.value_type})
 
 #: Function from (view, option) to the known values of the option.
 NameLookup = Callable[[str, str], Iterable[str]]
@@ -47,9 +47,9 @@ def _outputs(view: str) -> Iterator[str]:
 
 def _values(option: Option, view: str, names: NameLookup) -> Iterable[str]:
     fixed_values = {ORDER: ORDERS, SELECT: SELECTS, BOOLEAN: ("true", "false")}
-    if option.kind in fixed_values:
-        return fixed_values[option.kind]
-    if option.kind is OUTPUT:
+    if option.value_type in fixed_values:
+        return fixed_values[option.value_type]
+    if option.value_type is OUTPUT:
         return _outputs(view)
     return names(view, option.name)
 
@@ -67,11 +67,11 @@ def complete(text: str, names: NameLookup) -> Completions:
     if command == "help":
         return Completions(len(last), _with_prefix(VIEWS, last))
     option = OPTIONS.get(words[-1]) if len(words) > 1 else None
-    if option is None or (option.kind is BOOLEAN and last.startswith("-")):
+    if option is None or (option.value_type is BOOLEAN and last.startswith("-")):
         return Completions(
             len(last),
             _with_prefix((f"-{known_option.name}" for known_option in (*TABLE, STEP_KIND)), last),
             adds_space=True,
         )
-    piece = last.rpartition(",")[2] if option.kind in _LIST_KINDS else last
+    piece = last.rpartition(",")[2] if option.value_type in _LIST_TYPES else last
     return Completions(len(piece), _with_prefix(_values(option, command, names), piece))

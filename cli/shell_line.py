@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from ..collector.errors import UsageError
 from ..collector.summaries.kinds import parse_kinds
-from ..collector.tfviews.option_values import BOOLEAN, Kind, invalid, text_of
+from ..collector.tfviews.option_values import BOOLEAN, ValueType, invalid, text_of
 from ..collector.tfviews.options import TABLE, Option
 from .arguments import SPELLINGS
 from .suggestion import suggestion
@@ -26,7 +26,7 @@ COMMANDS: Final = {
 #: Option of views and `set` that the TF profiler lacks: the kinds of steps.
 STEP_KIND: Final = Option(
     "kind",
-    Kind(lambda _name, value: parse_kinds(value), lambda _name, value: parse_kinds(text_of("kind", value))),
+    ValueType(lambda _name, value: parse_kinds(value), lambda _name, value: parse_kinds(text_of("kind", value))),
     "KIND",
     "only steps of this kind, such as batch or train, of several kinds (KIND,KIND), or of all",
 )
@@ -86,7 +86,7 @@ def parse(text: str) -> ParsedLine:
 
 def _value(option: Option, words: Sequence[str]) -> tuple[str, int]:
     """Return an option's value, and the number of words that it takes."""
-    if option.kind is BOOLEAN and (not words or words[0].startswith("-")):
+    if option.value_type is BOOLEAN and (not words or words[0].startswith("-")):
         return "true", 0
     if not words:
         raise invalid(option.name, "")

@@ -17,7 +17,7 @@ from ..collector.store.reader import open_reader
 from ..collector.summaries.order_results import OrderTarget
 from ..formats import orders
 from ..formats.addresses import collector_address
-from ..formats.orders import Order, OrderAnswer, Sender
+from ..formats.orders import Giver, Order, OrderAnswer
 from ..formats.policy import Policy, PolicyError
 from ..formats.runtime_dir import make_instance
 from ..formats.values import InvalidValueError, duration, whole_number
@@ -120,9 +120,9 @@ def detach(common: _CommonOptions) -> int:
     return _give(common, Order(orders.DETACH, giver(), patience_s=common.patience_s), None)
 
 
-def giver() -> Sender:
+def giver() -> Giver:
     """Return the user, host and pid of this process."""
-    return Sender(user_name(os.geteuid()), socket.gethostname(), os.getpid())
+    return Giver(user_name(os.geteuid()), socket.gethostname(), os.getpid())
 
 
 def trace_next(store: str, uid: str, count: int) -> Iterator[str]:

@@ -38,11 +38,11 @@ class StepReader:
     def lines(self) -> Iterator[str]:
         """Yield a line for each entry since the last call; many entries of a kind share a line."""
         self._position = max(self._position, self._channel.word("span_head") - _ENTRIES_MAX)
-        batch = self._channel.spans(self._position, _ENTRIES_MAX, ended=False)
-        if batch is None:
+        ring_slice = self._channel.spans(self._position, _ENTRIES_MAX, ended=False)
+        if ring_slice is None:
             return
-        self._position = batch.end
-        rows = [_entry(row) for row in layout.SPAN.iter_unpack(batch.data)]
+        self._position = ring_slice.end
+        rows = [_entry(row) for row in layout.SPAN.iter_unpack(ring_slice.data)]
         for kind, entries in groupby((row for row in rows if row.kind in _STEP_KINDS), key=lambda row: row.kind):
             yield from _lines(layout.SPAN_NAMES[kind], list(entries))
 

@@ -5,7 +5,7 @@ import socket
 from typing import Final
 
 from ..formats import orders
-from ..formats.orders import Order, Sender
+from ..formats.orders import Giver, Order
 from .alerts.alert import SLOWER, Alert
 
 #: Minimum interval between two orders to the same job (seconds).
@@ -23,7 +23,7 @@ class AlertOrders:
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
-        self._sender = Sender("tfprof", socket.gethostname(), os.getpid())
+        self._giver = Giver("tfprof", socket.gethostname(), os.getpid())
         self._not_before: dict[int, float] = {}
 
     def order(self, uid: int, alert: Alert, policy: str, now: float) -> Order | None:
@@ -35,4 +35,4 @@ class AlertOrders:
             return None
         self._not_before = {job: until for job, until in self._not_before.items() if until > now}
         self._not_before[uid] = now + INTERVAL_S
-        return Order(orders.TRACE, self._sender, steps=self._steps, patience_s=_TIMEOUT_S, gives_way=True)
+        return Order(orders.TRACE, self._giver, steps=self._steps, patience_s=_TIMEOUT_S, gives_way=True)

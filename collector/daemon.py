@@ -31,7 +31,7 @@ from .errors import FormatError, StoreError
 from .ingest.jobs import OpenJobs
 from .ingest.receiver import Receiver
 from .selfstats import CollectorStats
-from .store.retention import Limits, retain
+from .store.retention import Limits, remove_expired
 from .store.writer import open_writer
 from .summaries.jobs import functions_of
 
@@ -47,7 +47,7 @@ COUNTERS_A_TICK: Final = 1
 #: Intervals (seconds) between writes of the status file, between removals of expired jobs, and
 #: between searches for the files in which agents name the jobs whose data they have given up.
 STATUS_S: Final = 2.0
-RETAIN_S: Final = 600.0
+REMOVAL_S: Final = 600.0
 GIVEN_UP_S: Final = 2.0
 #: Time limit for storing messages that arrived before the stop (seconds).
 DRAIN_S: Final = 2.0
@@ -78,7 +78,7 @@ class Collector:
         self._is_stopping = False
         self._alert_command = AlertCommand(options.alert_command)
         self._alert_orders = AlertOrders(options.alert_steps)
-        self._last_tick_s = self._last_status_s = self._last_retention_s = self._last_given_up_s = float("-inf")
+        self._last_tick_s = self._last_status_s = self._last_removal_s = self._last_given_up_s = float("-inf")
 
     def start(self) -> None:
         """Open the store and the socket; TfprofError on failure."""
@@ -172,10 +172,10 @@ class Collector:
     def _run_alert_command(self, now: float) -> None:
         self._alert_command.tick(now)
 
-    def _retain(self, now: float) -> None:
-        if now - self._last_retention_s >= RETAIN_S:
-            self._last_retention_s = now
-            retain(
+    def _remove_expired(self, now: float) -> None:
+        if now - self._last_removal_s >= REMOVAL_S:
+            self._last_removal_s = now
+            remove_expired(
                 self._options.store,
                 socket.gethostname(),
                 self._options.retention,
@@ -229,7 +229,7 @@ class Collector:
         _handle_alerts,
         _run_alert_command,
         _end_given_up_jobs,
-        _retain,
+        _remove_expired,
         _write_status_if_due,
     )
 

@@ -72,7 +72,7 @@ def own_layout_lines(answer_rows: "AnswerRows", width: int | None) -> Iterator[s
 
     answer = answer_rows.answer
     yield from view_text.lines(
-        _subject(answer), answer.options, answer_rows.rows, answer_rows.timed_steps, width, **answer.values()
+        _subject(answer), answer.options, answer_rows.rows, answer_rows.spread_steps, width, **answer.values()
     )
     yield from heading.wrapped(view_text.omission_text(answer.view.name, answer.options, answer_rows.rows), width)
 
@@ -108,7 +108,7 @@ def _subject(answer: Answer) -> "Subject":
     return Subject(
         view=answer.view.name,
         jobs=[f"{ids[job.info.hex]} {job.info.name}".strip() for job in selection.jobs],
-        traces=profile.traces if profile else 0,
+        trace_count=profile.trace_count if profile else 0,
         step=answer.options.step,
         kinds=kinds,
         all_steps=all_steps,

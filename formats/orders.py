@@ -34,8 +34,8 @@ class JobGoneError(TfprofError):
     slug = "job-gone"
 
 
-class Sender(NamedTuple):
-    """The sender that an order names; nothing verifies it."""
+class Giver(NamedTuple):
+    """The process that gave an order, as stated in the order; nothing verifies it."""
 
     user: str
     host: str
@@ -54,7 +54,7 @@ class Order(NamedTuple):
     """
 
     action: str
-    giver: Sender
+    giver: Giver
     trace: str = "all"
     level: str = "auto"
     steps: int = 0
@@ -123,7 +123,7 @@ def order_of(values: Mapping[str, Any]) -> Order:
         raise OrderError("an order without a sender")
     order = Order(
         _text(values, "action", ""),
-        Sender(_text(giver, "user", "?")[:_WORD_MAX], _text(giver, "host", "?")[:_WORD_MAX], _number(giver, "pid")),
+        Giver(_text(giver, "user", "?")[:_WORD_MAX], _text(giver, "host", "?")[:_WORD_MAX], _number(giver, "pid")),
         _text(values, "trace", "all"),
         _text(values, "level", "auto"),
         _number(values, "steps"),

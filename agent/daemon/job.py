@@ -96,10 +96,10 @@ class Job:
             self.outbox.events.put({"slug": "agent-lost", "text": text, "count": 1, "t_ns": time.time_ns()})
         self._agent_lost = agent_lost
 
-    def pump(self, now: float, send: Send, room: int, share: int) -> int:
+    def send_due(self, now: float, send: Send, room: int, share: int) -> int:
         """Send due messages, return the bytes of records sent; a broken channel is read no more."""
         try:
-            return self.outbox.pump(now, send, room, share)
+            return self.outbox.send_due(now, send, room, share)
         except InvalidChannelError as error:
             self.error = str(error)
             self.outbox.give_up(error)
@@ -129,7 +129,7 @@ class Job:
         try:
             return query()
         except InvalidChannelError:
-            return True  # the next pump finds the error, too, and gives the channel up
+            return True  # the next `send_due` finds the error, too, and gives the channel up
 
     def is_active(self, now: float) -> bool:
         """Whether the job has just ended or got an answer, and the collector accepts its data."""

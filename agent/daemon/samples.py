@@ -69,12 +69,12 @@ class Sampler:
             self._next_tree_s = now + min(high, max(low, (time.monotonic() - start_s) / TREE_SHARE))
         return self._tree
 
-    def pump(self, send: Send, now: float) -> None:
+    def send_due(self, send: Send, now: float) -> None:
         """Send queued messages; send them again after a silence."""
         if now < self._not_before:
             return
         was_waiting = self.queue.unanswered > 0
-        self.queue.pump(send, self._unanswered_max)
+        self.queue.send_due(send, self._unanswered_max)
         if not was_waiting:
             self._silent_since = now
         elif now > self._silent_since + SILENCE_S:

@@ -293,12 +293,12 @@ class Agent:
             if self._connection.is_full:
                 break
             if job.is_running or job.uid in self._draining_uids or len(self._draining_uids) < DRAINING_MAX:
-                room -= job.pump(now, self._connection.send, max(0, room), share)
+                room -= job.send_due(now, self._connection.send, max(0, room), share)
                 if job.is_ending:
                     self._draining_uids.add(job.uid)
                 if not self._connection.is_full:
                     job.served_s = now
-        self._sampler.pump(self._connection.send, now)
+        self._sampler.send_due(self._connection.send, now)
         for job in jobs:
             if job.outbox.is_closed:
                 self._close(job)
@@ -406,7 +406,7 @@ class Agent:
         """Return the reason why no job's data is stored, None if none is known."""
         if self._connection.refusal is not None:
             return self._connection.refusal
-        return self._collector.trouble
+        return self._collector.failure
 
     def _write_status(self) -> None:
         jobs = {job.hex: job.summary() for job in self.jobs.values()}

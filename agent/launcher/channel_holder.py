@@ -87,9 +87,9 @@ class ChannelHolder:
             return False
 
     @property
-    def trouble(self) -> dict[str, str] | None:
+    def agent_failure(self) -> dict[str, str] | None:
         """The reason why no agent comes up, None while an agent may still come up."""
-        return self._supervisor.trouble
+        return self._supervisor.failure
 
     @property
     def agent_has_all_channels(self) -> bool:

@@ -11,7 +11,7 @@ from ...commands import daemons, streams
 from ...formats import private_files
 from ...formats.ids import hex_id
 from .. import launches
-from ..launches import Dump, Launch, Result
+from ..launches import DumpRequest, Launch, Result
 from . import supervise
 from .channel_holder import ChannelHolder
 
@@ -128,14 +128,19 @@ def _has_progress(previous: Result | None, current: Result | None) -> bool:
 class EndReport:
     """The work after the end of a job; ``holder`` has the channels of ``launch``.
 
-    With ``quiet`` only errors about ``dump`` are printed.
+    With ``quiet`` only errors about ``dump_request`` are printed.
     """
 
     def __init__(
-        self, instance_dir: str, launch: Launch, holder: ChannelHolder, dump: Dump | None = None, quiet: bool = False
+        self,
+        instance_dir: str,
+        launch: Launch,
+        holder: ChannelHolder,
+        dump_request: DumpRequest | None = None,
+        quiet: bool = False,
     ) -> None:
         self._instance_dir = instance_dir
-        self._dump = dump
+        self._dump_request = dump_request
         self._quiet = quiet
         self._launch = launch
         self._channel_holder = holder
@@ -171,7 +176,7 @@ class EndReport:
         deadline = time.monotonic() + NO_PROGRESS_S
         while (
             not self._channel_holder.agent_has_all_channels
-            and not self._channel_holder.trouble
+            and not self._channel_holder.agent_failure
             and time.monotonic() < deadline
         ):
             self._channel_holder.update()
@@ -197,7 +202,7 @@ class EndReport:
 
     def _stall(self) -> dict[str, str] | None:
         """Return the reason why there is no progress, None when it is unknown."""
-        return self._channel_holder.trouble if self._result is None else self._result.stall
+        return self._channel_holder.agent_failure if self._result is None else self._result.stall
 
     def _problem(self) -> dict[str, str] | None:
         """Return the reason why data or jobs are missing, None when nothing is missing."""
@@ -219,8 +224,9 @@ class EndReport:
         command = daemons.isolated_command(REPORT, [hex_id(self._launch.launch), "--store", self._launch.store])
         if problem is not None:
             command += ["--problem", f"{problem['text']} [{problem['slug']}]"]
-        if self._dump is not None:
-            command += ["--dump-steps", ",".join(map(str, self._dump.steps)), "--dump-dir", self._dump.folder]
+        if self._dump_request is not None:
+            steps, folder = self._dump_request
+            command += ["--dump-steps", ",".join(map(str, steps)), "--dump-dir", folder]
         if self._quiet:
             command.append("--quiet")
         log = os.path.join(self._instance_dir, "report.log")
@@ -232,7 +238,7 @@ class EndReport:
 
     def _wait_for_report(self, pid: int) -> Mapping[str, str] | None:
         """Wait for the report, with a limit; return the error to print, None if there is none."""
-        deadline = time.monotonic() + (_RUN_TIMEOUT_S if self._dump is None else _DUMP_TIMEOUT_S)
+        deadline = time.monotonic() + (_RUN_TIMEOUT_S if self._dump_request is None else _DUMP_TIMEOUT_S)
         while True:
             ended_pid, status = os.waitpid(pid, os.WNOHANG)
             if ended_pid:
@@ -242,4 +248,4 @@ class EndReport:
             if is_late or supervise.wait_for_interrupt(POLL_S / 4):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-                return REPORT_TOO_SLOW if is_late and self._dump is not None else None
+                return REPORT_TOO_SLOW if is_late and self._dump_request is not None else None

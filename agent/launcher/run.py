@@ -15,7 +15,7 @@ from ...formats.errors import TfprofError, UsageError
 from ...formats.policy import Policy
 from ...formats.version import VERSION
 from .. import launches, processes, python_command
-from ..launches import Dump, Launch
+from ..launches import DumpRequest, Launch
 from . import environment, supervise, witness
 from .forwarding import Forwarding
 
@@ -54,7 +54,7 @@ class RunOptions(NamedTuple):
     quiet: bool
     execute: bool
     changes: dict[str, str]
-    dump: Dump | None = None
+    dump_request: DumpRequest | None = None
 
 
 def _parser() -> _Parser:
@@ -115,8 +115,8 @@ def parse(argv: Sequence[str]) -> RunOptions:
         if text is not None
     }
     _check_settings({**os.environ, **changes})
-    dump = _dump(arguments.dump_steps, arguments.dump_dir)
-    if dump is not None and arguments.execute:
+    dump_request = _dump_request(arguments.dump_steps, arguments.dump_dir)
+    if dump_request is not None and arguments.execute:
         raise UsageError(
             "--dump-steps needs tfprof-run at the end, and --exec replaces it: use `tfprof profile-proto` afterwards"
         )
@@ -128,11 +128,11 @@ def parse(argv: Sequence[str]) -> RunOptions:
         quiet=arguments.quiet,
         execute=arguments.execute,
         changes=changes,
-        dump=dump,
+        dump_request=dump_request,
     )
 
 
-def _dump(steps: str | None, folder: str | None) -> Dump | None:
+def _dump_request(steps: str | None, folder: str | None) -> DumpRequest | None:
     """Return the profiles to write at the end, None when none are requested."""
     if steps is None:
         if folder is not None:
@@ -147,7 +147,7 @@ def _dump(steps: str | None, folder: str | None) -> Dump | None:
         raise UsageError(f"the working folder, which the profiles would go to, is gone: {error.strerror}") from None
     if os.path.exists(target) and not os.path.isdir(target):
         raise UsageError(f"--dump-dir {target} is not a folder")
-    return Dump(sorted(set(numbers)), target)
+    return DumpRequest(sorted(set(numbers)), target)
 
 
 def _name(text: str) -> str:
@@ -279,7 +279,7 @@ class Run:
     @property
     def _has_output(self) -> bool:
         """Whether there is something to print and a stream for it, or a profile to write."""
-        return self._options.dump is not None or not (self._options.quiet or sys.stderr is None)
+        return self._options.dump_request is not None or not (self._options.quiet or sys.stderr is None)
 
     def _explain(self, reason: dict[str, str]) -> None:
         if self._has_output:
@@ -294,7 +294,7 @@ class Run:
             from . import report  # noqa: PLC0415 - not before it is needed
 
             end_report = report.EndReport(
-                self._instance_dir, self._launch, holder, self._options.dump, self._options.quiet
+                self._instance_dir, self._launch, holder, self._options.dump_request, self._options.quiet
             )
             try:
                 if self._has_output:

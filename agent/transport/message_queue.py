@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from ...formats import wire
 from ...formats.wire import Head
-from ..channels import Batch, ChannelReader, InvalidChannelError
+from ..channels import ChannelReader, InvalidChannelError, RingSlice
 
-BATCH_BYTES: Final = 4 << 20
+SLICE_BYTES: Final = 4 << 20
 #: Maximum bytes in flight, per job.
 WINDOW_BYTES: Final = 8 << 20
 #: Records are sent at once when there are FLUSH_BYTES of them or they fill URGENT_SHARE of the
@@ -70,7 +70,7 @@ class MessageQueue:
             self._sent_count = max(0, self._sent_count - 1)
             self.dropped += 1
 
-    def pump(self, send: Send, unanswered_max: int | None = None) -> bool:
+    def send_due(self, send: Send, unanswered_max: int | None = None) -> bool:
         """Send unsent messages; return whether all were sent.
 
         At most ``unanswered_max`` messages, if it is given, are unanswered at a time.
@@ -127,7 +127,7 @@ class StickyMessage(MessageQueue):
         return super().unanswered if self._acked < self._last_number else 0
 
 
-class _SentBatch(NamedTuple):
+class _SentSlice(NamedTuple):
     last: int
     end: int
     size: int
@@ -141,30 +141,30 @@ class Cursor:
         self.acked = self.sent = acked
         self.in_flight = 0
         self.last_sent_s = 0.0
-        self._batches: deque[_SentBatch] = deque()
+        self._slices: deque[_SentSlice] = deque()
 
     @property
     def unanswered(self) -> int:
-        """The number of sent, unanswered batches."""
-        return len(self._batches)
+        """The number of sent, unanswered slices."""
+        return len(self._slices)
 
-    def note_sent(self, batch: Batch, now: float) -> None:
-        """Record that ``batch`` was sent."""
-        self._batches.append(_SentBatch(batch.last, batch.end, len(batch.data)))
-        self.sent = batch.end
-        self.in_flight += len(batch.data)
+    def note_sent(self, ring_slice: RingSlice, now: float) -> None:
+        """Record that ``ring_slice`` was sent."""
+        self._slices.append(_SentSlice(ring_slice.last, ring_slice.end, len(ring_slice.data)))
+        self.sent = ring_slice.end
+        self.in_flight += len(ring_slice.data)
         self.last_sent_s = now
 
     def note_acked(self, last: int) -> None:
         """Record that everything up to number ``last`` is stored."""
-        while self._batches and self._batches[0].last <= last:
-            batch = self._batches.popleft()
-            self.acked = batch.end
-            self.in_flight -= batch.size
+        while self._slices and self._slices[0].last <= last:
+            sent_slice = self._slices.popleft()
+            self.acked = sent_slice.end
+            self.in_flight -= sent_slice.size
 
     def rewind(self) -> None:
         """Go back to the first unacked record or span entry, to send from there at once."""
-        self._batches.clear()
+        self._slices.clear()
         self.sent = self.acked
         self.in_flight = 0
         self.last_sent_s = 0.0
@@ -204,13 +204,13 @@ class Outbox:
         self._silence_limit_s = SILENCE_S
 
     # -- sending ---------------------------------------------------------------------------------
-    def pump(self, now: float, send: Send, room: int, share: int = 0) -> int:
+    def send_due(self, now: float, send: Send, room: int, share: int = 0) -> int:
         """Send due messages; return the bytes of records sent.
 
         Records are limited to about ``room`` bytes, but up to ``share`` bytes of the job may always
         be in flight. InvalidChannelError if the channel is broken.
         """
-        if now < self._not_before or (self.opens.is_due and not self.opens.pump(send)):
+        if now < self._not_before or (self.opens.is_due and not self.opens.send_due(send)):
             return 0
         if self._is_reopening:
             self._is_reopening, self._reopened_s = False, now
@@ -223,7 +223,7 @@ class Outbox:
                 sent_bytes = self._send_records(now, send, min(room, WINDOW_BYTES - self.records.in_flight), share)
         for queue in self._queues.values():
             if queue.is_due:
-                queue.pump(send)
+                queue.send_due(send)
         if now >= self._next_silence_check_s:
             self._next_silence_check_s = now + SILENCE_CHECK_S
             self._check_silence(now)
@@ -273,21 +273,23 @@ class Outbox:
         sent_bytes = 0
         while (limit := max(room - sent_bytes, share - self.records.in_flight)) > 0:
             strictly = sent_bytes >= room
-            batch = self._channel.records(self.records.sent, min(BATCH_BYTES, limit), strictly=strictly)
-            if batch is None or not send(Head(wire.RECORDS, self.uid, 0, batch.first, batch.last), batch.data):
+            ring_slice = self._channel.records(self.records.sent, min(SLICE_BYTES, limit), strictly=strictly)
+            if ring_slice is None:
                 break
-            self.records.note_sent(batch, now)
-            sent_bytes += len(batch.data)
+            if not send(Head(wire.RECORDS, self.uid, 0, ring_slice.first, ring_slice.last), ring_slice.data):
+                break
+            self.records.note_sent(ring_slice, now)
+            sent_bytes += len(ring_slice.data)
         return sent_bytes
 
     def _send_spans(self, now: float, send: Send) -> None:
-        batch = self._channel.spans(self.spans.sent, FLUSH_SPANS, ended=self._is_ended)
-        if batch is None:
+        ring_slice = self._channel.spans(self.spans.sent, FLUSH_SPANS, ended=self._is_ended)
+        if ring_slice is None:
             return
         monotonic_ns, real_ns = both_clocks()
         clocks = monotonic_ns.to_bytes(8, "little") + real_ns.to_bytes(8, "little")
-        if send(Head(wire.SPANS, self.uid, 0, batch.first, batch.last), clocks + batch.data):
-            self.spans.note_sent(batch, now)
+        if send(Head(wire.SPANS, self.uid, 0, ring_slice.first, ring_slice.last), clocks + ring_slice.data):
+            self.spans.note_sent(ring_slice, now)
 
     # -- answers ---------------------------------------------------------------------------------
     def note_acked(self, about: int, last: int) -> None:

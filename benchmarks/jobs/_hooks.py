@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 
 class Block:
-    """A block of ``steps`` steps; at its end ``faults`` counts the page faults of the block."""
+    """A block of ``steps`` steps; at its end ``page_faults`` is the number of its page faults."""
 
     def __init__(self, steps):
         self.steps = steps
-        self.faults = -page_faults()
+        self.page_faults = -page_faults()
 
 
 def page_faults():
@@ -33,7 +33,7 @@ def block(line):
         try:
             yield current_block
         finally:
-            current_block.faults += page_faults()
+            current_block.page_faults += page_faults()
 
 
 @contextmanager

@@ -33,4 +33,4 @@ for line in iter(sys.stdin.readline, ""):
         begin = time.perf_counter()
         model.fit(images, labels, batch_size=32, verbose=0)
         elapsed_s = time.perf_counter() - begin
-    print(json.dumps({"s": elapsed_s, "steps_s": [], "faults": current_block.faults}), flush=True)
+    print(json.dumps({"s": elapsed_s, "steps_s": [], "page_faults": current_block.page_faults}), flush=True)

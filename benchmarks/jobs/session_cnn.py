@@ -42,4 +42,4 @@ with tf.Session() as session:
                 else:
                     session.run([train, loss], feed)
                 times_s.append(time.perf_counter() - start)
-        print(json.dumps({"s": sum(times_s), "steps_s": times_s, "faults": current_block.faults}), flush=True)
+        print(json.dumps({"s": sum(times_s), "steps_s": times_s, "page_faults": current_block.page_faults}), flush=True)

@@ -18,7 +18,7 @@ class Placement:
         """Start without nodes."""
         self._devices: dict[bytes, bytes] = {}
 
-    def learn(self, nodes: pa.Table | pa.RecordBatch) -> None:
+    def add_nodes(self, nodes: pa.Table | pa.RecordBatch) -> None:
         """Add rows of GRAPH_NODES, or their names and devices."""
         placed_nodes = nodes.select(["name", "device"])
         placed_nodes = placed_nodes.filter(

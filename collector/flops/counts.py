@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ..tfviews.parity import DEFAULT, Parity
 from .definitions import Definition, InputSource, Outputs
-from .executed import EquivalentSteps, LabelInfo, Sample, parsed_label, recorded_shapes
+from .executed import EquivalentSteps, LabelInfo, SampleExecution, parsed_label, recorded_shapes
 from .flops import float_ops, formula
 from .fusions import COMPOSED_SUFFIX, Fusions
 from .kernels import op_type
@@ -36,16 +36,16 @@ class OperationCounts(NamedTuple):
 class ExecutedNodes:
     """The nodes that ran in some traced steps, with a sample execution of each."""
 
-    def __init__(self, nodes: Nodes, samples: Mapping[str, Sample], parity: Parity) -> None:
+    def __init__(self, nodes: Nodes, sample_executions: Mapping[str, SampleExecution], parity: Parity) -> None:
         self.nodes = nodes
-        self.samples = samples
+        self.sample_executions = sample_executions
         self._parity = parity
         self._infos: dict[str, LabelInfo | None] = {}
 
     def info(self, name: str) -> LabelInfo | None:
         """Return op type and inputs of the execution called ``name``; None without a formula."""
         if name not in self._infos:
-            info = parsed_label(self.samples[name].label) if name in self.samples else None
+            info = parsed_label(self.sample_executions[name].label) if name in self.sample_executions else None
             candidates = self.nodes.candidates(name)
             op = info.op if info else candidates[0].op if candidates else ""
             has_formula = formula(op, self._parity) is not None
@@ -62,7 +62,8 @@ class OperationCounter:
         """Prepare to count the executions of the nodes in ``executed``.
 
         ``op_log``: counts of one execution by node, which take precedence. ``varying_nodes``: the
-        nodes whose executions are passed to `add`; for all other nodes, the sample is counted.
+        nodes whose executions are passed to `add`; for all other nodes, the sample execution is
+        counted.
         """
         self._executed = executed
         self._nodes = executed.nodes
@@ -73,7 +74,7 @@ class OperationCounter:
         self._counts_per_execution: dict[str, set[int]] = {}
         self._unknown: set[str] = set()
         self._formula_results: dict[Any, int | None] = {}
-        self._fusions = Fusions(executed.nodes, executed.samples, op_log, self._formula)
+        self._fusions = Fusions(executed.nodes, executed.sample_executions, op_log, self._formula)
 
     def add(self, steps: EquivalentSteps, shapes: StepShapes) -> None:
         """Add the operations of the traces of ``steps``."""
@@ -83,7 +84,7 @@ class OperationCounter:
                 for execution_shapes, times in [(shapes, runs)] if executions is None else executions:
                     number = self._zero_if_unknown(name, self._execution_operations(name, signature, execution_shapes))
                     self._counts_per_execution.setdefault(name, set()).add(number)
-                    self._totals[name] = self._totals.get(name, 0) + number * times * steps.traces
+                    self._totals[name] = self._totals.get(name, 0) + number * times * steps.trace_count
 
     def _separate_executions(
         self, name: str, signature: bytes, runs: int, steps: EquivalentSteps, shapes: StepShapes
@@ -107,16 +108,18 @@ class OperationCounter:
     def count(self) -> OperationCounts:
         """Return the counts of the nodes with operations."""
         counts = {
-            name: Count(number) for name, number in self._op_log.items() if number and name in self._executed.samples
+            name: Count(number)
+            for name, number in self._op_log.items()
+            if number and name in self._executed.sample_executions
         }
         for name, total in self._totals.items():
             per_execution = self._counts_per_execution[name]
             counts[name] = Count(max(per_execution), None if len(per_execution) == 1 else total)
         static_shapes = StepShapes(self._nodes, ())
-        for name, sample in self._executed.samples.items():
+        for name, execution in self._executed.sample_executions.items():
             if name not in self._varying_nodes and name not in counts and self._executed.info(name) is not None:
                 counts[name] = Count(
-                    self._zero_if_unknown(name, self._execution_operations(name, sample.signature, static_shapes))
+                    self._zero_if_unknown(name, self._execution_operations(name, execution.signature, static_shapes))
                 )
         return OperationCounts(
             {name: count for name, count in counts.items() if count.per_execution}, len(self._unknown)

@@ -24,7 +24,7 @@ _INPUTS: Final = re.compile(r"([^()]*)\)")
 _OPTIMIZED: Final = re.compile(r"(?P<scope>(?:.*/)?)\w+Optimizer/(?P<name>[^/]+)")
 
 
-class Sample(NamedTuple):
+class SampleExecution(NamedTuple):
     """One execution of a node: its timeline label and output signature, each empty if absent."""
 
     label: str
@@ -43,12 +43,12 @@ class ExecutionRow(NamedTuple):
 class EquivalentSteps(NamedTuple):
     """Traces in which all nodes with open shapes ran equally often with the same outputs.
 
-    A shape is open if the graph does not specify it. ``traces``: number of traces; ``rows``: the
-    executions in each of them; ``loop_signatures``: for nodes in loops, the output signatures of
-    all executions in order of their start.
+    A shape is open if the graph does not specify it. ``trace_count``: number of traces; ``rows``:
+    the executions in each of them; ``loop_signatures``: for nodes in loops, the output signatures
+    of all executions in order of their start.
     """
 
-    traces: int
+    trace_count: int
     rows: Sequence[ExecutionRow]
     loop_signatures: Mapping[str, Sequence[bytes]] = MappingProxyType({})
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from .definitions import Definition, InputSource, Outputs, is_fully_known
-from .executed import LabelInfo, Sample, parsed_label
+from .executed import LabelInfo, SampleExecution, parsed_label
 from .flops import ELEMENT_WISE
 from .kernels import FUSED_OPS
 from .registry import size
@@ -47,10 +47,14 @@ class Fusions:
     """
 
     def __init__(
-        self, nodes: Nodes, samples: Mapping[str, Sample], op_log: Mapping[str, int], formula: _Formula
+        self,
+        nodes: Nodes,
+        sample_executions: Mapping[str, SampleExecution],
+        op_log: Mapping[str, int],
+        formula: _Formula,
     ) -> None:
         self._nodes = nodes
-        self._samples = samples
+        self._sample_executions = sample_executions
         self._op_log = op_log
         self._formula = formula
 
@@ -104,9 +108,9 @@ class Fusions:
                 if part.name in seen_names or part.op not in _FUSIBLE_OPS | _PASS_THROUGH_OPS or part.op in _MAIN_OPS:
                     continue
                 seen_names.add(part.name)
-                sample = self._samples.get(scope + part.name)
-                info = None if sample is None else parsed_label(sample.label)
-                if sample is None or (info is not None and info.op in _PASS_THROUGH_OPS):
+                execution = self._sample_executions.get(scope + part.name)
+                info = None if execution is None else parsed_label(execution.label)
+                if execution is None or (info is not None and info.op in _PASS_THROUGH_OPS):
                     pending.append(part)
                     if part.op not in _PASS_THROUGH_OPS:
                         yield part
@@ -169,7 +173,7 @@ class Fusions:
         pending = [node]
         while pending:
             for part in self._sources(pending.pop()):
-                if part.name not in parts and part.op in op_types and scope + part.name not in self._samples:
+                if part.name not in parts and part.op in op_types and scope + part.name not in self._sample_executions:
                     parts[part.name] = part
                     if part.op not in _MAIN_OPS:
                         pending.append(part)

@@ -154,7 +154,7 @@ class OpenJob:
         self._waiting_records.clear()
         self._waiting_bytes = 0
 
-    def pump(self) -> list[Head]:
+    def store_slice(self) -> list[Head]:
         """Store a slice of the waiting records, or a worker's rows, and return the acks.
 
         If a CLOSE is pending, also store the job's end after the last waiting record.
@@ -205,7 +205,7 @@ class OpenJob:
                 return [self._ack(wire.RECORDS)]
             self._record_loss(result.lost, _NOT_SENT, slug="gap")
             self._waiting_records.extend(record for record in records if record.seq >= result.first_new)
-            return self.pump() if at_once else []
+            return self.store_slice() if at_once else []
         finally:
             self._update_waiting_bytes()
 
@@ -243,7 +243,7 @@ class OpenJob:
             if values.get(name) is not None:
                 integer(values, name, 0)
         self._new_counters = {key: value for key, value in values.items() if key not in END_KEYS} or self._new_counters
-        self._pending_close = head, values  # stored in `pump`: sealing is slow, and many jobs may end at once
+        self._pending_close = head, values  # stored in `store_slice`: sealing is slow, and many jobs may end at once
         return []
 
     def _finish(self, head: Head, values: Mapping[str, Any]) -> Head:

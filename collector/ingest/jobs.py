@@ -203,15 +203,15 @@ class OpenJobs:
             if time.monotonic() >= deadline:
                 return
             self._busy_jobs.move_to_end(uid)
-            yield from self._pump(uid)
+            yield from self._store_slice(uid)
 
-    def _pump(self, uid: int) -> Iterator[JobAnswers]:
+    def _store_slice(self, uid: int) -> Iterator[JobAnswers]:
         job = self.open.get(uid)
         if job is None:
             return
         answers: list[Head] = []
         try:
-            answers = job.pump()
+            answers = job.store_slice()
         except StoreError as error:
             self._busy_jobs.pop(uid, None)
             yield JobAnswers(uid, [Head(wire.REOPEN, uid)] if self._drop_if_removed(uid) else error)

@@ -62,7 +62,7 @@ class RowMaker:
         self._placement = Placement()
         self.next_trace = next_trace
         if nodes is not None:
-            self._placement.learn(nodes)
+            self._placement.add_nodes(nodes)
 
     def cost(self, record: Record) -> float:
         """Return the estimated time in seconds to decode ``record``."""
@@ -84,7 +84,7 @@ class RowMaker:
         if "names" in tables:
             self._interner.restore(tables["names"])
         if "graph_nodes" in tables:
-            self._placement.learn(tables["graph_nodes"])
+            self._placement.add_nodes(tables["graph_nodes"])
         self.next_trace = next_trace
 
     def make(self, records: Iterable[Record], now_ns: int) -> dict[str, pa.Table]:
@@ -130,7 +130,7 @@ class RowMaker:
             except DecodeError as error:
                 rows.add_undecodable(record, error.args[0])
             else:
-                self._placement.learn(nodes)
+                self._placement.add_nodes(nodes)
                 rows.add("graph_nodes", nodes)
 
     def _frames(self, records: list[Record], rows: "RowTables") -> None:

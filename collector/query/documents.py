@@ -246,7 +246,7 @@ def view_document(answer: Answer) -> dict[str, Any]:
         "kinds": dict(kinds_of(answer)),
         "steps": selection.steps,
         "device": selection.device,
-        "traces": answer.profile.traces if answer.profile else 0,
+        "traces": answer.profile.trace_count if answer.profile else 0,
         "options": options_document(answer.options),
         "note": incomplete_reason(answer),
     }

@@ -35,7 +35,7 @@ class View:
 
     name: str
     fold: str
-    needs: frozenset[str] = frozenset()
+    required_facts: frozenset[str] = frozenset()
     has_values: bool = False
 
 
@@ -109,13 +109,13 @@ class Answer:
         return {"values": tensors(self.selection.jobs)}
 
 
-def needs(view: View, options: Options, *, for_message: bool) -> frozenset[str]:
+def required_facts(view: View, options: Options, *, for_message: bool) -> frozenset[str]:
     """Return the facts about nodes that a query requires.
 
     ``for_message``: require all facts that the view's message contains.
     """
     columns = options.select | {options.order_by}
-    facts = set(view.needs)
+    facts = set(view.required_facts)
     if for_message or columns & _GRAPH_COLUMNS or options.min_params > 0 or options.account_type_regexes != ALL:
         facts.add(GRAPH)
     if for_message or columns & _FLOAT_OPS_COLUMNS or options.min_float_ops > 0:
@@ -141,7 +141,7 @@ class QueryEngine:
         NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
         """
         view_type = VIEWS[view]
-        job_profile = self.profile(selection, options.step, needs(view_type, options, for_message=for_message))
+        job_profile = self.profile(selection, options.step, required_facts(view_type, options, for_message=for_message))
         folded = load(view_type.fold)(job_profile.nodes if job_profile else [], options, selection.parity)
         return Answer(selection, view_type, options, job_profile, folded)
 
@@ -172,7 +172,7 @@ class QueryEngine:
                 kinds=selection.kinds,
                 device=selection.device,
                 averaged=averaged,
-                needs=facts,
+                required_facts=facts,
                 parity=selection.parity,
             )
             self._cache.pop(key, None)

@@ -38,7 +38,7 @@ _TRACE_COLUMNS: Final = ["trace", "step", "duration_ns", "rows"]
 
 def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
     """Read the evidence of a job that the checkers of ``parity`` need."""
-    job_profile = profile(job, needs=(GRAPH, STACKS), parity=parity)
+    job_profile = profile(job, required_facts=(GRAPH, STACKS), parity=parity)
     nodes = tuple(job_profile.nodes) if job_profile else ()
     steps = step_traces(job, separate_functions=parity.separates_kinds)
     last_entries = _last_entries(job, nodes, steps, separate_functions=parity.separates_kinds)
@@ -51,7 +51,7 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         nodes=nodes,
         has_steps=bool(steps),
         last_entries=last_entries,
-        times=node_times(job_profile).by_node if job_profile and job_profile.traces else {},
+        times=node_times(job_profile).by_node if job_profile and job_profile.trace_count else {},
         parity=parity,
         step_kind=step_kind,
         timed_steps=timed_steps,

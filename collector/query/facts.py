@@ -90,15 +90,17 @@ class _OpLog:
 
 
 def job_facts(
-    job: JobReader, names: pa.Table, selected: SelectedTraces, needs: Collection[str], parity: Parity
+    job: JobReader, names: pa.Table, selected: SelectedTraces, required_facts: Collection[str], parity: Parity
 ) -> JobFacts:
-    """Read the facts ``needs`` about a job's nodes; ``names``: the job's NAMES."""
+    """Read ``required_facts`` about a job's nodes; ``names``: the job's NAMES."""
     graph_facts = (
-        _job_facts(job, names, selected, needs, parity) if {GRAPH, FLOAT_OPS, SHAPES} & set(needs) else NO_JOB_FACTS
+        _job_facts(job, names, selected, required_facts, parity)
+        if {GRAPH, FLOAT_OPS, SHAPES} & set(required_facts)
+        else NO_JOB_FACTS
     )
     return (
         replace(graph_facts, facts=_with_stacks(graph_facts.facts, job, names, parity))
-        if STACKS in needs
+        if STACKS in required_facts
         else graph_facts
     )
 
@@ -125,7 +127,7 @@ def _with_stacks(
 
 
 def _job_facts(
-    job: JobReader, names: pa.Table, selected: SelectedTraces, needs: Collection[str], parity: Parity
+    job: JobReader, names: pa.Table, selected: SelectedTraces, required_facts: Collection[str], parity: Parity
 ) -> JobFacts:
     graph = job.table("graph_nodes", ["graph", "name", "op", "node_def"])
     op_log = _OpLog(job.table("op_log"), parity)
@@ -135,7 +137,7 @@ def _job_facts(
     facts = {name: _with_op_log(name, fact, op_log, parity) for name, fact in graph_facts.items()}
     if parity.knows_parameters:
         facts |= _without_parameters(rows, facts, op_log)
-    if FLOAT_OPS not in needs and (not parity.counts_by_step or SHAPES not in needs):
+    if FLOAT_OPS not in required_facts and (not parity.counts_by_step or SHAPES not in required_facts):
         return JobFacts(facts, {})
     uses_op_log_only = not parity.counts_by_step and bool(job.info.identity.get("op_log"))
     if uses_op_log_only:
@@ -144,7 +146,7 @@ def _job_facts(
 
     def facts_from_shapes(reader: ShapeReader) -> JobFacts:
         if parity.counts_by_step:
-            return _with_recorded_facts(node_definitions, facts, op_log, reader, selected, needs, parity)
+            return _with_recorded_facts(node_definitions, facts, op_log, reader, selected, required_facts, parity)
         return JobFacts(
             _with_counts(
                 facts, _registry_counts(node_definitions, reader, parity) | _op_log_counts(op_log.float_ops, facts)
@@ -213,13 +215,13 @@ def _with_recorded_facts(
     op_log: _OpLog,
     reader: ShapeReader,
     selected: SelectedTraces,
-    needs: Collection[str],
+    required_facts: Collection[str],
     parity: Parity,
 ) -> JobFacts:
     """Return ``facts`` with the facts that the selected traces recorded.
 
-    As ``needs`` requires, these are the operations, counted step by step, and the input shapes that
-    the graph leaves open. If the job has no traces, the operations are counted from the graph.
+    As ``required_facts`` says, these are the operations, counted step by step, and the input shapes
+    that the graph leaves open. If the job has no traces, the operations are counted from the graph.
     """
     nodes = Nodes(node_definitions)
     if not selected.traces.num_rows:
@@ -228,9 +230,9 @@ def _with_recorded_facts(
         return JobFacts(_with_counts(facts, graph_counts), graph_counts)
     names = reader.executed_names(selected.rollup)
     open_names = open_nodes(nodes, names, parity)
-    executed = ExecutedNodes(nodes, reader.samples(names) if FLOAT_OPS in needs else {}, parity)
-    counter = OperationCounter(executed, op_log.float_ops, open_names, parity) if FLOAT_OPS in needs else None
-    common_shapes = CommonShapes(nodes) if SHAPES in needs else None
+    executed = ExecutedNodes(nodes, reader.sample_executions(names) if FLOAT_OPS in required_facts else {}, parity)
+    counter = OperationCounter(executed, op_log.float_ops, open_names, parity) if FLOAT_OPS in required_facts else None
+    common_shapes = CommonShapes(nodes) if SHAPES in required_facts else None
     for equivalent_steps in reader.equivalent_steps(open_names, batch_nodes(nodes, open_names)):
         shapes = StepShapes(nodes, equivalent_steps.rows, equivalent_steps.loop_signatures)
         if common_shapes is not None:

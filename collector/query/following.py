@@ -21,7 +21,7 @@ from .overview import step_times_of
 _SCAN_NS: Final = 2 * SECOND_NS
 _CHECK_NS: Final = 5 * SECOND_NS
 #: Time limit for the agent to start another collector in place of one that ended.
-PATIENCE_NS: Final = 60 * SECOND_NS
+RESTART_TIMEOUT_NS: Final = 60 * SECOND_NS
 #: Maximum number of past entries that are read, unless all are requested.
 _PAST_MAX: Final = 20_000
 
@@ -148,7 +148,7 @@ class JobFollower:
         yield from self._row_changes(job, new_rows, row, now_ns, is_first=is_first, has_ended=has_ended)
         if not has_ended:
             yield from self._collector_changes(job, info, row, now_ns)
-            has_ended = job.collector_gone_ns is not None and now_ns - job.collector_gone_ns > PATIENCE_NS
+            has_ended = job.collector_gone_ns is not None and now_ns - job.collector_gone_ns > RESTART_TIMEOUT_NS
             info = replace(info, state=STALE) if has_ended else info
         if has_ended:
             yield from self._end_change(job, info, now_ns)

@@ -67,4 +67,4 @@ def ops_of_order(job: JobReader, answer: OrderAnswer) -> OrderOps | None:
     steps = [row["step"] for row in rows if row["kind"] == kind]
     first, last = min(steps), max(steps)
     ranking = rank_ops(job, (first, last), (kind,))
-    return None if ranking is None else OrderOps(kind, first, last, ranking.profile.traces, ranking.ops)
+    return None if ranking is None else OrderOps(kind, first, last, ranking.profile.trace_count, ranking.ops)

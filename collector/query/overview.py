@@ -202,7 +202,7 @@ def _top_ops(job: JobReader) -> TopOps:
     ranking = rank_ops(job)
     if ranking is None:
         return TopOps(0, {}, [], untraced_reason(job))
-    return TopOps(ranking.profile.traces, dict(ranking.profile.kinds), ranking.ops, None)
+    return TopOps(ranking.profile.trace_count, dict(ranking.profile.kinds), ranking.ops, None)
 
 
 def _advice(job: JobReader) -> list[AdviceItem]:

@@ -16,7 +16,7 @@ from ..tfviews.options import ALL, MINIMA, Options
 from ..tfviews.own_files import has_own_line
 from ..tfviews.primary import primary_counter
 from ..tfviews.rows import Limit, RowFilter, Times, VisibleRows, line_lookup, op_rows, tree_rows, with_unattributed_row
-from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, needs
+from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, required_facts
 from .node_times import NodeTimes, node_times
 from .required_facts import STACKS
 
@@ -27,11 +27,11 @@ _NAME_OPTIONS: Final = frozenset({"start_name_regexes", "trim_name_regexes", "sh
 
 @dataclass(frozen=True, slots=True)
 class AnswerRows:
-    """An answer with its rows; ``timed_steps``: number of steps whose times are in the spread."""
+    """An answer with its rows; ``spread_steps``: number of steps whose times are in the spread."""
 
     answer: Answer
     rows: VisibleRows
-    timed_steps: int
+    spread_steps: int
 
 
 def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) -> AnswerRows:
@@ -40,18 +40,18 @@ def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) 
     Raises NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
     """
     view_type, shown_options = VIEWS[view], _with_layout_defaults(options)
-    facts = needs(view_type, shown_options, for_message=False) | (
+    facts = required_facts(view_type, shown_options, for_message=False) | (
         frozenset() if "select" in options.explicit else {STACKS}
     )
     profile = engine.profile(selection, shown_options.step, facts, averaged=False)
     if profile is None:
         folded = load(view_type.fold)([], shown_options, selection.parity)
         return AnswerRows(Answer(selection, view_type, shown_options, None, folded), VisibleRows((), NO_STATS), 0)
-    nodes, times = profile.nodes, node_times(profile, selection.device) if profile.traces > 1 else NodeTimes(0, {})
+    nodes, times = profile.nodes, node_times(profile, selection.device) if profile.trace_count > 1 else NodeTimes(0, {})
     if not options.explicit & _NAME_OPTIONS:
         nodes, names = group_added(nodes, linked=view == "graph")
         times = times.renamed(names)
-    folded = load(view_type.fold)(nodes, _scaled(shown_options, view, max(1, profile.traces)), selection.parity)
+    folded = load(view_type.fold)(nodes, _scaled(shown_options, view, max(1, profile.trace_count)), selection.parity)
     answer = Answer(selection, view_type, shown_options, profile, folded)
     return AnswerRows(answer, _rows(answer, nodes, times.by_node), times.steps)
 

@@ -35,8 +35,8 @@ _TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator"
 class Profile:
     """The nodes of one job, or of several, in name order with their statistics.
 
-    ``traces``: number of traced steps that they cover. ``missing_stream``: in some step, a GPU ran
-    ops, but the times of its kernels were not recorded. ``uncounted``: number of nodes whose
+    ``trace_count``: number of traced steps that they cover. ``missing_stream``: in some step, a GPU
+    ran ops, but the times of its kernels were not recorded. ``uncounted``: number of nodes whose
     operations could not be counted because a shape is unknown. ``kinds``: number of traced steps by
     the name of their kind; ``other_kinds``: the same for kinds that are not selected.
     ``job_traces``: the jobs, with the numbers of their selected traces. ``kind_numbers``: the
@@ -44,7 +44,7 @@ class Profile:
     """
 
     nodes: list[Node]
-    traces: int
+    trace_count: int
     missing_stream: bool = False
     uncounted: int = 0
     kinds: Mapping[str, int] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class _SelectedJob:
     numbers: tuple[int, ...] | None
 
     @property
-    def count(self) -> int:
+    def trace_count(self) -> int:
         """The number of selected traces."""
         return self.traces.num_rows if self.numbers is None else len(self.numbers)
 
@@ -89,7 +89,7 @@ def profile(
     kinds: Sequence[int] | None = None,
     device: str | None = None,
     averaged: bool = True,
-    needs: Collection[str] = ALL_FACTS,
+    required_facts: Collection[str] = ALL_FACTS,
     parity: Parity = DEFAULT,
 ) -> Profile | None:
     """Return the nodes of jobs over the selected traced steps, None if nothing was traced yet.
@@ -99,8 +99,8 @@ def profile(
     ``device`` is a part of a device's name, or a pattern with `*` and `?`; case is ignored. Only
     nodes that ran on a matching device are returned, with their times there. ``kinds``: kinds of
     steps; None: the main kind of the jobs, or all kinds if ``parity`` does not separate them and
-    all steps are selected. ``averaged``: averages over a node's traced steps, else sums. ``needs``:
-    the required facts about nodes.
+    all steps are selected. ``averaged``: averages over a node's traced steps, else sums.
+    ``required_facts``: the facts about nodes to read.
 
     Raises UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
     """
@@ -111,7 +111,7 @@ def profile(
     if not selected_jobs:
         return None
     node_lists, uncounted = zip(
-        *(_nodes_on_one_snapshot(selected, device, needs, parity) for selected in selected_jobs), strict=True
+        *(_nodes_on_one_snapshot(selected, device, required_facts, parity) for selected in selected_jobs), strict=True
     )
     nodes = node_lists[0] if len(node_lists) == 1 else merge_jobs(node_lists)
     if device is not None and not nodes:
@@ -128,10 +128,10 @@ def profile(
     counts_by_name, other_counts_by_name = (
         step_kinds.by_name(counts, step_kinds.function_names_of(jobs)) for counts in (kind_counts, other_counts)
     )
-    traces = sum(selected.count for selected in selected_jobs)
+    trace_count = sum(selected.trace_count for selected in selected_jobs)
     return Profile(
         counted_nodes,
-        traces,
+        trace_count,
         missing_stream,
         sum(uncounted),
         counts_by_name,
@@ -240,9 +240,11 @@ def _no_such_step(
 
 
 def _nodes_on_one_snapshot(
-    selected_job: _SelectedJob, device: str | None, needs: Collection[str], parity: Parity
+    selected_job: _SelectedJob, device: str | None, required_facts: Collection[str], parity: Parity
 ) -> tuple[list[Node], int]:
-    return selected_job.job.on_one_snapshot(lambda job: _nodes(replace(selected_job, job=job), device, needs, parity))
+    return selected_job.job.on_one_snapshot(
+        lambda job: _nodes(replace(selected_job, job=job), device, required_facts, parity)
+    )
 
 
 def _without_later_traces(selected_job: _SelectedJob) -> _SelectedJob:
@@ -255,7 +257,7 @@ def _without_later_traces(selected_job: _SelectedJob) -> _SelectedJob:
 
 
 def _nodes(
-    selected_job: _SelectedJob, device: str | None, needs: Collection[str], parity: Parity
+    selected_job: _SelectedJob, device: str | None, required_facts: Collection[str], parity: Parity
 ) -> tuple[list[Node], int]:
     """Return the nodes with their sums, and the number of nodes without a count of operations."""
     selected_job = _without_later_traces(selected_job)
@@ -264,7 +266,7 @@ def _nodes(
     total = job.rollup()
     rollup = total if selected_job.numbers is None else job.rollup(selected_job.numbers)
     device_part = None if device is None else _device_part(rollup, names, device)
-    facts = _job_facts(selected_job, names, rollup, needs, parity) if needs else None
+    facts = _job_facts(selected_job, names, rollup, required_facts, parity) if required_facts else None
     graph = job.table("graph_nodes", ["name", "op"])
     window_labels = _window_labels(job, names, selected_job.traces)
     recorded_types = {number: op_type(kernel) for number, kernel in window_labels.items()}
@@ -288,12 +290,16 @@ def _nodes(
 
 
 def _job_facts(
-    selected_job: _SelectedJob, names: pa.Table, rollup: pa.Table, needs: Collection[str], parity: Parity
+    selected_job: _SelectedJob, names: pa.Table, rollup: pa.Table, required_facts: Collection[str], parity: Parity
 ) -> "JobFacts":
     from .facts import SelectedTraces, job_facts  # noqa: PLC0415  # imports protobuf: a tenth of a command's start
 
     return job_facts(
-        selected_job.job, names, SelectedTraces(selected_job.traces, selected_job.numbers, rollup), needs, parity
+        selected_job.job,
+        names,
+        SelectedTraces(selected_job.traces, selected_job.numbers, rollup),
+        required_facts,
+        parity,
     )
 
 

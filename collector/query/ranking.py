@@ -24,7 +24,7 @@ def rank_ops(
 
     ``steps`` and ``kinds`` select the steps as in `profile`. Raises UsageError as `profile` does.
     """
-    job_profile = profile(job, steps=steps, kinds=kinds, averaged=False, needs=(STACKS,))
-    if job_profile is None or not job_profile.traces:
+    job_profile = profile(job, steps=steps, kinds=kinds, averaged=False, required_facts=(STACKS,))
+    if job_profile is None or not job_profile.trace_count:
         return None
-    return Ranking(job_profile, top_ops(job_profile.nodes, node_times(job_profile).by_node, job_profile.traces))
+    return Ranking(job_profile, top_ops(job_profile.nodes, node_times(job_profile).by_node, job_profile.trace_count))

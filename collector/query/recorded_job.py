@@ -37,7 +37,7 @@ def exact_nodes(
     StoreError ``no-data`` if nothing was traced.
     """
     job_profile = profile(
-        job, steps=steps, kinds=kinds, averaged=False, needs=ALL_FACTS, parity=Parity(compat, exact=True)
+        job, steps=steps, kinds=kinds, averaged=False, required_facts=ALL_FACTS, parity=Parity(compat, exact=True)
     )
     if job_profile is None:
         raise StoreError(untraced_reason(job), slug="no-data")

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from ..flops.executed import EquivalentSteps, ExecutionRow, Sample
+from ..flops.executed import EquivalentSteps, ExecutionRow, SampleExecution
 from ..store.columns import pc, row_tuples
 from ..store.devices import can_be_canonical
 from ..store.protocols import ExecutionFilter, JobReader, RecordedOutputs
@@ -110,15 +110,15 @@ class ShapeReader:
             rows[trace].append(ExecutionRow(self.name(node), self._signatures.get(outputs, b""), size, runs))
         return rows
 
-    def samples(self, names: Iterable[str]) -> dict[str, Sample]:
+    def sample_executions(self, names: Iterable[str]) -> dict[str, SampleExecution]:
         """Return a sample execution of each node in ``names``.
 
         If possible, the execution is from the first trace of a kind of step.
         """
         wanted_names, first_traces = set(names), self._first_traces()
-        samples = self._samples(wanted_names, first_traces) if first_traces else {}
-        missing_names = wanted_names - samples.keys()
-        return samples | self._samples(missing_names, None) if missing_names else samples
+        sample_executions = self._sample_executions(wanted_names, first_traces) if first_traces else {}
+        missing_names = wanted_names - sample_executions.keys()
+        return sample_executions | self._sample_executions(missing_names, None) if missing_names else sample_executions
 
     def _first_traces(self) -> list[int]:
         selected = None if self._selected is None else frozenset(self._selected)
@@ -128,12 +128,12 @@ class ShapeReader:
                 trace_by_kind.setdefault(tuple(kind), trace)
         return list(trace_by_kind.values())[:_FIRST_TRACES]
 
-    def _samples(self, names: Collection[str], traces: Collection[int] | None) -> dict[str, Sample]:
+    def _sample_executions(self, names: Collection[str], traces: Collection[int] | None) -> dict[str, SampleExecution]:
         execution_filter = self._execution_filter(names)
         if execution_filter is None:
             return {}
         return {
-            self.name(node): Sample(self._labels.get(label, ""), self._signatures.get(outputs, b""))
+            self.name(node): SampleExecution(self._labels.get(label, ""), self._signatures.get(outputs, b""))
             for node, outputs, label in self._outputs.example_outputs(traces, execution_filter)
         }
 

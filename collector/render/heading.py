@@ -22,7 +22,7 @@ class Subject(NamedTuple):
 
     view: str
     jobs: Sequence[str]
-    traces: int
+    trace_count: int
     step: int
     kinds: Sequence[tuple[str, int]]
     all_steps: int
@@ -39,16 +39,16 @@ def _jobs(jobs: Sequence[str]) -> str:
 
 def _steps(subject: Subject) -> str:
     """Return the number and kind of the traced steps, and the number of all steps of that kind."""
-    traces, kinds = subject.traces, subject.kinds
-    if not traces:
+    trace_count, kinds = subject.trace_count, subject.kinds
+    if not trace_count:
         return "the graph alone"
     if subject.step >= 0:
         return f"{kinds[0][0] if kinds else 'step'} {count(subject.step)}"
     by_kind = f" ({', '.join(f'{number:,} {kind}' for kind, number in kinds)})" if kinds[1:] else ""
     kind = f"{kinds[0][0]} " if len(kinds) == 1 else ""
     about = "about " * subject.estimated
-    of_all = f" of {about}{count(subject.all_steps)}" * (subject.all_steps > traces)
-    return f"{count(traces)} traced {kind}step{'s' * (traces != 1)}{by_kind}{of_all}"
+    of_all = f" of {about}{count(subject.all_steps)}" * (subject.all_steps > trace_count)
+    return f"{count(trace_count)} traced {kind}step{'s' * (trace_count != 1)}{by_kind}{of_all}"
 
 
 def heading(subject: Subject) -> str:
@@ -69,7 +69,7 @@ def lines(subject: Subject, micros: float, facts: Sequence[str], spread_steps: i
     if subject.other_kinds:
         others = ", ".join(f"{number:,} {kind}" for kind, number in subject.other_kinds)
         parts.append(f"also traced: {others} (--kind)")
-    if 1 < spread_steps < subject.traces:
+    if 1 < spread_steps < subject.trace_count:
         parts.append(f"the spread covers {spread_steps} steps")
     for text in (heading(subject), "; ".join(parts)):
         yield from wrapped(clean(text), width)

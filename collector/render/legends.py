@@ -9,32 +9,34 @@ from typing import Final, NamedTuple
 from ..tfviews.parity import DEFAULT, Parity
 
 
-class Heading(NamedTuple):
+class ColumnTexts(NamedTuple):
     """Legend and explanation of a column."""
 
     legend: str
     doc: str
 
 
-HEADINGS: Final = {
-    "bytes": Heading("requested bytes", "bytes requested from allocators, including persistent and temporary memory"),
-    "peak_bytes": Heading("peak bytes", "most bytes in use at one moment of the op, summed over its executions"),
-    "residual_bytes": Heading("residual bytes", "bytes still in use when the op had ended"),
-    "output_bytes": Heading("output bytes", "bytes of the op's outputs, new or passed through"),
-    "micros": Heading("total execution time", "time on accelerators and CPUs together"),
-    "accelerator_micros": Heading("accelerator execution time", "time of the op's kernels on accelerators"),
-    "cpu_micros": Heading("cpu execution time", "time of the op on the CPU, including the scheduling of kernels"),
-    "params": Heading("# parameters", "elements of the shape that the op declares"),
-    "float_ops": Heading("# float_ops", "floating-point operations, from the types and shapes of ops"),
-    "device": Heading("assigned devices", "devices that the op ran on"),
-    "op_types": Heading("op types", "the type and the devices of the op, which -account_type_regexes matches"),
-    "occurrence": Heading("op occurrence (run|defined)", "number of runs | number of nodes in the graph"),
-    "input_shapes": Heading("input shapes", "shapes of the inputs, as defined in the graph"),
+COLUMN_TEXTS: Final = {
+    "bytes": ColumnTexts(
+        "requested bytes", "bytes requested from allocators, including persistent and temporary memory"
+    ),
+    "peak_bytes": ColumnTexts("peak bytes", "most bytes in use at one moment of the op, summed over its executions"),
+    "residual_bytes": ColumnTexts("residual bytes", "bytes still in use when the op had ended"),
+    "output_bytes": ColumnTexts("output bytes", "bytes of the op's outputs, new or passed through"),
+    "micros": ColumnTexts("total execution time", "time on accelerators and CPUs together"),
+    "accelerator_micros": ColumnTexts("accelerator execution time", "time of the op's kernels on accelerators"),
+    "cpu_micros": ColumnTexts("cpu execution time", "time of the op on the CPU, including the scheduling of kernels"),
+    "params": ColumnTexts("# parameters", "elements of the shape that the op declares"),
+    "float_ops": ColumnTexts("# float_ops", "floating-point operations, from the types and shapes of ops"),
+    "device": ColumnTexts("assigned devices", "devices that the op ran on"),
+    "op_types": ColumnTexts("op types", "the type and the devices of the op, which -account_type_regexes matches"),
+    "occurrence": ColumnTexts("op occurrence (run|defined)", "number of runs | number of nodes in the graph"),
+    "input_shapes": ColumnTexts("input shapes", "shapes of the inputs, as defined in the graph"),
 }
 #: Columns in the order of the op and the code view, and in that of the scope and the graph view,
 #: where `params` and `float_ops` come first.
-OP_ORDER: Final = tuple(HEADINGS)
-TREE_ORDER: Final = tuple(sorted(HEADINGS, key=lambda name: name not in {"params", "float_ops"}))
+OP_ORDER: Final = tuple(COLUMN_TEXTS)
+TREE_ORDER: Final = tuple(sorted(COLUMN_TEXTS, key=lambda name: name not in {"params", "float_ops"}))
 #: Legends that are different in the scope and the graph view.
 TREE_LEGENDS: Final = {"occurrence": "op count (run|defined)"}
 
@@ -70,12 +72,14 @@ def explanation(view: str, select: frozenset[str]) -> Iterator[str]:
     yield from ("", "Doc:", _VIEWS[view])
     for word in sorted(select):
         for column in _IMPLIED_COLUMNS.get(word, (word,)):
-            heading = HEADINGS.get(column)
-            yield f"{column}: {heading.doc}" if heading else f"{column}: {_NO_COLUMN}"
+            texts = COLUMN_TEXTS.get(column)
+            yield f"{column}: {texts.doc}" if texts else f"{column}: {_NO_COLUMN}"
     yield from ("", "Profile:")
 
 
 def legend(shown_columns: Sequence[str], texts_by_column: dict[str, str] | None = None) -> str:
     """Return the line above the rows; ``texts_by_column`` replaces legends by column."""
     replacements = texts_by_column or {}
-    return "node name | " + " | ".join(replacements.get(column, HEADINGS[column].legend) for column in shown_columns)
+    return "node name | " + " | ".join(
+        replacements.get(column, COLUMN_TEXTS[column].legend) for column in shown_columns
+    )

@@ -12,8 +12,8 @@ from .heading import wrapped
 from .jobs_text import state
 from .table import Column, render
 
-#: Maximum number of processes with a line, and of ops.
-PROCESSES_MAX: Final = 3
+#: Maximum number of jobs with a line, and of ops.
+JOBS_MAX: Final = 3
 OPS_MAX: Final = 5
 #: Width of the table where there is no terminal.
 _WIDTH: Final = 80
@@ -31,10 +31,10 @@ _COLUMNS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessSummary:
-    """A process with the median time of the untraced steps in one of its step groups, in ns.
+class JobSummary:
+    """A job with the median time of the untraced steps in one of its step groups, in ns.
 
-    ``function``: the function that these steps call, if the process called several functions.
+    ``function``: the function that these steps call, if the job called several functions.
     """
 
     row: JobRow
@@ -47,7 +47,7 @@ def _counts(row: JobRow) -> str:
     return f"{epochs}{count(row.steps)} {'step' if row.steps == 1 else 'steps'}"
 
 
-def _summary_line(summary: ProcessSummary, with_pid: bool) -> str:
+def _summary_line(summary: JobSummary, with_pid: bool) -> str:
     row = summary.row
     parts = [f"tfprof: job {row.id} {clean(row.name)}".rstrip() + (f" pid {row.pid}" if with_pid else ""), _counts(row)]
     if summary.median_ns is not None:
@@ -85,16 +85,16 @@ def ops_table(ops: Sequence[TopOp], width: int) -> list[str]:
 
 
 def lines(
-    summaries: Sequence[ProcessSummary], ops: Sequence[TopOp], notes: Sequence[str], width: int | None
+    summaries: Sequence[JobSummary], ops: Sequence[TopOp], notes: Sequence[str], width: int | None
 ) -> Iterator[str]:
-    """Yield a line per process, the first of ``ops``, and the commands that show more.
+    """Yield a line per job, the first of ``ops``, and the commands that show more.
 
     Lines are wrapped at ``width``, unless it is None (no terminal).
     """
-    for summary in summaries[:PROCESSES_MAX]:
+    for summary in summaries[:JOBS_MAX]:
         yield from wrapped(_summary_line(summary, with_pid=len(summaries) > 1), width)
-    if len(summaries) > PROCESSES_MAX:
-        yield f"tfprof: and {len(summaries) - PROCESSES_MAX} more processes: tfprof jobs"
+    if len(summaries) > JOBS_MAX:
+        yield f"tfprof: and {len(summaries) - JOBS_MAX} more processes: tfprof jobs"
     if ops:
         yield from ops_table(ops, width or _WIDTH)
     for note in notes:

@@ -13,7 +13,7 @@ _GAP: Final = 2
 
 
 class Column(NamedTuple):
-    """Heading and alignment of a column, and the rules that apply to it if lines are too wide.
+    """Title and alignment of a column, and the rules that apply to it if lines are too wide.
 
     Its cells may be shortened to ``min_width`` characters (0: never). If that is not enough,
     columns with a ``drop_priority`` are dropped, the highest first. ``preferred_width``: width that

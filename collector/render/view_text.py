@@ -41,7 +41,7 @@ def lines(
 
     ``spread_steps``: number of steps in the spread. ``values`` looks up the value of a variable.
     """
-    context = CellContext(max(1, subject.traces), rows.total, primary_counter(options))
+    context = CellContext(max(1, subject.trace_count), rows.total, primary_counter(options))
     shown_columns = [column for column in columns(subject.view, options) if column.is_informative(rows.rows)]
     movable_columns = () if "select" in options.explicit else shown_columns  # a selected column stays a column
     common_texts = {

@@ -60,7 +60,7 @@ def expired_uids(jobs: Iterable[StoredJob], limits: Limits, now_ns: int, other_b
     return uids
 
 
-def retain(store: Path, host: str, limits: Limits, now_ns: int, open_uids: Collection[int] = ()) -> list[int]:
+def remove_expired(store: Path, host: str, limits: Limits, now_ns: int, open_uids: Collection[int] = ()) -> list[int]:
     """Remove expired jobs and return their uids.
 
     The collector of ``host`` calls this function; ``open_uids``: the jobs that it has open. Running

@@ -95,10 +95,10 @@ NO_FACTS: Final = NodeFacts()
 class Node(NamedTuple):
     """A node of one or several jobs, with its counters.
 
-    `devices`: its canonical devices in lower case, empty if it ran on no CPU or GPU. `entries`: the
-    number of selected traced steps with an entry of the node; None if no step of the job has one.
-    `in_graph`: whether a graph of the job has the node, or no graph is known; otherwise TensorFlow
-    added it, or it ran outside of graphs.
+    `op`: its op type, named as in TensorFlow's NodeDef. `devices`: its canonical devices in lower
+    case, empty if it ran on no CPU or GPU. `entries`: the number of selected traced steps with an
+    entry of the node; None if no step of the job has one. `in_graph`: whether a graph of the job
+    has the node, or no graph is known; otherwise TensorFlow added it, or it ran outside of graphs.
     """
 
     name: str

@@ -142,17 +142,17 @@ def _output_choice(name: str, value: Any) -> OutputChoice:
     return outputs.parse(text_of(name, value))
 
 
-class Kind(NamedTuple):
-    """A kind of value: its parsers from text and from Python, and its default in Python."""
+class ValueType(NamedTuple):
+    """A type of option value: its parsers from text and from Python, and its default in Python."""
 
     from_text: Callable[[str, str], object]
     from_python: Callable[[str, Any], object]
     python_default: object = None
 
 
-NUMBER: Final = Kind(_number, _integer)
-ORDER: Final = Kind(_order, text_of)
-REGEXES: Final = Kind(_regexes, _texts, ())
-BOOLEAN: Final = Kind(_boolean, _flag)
-SELECT: Final = Kind(_select, _words, frozenset())
-OUTPUT: Final = Kind(_output, _output_choice)
+NUMBER: Final = ValueType(_number, _integer)
+ORDER: Final = ValueType(_order, text_of)
+REGEXES: Final = ValueType(_regexes, _texts, ())
+BOOLEAN: Final = ValueType(_boolean, _flag)
+SELECT: Final = ValueType(_select, _words, frozenset())
+OUTPUT: Final = ValueType(_output, _output_choice)

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from ..errors import UsageError
 from .matcher import ALL, Matcher, regex_error
-from .option_values import BOOLEAN, NUMBER, ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, Kind, invalid, text_of
+from .option_values import BOOLEAN, NUMBER, ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, ValueType, invalid, text_of
 from .output_option import FILE, SPELLINGS, OutputChoice, output_help
 from .parity import DEFAULT, Parity
 
@@ -81,14 +81,14 @@ class Options:
 
 
 class Option(NamedTuple):
-    """One row of the table of options: name, kind of value, and help.
+    """One row of the table of options: name, type of its value, and help.
 
     ``help`` describes the scope and the graph view; ``op`` and ``code`` replace it for those views.
     ``minimum``: the smallest number that makes sense; the TF profiler accepts others.
     """
 
     name: str
-    kind: Kind
+    value_type: ValueType
     metavar: str
     help: str
     op: str = ""
@@ -209,7 +209,7 @@ TABLE: Final = (
 def _invalid_regexes(options: Options) -> Iterator[tuple[str, str, str]]:
     """Yield option, pattern and error for each invalid regex."""
     for option in TABLE:
-        if option.kind is REGEXES:
+        if option.value_type is REGEXES:
             for pattern in getattr(options, option.name):
                 if pattern != ALL[0] and (error := regex_error(pattern)):
                     yield option.name, pattern, error
@@ -222,7 +222,7 @@ def _option_errors(options: Options) -> Iterator[UsageError]:
     """
     for option in TABLE:
         value = getattr(options, option.name)
-        if option.kind is NUMBER and value < option.minimum:
+        if option.value_type is NUMBER and value < option.minimum:
             yield invalid(option.name, value, f"a whole number from {option.minimum}")
     for name, pattern, error in _invalid_regexes(options):
         yield invalid(name, pattern, f"not a regular expression: {error}")
@@ -244,7 +244,7 @@ def from_texts(texts: Mapping[str, str | None], base: Options | None = None, par
     if parity.checks_options and texts.get("output") == "":
         raise invalid("output", "", SPELLINGS)
     values = {
-        option.name: option.kind.from_text(option.name, text)
+        option.name: option.value_type.from_text(option.name, text)
         for option in TABLE
         if (text := texts.get(option.name)) is not None
     }
@@ -269,11 +269,11 @@ def from_dict(python_options: Mapping[str, Any]) -> Options:
             f"options are a dict, as ProfileOptionBuilder().build() returns it, not {type(python_options).__name__}"
         )
     values = {
-        option.name: option.kind.from_python(option.name, python_options[option.name])
+        option.name: option.value_type.from_python(option.name, python_options[option.name])
         if option.name in python_options
-        else option.kind.python_default
+        else option.value_type.python_default
         for option in TABLE
-        if option.name in python_options or option.kind.python_default is not None
+        if option.name in python_options or option.value_type.python_default is not None
     }
     outfile = text_of("dump_to_file", python_options.get("dump_to_file", ""))
     if outfile:

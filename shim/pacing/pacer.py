@@ -55,8 +55,8 @@ class TracePacer(object):
 
     Under a budget, when steps take more page faults after a trace than before, the next steps are
     traced at once: this usually restores the old memory layout. If it does not, ``lasting_faults``
-    becomes the additional page faults per step. ``faults`` returns the process's page faults so
-    far. ``should_yield`` returns whether steps of another kind are traced first.
+    becomes the additional page faults per step. ``page_faults`` returns the process's page faults
+    so far. ``should_yield`` returns whether steps of another kind are traced first.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class TracePacer(object):
         policy: Policy,
         totals: Callable[[], tuple[int, int]],
         first_traces: int = FIRST_TRACES,
-        faults: Callable[[], int] = fault_count,
+        page_faults: Callable[[], int] = fault_count,
         should_yield: Callable[[], bool] = bool,
     ) -> None:
         self.known_keys: set[int] = set()
@@ -79,7 +79,7 @@ class TracePacer(object):
         self._last_selected = NEVER  # ordinal of the last selected step
         self._is_after_trace = False  # whether the current step directly follows the last selected one
         self._unreported_ns = 0  # unreported extra time of steps directly after a trace; negative if they took less
-        self._count_faults = faults
+        self._count_faults = page_faults
         self._watched: list[tuple[_KeyStats, int]] = []  # steps since the last trace that are not yet classified
         self.follow(policy)
 

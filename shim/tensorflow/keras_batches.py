@@ -13,7 +13,7 @@ from ..guard import contain_in_callback, guarded, uninterrupted_start
 from . import call_observer, models
 from .eager_steps import OutermostStep
 from .function import busy_threads, local, pending_kinds
-from .step import CountedRuns
+from .step import CountedRunStep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _run_batch_callback(kind: int) -> Callable[[object], call_observer.EndCallba
     return callback
 
 
-class _CountedBatch(CountedRuns):
+class _CountedBatch(CountedRunStep):
     """A batch that is only counted.
 
     It is the thread's outermost call and ends when it is released. `_batch_counter` sets the

@@ -22,7 +22,7 @@ def begin(tracker: Tracker, key: int = 0, name: object = None, needs_window: boo
     ``name`` is what ``key`` stands for, if anything; ``needs_window`` is described in `Step`.
     """
     for ordinal in tracker.untimed:
-        return CountedStep(tracker, ordinal, key) if needs_window else CountedRuns(tracker, ordinal, key)
+        return CountedStep(tracker, ordinal, key) if needs_window else CountedRunStep(tracker, ordinal, key)
     ordinal = tracker.next()
     if name is not None and key not in tracker.names.published:
         tracker.announce_name(key, str(name))
@@ -48,7 +48,7 @@ class CountedStep(object):
             self.tracker.put_failed(self.ordinal, self.key)
 
 
-class CountedRuns(CountedStep):
+class CountedRunStep(CountedStep):
     """A counted step that consists of session runs; it has a span if a run is traced."""
 
     __slots__ = ("has_run", "start")

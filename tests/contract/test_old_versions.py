@@ -41,10 +41,10 @@ def channel_bytes() -> bytes:
 
 
 def _records(channel: ChannelReader) -> list[Record]:
-    batch = channel.records(0, 1 << 20)
-    assert batch is not None
-    assert batch.end == channel.word("head")
-    return cut_records(memoryview(batch.data), batch.first, batch.last)
+    ring_slice = channel.records(0, 1 << 20)
+    assert ring_slice is not None
+    assert ring_slice.end == channel.word("head")
+    return cut_records(memoryview(ring_slice.data), ring_slice.first, ring_slice.last)
 
 
 def test_a_channel_of_version_1_is_drained(channel_bytes: bytes) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.flops.definitions import Definition, definitions
-from tfprof.collector.flops.executed import EquivalentSteps, ExecutionRow, Sample
+from tfprof.collector.flops.executed import EquivalentSteps, ExecutionRow, SampleExecution
 from tfprof.collector.store.output_signatures import OpOutput, encode
 
 FLOAT, INT32, INT64, RESOURCE = 1, 3, 9, 20
@@ -84,11 +84,11 @@ def row(name: str, *outputs: Dims, runs: int = 1, output_bytes: int = 0) -> Exec
     return ExecutionRow(name, signature(*outputs), output_bytes, runs)
 
 
-def equivalent_steps(traces: int, *rows: ExecutionRow) -> EquivalentSteps:
+def equivalent_steps(trace_count: int, *rows: ExecutionRow) -> EquivalentSteps:
     """Return traces with the same rows."""
-    return EquivalentSteps(traces, rows)
+    return EquivalentSteps(trace_count, rows)
 
 
-def sample(op: str, name: str = "n", inputs: str = "", *outputs: Dims) -> Sample:
+def execution(op: str, name: str = "n", inputs: str = "", *outputs: Dims) -> SampleExecution:
     """Return an execution with the label that TensorFlow's executor gives it."""
-    return Sample(f"[cpu 1.0MB 2.0MB] {name} = {op}({inputs})", signature(*outputs))
+    return SampleExecution(f"[cpu 1.0MB 2.0MB] {name} = {op}({inputs})", signature(*outputs))

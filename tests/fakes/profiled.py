@@ -6,7 +6,7 @@ from fakes.forks import ForkServer, ScriptResult
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 TRIES = 3
 
 
@@ -46,6 +46,6 @@ class ProfiledScripts:
             ended_jobs = (job for job in jobs if job.info.identity["pid"] == pid and job.info.state != "running")
             return next(ended_jobs, None)
 
-        job = until(ended_job, f"the end of process {pid} in the store", PATIENCE_S)
+        job = until(ended_job, f"the end of process {pid} in the store", TIMEOUT_S)
         assert job is not None
         return job

@@ -14,7 +14,7 @@ from tfprof.collector.options import ProfileOptionBuilder as Builder
 
 pytestmark = pytest.mark.tf
 
-ORACLE = Path(__file__).parent / "oracle_options.py"
+ORACLE = Path(__file__).parent / "oracle" / "scripts" / "options.py"
 
 
 @pytest.fixture(scope="module", params=sorted(COMPAT))

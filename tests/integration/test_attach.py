@@ -23,7 +23,7 @@ JOBS = Path(__file__).parent / "jobs"
 ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
 TFPROF = [sys.executable, "-m", "tfprof.cli.main"]
 #: Seconds in which TensorFlow starts and takes some steps, also on a loaded machine.
-PATIENCE_S = 180.0
+TIMEOUT_S = 180.0
 #: A script name of this process alone: `attach --all` finds the loops of all tests on the host.
 SCRIPT = f"attach_loop_{os.getpid()}.py"
 LOOPS = [("tf1", "session"), ("tf1", "fit"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
@@ -47,7 +47,7 @@ class Loop:
             text=True,
             env={**environ, "CUDA_VISIBLE_DEVICES": ""},
         )
-        until(lambda: (folder / "running").exists() or self.process.poll() is not None, "the loop", PATIENCE_S)
+        until(lambda: (folder / "running").exists() or self.process.poll() is not None, "the loop", TIMEOUT_S)
         assert self.process.poll() is None, self.process.communicate()[1][-2000:]
 
     @property
@@ -101,7 +101,7 @@ def test_a_loop_is_profiled_while_attached_and_unchanged_after_the_detach(loop, 
 
     for _ in range(ATTACHES):
         attachment = Attachment(options, processes.process(job.pid))
-        until(partial(is_traced, attachment), "traced steps", PATIENCE_S)
+        until(partial(is_traced, attachment), "traced steps", TIMEOUT_S)
         assert attachment.channel.word("faults") == 0
         end(attachment)
     assert_unchanged(job.end())
@@ -117,7 +117,7 @@ def test_losses_equal_those_of_the_same_loop_without_tfprof(loop, venv, kind, pr
     attachment = Attachment(
         AttachOptions(str(private_store), settings={"TFPROF_TRACE": "all"}), processes.process(job.pid)
     )
-    until(lambda: attachment.channel.word("traced") >= 10, "traced steps", PATIENCE_S)
+    until(lambda: attachment.channel.word("traced") >= 10, "traced steps", TIMEOUT_S)
     attachment.detach()
     attachment.end()
     report = job.end()
@@ -149,7 +149,7 @@ def test_a_callable_with_unknown_outputs_is_timed_and_reported(loop, private_sto
     job = loop("tf1", "callable")
     options = AttachOptions(str(private_store), settings={"TFPROF_TRACE": "every=2"})
     attachment = Attachment(options, processes.process(job.pid))
-    until(lambda: attachment.channel.counters()["counts"]["run"] >= 20, "steps", PATIENCE_S)
+    until(lambda: attachment.channel.counters()["counts"]["run"] >= 20, "steps", TIMEOUT_S)
     end(attachment)
     assert_unchanged(job.end())
     (stored,) = stored_jobs(private_store)
@@ -270,7 +270,7 @@ def test_follow_attaches_to_a_process_that_starts_later(loop, private_store):
             (stored_job.info.state, stored_job.info.identity.get("pid")) == ("detached", job.pid) for stored_job in jobs
         )
 
-    until(is_detached, "the job, detached", PATIENCE_S)
+    until(is_detached, "the job, detached", TIMEOUT_S)
     command.send_signal(signal.SIGINT)
     _, err = command.communicate(timeout=60)
     assert command.returncode == 0, err

@@ -312,5 +312,5 @@ def test_the_injecting_process_may_be_killed_at_any_moment(start, request, versi
         helper.kill()
         helper.communicate()
         assert job.process.poll() is None
-    until(lambda: can_inject(job), "an injection", patience_s=20.0)
+    until(lambda: can_inject(job), "an injection", timeout_s=20.0)
     job.end()

@@ -15,7 +15,7 @@ from tfprof.collector.imports.files import BadFileError
 
 pytestmark = pytest.mark.tf
 
-ORACLE = Path(__file__).with_name("oracle_checkpoint.py")
+ORACLE = Path(__file__).parent / "oracle" / "scripts" / "checkpoint.py"
 
 
 @pytest.fixture(scope="module", params=["tf1", "tf2"])

@@ -18,7 +18,7 @@ from tfprof.collector.tfviews.parity import Parity
 
 pytestmark = pytest.mark.tf
 
-ORACLE = Path(__file__).parent / "oracle_op_view.py"
+ORACLE = Path(__file__).parent / "oracle" / "scripts" / "op_view.py"
 COUNTERS = {
     "exec_micros": "micros",
     "accelerator_exec_micros": "accelerator_micros",

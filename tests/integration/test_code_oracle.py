@@ -28,7 +28,7 @@ from tfprof.collector.tfviews.parity import Parity
 
 pytestmark = pytest.mark.tf
 
-ORACLE = Path(__file__).parent / "oracle_code_view.py"
+ORACLE = Path(__file__).parent / "oracle" / "scripts" / "code_view.py"
 #: Number of cases of each kind; more with TFPROF_TEST_CASES=1000.
 CASES = {"random": int(os.environ.get("TFPROF_TEST_CASES", "40")), "real": 4}
 PARITIES = {"tf1": Parity("1.15", exact=True), "tf2": Parity("2.21", exact=True)}

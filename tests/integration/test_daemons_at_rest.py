@@ -27,15 +27,15 @@ LAUNCH = secrets.randbits(63)
 IDLE_SHARE = 0.003
 #: Seconds of one measurement. A daemon writes its status file, and the agent sends counters, every
 #: two seconds. A measurement contains three such intervals, so all have about equal work.
-WINDOW_S = 6.0
+INTERVAL_S = 6.0
 #: A job before its import of TensorFlow, without a channel.
 STARTING_JOB = "print('started', flush=True); input()"
 REFUSAL = json.dumps({"slug": "unknown-version", "text": "not spoken here"}).encode()
 
 
 def await_rest(*pids: int) -> None:
-    """Wait for a measurement of WINDOW_S seconds in which each process hardly runs."""
-    until(lambda: max(cpu_shares(*pids, window_s=WINDOW_S)) < IDLE_SHARE, "rest")
+    """Wait for a measurement of INTERVAL_S seconds in which each process hardly runs."""
+    until(lambda: max(cpu_shares(*pids, interval_s=INTERVAL_S)) < IDLE_SHARE, "rest")
 
 
 class Host:

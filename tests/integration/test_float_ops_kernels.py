@@ -12,7 +12,7 @@ from tfprof.collector.tfviews.parity import DEFAULT
 pytestmark = pytest.mark.tf
 
 REASONS = Path(__file__).with_name("uncounted_ops.txt")
-ORACLE = Path(__file__).with_name("oracle_kernels.py")
+ORACLE = Path(__file__).parent / "oracle" / "scripts" / "kernels.py"
 #: Prefixes of the op types that TensorFlow's rewrites produce.
 REWRITTEN_PREFIXES = ("_Fused", "_Mkl", "__Mkl", "_Quantized", "_Unary", "Fused")
 

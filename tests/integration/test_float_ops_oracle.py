@@ -24,7 +24,7 @@ pytestmark = [
     ),
 ]
 
-ORACLE = Path(__file__).parent / "oracle_float_ops.py"
+ORACLE = Path(__file__).parent / "oracle" / "scripts" / "float_ops.py"
 CASES = ("kinds", "fed", "odd")
 #: Op types whose counts differ from TensorFlow's because of the number of terms of a sum, adjoint
 #: matrices, or padding in gradients.
@@ -63,7 +63,7 @@ def job(folder: Path, name: str = "store") -> LocalJob:
 
 def nodes(stored_job: LocalJob, step: int = -1, parity: Parity = DEFAULT) -> list[Node]:
     """Return the nodes of a job with their operations."""
-    step_profile = profile(stored_job, step, needs={FLOAT_OPS}, parity=parity)
+    step_profile = profile(stored_job, step, required_facts={FLOAT_OPS}, parity=parity)
     assert step_profile is not None
     return step_profile.nodes
 

@@ -303,15 +303,15 @@ def test_the_launch_file_has_the_name_and_the_end_but_the_command_only_on_reques
     assert (second.status, second.signal, second.command) == (None, 9, ["sh", "-c", "kill -9 $$"])
 
 
-@pytest.mark.parametrize("trouble", ["file", "open", "long"])
+@pytest.mark.parametrize("problem", ["file", "open", "long"])
 def test_without_a_runtime_folder_the_job_runs_and_one_line_gives_the_reason(
-    tmp_path, monkeypatch, trouble: str
+    tmp_path, monkeypatch, problem: str
 ) -> None:
-    runtime = tmp_path / ("x" * 120 if trouble == "long" else "other")
+    runtime = tmp_path / ("x" * 120 if problem == "long" else "other")
     runtime.mkdir()
-    if trouble == "file":
+    if problem == "file":
         (runtime / "tfprof").write_text("")
-    elif trouble == "open":
+    elif problem == "open":
         (runtime / "tfprof").mkdir(mode=0o777)
         (runtime / "tfprof").chmod(0o777)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))

@@ -25,7 +25,7 @@ BIN = Path(sys.executable).parent
 PYTHONS = {name: ROOT / f".venvs/{name}/bin/python" for name in ("tf1", "tf2")} | {"fake": Path(sys.executable)}
 LOOPS = [("tf1", "session"), ("tf1", "fit"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
 #: Seconds in which TensorFlow starts or a command answers, also on a loaded machine.
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 
 
 class Host:
@@ -69,7 +69,7 @@ class Host:
                 (job for job in LocalStore(self.store).jobs() if job.info.name == name and condition(job)), None
             )
 
-        job = until(matching_job, f"a job {name}", PATIENCE_S)
+        job = until(matching_job, f"a job {name}", TIMEOUT_S)
         assert job is not None
         return job
 
@@ -85,7 +85,7 @@ class Host:
             env=self.env,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             check=False,
         )
 
@@ -202,7 +202,7 @@ def test_a_job_in_one_long_step_is_reported_in_time(host: Host) -> None:
     start_s = time.monotonic()
     status, answers = host.order("trace", "job", "--steps", "2", "--wait", "1s")
     assert (status, answers["job"]["slug"]) == (1, "no-step-began")
-    assert time.monotonic() - start_s < PATIENCE_S / 2
+    assert time.monotonic() - start_s < TIMEOUT_S / 2
 
 
 def test_the_end_of_a_job_ends_its_order_and_later_orders_are_refused(host: Host) -> None:
@@ -211,7 +211,7 @@ def test_the_end_of_a_job_ends_its_order_and_later_orders_are_refused(host: Host
     line = command.stdout.readline() if command.stdout else ""
     assert "one step in 1000000, 3 steps, from run step" in line
     host.processes[0].communicate()
-    output, _ = command.communicate(timeout=PATIENCE_S)
+    output, _ = command.communicate(timeout=TIMEOUT_S)
     assert "ended after 0 traced steps" in output
     assert command.returncode == 0
     status, answers = host.order("trace", "job", "--steps", "2")
@@ -225,7 +225,7 @@ def test_an_order_outlives_the_daemon_that_carried_it(host: Host, daemon: str) -
     host.job("job", lambda job: "order-given" in events(job))
     pid = host.pid_of(daemon)
     os.kill(pid, signal.SIGKILL)
-    document, _ = command.communicate(timeout=PATIENCE_S)
+    document, _ = command.communicate(timeout=TIMEOUT_S)
     assert host.pid_of(daemon) != pid
     [answer] = json.loads(document)["jobs"]
     assert answer["obeyed"]

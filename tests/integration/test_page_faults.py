@@ -1,6 +1,6 @@
 """A real process whose steps have more page faults after a trace than before.
 
-The shim traces steps again until the additional faults are gone, or reports them.
+The shim traces steps again until the additional page faults are gone, or reports them.
 """
 
 import json
@@ -47,13 +47,13 @@ def series_ordinals(count):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case[:2]))
 @pytest.mark.parametrize("repeats", [0, 1, 2])
-def test_steps_are_traced_again_until_they_have_no_more_faults_than_before(armed_forks, case, repeats):
+def test_steps_are_traced_again_until_they_have_no_more_page_faults_than_before(armed_forks, case, repeats):
     last = FIRST_SERIES_END + REPEAT_INTERVAL * repeats
     assert run(armed_forks, case, FIRST_SERIES_END + 1, last) == (series_ordinals(1 + repeats), [])
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case[:2]))
-def test_faults_that_remain_are_reported_once(armed_forks, case):
+def test_page_faults_that_remain_are_reported_once(armed_forks, case):
     traced, refusals = run(armed_forks, case, FIRST_SERIES_END + 1, 80)
     assert traced == series_ordinals(1 + TRIES)
     assert [refusal["slug"] for refusal in refusals] == ["page-faults"]
@@ -61,5 +61,5 @@ def test_faults_that_remain_are_reported_once(armed_forks, case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case[:2]))
-def test_steps_with_as_many_faults_before_the_trace_are_not_traced_again(armed_forks, case):
+def test_steps_with_as_many_page_faults_before_the_trace_are_not_traced_again(armed_forks, case):
     assert run(armed_forks, case, 1, 80) == (series_ordinals(1), [])

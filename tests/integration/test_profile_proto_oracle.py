@@ -19,7 +19,7 @@ from tfprof.collector.store.reader import LocalJob, LocalStore
 
 pytestmark = pytest.mark.tf
 
-ORACLE = Path(__file__).parent / "oracle_profiles.py"
+ORACLE = Path(__file__).parent / "oracle" / "scripts" / "profiles.py"
 SEEDS = range(200, 225)
 
 

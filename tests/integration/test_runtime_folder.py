@@ -31,7 +31,7 @@ time.sleep(1)
 """
 #: A command that takes longer than this number of seconds is blocked. The time includes the start
 #: or stop of daemons.
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 #: Places that are tried although a normal run creates no file there. The last place is the instance
 #: folder itself.
 MORE_PLACES = ("report.log", "given-up/00000000000000ab.json", "announce/.123-00000000000000ab", ".")
@@ -54,7 +54,7 @@ TRIES_ALL = os.environ.get("TFPROF_ODD_FILES") == "all"
 
 def run(module: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", module, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
 
 def run_job() -> str:
@@ -104,7 +104,7 @@ def test_an_odd_file_that_a_daemon_needs_is_reported_in_one_line(
     ODD_FILES[kind](instance_dir / name)
     start_s = time.monotonic()
     report = run_job()
-    assert time.monotonic() - start_s < PATIENCE_S
+    assert time.monotonic() - start_s < TIMEOUT_S
     assert report.startswith("tfprof: no profile: ")
     assert report.endswith(f"[{slug}]\n")
     assert report.count("\n") == 1
@@ -188,10 +188,10 @@ def try_command(base: Path, case: Case) -> Outcome:
     try:
         command = [sys.executable, "-m", module, *arguments]
         completed = subprocess.run(
-            command, env=environ, stdin=-3, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            command, env=environ, stdin=-3, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        return Outcome(PATIENCE_S, -1, "")
+        return Outcome(TIMEOUT_S, -1, "")
     return Outcome(time.monotonic() - start_s, completed.returncode, completed.stderr)
 
 

@@ -13,7 +13,7 @@ from integration.oracle import messages
 from integration.oracle.messages import message
 from integration.trace_viewer import TraceViewer, trace_viewer
 
-ORACLE = Path(__file__).with_name("oracle_op_view.py")
+ORACLE = Path(__file__).parent / "oracle" / "scripts" / "op_view.py"
 CPU, GPU = (f"/job:localhost/replica:0/task:0/device:{name}:0" for name in ("CPU", "GPU"))
 STREAM = "/device:GPU:0/stream:all"
 #: A realistic start time of a step in µs.

@@ -19,7 +19,7 @@ from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto
 
 pytestmark = pytest.mark.tf
 
-ORACLE = Path(__file__).with_name("oracle_timeline.py")
+ORACLE = Path(__file__).parent / "oracle" / "scripts" / "timeline.py"
 FIRST_SEED, CASES = (
     int(os.environ.get(f"TFPROF_TEST_TIMELINE_{name}", value)) for name, value in (("SEED", 1), ("CASES", 24))
 )

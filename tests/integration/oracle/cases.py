@@ -13,7 +13,7 @@ from integration.oracle import graphs
 from integration.oracle.queries import Questions
 from tfprof.collector.decoders.proto.graph_pb2 import GraphDef
 
-#: Names of the real runs of `real_runs.py`.
+#: Names of the real runs of `scripts/real_runs.py`.
 REAL_RUNS: Final = ("conv", "loop", "rnn")
 #: Number of questions to views in a random case.
 QUESTIONS: Final = 60

@@ -15,6 +15,8 @@ from integration.oracle.comparison import comparable, differences
 from tfprof.collector.api import Profiler
 
 HERE = Path(__file__).parent
+#: The scripts that run under TensorFlow.
+SCRIPTS = HERE / "scripts"
 #: The environment variable with the number of random cases, or with their seeds as FIRST-LAST.
 SETTING = "TFPROF_TEST_ORACLE"
 #: The smallest number of questions to views in the case of a real run.
@@ -40,10 +42,10 @@ class AnsweredCases:
         self.coverage: dict[str, list[float]] = {}
         self._tensorflow = tensorflow
         write_cases(folder / "cases", seeds())
-        tensorflow.output(HERE / "real_runs.py", folder / "cases")
+        tensorflow.output(SCRIPTS / "real_runs.py", folder / "cases")
         for name in REAL_RUNS:
             write_real_questions(folder / "cases" / name, max(QUESTIONS_MIN, len(seeds())))
-        tensorflow.output(HERE / "oracle.py", folder / "cases", folder / "answers")
+        tensorflow.output(SCRIPTS / "answers.py", folder / "cases", folder / "answers")
         self._reload()
 
     def _reload(self) -> None:
@@ -58,7 +60,7 @@ class AnsweredCases:
                 folder.mkdir(parents=True)
                 (folder / "profile.pb").write_bytes(profile)
                 shutil.copy(self.case(name) / "queries.json", folder)
-        self._tensorflow.output(HERE / "oracle.py", self.folder / "profiles", self.folder / "answers")
+        self._tensorflow.output(SCRIPTS / "answers.py", self.folder / "profiles", self.folder / "answers")
 
     def reloaded_names(self) -> list[str]:
         """Return the names of some cases of which TensorFlow can write a profile."""

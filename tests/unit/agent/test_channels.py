@@ -30,11 +30,11 @@ def channel(writer: ChannelWriter) -> Iterator[ChannelReader]:
     reader.close()
 
 
-def texts(batch) -> list[bytes]:
+def texts(ring_slice) -> list[bytes]:
     result, offset = [], 0
-    while offset < len(batch.data):
-        size = layout.RECORD.unpack_from(batch.data, offset)[0]
-        result.append(batch.data[offset + layout.RECORD.size : offset + size])
+    while offset < len(ring_slice.data):
+        size = layout.RECORD.unpack_from(ring_slice.data, offset)[0]
+        result.append(ring_slice.data[offset + layout.RECORD.size : offset + size])
         offset += size
     return result
 
@@ -48,34 +48,34 @@ def test_the_page_identifies_the_channel(writer, channel) -> None:
 def test_records_are_read_whole_and_numbered(writer, channel) -> None:
     for text in (b"one", b"two", b"three"):
         writer.put(text)
-    batch = channel.records(0, 1 << 20)
-    assert texts(batch) == [b"one", b"two", b"three"]
-    assert (batch.first, batch.last, batch.end) == (1, 3, writer.word("head"))
+    ring_slice = channel.records(0, 1 << 20)
+    assert texts(ring_slice) == [b"one", b"two", b"three"]
+    assert (ring_slice.first, ring_slice.last, ring_slice.end) == (1, 3, writer.word("head"))
 
 
-def test_a_batch_ends_at_the_last_record_that_fits_the_limit(writer, channel) -> None:
+def test_a_slice_ends_at_the_last_record_that_fits_the_limit(writer, channel) -> None:
     for number in range(10):
         writer.put(bytes([number]) * 100)
-    batch = channel.records(0, 500)
-    assert texts(batch) == [bytes([number]) * 100 for number in range(3)]
-    assert texts(channel.records(batch.end, 500))[0] == b"\x03" * 100
+    ring_slice = channel.records(0, 500)
+    assert texts(ring_slice) == [bytes([number]) * 100 for number in range(3)]
+    assert texts(channel.records(ring_slice.end, 500))[0] == b"\x03" * 100
 
 
 def test_a_record_larger_than_the_limit_is_returned_alone(writer, channel) -> None:
     writer.put(b"x" * 5000)
     writer.put(b"y")
-    batch = channel.records(0, 1000)
-    assert texts(batch) == [b"x" * 5000]
-    assert texts(channel.records(batch.end, 1000)) == [b"y"]
+    ring_slice = channel.records(0, 1000)
+    assert texts(ring_slice) == [b"x" * 5000]
+    assert texts(channel.records(ring_slice.end, 1000)) == [b"y"]
 
 
 def test_records_that_wrap_at_the_end_of_the_ring_are_read_whole(writer, channel) -> None:
     position, all_texts = 0, []
     for number in range(40):
         assert writer.put(bytes([number]) * 100_000)
-        batch = channel.records(position, 1 << 20)
-        all_texts += texts(batch)
-        position = batch.end
+        ring_slice = channel.records(position, 1 << 20)
+        all_texts += texts(ring_slice)
+        position = ring_slice.end
         channel.release_records(position)
     assert all_texts == [bytes([number]) * 100_000 for number in range(40)]
     assert position > 3 * layout.RING_MIN
@@ -93,13 +93,13 @@ def test_spans_wrap_and_are_numbered_from_one(writer, channel) -> None:
     for ordinal in range(1, layout.SPAN_COUNT + 1):
         assert writer.put_span(ordinal)
     assert not writer.put_span(0)
-    batch = channel.spans(0, layout.SPAN_COUNT, ended=False)
-    assert (batch.first, batch.last) == (1, layout.SPAN_COUNT)
-    channel.release_spans(batch.end - 10)
+    ring_slice = channel.spans(0, layout.SPAN_COUNT, ended=False)
+    assert (ring_slice.first, ring_slice.last) == (1, layout.SPAN_COUNT)
+    channel.release_spans(ring_slice.end - 10)
     for ordinal in range(layout.SPAN_COUNT + 1, layout.SPAN_COUNT + 6):
         assert writer.put_span(ordinal)
-    next_batch = channel.spans(batch.end - 10, layout.SPAN_COUNT, ended=False)
-    ordinals = [entry[2] for entry in layout.SPAN.iter_unpack(next_batch.data)]
+    next_slice = channel.spans(ring_slice.end - 10, layout.SPAN_COUNT, ended=False)
+    ordinals = [entry[2] for entry in layout.SPAN.iter_unpack(next_slice.data)]
     assert ordinals == list(range(layout.SPAN_COUNT - 9, layout.SPAN_COUNT + 6))
 
 
@@ -108,10 +108,10 @@ def test_an_entry_being_filled_counts_only_when_the_job_has_ended(writer, channe
     layout.SPAN.pack_into(writer.map, layout.SPANS_AT + layout.SPAN_SIZE, 9, 9, 2, 5, 1, 0, 0, 0, 1, 1, 0)
     writer.set(span_open=2)
     assert channel.spans(0, layout.SPAN_COUNT, ended=False).last == 1
-    batch = channel.spans(0, layout.SPAN_COUNT, ended=True)
-    assert batch.last == 2
-    channel.release_spans(batch.end)
-    assert channel.unread_spans(batch.end, ended=True) == 0
+    ring_slice = channel.spans(0, layout.SPAN_COUNT, ended=True)
+    assert ring_slice.last == 2
+    channel.release_spans(ring_slice.end)
+    assert channel.unread_spans(ring_slice.end, ended=True) == 0
 
 
 def test_counters_have_the_words_and_the_spans_of_each_kind(writer, channel) -> None:
@@ -260,10 +260,10 @@ def test_any_content_of_a_channel_is_read_in_bounded_time_or_refused(words, tail
                 lambda: reader.records(0, 4096),
             ):
                 try:
-                    batch = read()
+                    ring_slice = read()
                 except InvalidChannelError:
                     continue
-                assert batch is None or len(batch.data) <= layout.RING_MIN
+                assert ring_slice is None or len(ring_slice.data) <= layout.RING_MIN
             reader.hello()
             reader.counters()
         finally:

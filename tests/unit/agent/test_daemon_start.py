@@ -37,8 +37,8 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def slug(supervisor: DaemonSupervisor) -> str | None:
-    trouble = supervisor.trouble
-    return None if trouble is None else trouble["slug"]
+    failure = supervisor.failure
+    return None if failure is None else failure["slug"]
 
 
 def write_failure(instance_dir: Path) -> None:
@@ -64,10 +64,10 @@ def test_a_daemon_that_does_not_come_up_is_retried_with_growing_delay_and_then_r
             start_times.append(round(clock.now, 1))
         clock.now += 0.1
     assert [round(later - earlier) for earlier, later in pairwise(start_times)] == [1, 2, 4]
-    trouble = supervisor.trouble
-    assert trouble is not None
-    assert trouble["slug"] == NAME
-    assert "last words" in trouble["text"]
+    failure = supervisor.failure
+    assert failure is not None
+    assert failure["slug"] == NAME
+    assert "last words" in failure["text"]
 
 
 def test_a_daemon_that_reports_its_failure_is_reported_at_once_and_retried_late(tmp_path, clock, starts) -> None:
@@ -76,7 +76,7 @@ def test_a_daemon_that_reports_its_failure_is_reported_at_once_and_retried_late(
     supervisor.ensure_running()
     assert slug(supervisor) is None
     write_failure(tmp_path)
-    assert supervisor.trouble == {"slug": "store", "text": "no"}
+    assert supervisor.failure == {"slug": "store", "text": "no"}
     clock.now += daemon_start.MAX_DELAY_S - 1
     supervisor.ensure_running()
     assert len(starts) == 1

@@ -56,7 +56,7 @@ BAD_NUMBERS = (
 )
 BAD_TIMES = ("", " ", "x", "s", "0", "0s", "-1", "-5s", "nan", "inf", "5x", "5 s 3", "1h30", "9" * 5000, "٣s", "\udcff")
 BAD_RANGES = ("", "x", "-1", "5-3", "1-", "1--2", "1-2-3", "1,2", "٣", "9" * 5000, "nan", "0x1")
-#: Invalid values of the options of views, by the kind of value.
+#: Invalid values of the options of views, by the type of the value.
 BAD_VALUES = {
     NUMBER: BAD_NUMBERS,
     ORDER: ("", "colour", "micros,bytes", "MICROS", LONG_TEXT, "na\nme"),
@@ -185,7 +185,7 @@ def _options(name: str) -> Iterator[tuple[click.Option, tuple[str, ...]]]:
 
     Values of --store have a separate test.
     """
-    view_values = {option.name: BAD_VALUES[option.kind] for option in TABLE}
+    view_values = {option.name: BAD_VALUES[option.value_type] for option in TABLE}
     for option in load(COMMANDS[name][0]).params:
         if isinstance(option, click.Option) and not option.is_flag and option.name != "store":
             yield option, view_values[option.name] if option.name in view_values else OTHER_BAD_VALUES[str(option.name)]

@@ -7,7 +7,7 @@ from tfprof.collector.alert_command import QUEUED_MAX, TIMEOUT_S, AlertCommand
 
 def wait_for_end(command: AlertCommand) -> None:
     """Wait until the command that runs has ended."""
-    until(lambda: command._running is None or command._running.poll() is not None, "the command's end", patience_s=30.0)
+    until(lambda: command._running is None or command._running.poll() is not None, "the command's end", timeout_s=30.0)
 
 
 def living_pids(group: int) -> list[int]:
@@ -51,15 +51,13 @@ def test_a_command_that_does_not_end_is_killed_with_its_children(tmp_path):
     command.add(1, {}, 0.0)
     command.tick(0.0)
     process = command._running
-    until(
-        lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the command's start", patience_s=30.0
-    )
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the command's start", timeout_s=30.0)
     command.tick(TIMEOUT_S - 1)
     assert process is not None
     assert process.poll() is None
     command.tick(TIMEOUT_S + 1)
-    until(lambda: process.poll() is not None, "the end of the command", patience_s=30.0)
-    until(lambda: not living_pids(process.pid), "the end of the group", patience_s=30.0)
+    until(lambda: process.poll() is not None, "the end of the command", timeout_s=30.0)
+    until(lambda: not living_pids(process.pid), "the end of the group", timeout_s=30.0)
 
 
 def test_without_a_command_nothing_runs_and_the_queue_is_bounded():

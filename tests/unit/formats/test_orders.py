@@ -8,25 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.formats import orders
 from tfprof.formats.errors import FormatError
-from tfprof.formats.orders import Order, OrderAnswer, Sender
+from tfprof.formats.orders import Giver, Order, OrderAnswer
 
-SENDER = Sender("ann", "node7", 42)
+GIVER = Giver("ann", "node7", 42)
 
 
 @pytest.mark.parametrize(
     ("order", "text", "ends_by_itself"),
     [
-        (Order(orders.TRACE, SENDER, steps=10), "the next 10 steps", True),
-        (Order(orders.TRACE, SENDER, steps=1), "the next step", True),
-        (Order(orders.TRACE, SENDER, for_ns=5 * 10**9), "every step for 5 s", True),
-        (Order(orders.TRACE, SENDER, "every=50", steps=3), "one step in 50, 3 steps", True),
-        (Order(orders.TRACE, SENDER, "every=50", steps=1), "one step in 50, 1 step", True),
-        (Order(orders.TRACE, SENDER, "every=1"), "every step", False),
-        (Order(orders.TRACE, SENDER, "budget=0.5%", "software"), "a budget of 0.5%", False),
-        (Order(orders.TRACE, SENDER, "steps=10-20,30"), "steps 10-20,30", True),
-        (Order(orders.TRACE, SENDER, "off", for_ns=5 * 10**8), "no step for 0.5 s", True),
-        (Order(orders.END, SENDER), "the order in force ends", False),
-        (Order(orders.DETACH, SENDER), "detach", False),
+        (Order(orders.TRACE, GIVER, steps=10), "the next 10 steps", True),
+        (Order(orders.TRACE, GIVER, steps=1), "the next step", True),
+        (Order(orders.TRACE, GIVER, for_ns=5 * 10**9), "every step for 5 s", True),
+        (Order(orders.TRACE, GIVER, "every=50", steps=3), "one step in 50, 3 steps", True),
+        (Order(orders.TRACE, GIVER, "every=50", steps=1), "one step in 50, 1 step", True),
+        (Order(orders.TRACE, GIVER, "every=1"), "every step", False),
+        (Order(orders.TRACE, GIVER, "budget=0.5%", "software"), "a budget of 0.5%", False),
+        (Order(orders.TRACE, GIVER, "steps=10-20,30"), "steps 10-20,30", True),
+        (Order(orders.TRACE, GIVER, "off", for_ns=5 * 10**8), "no step for 0.5 s", True),
+        (Order(orders.END, GIVER), "the order in force ends", False),
+        (Order(orders.DETACH, GIVER), "detach", False),
     ],
 )
 def test_an_order_round_trips_and_has_a_text(order: Order, text: str, ends_by_itself: bool) -> None:
@@ -63,7 +63,7 @@ def test_an_answer_round_trips() -> None:
 )
 def test_an_invalid_order_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(orders.OrderError):
-        orders.order_of({**Order(orders.TRACE, SENDER).document(), **changes})
+        orders.order_of({**Order(orders.TRACE, GIVER).document(), **changes})
 
 
 @given(
@@ -76,8 +76,8 @@ def test_any_answer_is_valid_or_refused(values: dict[str, object]) -> None:
         assert orders.answer_of(1, values).state in (orders.OBEYED, orders.ENDED, orders.REFUSED)
 
 
-def test_a_long_name_of_a_sender_is_cut() -> None:
+def test_a_long_name_of_a_giver_is_cut() -> None:
     order = orders.order_of(
-        {**Order(orders.TRACE, SENDER).document(), "giver": {"user": "x" * 10**6, "host": "h", "pid": 1}}
+        {**Order(orders.TRACE, GIVER).document(), "giver": {"user": "x" * 10**6, "host": "h", "pid": 1}}
     )
     assert len(order.giver.user) == 64

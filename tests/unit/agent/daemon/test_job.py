@@ -43,7 +43,7 @@ class Bench:
         self.now += seconds
         self.job.queue_changes(self.now)
         sent_before = len(self.sent)
-        self.job.pump(self.now, self._send, ROOM, ROOM)
+        self.job.send_due(self.now, self._send, ROOM, ROOM)
         for head, _ in self.sent[sent_before:]:
             self.job.outbox.note_acked(head.type, head.last)
 

@@ -15,12 +15,12 @@ from tfprof.agent.channels import ChannelReader
 from tfprof.agent.daemon.pending_orders import PendingOrders
 from tfprof.agent.transport.message_queue import Outbox
 from tfprof.formats import layout, orders, wire
-from tfprof.formats.orders import Order, OrderAnswer, Sender
+from tfprof.formats.orders import Giver, Order, OrderAnswer
 from tfprof.formats.version import CHANNEL_VERSION
 from tfprof.formats.wire import Head
 
-SENDER = Sender("ann", "node7", 42)
-TEN_STEPS = Order(orders.TRACE, SENDER, steps=10)
+GIVER = Giver("ann", "node7", 42)
+TEN_STEPS = Order(orders.TRACE, GIVER, steps=10)
 
 
 class Target:
@@ -89,7 +89,7 @@ def agent(target: Target) -> AgentOrders:
     return AgentOrders(target)
 
 
-def test_an_order_is_obeyed_ends_and_is_stored_with_its_sender(agent: AgentOrders, target: Target) -> None:
+def test_an_order_is_obeyed_ends_and_is_stored_with_its_giver(agent: AgentOrders, target: Target) -> None:
     agent.give()
     assert (target.page.word("policy_mode"), target.page.word("policy_count")) == (layout.MODE_ALL, 10)
     assert agent.check() == []
@@ -204,7 +204,7 @@ def test_an_order_replaces_the_order_in_force(agent: AgentOrders, target: Target
     agent.give(number=1)
     target.obey()
     agent.check()
-    agent.give(Order(orders.TRACE, SENDER, "off"), number=2)
+    agent.give(Order(orders.TRACE, GIVER, "off"), number=2)
     target.obey()
     assert sorted((number, answer.state) for number, answer in agent.check() + agent.check()) == [
         (1, orders.ENDED),
@@ -213,7 +213,7 @@ def test_an_order_replaces_the_order_in_force(agent: AgentOrders, target: Target
 
 
 def test_detach_is_obeyed_once(agent: AgentOrders, target: Target) -> None:
-    agent.give(Order(orders.DETACH, SENDER))
+    agent.give(Order(orders.DETACH, GIVER))
     assert target.page.word("detach") == 1
     target.obey()
     target.page.set(detached=1)

@@ -58,7 +58,7 @@ def test_one_message_a_second_has_the_host_and_each_job(jobs: list[Job], connect
     sampler = Sampler()
     for now in (100.0, 100.5, 100.0 + SAMPLE_S):
         sampler.take(jobs, now)
-    sampler.pump(connection, 101.0)
+    sampler.send_due(connection, 101.0)
     assert len(connection.sent) == 2
     _, body = connection.sent[0]
     assert set(body["jobs"]) == {job.hex for job in jobs}
@@ -70,7 +70,7 @@ def test_one_message_a_second_has_the_host_and_each_job(jobs: list[Job], connect
 def test_without_a_job_nothing_is_sent(connection: FakeConnection) -> None:
     sampler = Sampler()
     sampler.take([], 100.0)
-    sampler.pump(connection, 100.0)
+    sampler.send_due(connection, 100.0)
     assert connection.sent == []
 
 
@@ -79,23 +79,23 @@ def test_a_job_that_begins_or_ends_is_sampled_at_once(jobs: list[Job], connectio
     sampler.take(jobs, 100.0)
     sampler.make_due()
     sampler.take(jobs, 100.1)
-    sampler.pump(connection, 100.1)
+    sampler.send_due(connection, 100.1)
     assert len(connection.sent) == 2
 
 
 def test_unacked_samples_are_sent_again_after_a_silence(jobs: list[Job], connection: FakeConnection) -> None:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
-    sampler.pump(connection, 100.0)
-    sampler.pump(connection, 100.0 + SILENCE_S)
+    sampler.send_due(connection, 100.0)
+    sampler.send_due(connection, 100.0 + SILENCE_S)
     assert len(connection.sent) == 1
-    sampler.pump(connection, 100.1 + SILENCE_S)
-    sampler.pump(connection, 100.2 + SILENCE_S)
+    sampler.send_due(connection, 100.1 + SILENCE_S)
+    sampler.send_due(connection, 100.2 + SILENCE_S)
     (first, _), (repeated, _) = connection.sent
     assert first == repeated
     sampler.note_acked(first.last, 200.0)
-    sampler.pump(connection, 300.0)
-    sampler.pump(connection, 400.0)
+    sampler.send_due(connection, 300.0)
+    sampler.send_due(connection, 400.0)
     assert len(connection.sent) == 2
     assert sampler.queue.unanswered == 0
 
@@ -103,11 +103,11 @@ def test_unacked_samples_are_sent_again_after_a_silence(jobs: list[Job], connect
 def test_after_a_stall_samples_are_sent_again_later(jobs: list[Job], connection: FakeConnection) -> None:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
-    sampler.pump(connection, 100.0)
+    sampler.send_due(connection, 100.0)
     sampler.note_stalled(100.0)
-    sampler.pump(connection, 100.0 + STALL_S - 0.01)
+    sampler.send_due(connection, 100.0 + STALL_S - 0.01)
     assert len(connection.sent) == 1
-    sampler.pump(connection, 100.0 + STALL_S)
+    sampler.send_due(connection, 100.0 + STALL_S)
     assert len(connection.sent) == 2
 
 
@@ -117,7 +117,7 @@ def test_a_job_that_the_collector_does_not_know_is_removed_from_messages(
     sampler = Sampler()
     sampler.take(jobs, 100.0)
     sampler.forget(jobs[0].hex)
-    sampler.pump(connection, 100.0)
+    sampler.send_due(connection, 100.0)
     ((_, body),) = connection.sent
     assert set(body["jobs"]) == {jobs[1].hex}
     assert body["host"]
@@ -127,11 +127,11 @@ def test_without_a_collector_the_latest_samples_are_kept(jobs: list[Job], connec
     sampler = Sampler()
     for number in range(QUEUE_MAX + 3):
         sampler.take(jobs[:1], 100.0 + number)
-    sampler.pump(connection, 10_000.0)
+    sampler.send_due(connection, 10_000.0)
     assert len(connection.sent) == UNANSWERED_MAX
     while sampler.queue.unanswered:
         sampler.note_acked(connection.sent[-1][0].last, 10_000.0)
-        sampler.pump(connection, 10_000.0)
+        sampler.send_due(connection, 10_000.0)
     assert (len(connection.sent), sampler.queue.dropped) == (QUEUE_MAX, 3)
     times = [body["t_ns"] for _, body in connection.sent]
     assert times == sorted(times)
@@ -143,7 +143,7 @@ def test_an_ended_process_is_sampled_with_its_last_usage(jobs: list[Job], connec
     jobs[0].note_gone(100.0)
     sampler.make_due()
     sampler.take(jobs, 100.1)
-    sampler.pump(connection, 100.1)
+    sampler.send_due(connection, 100.1)
     first, last = (body["jobs"][jobs[0].hex] for _, body in connection.sent)
     assert first == last
 
@@ -155,7 +155,7 @@ def test_a_process_that_ends_before_its_first_sample_is_in_no_message(
     jobs[0].note_gone(100.0)
     for second in range(3):
         sampler.take(jobs, 100.0 + second)
-    sampler.pump(connection, 102.0)
+    sampler.send_due(connection, 102.0)
     ended_in_messages, running_in_messages = ([job.hex in body["jobs"] for _, body in connection.sent] for job in jobs)
     assert (ended_in_messages, running_in_messages) == ([False, False, False], [True, True, True])
 
@@ -166,15 +166,15 @@ def test_a_message_with_many_unknown_jobs_is_sent_again_alone_and_once(
     sampler = Sampler()
     for second in range(5):
         sampler.take(jobs, 100.0 + second)
-    sampler.pump(connection, 105.0)
+    sampler.send_due(connection, 105.0)
     assert len(connection.sent) == 5
     for _ in range(1_000):
         sampler.note_reopened(105.0)
-        sampler.pump(connection, 105.0)
+        sampler.send_due(connection, 105.0)
     assert len(connection.sent) == 5
     for _ in range(2):
-        sampler.pump(connection, 105.0 + REOPEN_S)
+        sampler.send_due(connection, 105.0 + REOPEN_S)
     assert len(connection.sent) == 6
     sampler.note_acked(connection.sent[-1][0].last, 106.0)
-    sampler.pump(connection, 106.0)
+    sampler.send_due(connection, 106.0)
     assert len(connection.sent) == 10

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from house.tree import ROOT
 from tfprof.agent.launcher.run import parse
-from tfprof.agent.launches import Dump
+from tfprof.agent.launches import DumpRequest
 from tfprof.formats.errors import TfprofError, UsageError
 
 
@@ -21,17 +21,20 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "dump"),
+    ("words", "dump_request"),
     [
         ((), None),
-        (("--dump-steps", "5"), Dump([5], ".")),
-        (("--dump-steps=10,5,10", "--dump-dir", "out"), Dump([5, 10], "out")),
-        (("--dump-steps", "5", "--dump-dir", "/a/b"), Dump([5], "/a/b")),
+        (("--dump-steps", "5"), DumpRequest([5], ".")),
+        (("--dump-steps=10,5,10", "--dump-dir", "out"), DumpRequest([5, 10], "out")),
+        (("--dump-steps", "5", "--dump-dir", "/a/b"), DumpRequest([5], "/a/b")),
     ],
 )
-def test_profiles_are_requested_by_steps_and_folder(tmp_path: Path, words: tuple[str, ...], dump: Dump | None) -> None:
-    parsed = parse([*words, "true"]).dump
-    assert parsed == (dump and Dump(dump.steps, os.path.normpath(tmp_path / dump.folder)))
+def test_profiles_are_requested_by_steps_and_folder(
+    tmp_path: Path, words: tuple[str, ...], dump_request: DumpRequest | None
+) -> None:
+    parsed = parse([*words, "true"]).dump_request
+    expected = dump_request and DumpRequest(dump_request.steps, os.path.normpath(tmp_path / dump_request.folder))
+    assert parsed == expected
 
 
 @pytest.mark.parametrize(

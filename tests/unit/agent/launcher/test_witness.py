@@ -156,7 +156,7 @@ def test_a_witness_closes_the_descriptors_of_its_launcher(launcher: Launcher) ->
 
 def test_a_dismissed_witness_ends_and_does_not_touch_the_job(launcher: Launcher, tmp_path) -> None:
     launcher.say("dismiss")
-    until(lambda: has_ended(launcher.witness), "the witness's end", patience_s=10.0)
+    until(lambda: has_ended(launcher.witness), "the witness's end", timeout_s=10.0)
     launcher.process.kill()
     assert psutil.Process(launcher.job).is_running()
     assert not (tmp_path / "killed").exists()
@@ -170,8 +170,8 @@ def test_the_job_of_a_killed_launcher_is_killed(launcher: Launcher, tmp_path, is
     launcher.process.wait()
     if is_stopped:
         os.killpg(launcher.process.pid, signal.SIGCONT)
-    until(lambda: has_ended(launcher.job), "the job's end", patience_s=10.0)
-    until(lambda: has_ended(launcher.witness), "the witness's end", patience_s=10.0)
+    until(lambda: has_ended(launcher.job), "the job's end", timeout_s=10.0)
+    until(lambda: has_ended(launcher.witness), "the witness's end", timeout_s=10.0)
     assert (tmp_path / "killed").read_text() == str(launcher.job)
 
 

@@ -11,7 +11,7 @@ from tfprof.agent.transport.connection import ABSENT_AFTER_S, GREET_S, REFUSED_G
 from tfprof.formats import wire
 from tfprof.formats.wire import Head
 
-PATIENCE_MS = 20_000
+TIMEOUT_MS = 20_000
 WELCOME = {"collector": "c1", "wire": max(wire.SUPPORTED_VERSIONS), "pid": 1}
 
 
@@ -31,7 +31,7 @@ class FakeCollector:
 
     def receive(self) -> tuple[Head, Any]:
         """Return the next message of the agent; it must arrive."""
-        assert self.router.poll(PATIENCE_MS)
+        assert self.router.poll(TIMEOUT_MS)
         self.peer, head, body = self.router.recv_multipart()
         return wire.unpack(head), json.loads(body)
 
@@ -64,7 +64,7 @@ class FakeCollector:
 
     def answers(self, now: float) -> list[tuple[Head, dict[str, Any]]]:
         """Return the answers that have arrived; wait for at least one."""
-        assert self.connection.socket.poll(PATIENCE_MS)
+        assert self.connection.socket.poll(TIMEOUT_MS)
         return list(self.connection.answers(now))
 
 

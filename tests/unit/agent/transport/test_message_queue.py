@@ -51,7 +51,7 @@ def test_the_tail_moves_with_the_ack_and_not_before(writer, outbox) -> None:
     connection = FakeConnection()
     writer.put(b"one")
     writer.put(b"two")
-    outbox.pump(100.0, connection, ROOM)
+    outbox.send_due(100.0, connection, ROOM)
     assert connection.ranges(wire.OPEN) == [(0, 1)]
     assert connection.ranges(wire.RECORDS) == [(1, 2)]
     assert writer.word("tail") == 0
@@ -64,7 +64,7 @@ def test_spans_are_sent_before_the_records_of_their_steps(writer, outbox) -> Non
     connection = FakeConnection()
     writer.put_span(1)
     writer.put(b"one")
-    outbox.pump(100.0, connection, ROOM)
+    outbox.send_due(100.0, connection, ROOM)
     assert [head.type for head, _ in connection.sent] == [wire.OPEN, wire.SPANS, wire.RECORDS]
     outbox.note_acked(wire.SPANS, 1)
     assert writer.word("span_tail") == 1
@@ -75,7 +75,7 @@ def test_data_that_follows_soon_is_sent_together(writer, outbox) -> None:
     for second in range(5):
         writer.put(b"step")
         writer.put_span(second + 1)
-        outbox.pump(100.0 + second, connection, ROOM)
+        outbox.send_due(100.0 + second, connection, ROOM)
     assert connection.ranges(wire.RECORDS) == [(1, 1), (2, 3), (4, 5)]
     assert connection.ranges(wire.SPANS) == [(1, 1), (2, 3), (4, 5)]
 
@@ -84,14 +84,14 @@ def test_data_is_sent_at_once_when_the_ring_fills_or_the_job_has_ended(writer, o
     connection = FakeConnection()
     for part in (b"first", b"x" * (writer.ring // 4), b"last"):
         writer.put(part)
-        outbox.pump(100.0, connection, ROOM)
+        outbox.send_due(100.0, connection, ROOM)
     assert connection.ranges(wire.RECORDS) == [(1, 1), (2, 2)]
     assert outbox.is_transferring
     assert outbox.wants_answers
     outbox.note_acked(wire.RECORDS, 2)
     assert not outbox.wants_answers
     outbox.end()
-    outbox.pump(100.0, connection, ROOM)
+    outbox.send_due(100.0, connection, ROOM)
     assert connection.ranges(wire.RECORDS)[-1] == (3, 3)
     assert outbox.wants_answers
 
@@ -100,19 +100,19 @@ def test_nothing_is_sent_before_the_identity(writer, outbox) -> None:
     connection = FakeConnection()
     connection.works = False
     writer.put(b"one")
-    outbox.pump(100.0, connection, ROOM)
+    outbox.send_due(100.0, connection, ROOM)
     connection.works = True
-    outbox.pump(100.1, connection, ROOM)
+    outbox.send_due(100.1, connection, ROOM)
     assert [head.type for head, _ in connection.sent] == [wire.OPEN, wire.RECORDS]
 
 
 def test_unacked_data_is_read_and_sent_again_after_the_identity(writer, outbox) -> None:
     connection = FakeConnection()
     writer.put(b"one")
-    outbox.pump(100.0, connection, ROOM)
+    outbox.send_due(100.0, connection, ROOM)
     writer.put(b"two")
     outbox.rewind()
-    outbox.pump(101.0, connection, ROOM)
+    outbox.send_due(101.0, connection, ROOM)
     assert [head.type for head, _ in connection.sent] == [wire.OPEN, wire.RECORDS] * 2
     assert connection.ranges(wire.RECORDS) == [(1, 1), (1, 2)]
     outbox.note_acked(wire.RECORDS, 1)
@@ -122,11 +122,11 @@ def test_unacked_data_is_read_and_sent_again_after_the_identity(writer, outbox) 
 
 
 def test_after_an_ack_of_a_part_the_rest_is_in_flight(writer, outbox, monkeypatch) -> None:
-    monkeypatch.setattr(module, "BATCH_BYTES", 100)
+    monkeypatch.setattr(module, "SLICE_BYTES", 100)
     connection = FakeConnection()
     for _ in range(3):
         writer.put(b"x" * 40)
-    outbox.pump(100.0, connection, ROOM)
+    outbox.send_due(100.0, connection, ROOM)
     assert connection.ranges(wire.RECORDS) == [(1, 1), (2, 2), (3, 3)]
     outbox.note_acked(wire.RECORDS, 2)
     assert writer.word("tail") == 2 * 96
@@ -140,21 +140,21 @@ def test_the_number_of_bytes_in_flight_is_limited(writer, outbox, monkeypatch) -
         writer.put(b"x" * 144)
     outbox.end()
     for second in range(5):
-        outbox.pump(100.0 + second, connection, ROOM)
+        outbox.send_due(100.0 + second, connection, ROOM)
     assert outbox.records.in_flight == 1000
     outbox.note_acked(wire.RECORDS, 5)
-    outbox.pump(106.0, connection, ROOM)
+    outbox.send_due(106.0, connection, ROOM)
     assert connection.ranges(wire.RECORDS)[-1] == (6, 10)
 
 
 def test_after_a_stall_everything_is_sent_again_a_second_later(writer, outbox) -> None:
     connection = FakeConnection()
     writer.put(b"one")
-    outbox.pump(100.0, connection, ROOM)
+    outbox.send_due(100.0, connection, ROOM)
     outbox.note_stalled({"slug": "store-full", "text": "no room"}, 100.1)
-    assert outbox.pump(101.0, connection, ROOM) == 0
+    assert outbox.send_due(101.0, connection, ROOM) == 0
     assert outbox.stall["slug"] == "store-full"
-    outbox.pump(101.2, connection, ROOM)
+    outbox.send_due(101.2, connection, ROOM)
     assert connection.ranges(wire.RECORDS) == [(1, 1), (1, 1)]
     outbox.note_acked(wire.RECORDS, 1)
     assert outbox.stall is None
@@ -166,7 +166,7 @@ def test_after_a_silence_everything_is_sent_again_with_growing_delay(writer, out
     times = []
     for tenth in range(600):
         before = len(connection.ranges(wire.RECORDS))
-        outbox.pump(100.0 + tenth / 10, connection, ROOM)
+        outbox.send_due(100.0 + tenth / 10, connection, ROOM)
         times += [tenth / 10] * (len(connection.ranges(wire.RECORDS)) - before)
     gaps = [later - earlier for earlier, later in pairwise(times)]
     assert 3 <= len(gaps) <= 5
@@ -177,7 +177,7 @@ def test_after_a_silence_everything_is_sent_again_with_growing_delay(writer, out
 def test_a_refused_message_is_dropped_and_counted(writer, outbox) -> None:
     connection = FakeConnection()
     writer.put(b"one")
-    outbox.pump(100.0, connection, ROOM)
+    outbox.send_due(100.0, connection, ROOM)
     outbox.note_refused(wire.RECORDS, 1)
     assert outbox.refused == 1
     assert outbox.is_drained
@@ -188,9 +188,9 @@ def test_a_broken_channel_is_reported_and_not_read_again(writer, outbox) -> None
     writer.put(b"one")
     writer.set(head=1 << 50)
     with pytest.raises(InvalidChannelError):
-        outbox.pump(100.0, connection, ROOM)
+        outbox.send_due(100.0, connection, ROOM)
     outbox.give_up(InvalidChannelError("a ring that cannot be"))
-    outbox.pump(101.0, connection, ROOM)
+    outbox.send_due(101.0, connection, ROOM)
     (event,) = [json.loads(body) for head, body in connection.sent if head.type == wire.EVENT]
     assert (event["slug"], event["text"], event["count"]) == ("bad-channel", "a ring that cannot be", 1)
     assert outbox.is_drained
@@ -201,18 +201,18 @@ def test_only_the_newest_counters_are_kept_and_events_are_kept_in_order() -> Non
     counters = MessageQueue(wire.COUNTERS, 1, 1)
     for value in range(5):
         counters.put({"value": value})
-    counters.pump(connection)
+    counters.send_due(connection)
     assert [json.loads(body) for _, body in connection.sent] == [{"value": 4}]
     connection.sent.clear()
     events = MessageQueue(wire.EVENT, 1, 3)
     for value in range(5):
         events.put({"value": value})
     assert events.dropped == 2
-    events.pump(connection)
+    events.send_due(connection)
     assert [json.loads(body)["value"] for _, body in connection.sent] == [2, 3, 4]
     events.note_acked(connection.sent[0][0].last)
     events.rewind()
-    events.pump(connection)
+    events.send_due(connection)
     assert [json.loads(body)["value"] for _, body in connection.sent] == [2, 3, 4, 3, 4]
 
 
@@ -222,6 +222,6 @@ def test_numbers_grow_over_restarts_of_the_agent() -> None:
         queue = MessageQueue(wire.EVENT, 1, 3)
         queue.put({})
         queue.put({})
-        queue.pump(connection)
+        queue.send_due(connection)
     numbers = [head.last for head, _ in connection.sent]
     assert numbers == sorted(set(numbers))

@@ -15,7 +15,7 @@ def nodes(**devices: bytes) -> pa.Table:
 
 def test_nodes_on_a_second_cpu_are_found_there_and_all_other_nodes_on_the_first_cpu() -> None:
     placement = Placement()
-    placement.learn(
+    placement.add_nodes(
         nodes(a=SECOND_CPU, b=HOST_DEVICE, c=b"", d=HOST_DEVICE.replace(b"CPU", b"GPU"), e=b"/job:ps/task:1")
     )
     assert placement.device_of(b"a", HOST_DEVICE) == SECOND_CPU
@@ -24,7 +24,7 @@ def test_nodes_on_a_second_cpu_are_found_there_and_all_other_nodes_on_the_first_
 
 def test_graphs_can_be_added_later() -> None:
     placement = Placement()
-    placement.learn(nodes(a=SECOND_CPU))
-    placement.learn(nodes(b=HOST_DEVICE[:-1] + b"12").to_batches()[0])
+    placement.add_nodes(nodes(a=SECOND_CPU))
+    placement.add_nodes(nodes(b=HOST_DEVICE[:-1] + b"12").to_batches()[0])
     assert placement.device_of(b"a", HOST_DEVICE) == SECOND_CPU
     assert placement.device_of(b"b", HOST_DEVICE).endswith(b"CPU:12")

@@ -1,7 +1,7 @@
 """Op executions from the events of a profiler session."""
 
 import pytest
-from fakes.sessions import BEGAN_NS, Plane, session
+from fakes.xspaces import BEGAN_NS, Plane, session
 from tfprof.collector.decoders.session_ops import HOST_DEVICE, Execution, executions
 from tfprof.collector.store.devices import ITERATOR_DEVICE
 from tfprof.formats import layout

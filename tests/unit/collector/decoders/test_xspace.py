@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from fakes import step_stats
-from fakes.sessions import BEGAN_NS, Plane, session
+from fakes.xspaces import BEGAN_NS, Plane, session
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tfprof.collector.decoders import xspace as xspace_module

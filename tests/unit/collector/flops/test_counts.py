@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from fakes.graphs import FLOAT, RESOURCE, definitions_of, equivalent_steps, node, row, sample
+from fakes.graphs import FLOAT, RESOURCE, definitions_of, equivalent_steps, execution, node, row
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.flops.counts import Count, ExecutedNodes, OperationCounter, OperationCounts, registry_counts
 from tfprof.collector.flops.definitions import InputSource
-from tfprof.collector.flops.executed import EquivalentSteps, Sample
+from tfprof.collector.flops.executed import EquivalentSteps, SampleExecution
 from tfprof.collector.flops.shapes import CommonShapes, Nodes, StepShapes, batch_nodes, open_nodes, with_recorded_shapes
 from tfprof.collector.tfviews.parity import DEFAULT, Parity
 
@@ -21,59 +21,62 @@ Graph = Sequence[graph_pb2.NodeDef]
 
 def count(
     graphs: Sequence[Graph],
-    samples: Mapping[str, Sample],
+    executions: Mapping[str, SampleExecution],
     *step_groups: EquivalentSteps,
     op_log: Mapping[str, int] | None = None,
 ) -> OperationCounts:
-    """Return the counts of the nodes in ``samples`` after traced ``step_groups``."""
+    """Return the counts of the nodes in ``executions`` after traced ``step_groups``."""
     nodes = Nodes(definitions_of(*graphs))
-    counter = OperationCounter(ExecutedNodes(nodes, samples, DEFAULT), op_log or {}, open_nodes(nodes, samples))
+    counter = OperationCounter(ExecutedNodes(nodes, executions, DEFAULT), op_log or {}, open_nodes(nodes, executions))
     for steps in step_groups:
         counter.add(steps, StepShapes(nodes, steps.rows))
     return counter.count()
 
 
-def test_nodes_with_fixed_shapes_are_counted_from_a_sample() -> None:
+def test_nodes_with_fixed_shapes_are_counted_from_a_sample_execution() -> None:
     graph = [node("a", "Const", (), (3, 5)), node("b", "Const", (), (5, 7)), node("y", "MatMul", ["a", "b"], (3, 7))]
-    result = count([graph], {"y": sample("MatMul", "y", "a, b", (3, 7)), "a": sample("Const", "a", "", (3, 5))})
+    result = count([graph], {"y": execution("MatMul", "y", "a, b", (3, 7)), "a": execution("Const", "a", "", (3, 5))})
     assert result == OperationCounts({"y": Count(210)}, 0)
 
 
 def test_each_step_counts_with_its_own_batch_size() -> None:
-    samples = {"conv": sample("Conv2D", "conv", "_arg_x_0_0, w"), "_arg_x_0_0": sample("_Arg", "_arg_x_0_0")}
+    executions = {"conv": execution("Conv2D", "conv", "_arg_x_0_0, w"), "_arg_x_0_0": execution("_Arg", "_arg_x_0_0")}
     step_groups = [
         equivalent_steps(3, row("_arg_x_0_0", (4, 8, 8, 6)), row("conv", (4, 6, 6, 4))),
         equivalent_steps(1, row("_arg_x_0_0", (1, 8, 8, 6)), row("conv", (1, 6, 6, 4))),
     ]
     graph = [IMAGES, KERNEL, CONV]
-    assert count([graph], samples, *step_groups).counts == {"conv": Count(4 * PER_EXAMPLE, 13 * PER_EXAMPLE)}
-    assert count([graph], samples, step_groups[0]).counts == {"conv": Count(4 * PER_EXAMPLE)}
+    assert count([graph], executions, *step_groups).counts == {"conv": Count(4 * PER_EXAMPLE, 13 * PER_EXAMPLE)}
+    assert count([graph], executions, step_groups[0]).counts == {"conv": Count(4 * PER_EXAMPLE)}
 
 
 def test_a_fed_placeholder_has_the_shape_of_the_fed_tensor() -> None:
     graph = [IMAGES, node("sum", "Sum", ["x", "axes"], (6,)), node("axes", "Const", (), (3,))]
-    samples = {"sum": Sample("", b""), "_arg_x_0_0": sample("_Arg", "_arg_x_0_0")}
-    result = count([graph], samples, equivalent_steps(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("sum", (6,))))
+    executions = {"sum": SampleExecution("", b""), "_arg_x_0_0": execution("_Arg", "_arg_x_0_0")}
+    result = count([graph], executions, equivalent_steps(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("sum", (6,))))
     assert result.counts == {"sum": Count(4 * 8 * 8 * 6 - 6)}
 
 
 def test_each_iteration_of_a_loop_is_counted() -> None:
     graph = [IMAGES, KERNEL, CONV]
     rows = row("conv", (4, 6, 6, 4), runs=5), row("conv", (2, 6, 6, 4), runs=1)
-    result = count([graph], {"conv": sample("Conv2D", "conv", "x, w")}, equivalent_steps(2, *rows))
+    result = count([graph], {"conv": execution("Conv2D", "conv", "x, w")}, equivalent_steps(2, *rows))
     assert result.counts == {"conv": Count(4 * PER_EXAMPLE, 2 * (5 * 4 + 2) * PER_EXAMPLE)}
 
 
 def test_a_fused_op_counts_for_all_its_parts() -> None:
     graph = [IMAGES, KERNEL, CONV, node("b", "VariableV2", (), (4,)), BIAS, RELU]
-    samples = {"relu": sample("_MklNativeFusedConv2D", "relu", "_arg_x_0_0, w, b"), "_arg_x_0_0": Sample("", b"")}
+    executions = {
+        "relu": execution("_MklNativeFusedConv2D", "relu", "_arg_x_0_0, w, b"),
+        "_arg_x_0_0": SampleExecution("", b""),
+    }
     steps = equivalent_steps(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("relu", (4, 6, 6, 4)))
     fused_count = 4 * PER_EXAMPLE + 2 * 4 * 6 * 6 * 4
-    assert count([graph], samples, steps).counts == {"relu": Count(fused_count)}
-    assert count([graph], samples, steps, op_log={"conv": 1000}).counts == {"relu": Count(1000 + 2 * 4 * 6 * 6 * 4)}
-    samples["conv"] = sample("Conv2D", "conv", "_arg_x_0_0, w")
+    assert count([graph], executions, steps).counts == {"relu": Count(fused_count)}
+    assert count([graph], executions, steps, op_log={"conv": 1000}).counts == {"relu": Count(1000 + 2 * 4 * 6 * 6 * 4)}
+    executions["conv"] = execution("Conv2D", "conv", "_arg_x_0_0, w")
     with_conv = equivalent_steps(1, *steps.rows, row("conv", (4, 6, 6, 4)))
-    counts = count([graph], samples, with_conv).counts
+    counts = count([graph], executions, with_conv).counts
     assert counts["conv"] == Count(4 * PER_EXAMPLE)
     assert counts["relu"] == Count(4 * PER_EXAMPLE + 4 * 6 * 6 * 4), "a second convolution, with a bias"
 
@@ -82,39 +85,45 @@ def test_a_fused_gradient_counts_as_the_gradients_of_the_normalization_and_of_th
     vectors = [node(name, "Const", (), (4,)) for name in ("s", "m", "v", "r", "o")]
     images = [node(name, "Const", (), (4, 6, 6, 4)) for name in ("dy", "x", "y")]
     gradient = node("g", "FusedBatchNormGradV3", ["dy", "x", "s", "m", "v", "r"], (4, 6, 6, 4), (4,), (4,))
-    samples = {"g": sample("_FusedBatchNormGradEx", "g", "dy, x, s, m, v, r, o, y", (4, 6, 6, 4))}
-    result = count([[*vectors, *images, gradient]], samples, equivalent_steps(1, row("g", (4, 6, 6, 4))))
+    executions = {"g": execution("_FusedBatchNormGradEx", "g", "dy, x, s, m, v, r, o, y", (4, 6, 6, 4))}
+    result = count([[*vectors, *images, gradient]], executions, equivalent_steps(1, row("g", (4, 6, 6, 4))))
     assert result.counts == {"g": Count(10 * 4 * 6 * 6 * 4)}
 
 
 def test_a_fused_op_without_parts_in_the_graph_is_counted_from_its_inputs() -> None:
     graph = [node("y", "BiasAdd", ["z", "b"], (4, 7)), node("z", "Unknown", (), (4, 7))]
-    samples = {"y": sample("_FusedMatMul", "y", "a, m, b", (4, 7)), "a": sample("V", "a", "", (4, 5))}
+    executions = {"y": execution("_FusedMatMul", "y", "a, m, b", (4, 7)), "a": execution("V", "a", "", (4, 5))}
     steps = equivalent_steps(1, row("a", (4, 5)), row("y", (4, 7)))
-    assert count([graph], samples, steps).counts == {"y": Count(2 * 4 * 5 * 7 + 4 * 7)}
+    assert count([graph], executions, steps).counts == {"y": Count(2 * 4 * 5 * 7 + 4 * 7)}
 
 
 def test_nodes_without_a_graph_are_counted_from_their_labels() -> None:
     name = "ArithmeticOptimizer/AddOpsRewrite_add"
-    samples = {name: sample("AddN", name, "p, q, r"), "p": sample("V", "p")}
+    executions = {name: execution("AddN", name, "p, q, r"), "p": execution("V", "p")}
     steps = equivalent_steps(2, row(name, (3, 4)), row("p", (3, 4)))
-    assert count([[]], samples, steps).counts == {name: Count(24)}
+    assert count([[]], executions, steps).counts == {name: Count(24)}
 
 
 def test_counts_of_the_op_log_take_precedence() -> None:
-    samples = {"conv": sample("Conv2D", "conv", "x, w")}
+    executions = {"conv": execution("Conv2D", "conv", "x, w")}
     steps = equivalent_steps(1, row("conv", (4, 6, 6, 4)))
     op_log = {"conv": 77, "other": 5}
-    assert count([[IMAGES, KERNEL, CONV]], samples, steps, op_log=op_log).counts == {"conv": Count(77)}
+    assert count([[IMAGES, KERNEL, CONV]], executions, steps, op_log=op_log).counts == {"conv": Count(77)}
 
 
 def test_nodes_with_unknown_shapes_are_left_out_and_their_number_is_returned() -> None:
-    samples = {"conv": sample("Conv2D", "conv", "x, v"), "relu": sample("Relu", "relu", "conv"), "id": Sample("", b"")}
+    executions = {
+        "conv": execution("Conv2D", "conv", "x, v"),
+        "relu": execution("Relu", "relu", "conv"),
+        "id": SampleExecution("", b""),
+    }
     graph = [IMAGES, node("v", "Unknown", (), None), CONV, RELU, node("id", "Identity", ["x"], (-1, 8, 8, 6))]
-    assert count([graph], samples, equivalent_steps(1, row("conv", None), row("relu", None))) == OperationCounts({}, 2)
-    assert count([graph], {"relu": samples["relu"]}, equivalent_steps(1, row("relu", (0, 6, 6, 4)))) == OperationCounts(
-        {}, 0
+    assert count([graph], executions, equivalent_steps(1, row("conv", None), row("relu", None))) == OperationCounts(
+        {}, 2
     )
+    assert count(
+        [graph], {"relu": executions["relu"]}, equivalent_steps(1, row("relu", (0, 6, 6, 4)))
+    ) == OperationCounts({}, 0)
 
 
 def window_graphs(batch: int) -> list[Graph]:
@@ -140,26 +149,26 @@ def window_graphs(batch: int) -> list[Graph]:
 
 
 def test_in_a_profiler_window_shapes_and_function_follow_from_the_batch() -> None:
-    samples = {"next": Sample("IteratorGetNext", b""), "conv": Sample("Conv2D", b"")}
+    executions = {"next": SampleExecution("IteratorGetNext", b""), "conv": SampleExecution("Conv2D", b"")}
     example = 8 * 8 * 6 * 4
     for size, examples in ((5 * example, 5), (9 * example, 9)):
         steps = equivalent_steps(1, row("next", output_bytes=size), row("conv"))
-        assert count(window_graphs(batch=9), samples, steps).counts == {"conv": Count(examples * PER_EXAMPLE)}
+        assert count(window_graphs(batch=9), executions, steps).counts == {"conv": Count(examples * PER_EXAMPLE)}
 
 
 def test_a_function_with_another_batch_size_did_not_run() -> None:
     any_batch, batch_of_9 = window_graphs(batch=9)[:2], window_graphs(batch=9)[2:]
-    samples = {"next": Sample("IteratorGetNext", b""), "conv": Sample("Conv2D", b"")}
+    executions = {"next": SampleExecution("IteratorGetNext", b""), "conv": SampleExecution("Conv2D", b"")}
     for examples in (9, 5):
         steps = equivalent_steps(1, row("next", output_bytes=examples * 8 * 8 * 6 * 4), row("conv"))
-        assert count([*batch_of_9, *any_batch], samples, steps).counts == {"conv": Count(examples * PER_EXAMPLE)}
+        assert count([*batch_of_9, *any_batch], executions, steps).counts == {"conv": Count(examples * PER_EXAMPLE)}
 
 
 def test_in_a_profiler_window_a_node_of_a_loop_is_found_in_its_body() -> None:
     graph = [node("net/y", "MatMul", ["net/a", "net/b"], (3, 7)), node("net/a", "C", (), (3, 5))]
-    samples = {"net/while/body/_1/net/y": Sample("MatMul", b"")}
+    executions = {"net/while/body/_1/net/y": SampleExecution("MatMul", b"")}
     steps = equivalent_steps(1, row("net/while/body/_1/net/y", runs=4))
-    assert count([graph], samples, steps).counts == {"net/while/body/_1/net/y": Count(210)}
+    assert count([graph], executions, steps).counts == {"net/while/body/_1/net/y": Count(210)}
 
 
 def test_nodes_with_open_shapes_are_found() -> None:
@@ -230,11 +239,11 @@ def test_an_iteration_of_a_loop_has_its_own_input_shapes() -> None:
     rows = (row("y", (4, 8)), row("y", (2, 8)), row("sum", (), runs=2))
     steps = equivalent_steps(3, *rows)._replace(loop_signatures=signatures)
     nodes = Nodes(definitions_of(graph))
-    samples = {"sum": sample("Sum", "sum", "y, axes")}
-    counter = OperationCounter(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
+    executions = {"sum": execution("Sum", "sum", "y, axes")}
+    counter = OperationCounter(ExecutedNodes(nodes, executions, DEFAULT), {}, ["y", "sum"])
     counter.add(steps, StepShapes(nodes, steps.rows, steps.loop_signatures))
     assert counter.count() == OperationCounts({"sum": Count(31, 3 * (31 + 15))}, 0)
-    other_counter = OperationCounter(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
+    other_counter = OperationCounter(ExecutedNodes(nodes, executions, DEFAULT), {}, ["y", "sum"])
     uneven_steps = steps._replace(rows=(*rows[:2], row("sum", (), runs=3)))
     other_counter.add(uneven_steps, StepShapes(nodes, uneven_steps.rows, uneven_steps.loop_signatures))
     assert other_counter.count() == OperationCounts({}, 1), "the iteration of each execution is unknown"

@@ -15,11 +15,11 @@ from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import orders, wire
 from tfprof.formats.addresses import collector_address
-from tfprof.formats.orders import Order, OrderAnswer, Sender
+from tfprof.formats.orders import Giver, Order, OrderAnswer
 from tfprof.formats.wire import Head
 
 UID = 7
-ORDER = Order(orders.TRACE, Sender("ann", "node7", 42), steps=10)
+ORDER = Order(orders.TRACE, Giver("ann", "node7", 42), steps=10)
 BODY = json.dumps(ORDER.document()).encode()
 
 

@@ -13,7 +13,7 @@ from tfprof.collector.exporters.table import EXPORTERS, outputs
 from tfprof.collector.forms import FORMS, empty_message
 from tfprof.collector.loader import load
 from tfprof.collector.query import engine as engine_module
-from tfprof.collector.query.engine import VIEWS, QueryEngine, Selection, needs
+from tfprof.collector.query.engine import VIEWS, QueryEngine, Selection, required_facts
 from tfprof.collector.query.required_facts import ALL_FACTS, FLOAT_OPS, GRAPH, SHAPES, STACKS
 from tfprof.collector.store.catalog import RUNNING, STALE
 from tfprof.collector.store.reader import LocalJob, LocalStore
@@ -30,12 +30,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """The reads of the store, each as (step, needs)."""
+    """The reads of the store, each as (step, required_facts)."""
     calls: list[Any] = []
     real_profile = engine_module.profile
 
     def profile(jobs: Any, step: int = -1, **options: Any) -> Any:
-        calls.append((step, options["needs"]))
+        calls.append((step, options["required_facts"]))
         return real_profile(jobs, step, **options)
 
     monkeypatch.setattr(engine_module, "profile", profile)
@@ -60,12 +60,12 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     ],
 )
 def test_a_query_requires_only_the_facts_that_it_shows(view: str, texts: dict[str, str], expected: set[str]) -> None:
-    assert needs(VIEWS[view], from_texts(texts), for_message=False) == expected
+    assert required_facts(VIEWS[view], from_texts(texts), for_message=False) == expected
 
 
 def test_a_message_requires_all_facts_but_stacks_only_in_the_code_view() -> None:
-    assert needs(VIEWS["op"], from_texts({}), for_message=True) == ALL_FACTS - {STACKS}
-    assert needs(VIEWS["code"], from_texts({}), for_message=True) == ALL_FACTS
+    assert required_facts(VIEWS["op"], from_texts({}), for_message=True) == ALL_FACTS - {STACKS}
+    assert required_facts(VIEWS["code"], from_texts({}), for_message=True) == ALL_FACTS
 
 
 def test_an_ended_job_is_read_once_for_repeated_queries(store: LocalStore, reads: list[Any]) -> None:

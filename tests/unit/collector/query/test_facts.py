@@ -90,7 +90,7 @@ def counts(
     stored_job: LocalJob, number: int = -1, *, parity: Parity = DEFAULT, averaged: bool = True
 ) -> dict[str, int]:
     """Return the operation count of each node whose count is not 0."""
-    by_name = nodes(profile(stored_job, number, needs={FLOAT_OPS}, parity=parity, averaged=averaged))
+    by_name = nodes(profile(stored_job, number, required_facts={FLOAT_OPS}, parity=parity, averaged=averaged))
     return {name: entry.stats.float_ops for name, entry in by_name.items() if entry.stats.float_ops}
 
 
@@ -104,14 +104,14 @@ def test_operations_are_counted_from_the_shapes_of_each_step(tmp_path: Path) -> 
 
 def test_a_range_of_steps_counts_only_its_steps(tmp_path: Path) -> None:
     stored_job = job(tmp_path, [step(2), step(8), step(4)])
-    by_name = nodes(profile(stored_job, steps=(1, 2), needs={FLOAT_OPS}, averaged=False))
+    by_name = nodes(profile(stored_job, steps=(1, 2), required_facts={FLOAT_OPS}, averaged=False))
     assert by_name["y"].stats.float_ops == 12 * ROW_OPERATIONS
     assert by_name["y"].facts.float_ops == 8 * ROW_OPERATIONS, "the largest count of one execution"
 
 
 def test_operations_of_several_jobs_add_up(tmp_path: Path) -> None:
     jobs = [job(tmp_path / "a", [step(2)]), job(tmp_path / "b", [step(8), step(8)])]
-    by_name = nodes(profile(jobs, needs={FLOAT_OPS}, averaged=False))
+    by_name = nodes(profile(jobs, required_facts={FLOAT_OPS}, averaged=False))
     assert by_name["y"].stats.float_ops == 18 * ROW_OPERATIONS
 
 
@@ -183,16 +183,16 @@ def test_in_a_graph_without_steps_each_node_counts_once(tmp_path: Path) -> None:
 
 def test_types_are_read_without_counting_and_without_duplicates(tmp_path: Path) -> None:
     log = [{"name": "w", "types": ["_trainable_variables", "mine"]}, {"name": "w", "types": ["mine"]}]
-    by_name = nodes(profile(job(tmp_path, [step(2)], log=log), needs={GRAPH}))
+    by_name = nodes(profile(job(tmp_path, [step(2)], log=log), required_facts={GRAPH}))
     assert by_name["w"].op_types == (CPU.decode().lower(), "VariableV2", "_trainable_variables", "mine")
     assert by_name["w"].facts.types == ("_trainable_variables", "mine")
 
 
 def test_without_exact_parity_placeholders_have_parameters_only_if_they_stand_for_a_variable(tmp_path: Path) -> None:
     stored_job = job(tmp_path, [step(2)], log=[{"name": "x", "shape": [3, 3], "types": ["_trainable_variables"]}])
-    by_name = nodes(profile(stored_job, needs={GRAPH}))
+    by_name = nodes(profile(stored_job, required_facts={GRAPH}))
     assert {name: by_name[name].stats.params for name in ("x", "known", "w")} == {"x": 9, "known": 0, "w": 35}
-    exact_nodes = nodes(profile(stored_job, needs={GRAPH}, parity=EXACT))
+    exact_nodes = nodes(profile(stored_job, required_facts={GRAPH}, parity=EXACT))
     assert {name: exact_nodes[name].stats.params for name in ("x", "known", "w")} == {"x": 0, "known": 20, "w": 35}
 
 
@@ -201,7 +201,7 @@ def test_only_exact_parity_counts_variables_outside_models_and_calls_untrained_o
     frozen_job = job(tmp_path / "frozen", [step(2)], log=log)
     outside_job = job(tmp_path / "outside", [step(2)], log=[{"name": "w", "types": ["_tfprof_state"]}])
     variables = {
-        (stored_job, parity): nodes(profile(stored_job, needs={GRAPH}, parity=parity))["w"]
+        (stored_job, parity): nodes(profile(stored_job, required_facts={GRAPH}, parity=parity))["w"]
         for stored_job in (frozen_job, outside_job)
         for parity in (DEFAULT, EXACT)
     }
@@ -211,7 +211,7 @@ def test_only_exact_parity_counts_variables_outside_models_and_calls_untrained_o
 
 def test_the_last_op_log_entry_decides_whether_a_variable_is_trainable(tmp_path: Path) -> None:
     log = [{"name": "w", "types": [type_name]} for type_name in ("_tfprof_untrained", "_trainable_variables")]
-    assert nodes(profile(job(tmp_path, [step(2)], log=log), needs={GRAPH}))["w"].facts.types == (
+    assert nodes(profile(job(tmp_path, [step(2)], log=log), required_facts={GRAPH}))["w"].facts.types == (
         "_trainable_variables",
     )
 
@@ -223,25 +223,26 @@ def test_without_exact_parity_only_variables_have_parameters(tmp_path: Path) -> 
     write_job(tmp_path / "store", 1, {name: table for name, table in tables.items() if table.num_rows}, state="exited")
     stored_job = LocalStore(tmp_path / "store").job("last")
     params = [
-        nodes(profile(stored_job, needs={GRAPH}, parity=parity))["summed"].stats.params for parity in (DEFAULT, EXACT)
+        nodes(profile(stored_job, required_facts={GRAPH}, parity=parity))["summed"].stats.params
+        for parity in (DEFAULT, EXACT)
     ]
     assert params == [0, 35]
 
 
 def test_input_shapes_are_the_recorded_shapes_of_the_right_output(tmp_path: Path) -> None:
     stored_job = job(tmp_path, [step(2), step(8)])
-    first_step = nodes(profile(stored_job, 0, needs={GRAPH, SHAPES}))
+    first_step = nodes(profile(stored_job, 0, required_facts={GRAPH, SHAPES}))
     assert first_step["y"].facts.input_shapes == ((2, 5), (5, 7))
     assert first_step["user"].facts.input_shapes == ((2, 4), (2, 7))
-    both_steps = nodes(profile(stored_job, needs={GRAPH, SHAPES}))
+    both_steps = nodes(profile(stored_job, required_facts={GRAPH, SHAPES}))
     assert both_steps["y"].facts.input_shapes == ((-1, 5), (5, 7))
-    exact_nodes = nodes(profile(stored_job, needs={GRAPH, SHAPES}, parity=EXACT))
+    exact_nodes = nodes(profile(stored_job, required_facts={GRAPH, SHAPES}, parity=EXACT))
     assert exact_nodes["user"].facts.input_shapes == ((-1, 3), (-1, 7))
 
 
 def test_the_number_of_uncounted_nodes_is_known(tmp_path: Path) -> None:
     stored_job = job(tmp_path, [step(2, label="y = Einsum(_arg_x_0_0, w)")])
-    job_profile = profile(stored_job, needs={FLOAT_OPS})
+    job_profile = profile(stored_job, required_facts={FLOAT_OPS})
     assert job_profile is not None
     assert job_profile.uncounted == 1
     assert "y" not in counts(stored_job)
@@ -259,7 +260,7 @@ def test_a_job_without_a_graph_has_no_facts(tmp_path: Path, parity: Parity) -> N
     tables: dict[str, Any] = trace_tables(serialized_graph(), [step(2)])
     del tables["graph_nodes"]
     write_job(tmp_path / "store", 1, tables)
-    by_name = nodes(profile(LocalStore(tmp_path / "store").job("last"), needs=ALL_FACTS, parity=parity))
+    by_name = nodes(profile(LocalStore(tmp_path / "store").job("last"), required_facts=ALL_FACTS, parity=parity))
     assert by_name["z"].stats.runs == 1
     assert all(not entry.facts.inputs for entry in by_name.values())
 
@@ -286,4 +287,4 @@ def test_nodes_stored_after_the_names_were_read_do_no_harm(tmp_path: Path) -> No
             None,
             lambda reader: list(reader.equivalent_steps(["y"], ())),
         )
-        assert sum(steps.traces for steps in equivalent_steps) == 1
+        assert sum(steps.trace_count for steps in equivalent_steps) == 1

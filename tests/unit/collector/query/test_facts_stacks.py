@@ -37,18 +37,18 @@ def job(tmp_path: Path) -> LocalJob:
     return LocalStore(tmp_path / "store").job("last")
 
 
-def stacks_of(job: LocalJob, *needs: str, parity: Parity = DEFAULT) -> dict[str, tuple[Frame, ...] | None]:
+def stacks_of(job: LocalJob, *required_facts: str, parity: Parity = DEFAULT) -> dict[str, tuple[Frame, ...] | None]:
     """Return the stacks of the nodes of ``job``."""
-    job_profile = profile(job, needs=needs, parity=parity)
+    job_profile = profile(job, required_facts=required_facts, parity=parity)
     assert job_profile is not None
     return {node.name: node.facts.stack for node in job_profile.nodes}
 
 
-@pytest.mark.parametrize("needs", [[STACKS], [STACKS, GRAPH], ALL_FACTS])
+@pytest.mark.parametrize("required_facts", [[STACKS], [STACKS, GRAPH], ALL_FACTS])
 def test_a_node_has_the_first_stack_of_its_name_and_a_node_of_a_loop_that_of_its_original_name(
-    job: LocalJob, needs: list[str]
+    job: LocalJob, required_facts: list[str]
 ) -> None:
-    assert stacks_of(job, *needs) == {
+    assert stacks_of(job, *required_facts) == {
         "a": (HERE,),
         "while/MatMul": (THERE,),
         IN_BODY: (THERE,),

@@ -9,7 +9,7 @@ import pytest
 from fakes.made_store import IDENTITY, SECOND, START_NS, rows, span
 from tfprof.collector.errors import NoSuchJobError
 from tfprof.collector.query.documents import change_document
-from tfprof.collector.query.following import PATIENCE_NS, JobChange, JobFollower
+from tfprof.collector.query.following import RESTART_TIMEOUT_NS, JobChange, JobFollower
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.retention import remove
 from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
@@ -112,7 +112,7 @@ def test_a_job_without_a_collector_counts_as_ended_only_if_no_collector_comes_ba
     finally:
         second_writer.close()
     follower.update(NOW + 20 * SECOND)
-    *_, end = follower.update(NOW + 20 * SECOND + PATIENCE_NS + SECOND)
+    *_, end = follower.update(NOW + 20 * SECOND + RESTART_TIMEOUT_NS + SECOND)
     assert (end.kind, end.row.state, follower.is_over) == ("end", "stale", True)
 
 

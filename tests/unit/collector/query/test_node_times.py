@@ -17,7 +17,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
 
 
 def test_times_of_all_jobs_follow_each_other_and_add_up_to_the_profile(store: LocalStore) -> None:
-    job_profile = profile([store.job("aa10"), store.job("bb10")], averaged=False, needs=())
+    job_profile = profile([store.job("aa10"), store.job("bb10")], averaged=False, required_facts=())
     assert job_profile is not None
     times = node_times(job_profile)
     assert times.steps == 3
@@ -29,8 +29,8 @@ def test_times_of_all_jobs_follow_each_other_and_add_up_to_the_profile(store: Lo
 
 def test_times_cover_the_steps_and_the_device_of_the_profile(store: LocalStore) -> None:
     jobs = [store.job("aa10"), store.job("bb10")]
-    one_step = profile(jobs[0], 1, averaged=False, needs=())
-    on_gpu = profile(jobs, device="GPU", averaged=False, needs=())
+    one_step = profile(jobs[0], 1, averaged=False, required_facts=())
+    on_gpu = profile(jobs, device="GPU", averaged=False, required_facts=())
     assert one_step is not None
     assert on_gpu is not None
     assert node_times(one_step) == (1, {"net/MatMul": [10], "loss": [10]})
@@ -44,13 +44,13 @@ def test_an_evenly_spaced_selection_of_many_steps_is_read(tmp_path: Path) -> Non
     assert len(set(selection)) == STEPS_MAX
     graph = small_store.GRAPH.SerializeToString()
     write_job(tmp_path, 1, trace_tables(graph, [run_metadata([b"loss"])] * (STEPS_MAX + 5)))
-    job_profile = profile(LocalStore(tmp_path).job("last"), averaged=False, needs=())
+    job_profile = profile(LocalStore(tmp_path).job("last"), averaged=False, required_facts=())
     assert job_profile is not None
     assert node_times(job_profile) == (STEPS_MAX, {"loss": [10] * STEPS_MAX})
 
 
 def test_times_of_nodes_that_get_the_same_name_add_up(store: LocalStore) -> None:
-    job_profile = profile(store.job("aa10"), averaged=False, needs=())
+    job_profile = profile(store.job("aa10"), averaged=False, required_facts=())
     assert job_profile is not None
     renamed = node_times(job_profile).renamed({"loss": "all", "net/weights": "all"})
     assert renamed == (2, {"all": [20, 10], "net/MatMul": [10, 10]})

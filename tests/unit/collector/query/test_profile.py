@@ -50,7 +50,7 @@ def test_one_step_contains_all_nodes_also_those_that_did_not_run(jobs: list[Loca
     result = profile(jobs[0], 2)
     assert runs_and_micros(result) == {"a": (2, 20), "b": (0, 0)}
     assert result is not None
-    assert result.traces == 1
+    assert result.trace_count == 1
     assert [node.devices for node in result.nodes] == [("/job:localhost/replica:0/task:0/device:cpu:0",)] * 2
 
 
@@ -58,7 +58,7 @@ def test_a_range_of_steps(jobs: list[LocalJob]) -> None:
     result = profile(jobs[0], steps=(1, 3), averaged=False)
     assert runs_and_micros(result) == {"a": (4, 40), "b": (0, 0)}
     assert result is not None
-    assert result.traces == 3
+    assert result.trace_count == 3
 
 
 def test_the_error_about_untraced_steps_lists_the_traced_ones(jobs: list[LocalJob]) -> None:
@@ -74,7 +74,7 @@ def test_the_steps_of_several_jobs_add_up(jobs: list[LocalJob]) -> None:
     result = profile(jobs, averaged=False)
     assert runs_and_micros(result) == {"a": (7, 80), "b": (2, 20), "only": (1, 10)}
     assert result is not None
-    assert result.traces == 6
+    assert result.trace_count == 6
     assert runs_and_micros(profile(jobs)) == {"a": (1, 13), "b": (1, 10), "only": (1, 10)}
     assert len(result.nodes[0].devices) == 2
 
@@ -82,7 +82,7 @@ def test_the_steps_of_several_jobs_add_up(jobs: list[LocalJob]) -> None:
 def test_a_step_covers_only_the_jobs_that_have_it(jobs: list[LocalJob]) -> None:
     result = profile(jobs, 4)
     assert result is not None
-    assert result.traces == 1
+    assert result.trace_count == 1
     assert runs_and_micros(result)["a"] == (1, 10)
 
 
@@ -129,4 +129,4 @@ def test_steps_that_are_stored_during_a_query_are_not_part_of_it(
     result = profile(LocalStore(tmp_path / "running").jobs()[0], averaged=False)
     writer.close()
     assert result is not None
-    assert (result.traces, runs_and_micros(result)["a"]) == (2, (2, 20))
+    assert (result.trace_count, runs_and_micros(result)["a"]) == (2, (2, 20))

@@ -1,7 +1,7 @@
 """The op view's text in cases that the comparison with TensorFlow's own text does not cover."""
 
 from fakes.nodes import GPU, STREAM, node
-from tfprof.collector.render.legends import HEADINGS, columns
+from tfprof.collector.render.legends import COLUMN_TEXTS, columns
 from tfprof.collector.render.op_text import lines
 from tfprof.collector.tfviews.op import op_view
 from tfprof.collector.tfviews.options import SELECTS, Options
@@ -15,7 +15,7 @@ def rows(*nodes: object, select: set[str]) -> list[str]:
 
 
 def test_every_selectable_column_has_a_heading_in_the_order_of_the_legend() -> None:
-    assert set(HEADINGS) == set(SELECTS) - {"tensor_value"}  # no column, as in the TF profiler
+    assert set(COLUMN_TEXTS) == set(SELECTS) - {"tensor_value"}  # no column, as in the TF profiler
     assert columns(frozenset({"occurrence", "bytes", "device"})) == ["bytes", "device", "occurrence"]
 
 

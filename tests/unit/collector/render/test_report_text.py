@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from fakes.made_store import IDENTITY
-from tfprof.collector.render.report_text import ProcessSummary, lines
+from tfprof.collector.render.report_text import JobSummary, lines
 from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.summaries.jobs import job_row
 from tfprof.collector.summaries.top import TopOp
@@ -12,10 +12,10 @@ from tfprof.collector.summaries.top import TopOp
 OPS = [TopOp(f"Op{n}", "CPU:0", 3800, 4000, 4300, 0.125, 71.4, 1000, f"train.py:{n}") for n in range(8)]
 
 
-def summary(state: str = "exited", end: dict[str, int] | None = None, **counters: object) -> ProcessSummary:
+def summary(state: str = "exited", end: dict[str, int] | None = None, **counters: object) -> JobSummary:
     """Return the summary of a job with these counters."""
     info = JobInfo(0x7F3A << 48, state, IDENTITY, counters, end or {})
-    return ProcessSummary(job_row(info, "7f3a", 0), 41_200_000.0)
+    return JobSummary(job_row(info, "7f3a", 0), 41_200_000.0)
 
 
 def test_a_job_has_a_line_with_progress_traced_steps_cost_and_losses() -> None:

@@ -5,7 +5,7 @@ from tfprof.collector.query import removing
 from tfprof.collector.store import catalog, retention, small_segments
 from tfprof.collector.store.catalog import host_folder, job_folder
 from tfprof.collector.store.reader import LocalJob, LocalStore
-from tfprof.collector.store.retention import Limits, StoredJob, expired_uids, retain
+from tfprof.collector.store.retention import Limits, StoredJob, expired_uids, remove_expired
 from tfprof.collector.store.row_follower import RowFollower
 from tfprof.collector.store.writer import LocalStoreWriter
 
@@ -43,15 +43,15 @@ def test_a_running_job_without_a_writer_is_removed_after_a_day(tmp_path):
     write_jobs(tmp_path, 1)
     last_change_ns = job_folder(tmp_path, 1).joinpath("job.json").stat().st_mtime_ns
     limits = Limits(max_bytes=0)
-    assert retain(tmp_path, "here", limits, last_change_ns + DAY_NS // 2) == []
-    assert retain(tmp_path, "there", limits, last_change_ns + 2 * DAY_NS) == []
-    assert retain(tmp_path, "here", limits, last_change_ns + 2 * DAY_NS) == [1]
+    assert remove_expired(tmp_path, "here", limits, last_change_ns + DAY_NS // 2) == []
+    assert remove_expired(tmp_path, "there", limits, last_change_ns + 2 * DAY_NS) == []
+    assert remove_expired(tmp_path, "here", limits, last_change_ns + 2 * DAY_NS) == [1]
 
 
 def test_a_damaged_job_stays_and_does_not_prevent_retention(tmp_path):
     write_jobs(tmp_path, 1, 2)
     job_folder(tmp_path, 1).joinpath("job.json").write_text("{")
-    assert retain(tmp_path, "here", Limits(max_bytes=0), 10**20) == [2]
+    assert remove_expired(tmp_path, "here", Limits(max_bytes=0), 10**20) == [2]
     assert random_rows.sorted_names(tmp_path / "jobs") == [f"{1:016x}"]
 
 
@@ -68,7 +68,7 @@ def test_an_interrupted_removal_is_finished(tmp_path, monkeypatch):
     retention.remove(tmp_path, 1)
     monkeypatch.undo()
     assert len(random_rows.sorted_names(tmp_path / "jobs")) == 1
-    retain(tmp_path, "here", Limits(), 0)
+    remove_expired(tmp_path, "here", Limits(), 0)
     assert random_rows.sorted_names(tmp_path / "jobs") == []
 
 
@@ -178,4 +178,4 @@ def test_samples_of_hosts_are_part_of_the_size_of_the_store(tmp_path):
     store_samples(writer, 0, 100)
     writer.close()
     size = sum(path.stat().st_size for path in job_folder(tmp_path, 1).iterdir())
-    assert retain(tmp_path, "here", Limits(max_bytes=size), 0) == [1]
+    assert remove_expired(tmp_path, "here", Limits(max_bytes=size), 0) == [1]

@@ -8,7 +8,7 @@ from fakes import random_rows
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import catalog, durable, writer
 from tfprof.collector.store.reader import LocalStore
-from tfprof.collector.store.retention import Limits, retain
+from tfprof.collector.store.retention import Limits, remove_expired
 from tfprof.collector.store.writer import LocalStoreWriter
 
 UID = 0xABC
@@ -289,6 +289,6 @@ def test_expired_jobs_are_removed_but_not_those_that_are_open(path, store):
             store.job(uid).close(state)
             store.release(uid)
     later = store.job(3).info.opened_ns + 10**15
-    assert retain(path, "here", Limits(max_age_s=60.0), later, {3}) == [1, 2]
+    assert remove_expired(path, "here", Limits(max_age_s=60.0), later, {3}) == [1, 2]
     assert [job.info.uid for job in LocalStore(path, "here").jobs()] == [3]
     assert random_rows.sorted_names(path / "jobs") == [f"{3:016x}"]

@@ -29,7 +29,7 @@ class Job:
             kind: TracePacer(
                 policy,
                 partial(self.costs.totals, kind, BUDGET),
-                faults=lambda: 0,
+                page_faults=lambda: 0,
                 should_yield=partial(self.costs.should_yield, kind, FIRST_TRACES),
             )
             for kind in self.durations

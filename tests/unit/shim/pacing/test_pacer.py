@@ -175,7 +175,7 @@ class SlowedJob(Job):
     def __init__(self, text, is_slowed_after, slowed_faults=17_000, usual_faults=10, **options):
         self.faults = self.series_count = self.slowed_steps = 0
         super().__init__(text, **options)
-        self.pacer = TracePacer(self.pacer.policy, lambda: (self.elapsed, self.spent), faults=lambda: self.faults)
+        self.pacer = TracePacer(self.pacer.policy, lambda: (self.elapsed, self.spent), page_faults=lambda: self.faults)
         self.is_slowed_after = is_slowed_after
         self.slowed_faults, self.usual_faults = slowed_faults, usual_faults
         self.is_slowed = False

@@ -97,7 +97,7 @@ def test_nothing_is_printed_and_no_thread_or_file_remains(fake_profiler, read, c
 
 
 def assert_no_new_thread(threads_before):
-    until(lambda: not threads() - threads_before, "the end of all new threads", patience_s=5.0)
+    until(lambda: not threads() - threads_before, "the end of all new threads", timeout_s=5.0)
 
 
 def test_a_policy_of_all_traces_every_step(fake_profiler, read, monkeypatch):
@@ -182,7 +182,7 @@ def test_the_recording_of_a_step_that_lasts_too_long_ends(fake_profiler, read, m
     monkeypatch.setattr(window, "DURATION_MAX_S", 0.02)
 
     def stay(_number):
-        until(lambda: fake_profiler.active is None, "the window's end", patience_s=5.0)
+        until(lambda: fake_profiler.active is None, "the window's end", timeout_s=5.0)
 
     threads_before = threads()
     run(4, before=stay)
@@ -224,7 +224,7 @@ def test_a_long_first_step_that_grows_the_process_does_not_end_the_tracing(fake_
     def compile_once(number):
         if number == 0:
             grown.append(64 << 10)
-            until(lambda: fake_profiler.active is None, "the window's end", patience_s=5.0)
+            until(lambda: fake_profiler.active is None, "the window's end", timeout_s=5.0)
 
     run(4, before=compile_once)
     assert [ordinal for ordinal, _, _, _ in windows(read())] == [2, 3, 4]
@@ -414,7 +414,7 @@ def test_a_window_that_reached_its_limit_and_is_then_dropped_for_the_job_is_coun
     job_session = importlib.import_module(profiler.MODULE).ProfilerSession()
 
     def start(_number):
-        until(lambda: fake_profiler.active is None, "the window's end", patience_s=5.0)
+        until(lambda: fake_profiler.active is None, "the window's end", timeout_s=5.0)
         job_session.start("somewhere", {})
 
     run(1, before=start)

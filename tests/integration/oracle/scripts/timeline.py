@@ -1,6 +1,6 @@
 """Runs under TensorFlow 1.15 or 2.x: writes the TF profiler's timelines of random graphs and steps.
 
-    python oracle_timeline.py CASES ANSWERS
+    python timeline.py CASES ANSWERS
 
 CASES is JSON: a list of {graph, op_log, steps: [[number, RunMetadata]], questions: [{view,
 options}]}, with bytes as Latin-1 text. ANSWERS gets {files: {name: content}, printed} for each case

@@ -1,6 +1,6 @@
 """Runs under TensorFlow 1.15 or 2.x: counts the operations of several graphs.
 
-    python oracle_float_ops.py FOLDER
+    python float_ops.py FOLDER
 
 Each of FOLDER/kinds, FOLDER/fed, … gets `graph.pb`, `run-0.pb`, …, and `counts.json` with:
 

@@ -1,6 +1,6 @@
 """Runs under TensorFlow 1.15 or 2.x: asks the TF profiler for op views of real or random steps.
 
-    python oracle_op_view.py FOLDER software|full|random
+    python op_view.py FOLDER software|full|random
 
 FOLDER gets `graph.pb`, `run-0.pb`, …, and `queries.json`: a list of {options, text, root, entries}.
 """

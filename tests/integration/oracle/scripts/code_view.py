@@ -1,6 +1,6 @@
 """Runs under TensorFlow 1.15 or 2.x: asks the TF profiler for code views and pprof files.
 
-    python oracle_code_view.py FOLDER random|real SEED CASES
+    python code_view.py FOLDER random|real SEED CASES
 
 FOLDER gets a folder for each case, with `graph.pb`, `oplog.pb`, `run-0.pb`, …, and `queries.json`:
 {lost, queries: [{options, text, proto, pprof}]}, with bytes as Latin-1 text. `lost` is the number

@@ -1,6 +1,6 @@
 """Runs under TensorFlow 1.15 or 2.x: the TF profiler answers the questions of cases.
 
-    python oracle.py CASES ANSWERS
+    python answers.py CASES ANSWERS
 
 Each folder in CASES is a case: `graph.pb`, `op_log.pb` and `run-N.pb`, or `profile.pb`, a
 ProfileProto. Its questions are in `queries.json`. For each case the folder ANSWERS gets a file of

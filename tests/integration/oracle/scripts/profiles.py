@@ -1,11 +1,11 @@
 """Runs under TensorFlow 1.15 or 2.x: writes profiles and op logs of the TF profiler.
 
-    python oracle_profiles.py cases CASES OUT
+    python profiles.py cases CASES OUT
 
 For each case in CASES whose profile TensorFlow can write, a folder of the same name in OUT gets
 `profile.pb`, and `reloaded.pb`: this profile after TensorFlow has read and written it.
 
-    python oracle_profiles.py run OUT
+    python profiles.py run OUT
 
 OUT gets the files of a small net with functions, loops and odd constants: `graph.pb` and
 `run-N.pb`, both also as text, `tfprof_log` and `profile.pb`.

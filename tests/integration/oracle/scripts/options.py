@@ -2,7 +2,7 @@
 
 The options come from ProfileOptionBuilder.
 
-    python oracle_options.py FOLDER
+    python options.py FOLDER
 
 FOLDER gets `graph.pb`, `run-0.pb`, and `answers.json`: {dicts: {name: options}, calls: [{view,
 options, out, err, name, children}]}.
