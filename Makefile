@@ -2,7 +2,7 @@
 
 PYTHONS := 3.11 3.12 3.13
 PYTHON := .venv/bin/python
-WORKERS := 3
+WORKERS := 4
 RUFF_PATHS := formats commands shim agent collector cli tests benchmarks examples setup.py
 
 # Environments with TensorFlow; tools/venv does nothing if an environment is up to date.

@@ -174,7 +174,8 @@ typedef struct {
     PyObject *tape_step;      /* the current training step, or None */
     PyObject *counted_step;   /* a step that is only counted, for the next use, or None */
     PyObject *optimizer_history;
-    PyObject *graph_stack; /* the list in which TensorFlow keeps the graphs that the thread builds, or NULL */
+    PyObject *graphs;      /* object with the graphs that TensorFlow builds; NULL until it is used */
+    PyObject *graph_stack; /* its attribute `stack`, a list of this thread's graphs */
     char are_gradients_applied, is_applying;
 } ThreadFields;
 
@@ -200,6 +201,7 @@ static int thread_fields_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(state->tape_step);
     Py_VISIT(state->counted_step);
     Py_VISIT(state->optimizer_history);
+    Py_VISIT(state->graphs);
     Py_VISIT(state->graph_stack);
     return 0;
 }
@@ -211,6 +213,7 @@ static int thread_fields_clear(PyObject *self) {
     Py_CLEAR(state->tape_step);
     Py_CLEAR(state->counted_step);
     Py_CLEAR(state->optimizer_history);
+    Py_CLEAR(state->graphs);
     Py_CLEAR(state->graph_stack);
     return 0;
 }
@@ -319,10 +322,12 @@ static void set_field(PyObject **field, PyObject *value) {
  *
  * TensorFlow may replace the list by another. Then nothing else refers to the old one. */
 static int is_without_graph(Hook *hook, ThreadFields *state) {
-    if (!state->graph_stack || Py_REFCNT(state->graph_stack) == 1) {
+    if (state->graphs != hook->graphs || Py_REFCNT(state->graph_stack) == 1) {
         PyObject *stack = attribute(hook->graphs, stack_name);
         if (!stack) return 0;
         set_field(&state->graph_stack, stack);
+        Py_INCREF(hook->graphs);
+        set_field(&state->graphs, hook->graphs);
     }
     return PyList_Check(state->graph_stack) && Py_SIZE(state->graph_stack) == 0;
 }
