@@ -263,6 +263,8 @@ def _answer_text(progress: WorkProgress) -> str:
         return progress.text
     if progress.state == WorkState.FAILED:
         raise AttachError(f"the code failed in the process: {progress.text}")
+    if progress.state == WorkState.BEGUN:
+        raise NoAnswerError(f"the code of tfprof did not end within {WORK_S:g} s in the process; it may still end")
     raise NoAnswerError("its main thread did not return to Python in time; nothing was changed")
 
 

@@ -1,42 +1,46 @@
-"""Distributes test files among workers: the last worker begins with files that mostly wait.
+"""Distributes test files among workers: all but two workers begin with files that mostly wait.
 
-The other workers keep the processors busy meanwhile.
+The other two workers keep the processors busy meanwhile.
 """
 
 from typing import Any
 
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
-#: Files of integration tests that use less than half a processor.
-WAITING_FILES = frozenset(
+#: Files of integration tests that use less than half a processor. Those that take longest come
+#: first.
+WAITING_FILES = tuple(
     f"tests/integration/{name}.py"
     for name in (
+        "test_orders",
         "test_advice_jobs",
-        "test_agent_drain",
-        "test_collector_daemon",
         "test_daemons_at_rest",
         "test_forged_channels",
-        "test_isolated",
+        "test_agent_drain",
         "test_launcher",
-        "test_launcher_signals",
-        "test_launcher_terminal",
-        "test_orders",
         "test_runtime_folder",
+        "test_isolated",
+        "test_launcher_signals",
+        "test_collector_daemon",
+        "test_launcher_terminal",
         "test_watching_processes",
     )
 )
 #: The file that takes longest. It begins early, so that no worker is left alone with it at the end.
 LONGEST = "tests/matrix/test_matrix.py"
-WORKERS_MIN = 3  # with fewer workers, the files that mostly wait come last
+BUSY_WORKERS = 2  # workers that begin with the other files; with no more workers, the waiting files come last
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]
-    """The scheduler of `--dist loadfile`, with a worker for files that mostly wait."""
+    """The scheduler of `--dist loadfile`, with workers for files that mostly wait."""
 
     def _assign_work_unit(self, node: Any) -> None:
-        takes_waiting_files = node is self.nodes[-1] and len(self.nodes) >= WORKERS_MIN
-        files = (file for file in self.workqueue if (file in WAITING_FILES) == takes_waiting_files)
-        file = LONGEST if LONGEST in self.workqueue and not takes_waiting_files else next(files, None)
+        is_busy_worker = node in self.nodes[:BUSY_WORKERS]
+        files = (LONGEST, *self._busy_files()) if is_busy_worker else WAITING_FILES
+        file = next((file for file in files if file in self.workqueue), None)
         if file is not None:
             self.workqueue.move_to_end(file, last=False)
         super()._assign_work_unit(node)
+
+    def _busy_files(self) -> list[str]:
+        return [file for file in self.workqueue if file not in WAITING_FILES]
