@@ -307,7 +307,7 @@ def _whole_records(data: bytes, start: int) -> RingSlice | None:
     while len(data) - offset >= header.size:
         size, _, _, seq = header.unpack_from(data, offset)[:4]
         if size < header.size or seq <= last:
-            raise InvalidChannelError(f"record {seq} of {size} bytes after record {last}")
+            raise InvalidChannelError(f"an invalid record header: number {seq} after number {last}, size {size} bytes")
         if size > len(data) - offset:
             break
         first, last = first or seq, seq

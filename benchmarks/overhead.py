@@ -80,7 +80,7 @@ class Runner:
             text=True,
             env=environment,
         )
-        self.page_faults: list[float] = []  # a step, for each turn
+        self.page_faults: list[float] = []  # page faults per step, a number for each turn
         self._request(f"{WARM_UP}")
         script_path = str(HERE / "jobs" / script)
         processes = [process for process in psutil.process_iter() if self._belongs(process)]

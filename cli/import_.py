@@ -102,7 +102,7 @@ def _checkpoint_rows(path: str, names: Collection[str], notes: list[str]) -> Ite
     "--checkpoint-path",
     metavar="PREFIX",
     type=NON_EMPTY,
-    help="A checkpoint of the variables: the common prefix of its files, without .index (-select tensor_value).",
+    help="A checkpoint, for -select tensor_value: the common prefix of its files, without .index.",
 )
 @click.option("--name", metavar="NAME", type=NAME, help="Name of the job (default: the file's name).")
 @json_option

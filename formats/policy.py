@@ -63,7 +63,7 @@ class Policy(object):
         return "Policy%r%r" % (self.words(), self.ranges)
 
     def words(self) -> tuple[int, int, int, int, int, int]:
-        """Return mode, level, first, last, every, budget: the order of the agent's words."""
+        """Return mode, level, first, last, every, budget: their sequence in the channel."""
         return (self.mode, self.level, self.first, self.last, self.every, self.budget)
 
     @classmethod
@@ -82,7 +82,7 @@ class Policy(object):
 
     @classmethod
     def from_words(cls, words: Sequence[int], ranges: tuple[tuple[int, int], ...] = ()) -> Policy:
-        """Return the policy in the agent's words and table of ranges; PolicyError when invalid."""
+        """Return the policy with the values in a channel; PolicyError when invalid."""
         mode, level, first, last, every, budget = words
         is_invalid = (
             mode not in (layout.MODE_OFF, layout.MODE_BUDGET, layout.MODE_ALL, layout.MODE_EVERY, layout.MODE_STEPS)
@@ -93,7 +93,7 @@ class Policy(object):
             or not all(first <= low <= high <= last for low, high in ranges)
         )
         if is_invalid:
-            raise PolicyError("the agent's words %r are not a policy" % (words,))
+            raise PolicyError("the values %r in the channel are not a policy" % (words,))
         return cls(mode, level, first, last, every, budget, ranges)
 
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 #: Prefix of our code's file names in frames.
 OUR_FILE_PREFIX = os.path.dirname((lambda: 0).__code__.co_filename) + os.sep
-#: Errors that calls of ours may raise without arguments. Another thread need not have set them.
+#: Errors that calls of ours may raise without arguments. Any other error without arguments was set
+#: by another thread (`raised_by_job`).
 _WITHOUT_ARGUMENTS = (MemoryError, StopIteration)
 #: Packages whose compiled parts raise errors without arguments.
 _COMPILED = ("google", "keras", "tensorflow", "tensorflow_core", "tf_keras")

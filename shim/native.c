@@ -251,7 +251,7 @@ static PyType_Spec thread_fields_spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, thread_fields_slots,
 };
 
-/* ---- Hook: what the callback of a function call needs --------------------------------------------------- */
+/* ---- Hook: what a callback needs ------------------------------------------------------------------------ */
 
 enum { INITIALIZER_NAME, BEGIN };                  /* fields of a hook of concrete functions */
 enum { IS_RECORDING, INERT_ANNOTATION, ANNOTATE }; /* fields of a hook of annotations */
@@ -564,7 +564,7 @@ static PyObject *needs_python(int is_counted) {
     return PyBool_FromLong(!is_counted);
 }
 
-/* Only a run like the last one of its session is counted here. */
+/* Count a run that has no options and the signature of its session's last run; any other run needs Python. */
 static PyObject *run_needs_python(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count) {
     if (count != 5) {
         PyErr_SetString(PyExc_TypeError, "run_needs_python takes a session, options, feeds, fetches and targets");

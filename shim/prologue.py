@@ -52,7 +52,8 @@ _SETUP_HANDLER = "SETUP_EXCEPT" if _VERSION < (3, 8) else "SETUP_FINALLY"
 _END_BLOCK = [("POP_BLOCK", 0)] if (3, 8) <= _VERSION < (3, 11) else []
 _RERAISE = "RAISE_VARARGS" if _VERSION < (3, 9) else "RERAISE"
 _EXCEPTION_VALUES = 6  # maximum values that an exception handler finds on the stack
-#: After an exception handler, since Python 3.11: gives up its exception and raises it again.
+#: Code after an exception handler, since Python 3.11. It ends the handling of the exception, and
+#: passes the exception on to the caller.
 _CLEANUP = (("COPY", 3), ("POP_EXCEPT", 0), ("RERAISE", 1))
 #: Instructions after which a variable may be unbound. Cells have numbers of their own.
 _UNBINDING, _UNBINDING_CELL = ("DELETE_FAST", "LOAD_FAST_AND_CLEAR"), ("DELETE_DEREF",)

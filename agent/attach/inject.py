@@ -15,8 +15,8 @@ from .memory import ProcessMemory
 from .work_area import PAGE, WorkArea, WorkProgress, WorkState, pack
 from .work_area_file import WorkAreaFile
 
-#: Time limits for a thread to stop, for a call in it and for a callback to return, and for the work
-#: (seconds).
+#: Time limits (seconds): for a thread to stop, for a call in it, for the machine code of
+#: `gil-callback`, and for the work.
 STOP_S: Final = 2.0
 CALL_S: Final = 0.25
 CALLBACK_S: Final = 10.0
@@ -35,7 +35,8 @@ TRIES: Final = 5
 PAUSE_S: Final = 0.02
 
 REMOTE_DEBUGGING, PENDING_CALL, CALLBACK = "remote-debugging", "pending-call", "gil-callback"
-#: All methods, in order of preference.
+#: All methods, in order of preference. With `gil-callback`, a blocked main thread runs machine code
+#: that takes the GIL and runs the text, as a callback from C would (docs/attach.md).
 METHODS: Final = (REMOTE_DEBUGGING, PENDING_CALL, CALLBACK)
 
 _PROT_READ_EXEC: Final = 5

@@ -98,10 +98,10 @@ region = ctypes.c_void_p({area}), ctypes.c_size_t({mapped_size})
 stays_mapped or last_calls.append(itertools.starmap(ctypes.PyDLL(None).munmap, (region,)))
 """
 
-#: The work area is a file. It is read and written, since a job dies if it accesses a mapped file
-#: that was truncated. The mapping is never accessed: it shows the attaching process that the work
-#: still runs. When that process finds the file unmapped, the garbage collector is on again, if it
-#: was on before.
+#: The work area is a file. The script reads and writes the file, and does not access it through a
+#: mapping, since a job dies if it accesses a mapped file that was truncated. The mapping only shows
+#: the attaching process that the work still runs. When that process finds the file unmapped, the
+#: garbage collector is on again, if it was on before.
 _IN_FILE: Final = """\
 import itertools, mmap, struct, sys
 with open({path!r}, "rb+", 0) as file:

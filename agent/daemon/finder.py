@@ -237,8 +237,8 @@ class Finder:
             os.close(fd)
             self._ignored_inodes.add(inode)
             return None
-        # A scan may read a process just before that process creates its channel, and then find the
-        # channel only in the command that attached.
+        # A scan may read a job just before the job creates its channel. It then finds the channel
+        # only in the process of `tfprof attach`, which has opened the channel meanwhile.
         owner = _owner(holders, channel_identity.pid, launch) or _owner(
             self._rescanned_holders(inode), channel_identity.pid, launch
         )

@@ -13,7 +13,8 @@ from .message_queue import encode
 
 #: Silence of the collector after which it is greeted again (seconds). While the collector refuses
 #: this agent, the interval doubles with each greeting, up to REFUSED_GREET_S. This maximum exceeds
-#: the default idle time of a collector: it can end, and one of this version can replace it.
+#: the default idle time of a collector. So greetings do not keep a collector of another version
+#: running: it ends when it is idle, and one of this version can replace it.
 GREET_S: Final = 1.0
 REFUSED_GREET_S: Final = 128.0
 #: Time since the last message after which a collector counts as absent (seconds).

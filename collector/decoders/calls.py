@@ -25,7 +25,7 @@ EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION_START, _DATA_FUNCTION_
 UNSEEN: Final = -1
 #: Name prefix of TensorFlow's pool threads. Ops call functions on these threads.
 _POOL_PREFIX: Final = b"tf_"
-#: The bits of a caller, and of a line's id, that identify the line.
+#: Mask for the thread in layout.XSPACE_HEAD and for a line's id. Equal results mean the same line.
 _LINE_MASK: Final = 0xFFFFFFFF & ~layout.XSPACE_OTHER_THREADS
 
 

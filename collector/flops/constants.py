@@ -64,7 +64,8 @@ class KnownValues:
     def value(self, graph: int, source: InputSource, depth: int = 0) -> Sizes | None:
         """Return the elements of a tensor that contains a shape; None if they are unknown.
 
-        Open sizes are numbers below -1, unknown sizes are -1.
+        A number below -1 identifies a size that the graph does not specify, wherever it occurs. -1
+        is a size of which nothing is known.
         """
         key = graph, source
         if key not in self._values:

@@ -47,9 +47,9 @@ class OpenSizes:
     def solve(self, recorded: Iterable[RecordedShape], examples: int = 0) -> "InferredSizes":
         """Return the sizes that follow from recorded shapes.
 
-        If shapes contradict each other, the first is used. ``examples``: default for the first size
-        of a shape in the body of a loop, since tensors that pass through lists have no recorded
-        shapes.
+        If shapes contradict each other, the first is used. ``examples``: the batch size, 0 if it is
+        unknown. It is the default for the first size of shapes in loop bodies: loops pass tensors
+        through TensorLists, whose elements have no recorded shapes.
         """
         sizes = dict(self._sizes)
         for graph, name, slot, dims in recorded:

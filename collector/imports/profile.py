@@ -108,7 +108,7 @@ class ProfileFile:
         if node.op not in node.op_types:
             raise self._unrepresentable(node, "its list of types lacks its own type")
         if node.host_device != host_device(node.canonical_device):
-            raise self._unrepresentable(node, "its host device is not the host of its device")
+            raise self._unrepresentable(node, "its host_device does not fit its canonical_device")
         if node.canonical_device and not any(node.canonical_device in entry.devices for entry in node.execs.values()):
             raise self._unrepresentable(node, "it did not run on its device")
         if unlisted_steps := [step for step in node.execs if step not in steps]:

@@ -174,6 +174,7 @@ def _unrecorded_pairs(entry: _Entry, *, has_device: bool) -> Sequence[Interval]:
     if not has_device or first_start <= 0 or not is_inside:
         raise entry.refusal("its times do not lie between its first start and its last end")
     if first_start == last_end:
-        # The TF profiler takes a duration of 0 as 1, so two negative durations represent 0.
+        # The TF profiler takes a duration of 0 as 1. These two executions with negative durations
+        # have the same first start and the same last end.
         return (first_start, -1), (first_start + 1, -1)
     return ((first_start, last_end - first_start),)

@@ -418,7 +418,7 @@ class OpenJob:
 
 
 def _lost_by_events(writer: JobWriter) -> int:
-    """Return the number of lost entries that events of the job report.
+    """Return the number of lost entries, as counted by the job's events.
 
     A collector that is killed may have stored such an event, but not yet the counter.
     """

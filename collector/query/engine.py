@@ -15,7 +15,7 @@ from .required_facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 
 #: Result of a view's fold function.
 Folded = OpView | TreeView
-#: Columns and orders that require facts beyond the rollup, by fact.
+#: Columns that require facts beyond the rollup, shown or sorted by: a set for each fact.
 _GRAPH_COLUMNS: Final = frozenset({"params", "input_shapes", "op_types"})
 _FLOAT_OPS_COLUMNS: Final = frozenset({"float_ops"})
 _SHAPES_COLUMNS: Final = frozenset({"input_shapes"})
@@ -52,11 +52,12 @@ VIEWS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a view covers: jobs, traced steps, a device and kinds of steps; and the parity.
+    """What a view covers: jobs, traced steps, a device and kinds of steps.
 
     ``steps`` are the numbers of the first and the last step, None for all. ``device`` is a pattern,
     None for all devices. ``kinds`` None means the main kind of the jobs, or all kinds if all steps
-    are selected and ``parity`` does not separate kinds.
+    are selected and ``parity`` does not separate kinds. ``parity``: how closely the view follows
+    the TF profiler.
     """
 
     jobs: tuple[JobReader, ...]

@@ -232,7 +232,7 @@ def _no_such_step(
             kind_name(kind, names)
             for kind in step_kinds.traces_by_kind(_traces_within(table, first, last) for table in tables)
         ]
-        text += f"; --kind {','.join(kinds_with_step)} has it)" if kinds_with_step else ")"
+        text += f"; --kind {','.join(kinds_with_step)} has the step)" if kinds_with_step else ")"
     return NoSuchStepError(text, steps)
 
 

@@ -43,9 +43,7 @@ def _jobs_of(jobs: Sequence[JobReader], hosts: Sequence[str], pids: Sequence[int
 def check_criteria(selectors: Sequence[str], hosts: Sequence[str] = (), pids: Sequence[int] = ()) -> None:
     """Raise UsageError unless something selects jobs."""
     if not (selectors or hosts or pids):
-        message = (
-            "no JOB given: the start of a job's id, its name, or `last`; several of them; or all of a --host or --pid"
-        )
+        message = "no JOB given: name jobs by the start of an id, by a name, or as `last`; or give --host or --pid"
         raise UsageError(f"{message} (`tfprof jobs` lists them)")
 
 

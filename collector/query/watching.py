@@ -29,7 +29,8 @@ from ..tfviews.nodes import interned_texts
 
 #: Jobs that ended longer ago than this are left out by default; older alerts are not shown.
 RECENT_NS: Final = 600 * SECOND_NS
-#: Interval at which the job files of ended jobs are read again, and devices that are not yet known.
+#: Interval at which the job files of ended jobs are read again. A job's devices are also read at
+#: this interval until they are known.
 _RESCAN_NS: Final = 10 * SECOND_NS
 #: Maximum number of span entries that an update reads of a job, and of samples kept for rates.
 _SPANS_MAX: Final = 5_000

@@ -43,7 +43,7 @@ TREE_LEGENDS: Final = {"occurrence": "op count (run|defined)"}
 _VIEWS: Final = {
     "op": "op: nodes of the graph grouped by op type; (share including all rows below, own share)",
     "scope": "scope: nodes of the graph below the scopes of their names; own numbers / sums with all entries below",
-    "graph": "graph: below each node its inputs, each at its first consumer; own numbers / sums with all entries below",
+    "graph": "graph: nodes, with their inputs below them, each once; own numbers / sums with all entries below",
     "code": "code: nodes below the Python lines that made them; own numbers / sums with all entries below",
 }
 _IMPLIED_COLUMNS: Final = {"micros": ("micros", "accelerator_micros", "cpu_micros")}

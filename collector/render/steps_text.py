@@ -60,7 +60,7 @@ def _mark(step: StepEntry) -> str:
         (step.failed, "failed"),
         (step.setup, "set up"),
         (step.sampled and not step.failed, "time of the last"),
-        (step.count > 1 and not step.sampled, "mean of each"),
+        (step.count > 1 and not step.sampled, f"mean of {step.count} steps"),
     )
     return ", ".join(word for flag, word in marks if flag)
 

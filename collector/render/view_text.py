@@ -84,7 +84,7 @@ def omission_text(view: str, options: Options, rows: VisibleRows) -> str:
     The text is empty if all entries have a row.
     """
     counter = primary_counter(options)
-    condition = "that took no time" if counter.endswith("micros") else "without any"
+    condition = "that took no time" if counter.endswith("micros") else f"without {counter}"
     parts = []
     if rows.empty_count:
         parts.append(f"{_entries(view, rows.empty_count)} {condition}")

@@ -51,7 +51,10 @@ _IOV_MAX = 512
 
 
 class Append(NamedTuple):
-    """One append of a log: batches by table, and the wire message that it completes."""
+    """One append of a log: batches by table, and the wire message that it completes.
+
+    ``about`` and ``last``: type and number of this message, 0 for none.
+    """
 
     batches: list[tuple[str, memoryview]]
     about: int

@@ -98,9 +98,9 @@ def functions_of(info: JobInfo) -> dict[int, str]:
 def main_steps(values: Mapping[str, Any]) -> tuple[str, int]:
     """Return a job's main kind of step, and the number of its successful steps of that kind.
 
-    ``values``: the latest words of the job. Failed steps are left out, since a session run fails at
-    the end of the data, and users do not count this run as a step. Without steps, the result is
-    ("", 0).
+    ``values``: the latest values in the job's channel (`channel_words`). Failed steps are left out,
+    since a session run fails at the end of the data, and users do not count this run as a step.
+    Without steps, the result is ("", 0).
     """
     counts = by_kind(values.get("counts"))
     kind = main_kind_of(counts, by_kind(values.get("times")))

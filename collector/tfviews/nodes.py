@@ -96,9 +96,10 @@ class Node(NamedTuple):
     """A node of one or several jobs, with its counters.
 
     `op`: its op type, named as in TensorFlow's NodeDef. `devices`: its canonical devices in lower
-    case, empty if it ran on no CPU or GPU. `entries`: the number of selected traced steps with an
-    entry of the node; None if no step of the job has one. `in_graph`: whether a graph of the job
-    has the node, or no graph is known; otherwise TensorFlow added it, or it ran outside of graphs.
+    case, empty if it ran on no CPU or GPU. `entries`: in how many of the selected traced steps the
+    TF profiler has an entry of the node (`entries.Entry`); None if it has none in any step of the
+    job. `in_graph`: whether a graph of the job has the node, or no graph is known; otherwise
+    TensorFlow added it, or it ran outside of graphs.
     """
 
     name: str

@@ -75,9 +75,9 @@ class Parity(NamedTuple):
 
     @property
     def labels_kernels(self) -> bool:
-        """Whether labels of RunMetadata give op types, and -account_type_regexes matches kernels.
+        """Whether timeline labels in RunMetadata count as op types, and so do kernel names.
 
-        The labels of profiler windows always give op types.
+        -account_type_regexes then matches both. The labels of profiler windows always count.
         """
         return not self.exact
 

@@ -18,9 +18,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-#: Whether the frame of a returning function is already gone when its kept value is released.
+#: Whether the frame of a returning function is already gone when the result of the callback is
+#: released, which the function keeps on its stack (prologue.py).
 FRAME_GONE_FIRST = sys.version_info >= (3, 11)
-#: Before 3.11: instructions that release the kept value when a function returns. In 3.7,
+#: Before 3.11: instructions that release this result when a function returns. In 3.7,
 #: END_FINALLY may also raise.
 _RETURN_OPNAMES = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
 _return_opcodes: set[int] = set()  # the numbers of these instructions, looked up at the first use
@@ -54,7 +55,7 @@ def _has_failed(frame_id: int) -> bool:
 
 
 def return_opcodes() -> set[int]:
-    """Return the numbers of the instructions that release the kept value at a function's return."""
+    """Return the numbers of the instructions in `_RETURN_OPNAMES`."""
     if not _return_opcodes:
         import opcode
 

@@ -150,7 +150,8 @@ def _graph_stack() -> Any:
 def _failed_calls() -> Callable[[Any], None]:
     """Return the handler of failures of concrete functions, for calls that were only counted.
 
-    What made a call no step, or a timed one, still does so when the call fails.
+    A failed call that is no step, or that is timed, is not reported here. What decides this does
+    not change until the end of the call, so it is tested again.
     """
     tracker = core.tracker(layout.FUNCTION)
 

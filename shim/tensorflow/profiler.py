@@ -211,10 +211,11 @@ class StepSession(object):
             starmap(setattr, [(log.fileno, "value", log.job_fd)]),
             starmap(self._gone_token.put, [(None,)]),
         )
-        # This thread blocks all signals: those for the process belong to the job's threads.
+        # The new thread inherits a mask that blocks all signals. So the job's threads get those for
+        # the process.
         mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
         try:
-            _signal.pthread_sigmask(_signal.SIG_BLOCK, _SIGNALS)  # a handler of the job's may raise in it
+            _signal.pthread_sigmask(_signal.SIG_BLOCK, _SIGNALS)  # a signal handler of the job's may raise in this call
             _thread.start_new_thread(any, (calls,))
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)

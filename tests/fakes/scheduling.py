@@ -28,7 +28,8 @@ WAITING_FILES = tuple(
 )
 #: The file that takes longest. It begins early, so that no worker is left alone with it at the end.
 LONGEST = "tests/matrix/test_matrix.py"
-BUSY_WORKERS = 2  # workers that begin with the other files; with no more workers, the waiting files come last
+#: Workers that begin with the other files. If there are only these, the waiting files come last.
+BUSY_WORKERS = 2
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]

@@ -198,7 +198,7 @@ REWRITES = {
     "pad_conv": _PADDED * _CONVOLUTION,
     "pad_conv_relu": _PADDED * _CONVOLUTION + 2 * _PADDED * 4,
     "norm_relu": 7 * _ELEMENTS,
-    "still_norm_relu": 3 * _ELEMENTS,
+    "inference_norm_relu": 3 * _ELEMENTS,
     "dense_tanh": _DENSE + 2 * 160,
     "gelu": _DENSE + 6 * 160,
     "swish": 2 * _ELEMENTS,

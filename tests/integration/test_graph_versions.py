@@ -12,7 +12,7 @@ def test_the_shim_sends_the_graphs_that_tensorflow_would_write(request, tmp_path
     with ArmedJob(python, JOBS / "graph_versions.py", tmp_path) as job:
         job.until_ready()
         assert job.output == [
-            "spent True equal True",
+            "sent True equal True",
             "again 0 2",
             "grown True equal True",
             "new nodes True False",

@@ -234,7 +234,7 @@ def test_no_odd_file_anywhere_blocks_a_command_or_makes_it_fail_with_a_traceback
         case
         for at, case in enumerate(slow)
         if not any(
-            try_command(tmp_path / f"again{at}-{attempt}", case).seconds <= limits[case.command] for attempt in range(3)
+            try_command(tmp_path / f"r{at}{attempt}", case).seconds <= limits[case.command] for attempt in range(3)
         )
     ]
     assert slow == []

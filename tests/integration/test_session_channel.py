@@ -55,7 +55,7 @@ def test_a_patched_module_looks_as_before(start, python):
         assert job.finish() == run_unarmed(python, SCRIPT, "describe", fake=True)
 
 
-def test_callables_are_traced_by_variants_that_are_released_with_them(start):
+def test_copies_of_a_callable_that_are_traced_are_released_with_it(start):
     with start("callables") as job:
         reader = job.until_ready().reader().take(ended=True)
         reader.close()

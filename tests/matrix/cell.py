@@ -47,7 +47,11 @@ class ScriptResult(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The problem of each part of a cell, '' for none."""
+    """The problem of each part of a cell, '' for none.
+
+    ``profile``: differences between the job and the copy that is imported from its exported
+    profile.
+    """
 
     status: str
     steps: str
@@ -175,7 +179,7 @@ def _differences(expected: dict[str, int | None], actual: Counter[str], limit: L
     for kind in sorted({*expected, *actual}):
         number = 0 if kind in limit.kinds else expected.get(kind, 0)
         if actual[kind] != number and not (number is None and actual[kind]):
-            yield f"{actual[kind]} of {'some' if number is None else number} {kind}"
+            yield f"{kind}: {actual[kind]} recorded, {'at least 1' if number is None else number} expected"
 
 
 def _step_problems(

@@ -98,11 +98,11 @@ def test_every_traced_step_has_ops_unless_the_limitation_excludes_them(runs, tra
 
 
 def test_the_terminal_shows_errors_and_cells_that_did_not_run():
-    right, wrong = Outcome("", "", "", ""), Outcome("", "9 of 10 run", "", "")
+    right, wrong = Outcome("", "", "", ""), Outcome("", "run: 9 recorded, 10 expected", "", "")
     names = [(ROWS[0].name, version.name) for version in VERSIONS]
     text = table.terminal({names[0]: right, names[1]: wrong})
     assert text.splitlines()[1].split()[1:] == ["✓", "✗"]
-    assert text.splitlines()[-1] == f"{ROWS[0].name} {VERSIONS[1].name} steps: 9 of 10 run"
+    assert text.splitlines()[-1] == f"{ROWS[0].name} {VERSIONS[1].name} steps: run: 9 recorded, 10 expected"
 
 
 def test_each_limitation_has_a_letter():

@@ -61,7 +61,7 @@ def functions_within():
 
 
 def two_optimizers():
-    """Steps that the first of two optimizers ends, then steps without a tape."""
+    """Steps with two optimizers, which end when the first is applied; then steps without a tape."""
     model, first = model_and_optimizer()
     second = keras.optimizers.SGD(1e-3)
     halves = [model.trainable_variables[:2], model.trainable_variables[2:]]

@@ -118,7 +118,7 @@ def main():
         tf1.get_variable("resource", [5], use_resource=True)
         tf1.get_variable("constant", [5], trainable=False)
         tf.nn.relu(tf.matmul(fed, weights) + 1.0, name="relu")
-    print("spent", graph.ensure_sent(tf_graph, channel) > 0, "equal", is_equal(tf_graph, channel))
+    print("sent", graph.ensure_sent(tf_graph, channel) > 0, "equal", is_equal(tf_graph, channel))
     print("again", graph.ensure_sent(tf_graph, channel), len(channel.put_records))
     with tf_graph.as_default():
         tf.constant(np.ones((100, 100), "float32"), name="large")

@@ -735,8 +735,9 @@ def main(shim, share, way):
     print(cases, "cases", "too few" if missed * 50 > cases else "run")
 
 
-#: Exceptions that are not raised in the way `outside`. Python's own functions raise the first two
-#: without a message. The others need arguments, which the C interface cannot give them.
+#: Exceptions that are not raised in the way `outside`. The first two cannot be told from those that
+#: functions of Python raise, which have no arguments either. The others need arguments, which the C
+#: interface cannot give them.
 NOT_FROM_OUTSIDE = (MemoryError, StopIteration, *(getattr(builtins, name, MemoryError) for name in EXCEPTION_ARGUMENTS))
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Prints, a line for each case, whether dropped objects are freed, and messages of TensorFlow."""
+"""Prints a line for each case: whether dropped objects are freed, or messages of TensorFlow."""
 
 import gc
 import weakref

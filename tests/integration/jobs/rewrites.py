@@ -31,7 +31,7 @@ def outputs(x):
         nn.conv2d(tf.pad(x + 2.0, paddings), kernel, 1, "VALID", name="pad_conv"),
         nn.relu(nn.bias_add(nn.conv2d(tf.pad(x + 3.0, paddings), kernel, 1, "VALID"), bias), name="pad_conv_relu"),
         nn.relu(normalized(x + 4.0, True), name="norm_relu"),
-        nn.relu(normalized(x + 5.0, False), name="still_norm_relu"),
+        nn.relu(normalized(x + 5.0, False), name="inference_norm_relu"),
         tf.tanh(nn.bias_add(tf.matmul(flat + 6.0, weights), value(5)), name="dense_tanh"),
         nn.gelu(nn.bias_add(tf.matmul(flat + 7.0, weights), value(5)), approximate=False, name="gelu"),
         tf.multiply(x + 8.0, tf.sigmoid(x + 8.0), name="swish"),

@@ -291,7 +291,7 @@ BREAKS: Final = (
         version=OLD,
     ),
     Break(
-        "a device is an op type",
+        "the device of a node counts as one of its types",
         substitute(nodes.Node, "op_types", property(lambda node: tuple(sorted({node.op, *node.facts.types})))),
     ),
     Break(
@@ -351,7 +351,9 @@ BREAKS: Final = (
     Break("a node that matches two patterns counts twice", wrap(op, "match_counts", _matched_once), views=("op",)),
     Break("minima of op types apply to running totals", wrap(op, "_filter", _filter_by_own), views=("op",)),
     Break("op types are ordered by own numbers", wrap(op, "_ordered", _by_running_totals), views=("op",)),
-    Break("shares of sizes are of own numbers", substitute(op_text, "SIZES", ()), views=("op",)),
+    Break(
+        "an op type's own bytes decide whether percentages are shown", substitute(op_text, "SIZES", ()), views=("op",)
+    ),
     Break(
         "gradients are next to the calls of their ops",
         substitute(code, "forward_name", lambda _: None),
@@ -361,7 +363,9 @@ BREAKS: Final = (
         "function names of twenty bytes and more are cut", substitute(code, "frame_text", _cut_at(21)), views=("code",)
     ),
     Break(
-        "a minimum of executions hides no call", substitute(code, "_entry_filter", tree.entry_filter), views=("code",)
+        "-min_occurrence has no effect in the code view",
+        substitute(code, "_entry_filter", tree.entry_filter),
+        views=("code",),
     ),
     Break(
         "a duration of 0 is drawn as 1",

@@ -220,7 +220,7 @@ def test_records_out_of_order_are_refused(writer, channel) -> None:
     writer.put(b"one")
     writer.set(records=0)
     writer.put(b"one again")
-    with pytest.raises(InvalidChannelError, match="record 1"):
+    with pytest.raises(InvalidChannelError, match="number 1 after number 1"):
         channel.records(0, 1000)
 
 

@@ -1,4 +1,4 @@
-"""Orders in the words that the job reads."""
+"""Orders are written into the control page of the job's channel."""
 
 import os
 from collections.abc import Iterator

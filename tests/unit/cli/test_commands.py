@@ -262,7 +262,7 @@ def test_an_empty_result_is_explained_and_is_valid_json(run: Run, command: str, 
     ("words", "status", "message"),
     [
         (["nosuch"], 2, "no such command 'nosuch' (tfprof --help) [usage]"),
-        (["op"], 2, "no JOB given: the start of a job's id, its name, or `last`"),
+        (["op"], 2, "no JOB given: name jobs by the start of an id, by a name, or as `last`"),
         (["op", "7f3a", "-colour", "red"], 2, "no such option -colour"),
         (["op", "7f3a", "--colour", "red"], 2, "No such option '--colour'"),
         (["op", "7f3a", "-select", "colour"], 2, "Invalid option '-select' value: 'colour'"),

@@ -97,7 +97,7 @@ def test_the_first_selected_column_determines_order_and_shares(run: Run) -> None
     assert out.splitlines()[2:] == [
         "scope        params  share",
         "net/weights       6  100 %",
-        "left out: 3 scopes and nodes without any (-min_params 0 shows them)",
+        "left out: 3 scopes and nodes without params (-min_params 0 shows them)",
     ]
     assert err == ""
 

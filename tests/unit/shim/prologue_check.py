@@ -3,6 +3,9 @@
 This script runs in Python 3.7 and later. Usage:
 
     prologue_check.py SHIM_FOLDER drops|keeps|handles|branches
+
+The mode says what happens with the result of the call: it is dropped, or kept until the function
+ends, or kept while failures are reported, or it chooses between the body and another function.
 """
 
 import argparse

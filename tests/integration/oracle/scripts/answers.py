@@ -110,7 +110,7 @@ def answer(folder):
         # If TensorFlow crashes, the last line names the question.
         print("question", number, "of", folder, file=sys.stderr, flush=True)
         output["answers"].append(ask(query))
-    if case["whole"]:
+    if case["whole"]:  # the graph has the node of each input, else TensorFlow cannot write a profile
         output["profile"] = latin(native.SerializeToString())
     native.DeleteProfiler()
     return output

@@ -1,4 +1,4 @@
-"""The end report, and the progress that keeps a launcher waiting."""
+"""The end report; the launcher waits for it as long as the agent makes progress."""
 
 from typing import Any
 

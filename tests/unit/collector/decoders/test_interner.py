@@ -22,7 +22,7 @@ def _rows(names: pa.RecordBatch) -> list[tuple[int, int, bytes]]:
     return [(row["kind"], row["id"], row["text"]) for row in names.to_pylist()]
 
 
-def test_the_tables_of_the_walker_and_of_python_are_two_classes() -> None:
+def test_the_tables_of_the_c_decoder_and_of_python_are_two_classes() -> None:
     assert type(_table("walker")) is not type(_table("python"))
 
 

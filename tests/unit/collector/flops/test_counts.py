@@ -171,7 +171,7 @@ def test_in_a_profiler_window_a_node_of_a_loop_is_found_in_its_body() -> None:
     assert count([graph], executions, steps).counts == {"net/while/body/_1/net/y": Count(210)}
 
 
-def test_nodes_with_open_shapes_are_found() -> None:
+def test_nodes_whose_shapes_may_change_between_steps_are_found() -> None:
     graph = [IMAGES, KERNEL, CONV, node("w2", "Identity", ["w"], (3, 3, 6, 4)), node("l2", "L2Loss", ["w"], ())]
     constant, square = node("s", "Const", (), (2,)), node("n", "Square", ["s"], (2,))
     nodes = Nodes(

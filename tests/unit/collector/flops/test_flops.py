@@ -40,7 +40,9 @@ CONVOLUTION = 2 * (2 * 6 * 6 * 4) * (3 * 3 * 6)
         ("Conv3D", [(1, 4, 4, 4, 2), (2, 2, 2, 2, 3)], [(1, 3, 3, 3, 3)], 2 * 81 * 16),
     ],
 )
-def test_both_tables_count_what_tensorflow_registers(op: str, inputs: Any, outputs: Any, number: int) -> None:
+def test_registered_and_own_formulas_count_what_tensorflow_registers(
+    op: str, inputs: Any, outputs: Any, number: int
+) -> None:
     for parity in (EXACT, OLD, OWN):
         assert float_ops(op, {}, inputs, outputs, parity) == number, parity
 
@@ -231,6 +233,6 @@ def test_fused_ops_of_tensorflow_are_counted() -> None:
     assert float_ops("_QuantizedMatMul", {}, [(3, 5), (5, 7)], [(3, 7)], OWN) == 2 * 5 * 21
 
 
-def test_shapes_of_different_executions_have_no_product() -> None:
+def test_contradicting_shapes_of_a_matrix_product_give_no_number() -> None:
     assert float_ops("MatMul", {}, [(4, 8), (8, 8)], [(16, 8)], OWN) is None
     assert float_ops("MatMul", {}, [(-1, 8), (8, 8)], [(16, 8)], OWN) == 2 * 16 * 8 * 8

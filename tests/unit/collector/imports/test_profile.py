@@ -183,7 +183,7 @@ def _impossible_entry(**changes: Any) -> Change:
     [
         (lambda p: p.steps.append(-1), "below 0"),
         (lambda p: p.nodes[1].op_types.pop(), "its list of types lacks its own type"),
-        (lambda p: setattr(p.nodes[0], "host_device", b"/host"), "its host device is not the host of its device"),
+        (lambda p: setattr(p.nodes[0], "host_device", b"/host"), "its host_device does not fit its canonical_device"),
         (lambda p: p.nodes[0].execs.clear(), "it did not run on its device"),
         (lambda p: p.nodes[1].inputs.update({-1: 0}), "inputs have impossible positions"),
         (lambda p: p.nodes[1].inputs.update({1 << 30: 0}), "inputs have impossible positions"),

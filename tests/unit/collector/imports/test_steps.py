@@ -96,7 +96,7 @@ def test_other_files_are_refused(data: bytes) -> None:
         step(0, data, "r")
 
 
-def test_coverage_counts_nodes_outside_the_graph_as_run_from_their_second_run_on() -> None:
+def test_a_node_outside_the_graph_counts_as_covered_after_its_second_run() -> None:
     coverage = Coverage(["a", "b", "c"])
     assert coverage.add(metadata("a", "a:Label", "_SOURCE", "RecvTensor", "xMEMCPY")) == pytest.approx(1 / 3)
     assert coverage.add(metadata("b", "_SINK")) == pytest.approx(2 / 4)

@@ -456,7 +456,7 @@ def test_steps_of_another_call_may_run_other_ops(tmp_path: Path) -> None:
     assert retracing.check(evidence_of_other_calls) == []
 
 
-def test_steps_with_a_few_recurring_shapes_are_not_reported(tmp_path: Path) -> None:
+def test_a_function_traced_a_few_times_is_not_reported_if_later_steps_trace_none(tmp_path: Path) -> None:
     nodes = [row for number in range(5) for row in function_graph(number, "x", "y", "z")]
     evidence = gather(job_of(tmp_path, graph_nodes=nodes))
     assert retracing.check(evidence)

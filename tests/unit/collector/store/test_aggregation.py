@@ -34,7 +34,7 @@ def random_ops(seed, *, rows=200, values=lambda rng: rng.randrange(1, 10**12)):
 def roll_up(ops, canonical_before=NO_CANONICAL):
     """Return the canonical devices after ``ops``, and the rollup of ``ops``.
 
-    Trace 4 is not in TRACES, so it has no base.
+    Trace 4 is not in TRACES, so the start of its times (`base_ns`) is unknown.
     """
     canonical = canonical_after(ops, DEVICES, canonical_before)
     return canonical, rollup_of(sorted_by_node(ops, DEVICES), TRACES, DEVICES, canonical)
