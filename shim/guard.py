@@ -235,6 +235,8 @@ def _is_below(frame: object, caller: "FrameType") -> bool:
 
 def _is_at_raise(trace: "TracebackType") -> bool:
     """Return whether ``trace`` ends in a raise statement."""
+    if _is_retired and "opcode" not in sys.modules:
+        return True
     import opcode
 
     number = trace.tb_frame.f_code.co_code[trace.tb_lasti]
@@ -243,9 +245,11 @@ def _is_at_raise(trace: "TracebackType") -> bool:
 
 def _handlers() -> "set[tuple[str, str]]":
     """Return (file, name) of the job's current signal handlers that are written in Python."""
+    handlers: "set[tuple[str, str]]" = set()
+    if _is_retired and "_signal" not in sys.modules:  # the interpreter ends, and runs no handlers any more
+        return handlers
     import _signal
 
-    handlers = set()
     for number in range(1, _signal.NSIG):
         handler: "Any" = _signal.getsignal(number)
         method = getattr(type(handler), "__call__", None)  # noqa: B004 - the attribute itself is needed

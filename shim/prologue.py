@@ -5,8 +5,8 @@ adjusts jumps and tables. No frame of ours is on the stack while the function ru
 versions of CPython whose bytecode is described here are supported.
 
 The result of the call may be kept while the function runs, at the bottom of its frame's value
-stack. The interpreter releases it when the function returns or raises: the object's ``__del__``
-then reports the end. The result may also choose between the body and a call of another function.
+stack. It is released when the function returns or raises: the object's ``__del__`` then reports the
+end. The result may also choose between the body and a call of another function.
 An exception handler around the body may report failures.
 """
 
@@ -19,7 +19,7 @@ from .codes import copy_code
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import types
-    from typing import Any, Callable, Iterator, List, Tuple, Union
+    from typing import Any, Callable, List, Tuple, Union
 
     Instructions = List[Tuple[str, Union[int, str]]]  # name, and argument or the label that a jump goes to
 
@@ -33,10 +33,14 @@ _CACHES = {
 }.get(_VERSION, {})
 #: CPython 3.11.0 exposes a partly cleared frame to finalizers (GH-99729).
 _CAN_KEEP = sys.version_info < (3, 11) or sys.version_info >= (3, 11, 1)
-#: Versions that do not release values left on the stack at a return: there the code itself releases
-#: the kept value.
-_MUST_RELEASE = ((3, 9), (3, 10))
-_RELEASE = ("ROT_TWO", "POP_TOP")
+#: Instructions that release the kept value before a return, by the return's instruction. Before
+#: Python 3.9 the return itself releases it. Since Python 3.11 a return does so only if nothing
+#: refers to the frame, such as an exception that was raised below and that the job has stored.
+_RELEASE: dict[str, Instructions] = (
+    {"RETURN_VALUE": [("SWAP", 2), ("POP_TOP", 0)], "RETURN_CONST": [("POP_TOP", 0)]}
+    if _VERSION >= (3, 11)
+    else {"RETURN_VALUE": [("ROT_TWO", 0), ("POP_TOP", 0)] if _VERSION >= (3, 9) else []}
+)
 _SINCE_311 = _VERSION >= (3, 11)  # calls begin with PUSH_NULL; cells are numbered like local variables
 _GENERATORS = 0x20 | 0x80 | 0x200  # flags of generators and coroutines: calling one runs none of its code
 _VARARGS = 0x04
@@ -57,9 +61,6 @@ _EXCEPTION_VALUES = 6  # maximum values that an exception handler finds on the s
 _CLEANUP = (("COPY", 3), ("POP_EXCEPT", 0), ("RERAISE", 1))
 #: Instructions after which a variable may be unbound. Cells have numbers of their own.
 _UNBINDING, _UNBINDING_CELL = ("DELETE_FAST", "LOAD_FAST_AND_CLEAR"), ("DELETE_DEREF",)
-#: Forms of an entry in the location table. The line offset is 0, 1 or 2 in the short forms; the
-#: next two forms have any line offset, without or with columns.
-_SHORT, _LINE, _LINE_AND_COLUMNS, _NO_LINE = (10, 11, 12), 13, 14, 15
 
 
 def with_call(
@@ -185,11 +186,10 @@ class _Change(object):
     def _fields_before_311(self) -> dict[str, Any] | None:
         from . import relocation
 
-        before_return: Instructions = []
-        if self.kept_values and _VERSION in _MUST_RELEASE:
-            before_return += [(name, 0) for name in _RELEASE]
-        if self.handler:
-            before_return += _END_BLOCK
+        before_return: Instructions = [
+            *(_RELEASE["RETURN_VALUE"] if self.kept_values else []),
+            *(_END_BLOCK if self.handler else []),
+        ]
         body, new_offset = relocation.move_code(
             self.code.co_code, _size(self.head), _encode(before_return, 0, {}) or b""
         )
@@ -207,25 +207,30 @@ class _Change(object):
     def _fields_since_311(self) -> dict[str, Any] | None:
         import opcode
 
+        from . import handler_table, location_table, returns
+
         code = self.code
+        if self.kept_values:
+            releases = {opcode.opmap[name]: _encode(_RELEASE[name], 0, {}) for name in _RELEASE if name in opcode.opmap}
+            code = returns.with_prefixes(code, releases)
         at = _body_offset(code.co_code, opcode.opmap)
         size = _size(self.head)
         body_end = size + len(code.co_code)
         encoded = self._encode(at, body_end)
-        line_table = _locations_with_call(code.co_linetable, at // 2, size // 2)
+        line_table = location_table.insert(code.co_linetable, at // 2, size // 2)
         if encoded is None or line_table is None:
             return None
         head, tail = encoded
-        exception_table = _moved_handlers(code.co_exceptiontable, size // 2, self.kept_values)
+        exception_table = handler_table.move(code.co_exceptiontable, size // 2, self.kept_values)
         if self.handler:
             handler_at = body_end + _size(self.branch)
             cleanup_at = handler_at + _size(self.handler)
             tail += b"".join(_instruction(opcode.opmap[name], name, arg) for name, arg in _CLEANUP)
-            exception_table = _with_handler(
+            exception_table = handler_table.with_handler(
                 exception_table, (at + size) // 2, handler_at // 2, cleanup_at // 2, self.kept_values
             )
         if tail:
-            line_table += _locations(
+            line_table += location_table.append(
                 line_table, len(tail) // 2, None if self.line is None else self.line - code.co_firstlineno
             )
         return {
@@ -283,161 +288,3 @@ def _instruction(number: int, name: str, arg: int) -> bytes:
 def _body_offset(code: bytes, numbers: dict[str, int]) -> int:
     """Return the offset of the body, which follows the instructions that prepare the frame."""
     return next(at for at in range(0, len(code), 2) if code[at] == numbers["RESUME"]) + 2
-
-
-# -- since Python 3.11: tables of variable-length numbers ----------------------------------------
-
-
-def _locations_with_call(table: bytes, at: int, units: int) -> bytes | None:
-    """Return the location table for code with ``units`` inserted after its first ``at`` units.
-
-    The inserted code gets the line of the code after it. Return None if no entry ends at ``at``.
-    """
-    covered = index = 0
-    while covered < at and index < len(table):
-        covered += (table[index] & 7) + 1
-        index = _entry_end(table, index)
-    if covered != at:
-        return None
-    line, following_entries = _split_line(table[index:])
-    inserted = b""
-    while units:
-        size = min(units, 8)
-        inserted += bytes((0x80 | _LINE << 3 | size - 1,)) + line
-        units -= size
-        line = b"\0"
-    return table[:index] + inserted + following_entries
-
-
-def _locations(table: bytes, units: int, line: int | None) -> bytes:
-    """Return entries for ``units`` after the end of the location table ``table``.
-
-    ``line`` is relative to the first line of the code; None: the units have no line.
-    """
-    out = b""
-    form, offset = (_NO_LINE, b"") if line is None else (_LINE, _encode_signed(line - _last_line(table)))
-    while units:
-        size = min(units, 8)
-        out += bytes((0x80 | form << 3 | size - 1,)) + offset
-        units -= size
-        offset = b"" if line is None else b"\0"
-    return out
-
-
-def _last_line(table: bytes) -> int:
-    """Return the line of the last entry that has one, relative to the first line of the code."""
-    line = index = 0
-    while index < len(table):
-        form = table[index] >> 3 & 0xF
-        if form in _SHORT:
-            line += form - _SHORT[0]
-        elif form in (_LINE, _LINE_AND_COLUMNS):
-            line += _decode_signed(table, index + 1)
-        index = _entry_end(table, index)
-    return line
-
-
-def _decode_signed(table: bytes, index: int) -> int:
-    """Return the signed number at ``index``.
-
-    It consists of groups of six bits, the lowest first. Its lowest bit is the sign.
-    """
-    value = shift = 0
-    while True:
-        value |= (table[index] & 0x3F) << shift
-        if not table[index] & 0x40:
-            return -(value >> 1) if value & 1 else value >> 1
-        shift += 6
-        index += 1
-
-
-def _encode_signed(value: int) -> bytes:
-    """Return the signed number ``value`` in the form that `_decode_signed` reads."""
-    value = (-value << 1) | 1 if value < 0 else value << 1
-    out = b""
-    while value > 0x3F:
-        out += bytes((value & 0x3F | 0x40,))
-        value >>= 6
-    return out + bytes((value,))
-
-
-def _entry_end(table: bytes, index: int) -> int:
-    """Return the end of the entry at ``index``; an entry's first byte has the highest bit set."""
-    index += 1
-    while index < len(table) and not table[index] & 0x80:
-        index += 1
-    return index
-
-
-def _split_line(table: bytes) -> tuple[bytes, bytes]:
-    """Return the encoded line offset of the first entry, and the table with 0 in its place."""
-    form = table[0] >> 3 & 0xF
-    if form in _SHORT:
-        return bytes((2 * (form - _SHORT[0]),)), bytes((table[0] & 0x87 | _SHORT[0] << 3,)) + table[1:]
-    if form not in (_LINE, _LINE_AND_COLUMNS):
-        return b"\0", table
-    end = 1
-    while table[end] & 0x40:
-        end += 1
-    return table[1 : end + 1], table[:1] + b"\0" + table[end + 1 :]
-
-
-def _moved_handlers(table: bytes, units: int, kept_values: int) -> bytes:
-    """Return the exception table for code that begins ``units`` later.
-
-    The stack of each handler has ``kept_values`` further values at its bottom.
-    """
-    return b"".join(
-        _encode_handler(start + units, length, target + units, depth + 2 * kept_values)
-        for start, length, target, depth in _handlers(table)
-    )
-
-
-def _with_handler(table: bytes, start: int, handler: int, cleanup: int, kept_values: int) -> bytes:
-    """Return the exception table with a further handler, for all units that have none.
-
-    These are units from ``start`` to ``handler``, the first unit of the handler. `_CLEANUP` follows
-    the handler at ``cleanup``.
-    """
-    out, at = b"", start
-    for entry in _handlers(table):
-        if entry[0] > at:
-            out += _encode_handler(at, entry[0] - at, handler, 2 * kept_values)
-        out += _encode_handler(*entry)
-        at = entry[0] + entry[1]
-    if handler > at:
-        out += _encode_handler(at, handler - at, handler, 2 * kept_values)
-    # The cleanup finds the previous exception on the stack, and the index of the last instruction.
-    return out + _encode_handler(handler, cleanup - handler, cleanup, 2 * (kept_values + 1) | 1)
-
-
-def _handlers(table: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (start, length, target, depth) of each entry of an exception table, in units.
-
-    The lowest bit of ``depth`` tells whether the index of the last instruction is pushed.
-    """
-    numbers: list[int] = []
-    value = 0
-    for byte in table:
-        value = value << 6 | byte & 0x3F
-        if not byte & 0x40:
-            numbers.append(value)
-            value = 0
-    for at in range(0, len(numbers), 4):
-        start, length, target, depth = numbers[at : at + 4]
-        yield start, length, target, depth
-
-
-def _encode_handler(start: int, length: int, target: int, depth: int) -> bytes:
-    """Return an entry of an exception table."""
-    entry = b"".join(map(_encode_number, (start, length, target, depth)))
-    return bytes((entry[0] | 0x80,)) + entry[1:]
-
-
-def _encode_number(value: int) -> bytes:
-    """Return ``value`` in groups of six bits, the highest first."""
-    groups = [value & 0x3F]
-    while value > 0x3F:
-        value >>= 6
-        groups.append(value & 0x3F | 0x40)
-    return bytes(reversed(groups))

@@ -18,39 +18,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-#: Whether the frame of a returning function is already gone when the result of the callback is
-#: released, which the function keeps on its stack (prologue.py).
-FRAME_GONE_FIRST = sys.version_info >= (3, 11)
-#: Before 3.11: instructions that release this result when a function returns. In 3.7,
-#: END_FINALLY may also raise.
+#: Instructions that release the result of a callback when the observed function returns. That
+#: function keeps it on its stack (prologue.py). In 3.7, END_FINALLY may also raise.
 _RETURN_OPNAMES = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
 _return_opcodes: set[int] = set()  # the numbers of these instructions, looked up at the first use
-END_FRAMES = 3  # frames from an EndCallback to the function, with the callback and its guard between
+_END_FRAMES = 3  # frames from `_has_failed` to the observed function
 
 
 class EndCallback(object):
-    """A callback returns this object to let ``on_end(failed)`` be called at the end of the call.
+    """A callback returns this object to let ``on_end(failed)`` be called at the end of the call."""
 
-    ``frames`` is the number of frames from the creation of the object to the observed function.
-    """
+    __slots__ = ("_on_end", "failed")
 
-    __slots__ = ("_frame_id", "_on_end", "failed")
-
-    def __init__(self, on_end: Callable[[bool], object], frames: int = END_FRAMES) -> None:
+    def __init__(self, on_end: Callable[[bool], object]) -> None:
         self._on_end = on_end
-        self._frame_id = id(sys._getframe(frames)) if FRAME_GONE_FIRST else 0
         self.failed: bool | None = None  # None if unknown
 
     @called_back
     def __del__(self) -> None:
-        self._on_end(_has_failed(self._frame_id) if self.failed is None else self.failed)
+        self._on_end(_has_failed() if self.failed is None else self.failed)
 
 
-def _has_failed(frame_id: int) -> bool:
-    """Return whether a function ends by an exception; ``frame_id`` is the id of its frame."""
-    frame = sys._getframe(END_FRAMES)
-    if FRAME_GONE_FIRST:
-        return id(frame) == frame_id
+def _has_failed() -> bool:
+    """Return whether the observed function ends by an exception."""
+    frame = sys._getframe(_END_FRAMES)
     return frame.f_code.co_code[frame.f_lasti] not in return_opcodes()
 
 

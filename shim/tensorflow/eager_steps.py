@@ -35,7 +35,6 @@ _INITIALIZER = "initialize_variables"  # a function of TensorFlow that runs befo
 _MODEL_METHOD = "predict_on_batch"  # a method of models, but not of other layers
 _SYMBOLIC_CLASSES = ("Tensor", "SymbolicTensor")  # class names of symbolic inputs
 _KERAS_TENSOR = "KerasTensor"  # end of the class names of Keras's symbolic inputs
-_FAST_END_FRAMES = 4  # like END_FRAMES, but with a fast callback as one more frame between
 
 
 class OutermostStep(object):
@@ -182,14 +181,14 @@ def _call_counter(graphs: Any) -> Callable[[Any], object]:
         tracker: Tracker = tracker,
         get_attribute: Callable[[Any, str, None], Any] = getattr,
         initializer: str = _INITIALIZER,
-        begin: Callable[[Any, int], object] = guarded(_function_called),
+        begin: Callable[[Any], object] = guarded(_function_called),
     ) -> object:
         if busy_threads or pending_kinds or graphs.stack:
-            return begin(function, _FAST_END_FRAMES)
+            return begin(function)
         if get_attribute(get_attribute(function, "_func_graph", None), "name", None) != initializer:
             for _ in tracker.untimed:
                 return None
-        return begin(function, _FAST_END_FRAMES)
+        return begin(function)
 
     return callback
 
@@ -203,7 +202,7 @@ def _name_of(function: Any) -> object:
     return getattr(getattr(function, "_func_graph", None), "name", None) or getattr(function, "_name", "")
 
 
-def _function_called(function: Any, frames: int = call_observer.END_FRAMES) -> call_observer.EndCallback | None:
+def _function_called(function: Any) -> call_observer.EndCallback | None:
     state: ThreadState = local.thread_state
     if state.is_in_call or state.keras_calls:
         window.add_function({"self": function})
@@ -213,7 +212,7 @@ def _function_called(function: Any, frames: int = call_observer.END_FRAMES) -> c
         return None
     call = OutermostStep(state, take_pending_kind(), name)
     window.add_function({"self": function})
-    return call_observer.EndCallback(call.end, frames)
+    return call_observer.EndCallback(call.end)
 
 
 # -- training steps of eager ops -----------------------------------------------------------------
@@ -402,16 +401,16 @@ def _tape_exit_callback(leave: Callable[[Any, Any], object]) -> Callable[[Any, A
     return callback
 
 
-def _gradient_callback(gradient_called: Callable[[Any, int], object]) -> Callable[[Any], object]:
+def _gradient_callback(gradient_called: Callable[[Any], object]) -> Callable[[Any], object]:
     """Return a callback for gradients of tapes; ``gradient_called`` handles timed steps."""
 
     def callback(
         tape: Any,
         local: Any = local,
         untimed_types: tuple[Any, ...] = (CountedTapeStep, type(None)),
-        gradient_called: Callable[[Any, int], object] = gradient_called,
+        gradient_called: Callable[[Any], object] = gradient_called,
     ) -> object:
-        return None if type(local.thread_state.tape_step) in untimed_types else gradient_called(tape, _FAST_END_FRAMES)
+        return None if type(local.thread_state.tape_step) in untimed_types else gradient_called(tape)
 
     return callback
 
@@ -444,12 +443,12 @@ def _tape_left(tape: Any, error: Any) -> None:
         tape_step.leave()
 
 
-def _gradient_called(_tape: Any, frames: int = call_observer.END_FRAMES) -> call_observer.EndCallback | None:
+def _gradient_called(_tape: Any) -> call_observer.EndCallback | None:
     state: ThreadState = local.thread_state
     tape_step = state.tape_step
     if tape_step is None or not tape_step.has_stopped() or state.are_gradients_applied:
         return None
-    return call_observer.EndCallback(tape_step.note_gradients, frames)
+    return call_observer.EndCallback(tape_step.note_gradients)
 
 
 def patch_optimizer(module: ModuleType) -> None:

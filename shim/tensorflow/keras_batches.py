@@ -32,7 +32,6 @@ _KINDS = {
 }
 _GUARDED_FRAMES = 2  # frames from a guarded callback to the observed method
 _FAST_FRAMES = 1  # the same from a callback without a guard
-_FAST_END_FRAMES = 4  # as END_FRAMES of call_observer, but with the callback of `_batch_counter` between, too
 _RETURN_OPCODES = call_observer.return_opcodes()
 
 
@@ -87,7 +86,7 @@ def _run_batch_callback(kind: int) -> Callable[[object], call_observer.EndCallba
         state: ThreadState = local.thread_state
         if state.keras_calls or state.is_in_call:
             return None
-        return call_observer.EndCallback(OutermostStep(state, kind, needs_window=False).end, _FAST_END_FRAMES)
+        return call_observer.EndCallback(OutermostStep(state, kind, needs_window=False).end)
 
     return callback
 
@@ -99,9 +98,8 @@ class _CountedBatch(CountedRunStep):
     attributes.
     """
 
-    __slots__ = ("__weakref__", "frame_id", "thread_state")
+    __slots__ = ("__weakref__", "thread_state")
 
-    frame_id: int  # of the method's frame
     thread_state: ThreadState
 
     @property
@@ -118,7 +116,6 @@ class _CountedBatch(CountedRunStep):
         busy_threads: set[ThreadState] = busy_threads,
         getframe: Callable[[int], FrameType] = sys._getframe,
         return_opcodes: Container[int] = _RETURN_OPCODES,
-        is_frame_gone: bool = call_observer.FRAME_GONE_FIRST,
     ) -> None:
         try:
             state = getattr(self, "thread_state", None)
@@ -126,11 +123,7 @@ class _CountedBatch(CountedRunStep):
                 if not state.keras_calls:
                     busy_threads.discard(state)
                 frame = getframe(1)
-                failed = (
-                    id(frame) == self.frame_id
-                    if is_frame_gone
-                    else frame.f_code.co_code[frame.f_lasti] not in return_opcodes
-                )
+                failed = frame.f_code.co_code[frame.f_lasti] not in return_opcodes
                 if failed or self.has_run:
                     self.end(layout.FLAG_FAILED if failed else 0)
         except BaseException:
@@ -156,7 +149,6 @@ def _batch_counter(kind: int, begin: Callable[[object], object]) -> Callable[[ob
         local: Any = local,
         ref: Any = weakref.ref,
         mono: Callable[[], int] = mono,
-        is_frame_gone: bool = call_observer.FRAME_GONE_FIRST,
     ) -> object:
         if not busy_threads and id(model) in remembered_ids:
             for ordinal in tracker.untimed:
@@ -165,8 +157,6 @@ def _batch_counter(kind: int, begin: Callable[[object], object]) -> Callable[[ob
                 batch.ordinal = ordinal
                 batch.key = batch.has_run = 0
                 batch.thread_state = state = local.thread_state
-                if is_frame_gone:
-                    batch.frame_id = id(sys._getframe(1))
                 state.outermost_call = ref(batch)
                 busy_threads.add(state)
                 batch.start = mono()

@@ -107,6 +107,9 @@ def shim_without_c(folder):
         ("tf1", "session", layout.RUN, 300, "c"),
         ("tf1", "session", layout.RUN, 300, "python"),
         ("tf2", "session", layout.RUN, 300, "c"),
+        ("tf1", "callable", layout.RUN, 300, "c"),
+        ("tf2", "callable", layout.RUN, 300, "c"),
+        ("tf2", "callable", layout.RUN, 300, "python"),
         ("tf2", "function", layout.FUNCTION, 300, "c"),
         ("tf2", "function", layout.FUNCTION, 300, "python"),
         ("tf2", "concrete", layout.FUNCTION, 300, "c"),
@@ -132,3 +135,16 @@ def test_steps_that_are_only_counted_are_counted_exactly_and_flagged_if_they_fai
     assert reader.count(kind) == 1200
     assert sum(span.count for span in spans if span.flags & layout.FLAG_FAILED) == failures
     assert sum(bool(span.flags & layout.FLAG_SAMPLED) for span in spans) > 100
+
+
+def test_a_call_ends_even_if_the_job_keeps_an_exception_that_was_raised_in_it(tf2_python, tmp_path):
+    with ArmedJob(tf2_python, JOBS / "kept_errors.py", tmp_path) as armed_job:
+        armed_job.until_ready()
+        reader = armed_job.reader()
+        status, _, errors = armed_job.finish()
+        reader.take(ended=True)
+        counts = {kind: reader.count(kind) for kind in (layout.CALL, layout.FUNCTION)}
+        reader.close()
+    assert status == 0
+    assert "Traceback" not in errors
+    assert counts == {layout.CALL: 20, layout.FUNCTION: 20}

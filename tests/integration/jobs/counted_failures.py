@@ -1,6 +1,6 @@
 """Short calls, session runs and steps of a tape: most are only counted, and some fail.
 
-usage: counted_failures.py concrete|function|session|tape
+usage: counted_failures.py callable|concrete|function|session|tape
 """
 
 import sys
@@ -48,6 +48,18 @@ def session():
                 tf_session.run(tensors[number % 10 == 0], {value: -1.0 if number % 4 == 3 else 1.0})
 
 
+def callable_():
+    """Call a callable that checks what it is fed; each fourth call fails."""
+    with tf.Graph().as_default():
+        value = v1.placeholder(tf.float32, [])
+        with tf.control_dependencies([v1.assert_positive(value)]):
+            doubled = value * 2.0
+        run = v1.Session().make_callable(doubled, [value])
+        for number in range(STEPS):
+            with suppress(tf.errors.InvalidArgumentError):
+                run(-1.0 if number % 4 == 3 else 1.0)
+
+
 def tape():
     """Take gradients; each fifth step fails within its tape."""
     variable = tf.Variable(1.0)
@@ -59,6 +71,7 @@ def tape():
             gradient_tape.gradient(loss, variable)
 
 
-{"concrete": concrete, "function": function, "session": session, "tape": tape}[sys.argv[1]]()
+PATHS = {"callable": callable_, "concrete": concrete, "function": function, "session": session, "tape": tape}
+PATHS[sys.argv[1]]()
 print("ready", flush=True)
 input()

@@ -60,7 +60,7 @@ def batch():
     """Return a batch that is only counted."""
     counted = object.__new__(shim_module("tensorflow.keras_batches")._CountedBatch)
     counted.thread_state = shim_module("tensorflow.function").ThreadState()
-    counted.frame_id = counted.has_run = 0
+    counted.has_run = 0
     return counted
 
 

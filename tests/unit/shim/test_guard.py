@@ -70,6 +70,25 @@ def test_with_debug_an_error_of_ours_does_not_reach_a_job_without_standard_error
     assert reader.word("faults") == 1
 
 
+@pytest.mark.parametrize("error", [ImportError("the interpreter ends"), KeyError()], ids=repr)
+def test_when_nothing_can_be_imported_any_more_our_errors_are_contained(monkeypatch, error):
+    @guard.called_back
+    def finalize():
+        raise error
+
+    @guarded
+    def fails():
+        raise error
+
+    with monkeypatch.context() as context:
+        context.setattr(guard, "_is_retired", True)
+        context.setattr(sys, "meta_path", [])
+        for name in ("_signal", "opcode"):
+            context.delitem(sys.modules, name, raising=False)
+        assert finalize() is None
+        assert fails() is None
+
+
 def test_a_result_is_returned():
     assert guarded(lambda value, other=1: value + other)(2, other=3) == 5
 
