@@ -2,7 +2,7 @@
 
 PYTHONS := 3.11 3.12 3.13
 PYTHON := .venv/bin/python
-WORKERS := 5
+WORKERS := 4
 RUFF_PATHS := formats commands shim agent collector cli tests benchmarks examples setup.py
 
 # Environments with TensorFlow; tools/venv does nothing if an environment is up to date.
@@ -77,7 +77,7 @@ picture: venv .venv/.docs .venvs/digits
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" $(PYTHON) tools/picture .venvs/digits/bin/python
 
 # All tests of a file run in the same worker, since agents under test see each other's channels in
-# /proc. The unit tests come last: they are short and balance the workers. Three of five workers
+# /proc. The unit tests come last: they are short and balance the workers. Two of four workers
 # begin with the files whose tests mostly wait (tests/fakes/scheduling.py). The base folder has a
 # short name, since paths of sockets have a maximum length.
 define run-tests
