@@ -27,13 +27,7 @@ def insert(table: bytes, at: int, units: int) -> bytes | None:
     if covered != at:
         return None
     line, following_entries = _split_line(table[index:])
-    inserted = b""
-    while units:
-        size = min(units, 8)
-        inserted += bytes((0x80 | _LINE << 3 | size - 1,)) + line
-        units -= size
-        line = b"\0"
-    return table[:index] + inserted + following_entries
+    return table[:index] + _entries(_first_byte(_LINE) + line, units) + following_entries
 
 
 def append(table: bytes, units: int, line: int | None) -> bytes:
@@ -41,14 +35,13 @@ def append(table: bytes, units: int, line: int | None) -> bytes:
 
     ``line`` is relative to the first line of the code; None: the units have no line.
     """
-    out = b""
-    form, offset = (_NO_LINE, b"") if line is None else (_LINE, _encode_signed(line - _last_line(table)))
-    while units:
-        size = min(units, 8)
-        out += bytes((0x80 | form << 3 | size - 1,)) + offset
-        units -= size
-        offset = b"" if line is None else b"\0"
-    return out
+    if line is None:
+        return _entries(_first_byte(_NO_LINE), units)
+    return _entries(_first_byte(_LINE) + _encode_signed(line - _last_line(table)), units)
+
+
+def _first_byte(form: int) -> bytes:
+    return bytes((0x80 | form << 3,))
 
 
 def _last_line(table: bytes) -> int:

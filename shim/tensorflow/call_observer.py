@@ -72,13 +72,11 @@ def observe(
     """
     guarded_callback, function = guarded(callback), _innermost(owner.__dict__.get(name))
     inserted_callback = fast_callback or guarded_callback
-    if (
-        isinstance(function, types.FunctionType)
-        and with_call(function.__code__, inserted_callback, count, observes_end, on_failure) is not None
-    ):
-        core.replace(
-            function, "__code__", lambda code: with_call(code, inserted_callback, count, observes_end, on_failure)
-        )
+    code = None
+    if isinstance(function, types.FunctionType):
+        code = with_call(function.__code__, inserted_callback, count, observes_end, on_failure)
+    if code is not None:
+        core.replace(function, "__code__", lambda _: code)
     else:
         core.replace(owner, name, lambda original: _wrapper(original, guarded_callback, count))
 
