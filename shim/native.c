@@ -11,6 +11,7 @@
 #include <structmember.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* ---- layouts of Python's objects: calls of the interpreter's functions would be slower ------------------ */
 
@@ -21,19 +22,10 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
-    Py_ssize_t fill;
-    Py_ssize_t used;
-} Set;
-
-typedef struct {
-    PyObject_HEAD
-    Py_ssize_t used;
-} Dict;
-
-typedef struct {
-    PyObject_HEAD
     PyObject *referent; /* None if it is gone */
 } Weakref;
+
+#define HAS_FINALIZER 1UL /* a flag of types that Python 3.7 needs and later versions ignore */
 
 #ifndef METH_FASTCALL /* in the stable ABI since 3.10, unchanged since 3.7 */
 #define METH_FASTCALL 0x0080
@@ -43,19 +35,15 @@ typedef struct {
 static int check_layouts(void) {
     PyObject *list = Py_BuildValue("[OO]", Py_True, Py_False);
     PyObject *set = list ? PySet_New(list) : NULL;
-    PyObject *dict = Py_BuildValue("{OO}", Py_True, Py_False);
     PyObject *weakref = set ? PyWeakref_NewRef(set, NULL) : NULL;
-    int is_known = list && set && dict && weakref;
+    int is_known = list && set && weakref;
     if (is_known) {
         is_known = Py_SIZE(list) == 2 && ((List *)list)->items[0] == Py_True && ((List *)list)->items[1] == Py_False &&
-                   ((Set *)set)->used == 2 && PySet_Discard(set, Py_True) == 1 && ((Set *)set)->used == 1 &&
-                   ((Dict *)dict)->used == 1 && PyDict_SetItem(dict, Py_None, Py_None) == 0 &&
-                   ((Dict *)dict)->used == 2 && ((Weakref *)weakref)->referent == set;
+                   ((Weakref *)weakref)->referent == set;
         if (!is_known) PyErr_SetString(PyExc_ImportError, "the layouts of this interpreter's objects are not known");
     }
     Py_XDECREF(list);
     Py_XDECREF(set);
-    Py_XDECREF(dict);
     Py_XDECREF(weakref);
     return is_known;
 }
@@ -169,14 +157,15 @@ static PyType_Spec ordinals_spec = {
 /* The base class of the state of a thread. */
 typedef struct {
     PyObject_HEAD
+    char is_busy, are_gradients_applied, is_applying;
+    int pending_kind;         /* span kind of the next outermost call, or 0 */
+    PyObject *graphs;         /* object with the graphs that TensorFlow builds; NULL until it is used */
+    PyObject *graph_stack;    /* its attribute `stack`, a list of this thread's graphs */
     PyObject *keras_calls;    /* list */
     PyObject *outermost_call; /* weak reference */
     PyObject *tape_step;      /* the current training step, or None */
     PyObject *counted_step;   /* a step that is only counted, for the next use, or None */
     PyObject *optimizer_history;
-    PyObject *graphs;      /* object with the graphs that TensorFlow builds; NULL until it is used */
-    PyObject *graph_stack; /* its attribute `stack`, a list of this thread's graphs */
-    char are_gradients_applied, is_applying;
 } ThreadFields;
 
 static PyTypeObject *thread_fields_type;
@@ -231,6 +220,8 @@ static PyMemberDef thread_fields_members[] = {
     {"tape_step", T_OBJECT, offsetof(ThreadFields, tape_step), 0, NULL},
     {"counted_step", T_OBJECT, offsetof(ThreadFields, counted_step), 0, NULL},
     {"optimizer_history", T_OBJECT_EX, offsetof(ThreadFields, optimizer_history), 0, NULL},
+    {"is_busy", T_BOOL, offsetof(ThreadFields, is_busy), 0, NULL},
+    {"pending_kind", T_INT, offsetof(ThreadFields, pending_kind), 0, NULL},
     {"are_gradients_applied", T_BOOL, offsetof(ThreadFields, are_gradients_applied), 0, NULL},
     {"is_applying", T_BOOL, offsetof(ThreadFields, is_applying), 0, NULL},
     {NULL, 0, 0, 0, NULL},
@@ -255,19 +246,24 @@ static PyType_Spec thread_fields_spec = {
 
 enum { INITIALIZER_NAME, BEGIN };                  /* fields of a hook of concrete functions */
 enum { IS_RECORDING, INERT_ANNOTATION, ANNOTATE }; /* fields of a hook of annotations */
+enum { BATCH_TRACKER, BATCH_CLASS, MODEL_IDS, BEGIN_BATCH }; /* fields of a hook of batches that are session runs */
 /* fields of a hook of gradient tapes */
 enum { TRACKER, STEP_CLASS, NO_CALL, TAPE_ENTERED, TAPE_LEFT, GRADIENT_CALLED };
 enum { FIELDS = 6 };
+enum { BATCH_KINDS = 3 }; /* kinds of batches that are function calls */
 
 typedef struct {
     PyObject_HEAD
     Ordinals *ordinals;
-    PyObject *busy_threads;  /* set */
-    PyObject *pending_kinds; /* dict */
-    PyObject *graphs;        /* has the attribute `stack`, which depends on the thread */
-    PyObject *local;         /* has the attribute `thread_state`, which depends on the thread */
+    PyObject *graphs; /* has the attribute `stack`, which depends on the thread */
+    PyObject *local;  /* has the attribute `thread_state`, which depends on the thread */
     PyObject *fields[FIELDS];
     Weakref *ordinary_function; /* to a function that is known to be no initializer, or NULL */
+    struct {
+        int kind;
+        Ordinals *ordinals;
+        PyObject *annotation; /* of calls that are only counted */
+    } batches[BATCH_KINDS];
 } Hook;
 
 static PyTypeObject *hook_type;
@@ -277,12 +273,14 @@ static void hook_dealloc(PyObject *self) {
     Hook *hook = (Hook *)self;
     PyTypeObject *type = Py_TYPE(self);
     Py_XDECREF((PyObject *)hook->ordinals);
-    Py_XDECREF(hook->busy_threads);
-    Py_XDECREF(hook->pending_kinds);
     Py_XDECREF(hook->graphs);
     Py_XDECREF(hook->local);
     for (int index = 0; index < FIELDS; index++) Py_XDECREF(hook->fields[index]);
     Py_XDECREF((PyObject *)hook->ordinary_function);
+    for (int index = 0; index < BATCH_KINDS; index++) {
+        Py_XDECREF((PyObject *)hook->batches[index].ordinals);
+        Py_XDECREF(hook->batches[index].annotation);
+    }
     PyObject_Free(self);
     Py_DECREF(type);
 }
@@ -298,8 +296,7 @@ static PyObject *attribute(PyObject *object, PyObject *name) {
 }
 
 /* Return the calling thread's state, a borrowed reference; NULL with an exception. */
-static ThreadFields *thread_state(Hook *hook) {
-    PyObject *local = hook->local;
+static ThreadFields *thread_state(PyObject *local) {
     if (current_thread && current_local == local) return current_thread;
     PyObject *state = PyObject_GetAttr(local, thread_state_name);
     if (!state) return NULL;
@@ -332,33 +329,27 @@ static int is_without_graph(Hook *hook, ThreadFields *state) {
     return PyList_Check(state->graph_stack) && Py_SIZE(state->graph_stack) == 0;
 }
 
-/* Return whether a call that begins now is surely a step: no thread is in another step, and the calling thread
- * builds no graph. Return 0 also with an exception. */
-static int is_surely_step(Hook *hook) {
-    if (((Set *)hook->busy_threads)->used || ((Dict *)hook->pending_kinds)->used) return 0;
-    ThreadFields *state = thread_state(hook);
-    return state && is_without_graph(hook, state);
+/* Return the calling thread's state, a borrowed reference, if a call that begins now is surely a step: the thread is in
+ * no other step and builds no graph. Otherwise return NULL, perhaps with an exception. */
+static ThreadFields *state_for_step(Hook *hook) {
+    ThreadFields *state = thread_state(hook->local);
+    return state && !state->is_busy && is_without_graph(hook, state) ? state : NULL;
 }
 
-/* Return a new hook; `args` are ordinals, busy_threads, pending_kinds, graphs, local and the fields. */
+/* Return a new hook; `args` are ordinals, graphs, local and the fields. */
 static Hook *new_hook(PyObject *args) {
-    PyObject *ordinals, *busy_threads, *pending_kinds, *graphs, *local, *fields[FIELDS] = {NULL};
-    if (!PyArg_ParseTuple(args, "OOOOO|OOOOOO", &ordinals, &busy_threads, &pending_kinds, &graphs, &local, &fields[0],
-                          &fields[1], &fields[2], &fields[3], &fields[4], &fields[5]))
+    PyObject *ordinals, *graphs, *local, *fields[FIELDS] = {NULL};
+    if (!PyArg_ParseTuple(args, "OOO|OOOOOO", &ordinals, &graphs, &local, &fields[0], &fields[1], &fields[2],
+                          &fields[3], &fields[4], &fields[5]))
         return NULL;
-    if (!PyObject_TypeCheck(ordinals, ordinals_type) || !PyAnySet_Check(busy_threads) ||
-        !PyDict_Check(pending_kinds)) {
-        PyErr_SetString(PyExc_TypeError, "the arguments are Ordinals, a set, a dict and objects");
+    if (!PyObject_TypeCheck(ordinals, ordinals_type)) {
+        PyErr_SetString(PyExc_TypeError, "the first argument is no Ordinals");
         return NULL;
     }
     Hook *hook = (Hook *)PyType_GenericAlloc(hook_type, 0);
     if (!hook) return NULL;
     Py_INCREF(ordinals);
     hook->ordinals = (Ordinals *)ordinals;
-    Py_INCREF(busy_threads);
-    hook->busy_threads = busy_threads;
-    Py_INCREF(pending_kinds);
-    hook->pending_kinds = pending_kinds;
     Py_INCREF(graphs);
     hook->graphs = graphs;
     Py_INCREF(local);
@@ -402,8 +393,8 @@ static int is_initializer(Hook *hook, PyObject *function) {
 
 static PyObject *count_concrete_call(PyObject *self, PyObject *function) {
     Hook *hook = (Hook *)self;
-    if (hook->ordinals->untimed_left > 0 && is_surely_step(hook) && !is_initializer(hook, function) &&
-        take_untimed(hook->ordinals))
+    ThreadFields *state = hook->ordinals->untimed_left > 0 ? state_for_step(hook) : NULL;
+    if (state && !state->pending_kind && !is_initializer(hook, function) && take_untimed(hook->ordinals))
         Py_RETURN_NONE;
     return PyErr_Occurred() ? NULL : PyObject_CallFunctionObjArgs(hook->fields[BEGIN], function, NULL);
 }
@@ -424,23 +415,64 @@ static int is_off(PyObject *is_recording) {
     return is_true == 0;
 }
 
-static PyObject *annotation(PyObject *self, PyObject *args, PyObject *keywords) {
-    Hook *hook = (Hook *)self;
-    if (!keywords && PyTuple_Size(args) == 1 && hook->ordinals->untimed_left > 0 && is_surely_step(hook) &&
-        is_off(hook->fields[IS_RECORDING]) && take_untimed(hook->ordinals)) {
-        PyObject *inert = hook->fields[INERT_ANNOTATION];
-        Py_INCREF(inert);
-        return inert;
+/* Count a call if it is only counted, and return the annotation of its kind, a new reference. Otherwise return NULL,
+ * perhaps with an exception. */
+static PyObject *count_call(Hook *hook) {
+    ThreadFields *state = state_for_step(hook);
+    if (!state) return NULL;
+    Ordinals *ordinals = hook->ordinals;
+    PyObject *annotation = hook->fields[INERT_ANNOTATION];
+    if (state->pending_kind) {
+        int index = 0;
+        while (index < BATCH_KINDS && hook->batches[index].kind != state->pending_kind) index++;
+        if (index == BATCH_KINDS) return NULL;
+        ordinals = hook->batches[index].ordinals;
+        annotation = hook->batches[index].annotation;
     }
+    if (ordinals->untimed_left <= 0 || !is_off(hook->fields[IS_RECORDING]) || !take_untimed(ordinals)) return NULL;
+    state->pending_kind = 0;
+    Py_INCREF(annotation);
+    return annotation;
+}
+
+static PyObject *annotate(PyObject *self, PyObject *args, PyObject *keywords) {
+    Hook *hook = (Hook *)self;
+    PyObject *annotation = !keywords && PyTuple_Size(args) == 1 ? count_call(hook) : NULL;
+    if (annotation) return annotation;
     return PyErr_Occurred() ? NULL : PyObject_Call(hook->fields[ANNOTATE], args, keywords);
 }
 
 static PyMethodDef annotation_method = {
-    "Trace", (PyCFunction)(void (*)(void))annotation, METH_VARARGS | METH_KEYWORDS, NULL,
+    "Trace", (PyCFunction)(void (*)(void))annotate, METH_VARARGS | METH_KEYWORDS, NULL,
 };
 
 static PyObject *annotation_factory(PyObject *Py_UNUSED(module), PyObject *args) {
     return bound_to_hook(&annotation_method, args);
+}
+
+/* Let the factory count calls of one more kind. */
+static PyObject *add_annotation(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *factory, *ordinals, *annotation;
+    int kind;
+    if (!PyArg_ParseTuple(args, "OiOO", &factory, &kind, &ordinals, &annotation)) return NULL;
+    PyObject *self = PyCFunction_Check(factory) ? PyCFunction_GetSelf(factory) : NULL;
+    if (!self || Py_TYPE(self) != hook_type || !PyObject_TypeCheck(ordinals, ordinals_type)) {
+        PyErr_SetString(PyExc_TypeError, "the arguments are a factory, a kind, Ordinals and an annotation");
+        return NULL;
+    }
+    Hook *hook = (Hook *)self;
+    int index = 0;
+    while (index < BATCH_KINDS && hook->batches[index].kind) index++;
+    if (index == BATCH_KINDS) {
+        PyErr_SetString(PyExc_ValueError, "the factory has annotations of all kinds");
+        return NULL;
+    }
+    Py_INCREF(ordinals);
+    Py_INCREF(annotation);
+    hook->batches[index].ordinals = (Ordinals *)ordinals;
+    hook->batches[index].annotation = annotation;
+    hook->batches[index].kind = kind;
+    Py_RETURN_NONE;
 }
 
 /* ---- runs of sessions ----------------------------------------------------------------------------------- */
@@ -676,20 +708,20 @@ static void begin_step(Hook *hook, ThreadFields *state, TapeFields *step, long l
     }
     Py_INCREF(step->reference);
     set_field(&state->outermost_call, step->reference);
+    state->is_busy = 1;
 }
 
 static PyObject *count_tape_entry(PyObject *self, PyObject *tape) {
     Hook *hook = (Hook *)self;
-    ThreadFields *state = thread_state(hook);
+    ThreadFields *state = thread_state(hook->local);
     if (!state) return NULL;
-    if (hook->ordinals->untimed_left > 0 && !((Dict *)hook->pending_kinds)->used && is_without_graph(hook, state)) {
+    if (hook->ordinals->untimed_left > 0 && !state->pending_kind && is_without_graph(hook, state)) {
         PyObject *reference = PyWeakref_NewRef(tape, NULL);
         /* No code of the job's, such as a finalizer, can run from here on. */
         TapeFields *step = reference ? reusable_step(hook, state) : NULL;
         long long ordinal = step ? take_untimed(hook->ordinals) : 0;
         if (ordinal) {
             begin_step(hook, state, step, ordinal, reference);
-            if (PySet_Add(hook->busy_threads, (PyObject *)state) < 0) return NULL;
             Py_RETURN_NONE;
         }
         Py_XDECREF(reference);
@@ -703,7 +735,7 @@ static PyObject *count_tape_exit(PyObject *self, PyObject *const *args, Py_ssize
         PyErr_SetString(PyExc_TypeError, "the callback takes a tape and the type of its exception");
         return NULL;
     }
-    ThreadFields *state = thread_state(hook);
+    ThreadFields *state = thread_state(hook->local);
     if (!state) return NULL;
     PyObject *step = state->tape_step;
     if (!is_counted_step(hook, step) || args[1] != Py_None || referent(((TapeFields *)step)->tape) != args[0])
@@ -712,14 +744,14 @@ static PyObject *count_tape_exit(PyObject *self, PyObject *const *args, Py_ssize
     if (!state->are_gradients_applied && referent(state->outermost_call) == step) {
         Py_INCREF(hook->fields[NO_CALL]);
         set_field(&state->outermost_call, hook->fields[NO_CALL]);
-        if (is_without_keras_calls(state) && PySet_Discard(hook->busy_threads, (PyObject *)state) < 0) return NULL;
+        state->is_busy = !is_without_keras_calls(state);
     }
     Py_RETURN_NONE;
 }
 
 static PyObject *count_gradient(PyObject *self, PyObject *tape) {
     Hook *hook = (Hook *)self;
-    ThreadFields *state = thread_state(hook);
+    ThreadFields *state = thread_state(hook->local);
     if (!state) return NULL;
     if (!state->tape_step || state->tape_step == Py_None || is_counted_step(hook, state->tape_step)) Py_RETURN_NONE;
     return PyObject_CallFunctionObjArgs(hook->fields[GRADIENT_CALLED], tape, NULL);
@@ -746,20 +778,197 @@ static PyObject *tape_callbacks(PyObject *Py_UNUSED(module), PyObject *args) {
     return callbacks;
 }
 
+/* ---- single batches of Keras ---------------------------------------------------------------------------- */
+
+static int is_idle(ThreadFields *state) {
+    return !state->is_busy || (referent(state->outermost_call) == Py_None && is_without_keras_calls(state));
+}
+
+/* While it exists, the next call of a thread has a given kind. */
+typedef struct {
+    PyObject_HEAD
+    ThreadFields *thread_state;
+    int previous_kind;
+} PendingKind;
+
+static PyTypeObject *pending_kind_type;
+
+static void pending_kind_dealloc(PyObject *self) {
+    PendingKind *pending = (PendingKind *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    pending->thread_state->pending_kind = pending->previous_kind;
+    Py_DECREF((PyObject *)pending->thread_state);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyType_Slot pending_kind_slots[] = {{Py_tp_dealloc, pending_kind_dealloc}, {0, NULL}};
+static PyType_Spec pending_kind_spec = {
+    "_tfprof.shim._native.PendingKind", sizeof(PendingKind), 0, Py_TPFLAGS_DEFAULT, pending_kind_slots,
+};
+
+/* `arguments` is (kind, local). */
+static PyObject *set_pending_kind(PyObject *arguments, PyObject *Py_UNUSED(model)) {
+    ThreadFields *state = thread_state(PyTuple_GetItem(arguments, 1));
+    if (!state) return NULL;
+    if (!is_idle(state)) Py_RETURN_NONE;
+    PendingKind *pending = (PendingKind *)PyType_GenericAlloc(pending_kind_type, 0);
+    if (!pending) return NULL;
+    Py_INCREF((PyObject *)state);
+    pending->thread_state = state;
+    pending->previous_kind = state->pending_kind;
+    state->pending_kind = (int)PyLong_AsLong(PyTuple_GetItem(arguments, 0));
+    return (PyObject *)pending;
+}
+
+static PyMethodDef function_batch_method = {"set_pending_kind", set_pending_kind, METH_O, NULL};
+
+static PyObject *function_batch_callback(PyObject *Py_UNUSED(module), PyObject *args) {
+    int kind;
+    PyObject *local;
+    return PyArg_ParseTuple(args, "iO", &kind, &local) ? PyCFunction_NewEx(&function_batch_method, args, NULL) : NULL;
+}
+
+/* The base class of batches that are session runs and are only counted. A batch is the outermost call of its thread,
+ * and ends when it is released. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *tracker;
+    PyObject *thread_state; /* ThreadFields; None in a forked child, where the batch does not count */
+    long long ordinal, start;
+    char has_run;
+} BatchFields;
+
+static PyTypeObject *batch_fields_type;
+static PyObject *end_name;
+
+/* Report the end of a batch that failed or had a traced run. */
+static void report_end(PyObject *batch, int has_failed) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *result = PyObject_CallMethodObjArgs(batch, end_name, has_failed ? Py_True : Py_False, NULL);
+    if (!result) PyErr_WriteUnraisable(batch);
+    Py_XDECREF(result);
+    PyErr_Restore(type, value, traceback);
+}
+
+static void batch_fields_finalize(PyObject *self) {
+    BatchFields *batch = (BatchFields *)self;
+    if (!batch->thread_state || batch->thread_state == Py_None) return;
+    ThreadFields *state = (ThreadFields *)batch->thread_state;
+    state->is_busy = !is_without_keras_calls(state);
+    int has_failed = PyErr_Occurred() != NULL; /* the interpreter unwinds the stack of a method that failed */
+    if (has_failed || batch->has_run) report_end(self, has_failed);
+}
+
+static void batch_fields_dealloc(PyObject *self) {
+    BatchFields *batch = (BatchFields *)self;
+    Py_CLEAR(batch->tracker);
+    Py_CLEAR(batch->thread_state);
+    free_instance(self, batch_fields_type);
+}
+
+static PyMemberDef batch_fields_members[] = {
+    {"tracker", T_OBJECT_EX, offsetof(BatchFields, tracker), 0, NULL},
+    {"thread_state", T_OBJECT, offsetof(BatchFields, thread_state), 0, NULL},
+    {"ordinal", T_LONGLONG, offsetof(BatchFields, ordinal), 0, NULL},
+    {"start", T_LONGLONG, offsetof(BatchFields, start), 0, NULL},
+    {"has_run", T_BOOL, offsetof(BatchFields, has_run), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot batch_fields_slots[] = {
+    {Py_tp_doc, "The fields of a batch that is only counted."},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_finalize, batch_fields_finalize},
+    {Py_tp_dealloc, batch_fields_dealloc},
+    {Py_tp_members, batch_fields_members},
+    {0, NULL},
+};
+
+static PyType_Spec batch_fields_spec = {
+    "_tfprof.shim._native.BatchFields", sizeof(BatchFields), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | HAS_FINALIZER, batch_fields_slots,
+};
+
+/* Return 1 if the shim remembers the model, else 0; -1 with an exception. */
+static int is_remembered(Hook *hook, PyObject *model) {
+    PyObject *id = PyLong_FromVoidPtr(model);
+    int result = id ? PySet_Contains(hook->fields[MODEL_IDS], id) : -1;
+    Py_XDECREF(id);
+    return result;
+}
+
+/* Return a new batch, the outermost call of a thread; NULL with an exception. */
+static PyObject *new_batch(Hook *hook, ThreadFields *state) {
+    struct timespec now;
+    BatchFields *batch = (BatchFields *)PyType_GenericAlloc((PyTypeObject *)hook->fields[BATCH_CLASS], 0);
+    PyObject *reference = batch ? PyWeakref_NewRef((PyObject *)batch, NULL) : NULL;
+    /* No code of the job's, such as a finalizer, can run from here on. */
+    long long ordinal = reference ? take_untimed(hook->ordinals) : 0;
+    if (!ordinal) {
+        Py_XDECREF((PyObject *)batch);
+        Py_XDECREF(reference);
+        return NULL;
+    }
+    Py_INCREF(hook->fields[BATCH_TRACKER]);
+    batch->tracker = hook->fields[BATCH_TRACKER];
+    Py_INCREF((PyObject *)state);
+    batch->thread_state = (PyObject *)state;
+    batch->ordinal = ordinal;
+    set_field(&state->outermost_call, reference);
+    state->is_busy = 1;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    batch->start = now.tv_sec * 1000000000LL + now.tv_nsec;
+    return (PyObject *)batch;
+}
+
+static PyObject *count_batch(PyObject *self, PyObject *model) {
+    Hook *hook = (Hook *)self;
+    ThreadFields *state = thread_state(hook->local);
+    if (state && hook->ordinals->untimed_left > 0 && !state->is_busy && is_remembered(hook, model) == 1) {
+        PyObject *batch = new_batch(hook, state);
+        if (batch) return batch;
+    }
+    return PyErr_Occurred() ? NULL : PyObject_CallFunctionObjArgs(hook->fields[BEGIN_BATCH], model, NULL);
+}
+
+static PyMethodDef run_batch_method = {"count_batch", count_batch, METH_O, NULL};
+
+static PyObject *run_batch_callback(PyObject *Py_UNUSED(module), PyObject *args) {
+    Hook *hook = new_hook(args);
+    if (!hook) return NULL;
+    PyObject *batch_class = hook->fields[BATCH_CLASS], *callback = NULL;
+    if (!hook->fields[BEGIN_BATCH] || !PyAnySet_Check(hook->fields[MODEL_IDS]) || !PyType_Check(batch_class) ||
+        !PyType_IsSubtype((PyTypeObject *)batch_class, batch_fields_type))
+        PyErr_SetString(PyExc_TypeError, "the class of batches is no subclass of BatchFields, or arguments are missing");
+    else
+        callback = PyCFunction_NewEx(&run_batch_method, (PyObject *)hook, NULL);
+    Py_DECREF((PyObject *)hook);
+    return callback;
+}
+
 /* ---- the module ----------------------------------------------------------------------------------------- */
 
 static PyMethodDef functions[] = {
     {"concrete_callback", concrete_callback, METH_VARARGS,
-     "concrete_callback(ordinals, busy_threads, pending_kinds, graphs, local, initializer_name, begin) -> callback\n\n"
+     "concrete_callback(ordinals, graphs, local, initializer_name, begin) -> callback\n\n"
      "The callback counts a call of a concrete function and returns None, or returns begin(function)."},
     {"annotation_factory", annotation_factory, METH_VARARGS,
-     "annotation_factory(ordinals, busy_threads, pending_kinds, graphs, local, is_recording, inert, annotate)\n"
-     "-> factory\n\n"
+     "annotation_factory(ordinals, graphs, local, is_recording, inert, annotate) -> factory\n\n"
      "The factory counts a function call and returns `inert`, or returns annotate(name, **kwargs)."},
+    {"add_annotation", add_annotation, METH_VARARGS,
+     "add_annotation(factory, kind, ordinals, inert): let the factory also count batches of `kind`."},
+    {"function_batch_callback", function_batch_callback, METH_VARARGS,
+     "function_batch_callback(kind, local) -> callback\n\n"
+     "The callback sets the kind of the thread's next call, until its result is released."},
+    {"run_batch_callback", run_batch_callback, METH_VARARGS,
+     "run_batch_callback(ordinals, graphs, local, tracker, batch_class, model_ids, begin) -> callback\n\n"
+     "The callback counts a batch and returns it, or returns begin(model)."},
     {"run_needs_python", (PyCFunction)(void (*)(void))run_needs_python, METH_FASTCALL,
      "run_needs_python(session, options, feed_dict, fetch_list, target_list) -> False if the run was counted"},
     {"tape_callbacks", tape_callbacks, METH_VARARGS,
-     "tape_callbacks(ordinals, busy_threads, pending_kinds, graphs, local, tracker, step_class, no_call,\n"
+     "tape_callbacks(ordinals, graphs, local, tracker, step_class, no_call,\n"
      "tape_entered, tape_left, gradient_called) -> callbacks of a tape's __enter__, __exit__ and gradient\n\n"
      "They count training steps, or call the function of the same event."},
     {"call_needs_python", call_needs_python, METH_O,
@@ -789,13 +998,15 @@ PyMODINIT_FUNC PyInit__native(void) {
     untimed_name = PyUnicode_InternFromString("untimed");
     ordinals_name = PyUnicode_InternFromString("_tfprof_ordinals");
     thread_state_name = PyUnicode_InternFromString("thread_state");
+    end_name = PyUnicode_InternFromString("end");
     if (!stack_name || !func_graph_name || !name_name || !run_name || !untimed_name || !ordinals_name ||
-        !thread_state_name)
+        !thread_state_name || !end_name)
         return NULL;
     is_python_37 = strncmp(Py_GetVersion(), "3.7.", 4) == 0;
     if (!add_type(&ordinals_type, &ordinals_spec) || !add_type(&hook_type, &hook_spec) ||
         !add_type(&run_signature_type, &run_signature_spec) ||
-        !add_type(&thread_fields_type, &thread_fields_spec) || !add_type(&tape_fields_type, &tape_fields_spec))
+        !add_type(&thread_fields_type, &thread_fields_spec) || !add_type(&tape_fields_type, &tape_fields_spec) ||
+        !add_type(&pending_kind_type, &pending_kind_spec) || !add_type(&batch_fields_type, &batch_fields_spec))
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
@@ -807,6 +1018,7 @@ PyMODINIT_FUNC PyInit__native(void) {
         {"RunSignature", run_signature_type},
         {"ThreadFields", thread_fields_type},
         {"TapeFields", tape_fields_type},
+        {"BatchFields", batch_fields_type},
     };
     for (size_t index = 0; index < sizeof types / sizeof *types; index++) {
         Py_INCREF((PyObject *)types[index].type);

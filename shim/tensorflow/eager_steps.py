@@ -17,7 +17,7 @@ from ..clock import mono
 from ..guard import called_back, guarded
 from ..process_events import at_end
 from . import call_observer, window
-from .function import OPS, busy_threads, key_of, local, no_call, pending_kinds, take_pending_kind
+from .function import OPS, key_of, local, no_call, take_pending_kind
 from .step import begin
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ class OutermostStep(object):
         self.step: Step | CountedStep | None = None
         tracker = core.tracker(kind, needs_window)
         state.outermost_call = weakref.ref(self)
-        state.update_busy_threads()
+        state.update_busy()
         self.step = begin(tracker, 0 if name is None else key_of(name), name, needs_window)
 
     def cancel(self) -> None:
@@ -69,7 +69,7 @@ def _leave(state: ThreadState, step: object) -> None:
     """Let other steps begin in a thread if ``step`` is its running step."""
     if state.outermost_call() is step:
         state.outermost_call = no_call
-        state.update_busy_threads()
+        state.update_busy()
 
 
 def _observe(
@@ -167,7 +167,7 @@ def _call_counter(graphs: Any) -> Callable[[Any], object]:
     tracker = core.tracker(layout.FUNCTION)
     if native.module is not None:
         counter: Callable[[Any], object] = native.module.concrete_callback(
-            tracker.untimed, busy_threads, pending_kinds, graphs, local, _INITIALIZER, guarded(_function_called)
+            tracker.untimed, graphs, local, _INITIALIZER, guarded(_function_called)
         )
         return counter
 
@@ -175,15 +175,15 @@ def _call_counter(graphs: Any) -> Callable[[Any], object]:
     # tuple, the default arguments.
     def callback(
         function: Any,
-        busy_threads: set[ThreadState] = busy_threads,
-        pending_kinds: dict[int, Any] = pending_kinds,
+        local: Any = local,
         graphs: Any = graphs,
         tracker: Tracker = tracker,
         get_attribute: Callable[[Any, str, None], Any] = getattr,
         initializer: str = _INITIALIZER,
         begin: Callable[[Any], object] = guarded(_function_called),
     ) -> object:
-        if busy_threads or pending_kinds or graphs.stack:
+        state = local.thread_state
+        if state.is_busy or state.pending_kind or graphs.stack:
             return begin(function)
         if get_attribute(get_attribute(function, "_func_graph", None), "name", None) != initializer:
             for _ in tracker.untimed:
@@ -277,8 +277,8 @@ class CountedTapeStep(TapeFields):
         self.tape = weakref.ref(tape)
         self.is_recording = True
         self.reference = weakref.ref(self)
-        busy_threads.add(state)
         state.outermost_call = self.reference
+        state.is_busy = True
         state.counted_step = self
 
     def cancel(self) -> None:
@@ -326,8 +326,6 @@ def _tape_callbacks(graphs: Any) -> tuple[Callable[..., object] | None, ...]:
     tracker = core.tracker(layout.EAGER)
     callbacks: tuple[Callable[..., object], ...] = native.module.tape_callbacks(
         tracker.untimed,
-        busy_threads,
-        pending_kinds,
         graphs,
         local,
         tracker,
@@ -352,7 +350,6 @@ def _tape_entry_callback(graphs: Any, begin: Callable[[Any], object]) -> Callabl
     def callback(
         tape: Any,
         local: Any = local,
-        pending_kinds: dict[int, Any] = pending_kinds,
         graphs: Any = graphs,
         tracker: Tracker = tracker,
         step_class: type[CountedTapeStep] = CountedTapeStep,
@@ -363,7 +360,7 @@ def _tape_entry_callback(graphs: Any, begin: Callable[[Any], object]) -> Callabl
         if (
             state.outermost_call() in (None, previous)
             and (previous is None or (type(previous) is step_class and not previous.is_recording))
-            and not (state.keras_calls or pending_kinds or graphs.stack)
+            and not (state.keras_calls or state.pending_kind or graphs.stack)
         ):
             for ordinal in tracker.untimed:
                 if previous is not None:
@@ -382,7 +379,6 @@ def _tape_exit_callback(leave: Callable[[Any, Any], object]) -> Callable[[Any, A
         tape: Any,
         error: Any,
         local: Any = local,
-        busy_threads: set[ThreadState] = busy_threads,
         step_class: type[CountedTapeStep] = CountedTapeStep,
         no_call: Any = no_call,
         leave: Callable[[Any, Any], object] = leave,
@@ -394,8 +390,7 @@ def _tape_exit_callback(leave: Callable[[Any, Any], object]) -> Callable[[Any, A
         tape_step.is_recording = False
         if not state.are_gradients_applied and state.outermost_call() is tape_step:
             state.outermost_call = no_call
-            if not state.keras_calls:
-                busy_threads.discard(state)
+            state.is_busy = bool(state.keras_calls)
         return None
 
     return callback

@@ -17,6 +17,7 @@ from ...formats import layout
 from .. import core, native
 from ..guard import guarded
 from ..process_events import in_child
+from ..weak_table import WeakTable
 from . import window
 from .step import begin
 
@@ -34,7 +35,6 @@ _CONTEXT = "tensorflow.python.eager.context"
 OPS = "tensorflow.python.framework.ops"
 #: Names that ``__init__`` and ``__exit__`` of TensorFlow's annotation use in known versions.
 _INIT_NAMES, _EXIT_NAMES = {"enabled", "_traceme"}, {"_traceme", "Stop"}
-_DEPTH_MAX = 32  # maximum frames between a function and the Keras method whose batch it runs
 
 
 class _NoCall(object):
@@ -52,9 +52,11 @@ class PythonThreadFields(object):
         "are_gradients_applied",
         "counted_step",
         "is_applying",
+        "is_busy",
         "keras_calls",
         "optimizer_history",
         "outermost_call",
+        "pending_kind",
         "tape_step",
     )
 
@@ -68,9 +70,13 @@ else:
 class ThreadState(ThreadFields):
     """A thread's open Keras calls (outermost first), outermost measured call and training step."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
     def __init__(self) -> None:
+        #: whether the thread may be in a Keras call or in a measured call, where a call may be part
+        #: of another step; if false, it is in none
+        self.is_busy = False
+        self.pending_kind = 0  # span kind of the next outermost call; 0: it follows from the call
         self.keras_calls: list[KerasCall] = []
         #: a weak reference: a call whose annotation is deleted without being left counts as ended
         self.outermost_call: Callable[[], object] = no_call
@@ -96,22 +102,15 @@ class ThreadState(ThreadFields):
                 cancel()
         self.keras_calls = []
         self.outermost_call, self.tape_step = no_call, None
-        self.are_gradients_applied = self.is_applying = False
+        self.pending_kind = 0
+        self.are_gradients_applied = self.is_applying = self.is_busy = False
 
-    def update_busy_threads(self) -> None:
-        """Add this thread to ``busy_threads`` or remove it."""
-        if self.keras_calls or self.is_in_call:
-            busy_threads.add(self)
-        else:
-            busy_threads.discard(self)
+    def update_busy(self) -> None:
+        """Update ``is_busy`` after a call has begun or ended."""
+        self.is_busy = bool(self.keras_calls) or self.is_in_call
 
 
-#: Threads in a measured call or a Keras call, where a call may be part of another step. While there
-#: are any, each call checks its own thread's state.
-busy_threads: set[ThreadState] = set()
-#: Thread id -> (kind, code): span kind of the thread's next outermost call, if ``code``, a method
-#: of Keras, is among the callers.
-pending_kinds: dict[int, tuple[int, types.CodeType]] = {}
+_thread_states = WeakTable()  # the states of all threads that have one
 
 
 class ThreadLocal(_thread._local):
@@ -119,9 +118,18 @@ class ThreadLocal(_thread._local):
 
     def __init__(self) -> None:
         self.thread_state = ThreadState()
+        _thread_states.set(self.thread_state)
 
 
 local = ThreadLocal()
+
+
+def is_other_thread_in_call() -> bool:
+    """Return whether a thread other than the calling one is in a measured call or a Keras call."""
+    state = local.thread_state
+    return any(
+        other is not state and (other.is_in_call or bool(other.keras_calls)) for other in _thread_states.existing()
+    )
 
 
 def patch(module: ModuleType) -> None:
@@ -166,16 +174,14 @@ def _names(function: Any) -> set[str]:
 def _annotation_factory(
     original: Any, tracker: Tracker, measured_class: Callable[..., object], graphs: Any
 ) -> Callable[..., object]:
-    """Return the factory of annotations; calls that are only counted share one annotation.
+    """Return the factory of annotations.
 
-    ``graphs`` is TensorFlow's stack of the graphs that the calling thread builds; a call within one
-    is not a step.
+    Calls of one kind that are only counted share one annotation. ``graphs`` is TensorFlow's stack
+    of the graphs that the calling thread builds; a call within one is not a step.
     """
     # ``enabled`` is a function or, in other versions, a variable.
     enabled = original.enabled if callable(original.enabled) else partial(vars(original).__getitem__, "enabled")
-
     inert_annotation = _inert_annotation(original.Trace, tracker)
-    count_call = _call_counter(inert_annotation)
 
     # Where the shim's C part is missing, every call pays for this function, so it creates and keeps
     # nothing. TensorFlow evicts the caches between two calls, so each object that is read costs as
@@ -184,17 +190,17 @@ def _annotation_factory(
     # execution.
     def Trace(  # noqa: N802 - it replaces the class
         name: str,
-        busy_threads: set[ThreadState] = busy_threads,
+        local: Any = local,
         graphs: Any = graphs,
         is_recording: Callable[[], bool] = enabled,
         tracker: Tracker = tracker,
         inert_annotation: object = inert_annotation,
-        pending_kinds: dict[int, Any] = pending_kinds,
         **kwargs: Any,
     ) -> object:
-        if not busy_threads and not kwargs and not graphs.stack and not is_recording():
-            if pending_kinds:
-                annotation = count_call()
+        state = local.thread_state
+        if not state.is_busy and not kwargs and not graphs.stack and not is_recording():
+            if state.pending_kind:
+                annotation = count_batch(state)
                 if annotation is not None:
                     return annotation
             else:
@@ -202,43 +208,38 @@ def _annotation_factory(
                     return inert_annotation
         return measured_class(name, **kwargs)
 
-    if native.module is None:
-        return Trace
-    factory: Callable[..., object] = native.module.annotation_factory(
-        tracker.untimed, busy_threads, pending_kinds, graphs, local, enabled, inert_annotation, Trace
-    )
+    factory: Callable[..., object] = Trace
+    if native.module is not None:
+        factory = native.module.annotation_factory(tracker.untimed, graphs, local, enabled, inert_annotation, Trace)
+    count_batch = _batch_counter(original.Trace, factory)
     return factory
 
 
-def _call_counter(inert_annotation: Any) -> Callable[[], object]:
-    """Return a function that counts a call, which may be a batch.
+def _batch_counter(base: Any, factory: Any) -> Callable[[ThreadState], object]:
+    """Return a function that counts a call that is a batch, and returns the annotation of its kind.
 
-    That function returns the annotation of the call's kind. This is ``inert_annotation`` if the
-    call is not a batch. It returns None if the call is to be timed.
+    It returns None if the call is to be timed. ``factory`` counts further batches of the kind if it
+    is written in C. ``base`` is TensorFlow's class of annotations.
     """
-    annotations: dict[int, Any] = {layout.FUNCTION: inert_annotation}
+    annotations: dict[int, Any] = {}
+
+    def add_kind(kind: int) -> object:
+        annotation: Any = _inert_annotation(base, core.tracker(kind))
+        annotations[kind] = annotation
+        if native.module is not None:
+            native.module.add_annotation(factory, kind, annotation.tracker.untimed, annotation)
+        return annotation
 
     @guarded
-    def annotate(kind: int) -> object:
-        return annotations.setdefault(kind, _inert_annotation(type(inert_annotation).__base__, core.tracker(kind)))
-
-    def count(
-        pending_kinds: dict[int, Any] = pending_kinds,
-        get_ident: Callable[[], int] = _thread.get_ident,
-        annotations: dict[int, Any] = annotations,
-    ) -> object:
-        kind, code = pending_kinds.get(get_ident()) or (layout.FUNCTION, None)
-        if code is not None and not _is_called_by(sys._getframe(2), code):
-            kind = layout.FUNCTION
-        annotation: Any = annotations.get(kind) or annotate(kind)
-        if annotation is not None:
-            tracker = annotation.tracker
-            for _ in tracker.untimed:
-                pending_kinds.pop(get_ident(), None)
-                return annotation
+    def count_batch(state: ThreadState) -> object:
+        kind = state.pending_kind
+        annotation: Any = annotations.get(kind) or add_kind(kind)
+        for _ in annotation.tracker.untimed:
+            state.pending_kind = 0
+            return annotation
         return None
 
-    return count
+    return count_batch
 
 
 def _inert_annotation(base: Any, tracker: Tracker) -> object:
@@ -275,9 +276,9 @@ def _measured_class(base: Any, tracker: Tracker) -> Callable[..., object]:  # no
             if state.is_in_call:
                 return
             state.outermost_call = weakref.ref(self)
-            busy_threads.add(state)
+            state.is_busy = True
             if not state.keras_calls and executing_eagerly():
-                if _thread.get_ident() not in pending_kinds:
+                if not state.pending_kind:
                     for ordinal in tracker.untimed:
                         self._step = ordinal
                         return
@@ -288,7 +289,7 @@ def _measured_class(base: Any, tracker: Tracker) -> Callable[..., object]:  # no
             state: ThreadState = local.thread_state
             if state.outermost_call() is self:
                 state.outermost_call = no_call
-                state.update_busy_threads()
+                state.update_busy()
                 if window.current is not None:
                     window.add_function(sys._getframe(1).f_locals)
                 step = self._step
@@ -338,26 +339,10 @@ def _begin(name: object) -> Step | CountedStep:
 
 
 def take_pending_kind(default: int = layout.FUNCTION) -> int:
-    """Return the kind set for the calling thread's next call and clear it.
-
-    Return ``default`` if no kind was set, or if it was set for another call.
-    """
-    pending = pending_kinds.pop(_thread.get_ident(), None)
-    if pending is None:
-        return default
-    kind, code = pending
-    return kind if _is_called_by(sys._getframe(1), code) else default
-
-
-def _is_called_by(frame: Any, code: types.CodeType) -> bool:
-    """Return whether a function with ``code`` is among the callers of ``frame``."""
-    for _ in range(_DEPTH_MAX):
-        if frame is None:
-            return False
-        if frame.f_code is code:
-            return True
-        frame = frame.f_back
-    return False
+    """Return the kind set for the calling thread's next call and clear it; default: ``default``."""
+    state = local.thread_state
+    kind, state.pending_kind = state.pending_kind, 0
+    return kind or default
 
 
 @guarded
@@ -367,6 +352,6 @@ def _end(step: Step | CountedStep, error: object) -> None:
 
 def _after_fork() -> None:
     """Forget all threads' steps in a forked child, where only the calling thread goes on."""
-    busy_threads.clear()
-    pending_kinds.clear()
+    _thread_states.clear()
+    _thread_states.set(local.thread_state)
     local.thread_state.forget()

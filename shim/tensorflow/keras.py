@@ -76,7 +76,7 @@ class KerasCall(object):
         self.start = clock.mono()
         self.callbacks: Callable[[], object] = weakref.ref(callbacks, self._callbacks_deleted)
         self.thread_state.keras_calls.append(self)
-        self.thread_state.update_busy_threads()
+        self.thread_state.update_busy()
         _open_calls.add(self)
         at_end(_at_exit)
 
@@ -133,7 +133,7 @@ class KerasCall(object):
         # list, but not in `_open_calls`. `_begin_call` relies on its removal from the list.
         if self in self.thread_state.keras_calls:
             self.thread_state.keras_calls.remove(self)
-            self.thread_state.update_busy_threads()
+            self.thread_state.update_busy()
         if self not in _open_calls:
             return
         _open_calls.discard(self)

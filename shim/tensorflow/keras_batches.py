@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import _thread
 import sys
 import weakref
 
 from ...formats import layout
-from .. import core
+from .. import core, native
 from ..clock import mono
-from ..guard import contain_in_callback, guarded, uninterrupted_start
+from ..guard import called_back, contain_in_callback, guarded, uninterrupted_start
 from . import call_observer, models
 from .eager_steps import OutermostStep
-from .function import busy_threads, local, pending_kinds
-from .step import CountedRunStep
+from .function import local
+from .step import put_counted_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +29,6 @@ _KINDS = {
     "test_on_batch": layout.TEST_BATCH,
     "predict_on_batch": layout.PREDICT_BATCH,
 }
-_GUARDED_FRAMES = 2  # frames from a guarded callback to the observed method
-_FAST_FRAMES = 1  # the same from a callback without a guard
 _RETURN_OPCODES = call_observer.return_opcodes()
 
 
@@ -44,36 +41,28 @@ def patch(module: ModuleType) -> None:
         for name, kind in _KINDS.items():
             if runs_sessions:
                 begin = _run_batch_callback(kind)
-                call_observer.observe(
-                    cls, name, begin, observes_end=True, fast_callback=_batch_counter(kind, guarded(begin))
-                )
+                fast_callback = _batch_counter(kind, guarded(begin))
             else:
-                call_observer.observe(
-                    cls,
-                    name,
-                    _function_batch_callback(kind, _GUARDED_FRAMES),
-                    fast_callback=_function_batch_callback(kind, _FAST_FRAMES),
-                )
+                begin = _function_batch_callback(kind)
+                fast_callback = native.module and native.module.function_batch_callback(kind, local)
+            call_observer.observe(cls, name, begin, observes_end=True, fast_callback=fast_callback)
 
 
-def _function_batch_callback(kind: int, frames: int) -> Callable[[object], None]:
-    """Return a callback that makes the next function call within the method a batch.
+def _function_batch_callback(kind: int) -> Callable[[object], call_observer.EndCallback | None]:
+    """Return a callback that makes the next function call within the method a batch."""
 
-    ``frames`` is the number of frames from the callback to the method.
-    """
+    def callback(_model: object) -> call_observer.EndCallback | None:
+        state: ThreadState = local.thread_state
+        if state.keras_calls or state.is_in_call:
+            return None
+        previous_kind = state.pending_kind
 
-    def callback(
-        _model: object,
-        busy_threads: set[ThreadState] = busy_threads,
-        pending_kinds: dict[int, Any] = pending_kinds,
-        get_ident: Callable[[], int] = _thread.get_ident,
-        getframe: Callable[[int], FrameType] = sys._getframe,
-    ) -> None:
-        if busy_threads:
-            state: ThreadState = local.thread_state
-            if state.keras_calls or state.is_in_call:
-                return
-        pending_kinds[get_ident()] = (kind, getframe(frames).f_code)
+        def on_end(_failed: bool) -> None:
+            state.pending_kind = previous_kind
+
+        end_callback = call_observer.EndCallback(on_end)
+        state.pending_kind = kind
+        return end_callback
 
     return callback
 
@@ -91,16 +80,52 @@ def _run_batch_callback(kind: int) -> Callable[[object], call_observer.EndCallba
     return callback
 
 
-class _CountedBatch(CountedRunStep):
-    """A batch that is only counted.
+class PythonBatchFields(object):
+    """The fields of `_CountedBatch`, and its end, where the shim's C part is missing."""
 
-    It is the thread's outermost call and ends when it is released. `_batch_counter` sets the
-    attributes.
+    __slots__ = ("has_run", "ordinal", "start", "thread_state", "tracker")
+
+    end: Callable[[bool], None]
+    has_run: bool
+    ordinal: int
+    start: int
+    thread_state: ThreadState | None
+    tracker: Tracker
+
+    def __del__(
+        self,
+        getframe: Callable[[int], FrameType] = sys._getframe,
+        return_opcodes: Container[int] = _RETURN_OPCODES,
+    ) -> None:
+        try:
+            state = getattr(self, "thread_state", None)
+            if state is not None:  # else cancelled, or interrupted while it was created
+                state.is_busy = bool(state.keras_calls)
+                frame = getframe(1)
+                failed = frame.f_code.co_code[frame.f_lasti] not in return_opcodes
+                if failed or self.has_run:
+                    self.end(failed)
+        except BaseException:
+            contain_in_callback()
+
+
+uninterrupted_start(PythonBatchFields.__del__)
+if TYPE_CHECKING:
+    BatchFields = PythonBatchFields
+else:
+    BatchFields = PythonBatchFields if native.module is None else native.module.BatchFields
+
+
+class _CountedBatch(BatchFields):
+    """A batch that consists of session runs and is only counted.
+
+    It is the thread's outermost call and ends when it is released. Its counter sets the fields.
     """
 
-    __slots__ = ("__weakref__", "thread_state")
+    __slots__ = ("__weakref__",)
 
-    thread_state: ThreadState
+    key = 0
+    needs_window = False
 
     @property
     def step(self) -> _CountedBatch:
@@ -109,56 +134,48 @@ class _CountedBatch(CountedRunStep):
 
     def cancel(self) -> None:
         """Let the end of this batch do nothing."""
-        del self.thread_state
+        self.thread_state = None
 
-    def __del__(
-        self,
-        busy_threads: set[ThreadState] = busy_threads,
-        getframe: Callable[[int], FrameType] = sys._getframe,
-        return_opcodes: Container[int] = _RETURN_OPCODES,
-    ) -> None:
-        try:
-            state = getattr(self, "thread_state", None)
-            if state is not None:  # else cancelled, or interrupted while it was created
-                if not state.keras_calls:
-                    busy_threads.discard(state)
-                frame = getframe(1)
-                failed = frame.f_code.co_code[frame.f_lasti] not in return_opcodes
-                if failed or self.has_run:
-                    self.end(layout.FLAG_FAILED if failed else 0)
-        except BaseException:
-            contain_in_callback()
-
-
-uninterrupted_start(_CountedBatch.__del__)
+    @called_back
+    def end(self, failed: bool) -> None:
+        """Put the span of a batch that failed or of which a run is recorded."""
+        if self.has_run:
+            put_counted_run(self, layout.FLAG_FAILED if failed else 0)
+        else:
+            self.tracker.put_failed(self.ordinal, self.key)
 
 
 def _batch_counter(kind: int, begin: Callable[[object], object]) -> Callable[[object], object]:
     """Return a callback that counts a batch, or calls ``begin`` if the batch is to be timed."""
     tracker = core.tracker(kind, False)
+    if native.module is not None:
+        counter: Callable[[object], object] = native.module.run_batch_callback(
+            tracker.untimed, None, local, tracker, _CountedBatch, models.remembered_ids, begin
+        )
+        return counter
 
     # Each batch pays for this function, and finds cold caches. So it calls no other function of
     # ours, and all that it reads lies in one tuple, the default arguments.
     def callback(
         model: Any,
-        busy_threads: set[ThreadState] = busy_threads,
+        local: Any = local,
         remembered_ids: set[int] = models.remembered_ids,
         tracker: Tracker = tracker,
         new: Any = object.__new__,
         batch_class: Any = _CountedBatch,
-        local: Any = local,
         ref: Any = weakref.ref,
         mono: Callable[[], int] = mono,
     ) -> object:
-        if not busy_threads and id(model) in remembered_ids:
+        state = local.thread_state
+        if not state.is_busy and id(model) in remembered_ids:
             for ordinal in tracker.untimed:
                 batch = new(batch_class)
                 batch.tracker = tracker
                 batch.ordinal = ordinal
-                batch.key = batch.has_run = 0
-                batch.thread_state = state = local.thread_state
+                batch.has_run = False
+                batch.thread_state = state
                 state.outermost_call = ref(batch)
-                busy_threads.add(state)
+                state.is_busy = True
                 batch.start = mono()
                 return batch
         return begin(model)

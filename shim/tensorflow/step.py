@@ -11,6 +11,8 @@ from . import window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..pacing.tracker import Tracker
 
 _TRACED = WORD["traced"]
@@ -63,10 +65,15 @@ class CountedRunStep(CountedStep):
     def end(self, flags: int = 0, end_ns: int = 0) -> None:
         """Put the step's span, if any; the step ends now, or at ``end_ns`` if this is not 0."""
         if self.has_run:
-            duration = (end_ns or mono()) - self.start
-            self.tracker.put_counted(self.start, duration, self.ordinal, self.key, flags | layout.FLAG_TRACED)
+            put_counted_run(self, flags, end_ns)
         else:
             super().end(flags)
+
+
+def put_counted_run(step: Any, flags: int, end_ns: int = 0) -> None:
+    """Put the span of a counted step of which a run is recorded."""
+    duration = (end_ns or mono()) - step.start
+    step.tracker.put_counted(step.start, duration, step.ordinal, step.key, flags | layout.FLAG_TRACED)
 
 
 class Step(object):

@@ -22,8 +22,7 @@ def line_id(ident: int) -> int:
 
 def head_word(ident: int) -> int:
     """Return the last word of layout.XSPACE_HEAD for the calling thread, which has ``ident``."""
-    from .function import busy_threads, local  # imported late: it imports the windows, which import this module
+    from .function import is_other_thread_in_call  # imported late: it imports the windows, which import this module
 
-    state = local.thread_state
-    has_others = any(each is not state and (each.is_in_call or each.keras_calls) for each in list(busy_threads))
-    return line_id(ident) & ~layout.XSPACE_OTHER_THREADS | (layout.XSPACE_OTHER_THREADS if has_others else 0)
+    others = layout.XSPACE_OTHER_THREADS if is_other_thread_in_call() else 0
+    return line_id(ident) & ~layout.XSPACE_OTHER_THREADS | others

@@ -58,9 +58,9 @@ def end():
 
 def batch():
     """Return a batch that is only counted."""
-    counted = object.__new__(shim_module("tensorflow.keras_batches")._CountedBatch)
+    counted = shim_module("tensorflow.keras_batches")._CountedBatch()
     counted.thread_state = shim_module("tensorflow.function").ThreadState()
-    counted.has_run = 0
+    counted.has_run = False
     return counted
 
 

@@ -89,7 +89,7 @@ def leftovers():
         yield "a held profiler session"
     if graph and graph._sent_graphs and graph._sent_graphs.lock._holder():
         yield "held graphs"
-    if function and (function.busy_threads or function.local.thread_state.keras_calls):
+    if function and (function.local.thread_state.is_busy or function.is_other_thread_in_call()):
         yield "an open call"
     if allocations and allocations._turn_off:
         yield "allocations are reported"

@@ -723,7 +723,7 @@ def main(shim, share, way):
     sys.modules.update(shim_modules)  # disarming removes them; each case arms the shim again
     callback_codes.append(sys.modules["_tfprof.shim.guard"].called_back(main).__code__)
     callback_codes.append(sys.modules["_tfprof.shim.process_events"]._run.__code__)
-    finalizer_codes.append(sys.modules["_tfprof.shim.tensorflow.keras_batches"]._CountedBatch.__del__.__code__)
+    finalizer_codes.append(sys.modules["_tfprof.shim.tensorflow.keras_batches"].PythonBatchFields.__del__.__code__)
     exceptions = [cls for cls in exception_classes() if way != "outside" or not issubclass(cls, NOT_FROM_OUTSIDE)]
     gc.freeze()  # otherwise the first collection in each child copies its whole memory
     cases = missed = 0

@@ -8,6 +8,7 @@ import ctypes
 import gc
 import sys
 import threading
+import time
 import types
 import weakref
 from typing import Any
@@ -43,7 +44,8 @@ class ThreadState(native.ThreadFields):  # type: ignore[misc]  # known at run ti
         self.keras_calls = []
         self.outermost_call = NO_CALL
         self.tape_step = self.counted_step = None
-        self.are_gradients_applied = self.is_applying = False
+        self.are_gradients_applied = self.is_applying = self.is_busy = False
+        self.pending_kind = 0
         self.optimizer_history = ()
 
 
@@ -142,12 +144,11 @@ def check_threads():
 
 def check_concrete():
     ordinals, word = bound_ordinals(1000)
-    busy: set[int] = set()
-    pending: dict[int, int] = {}
     begun: list[object] = []
     failed: list[object] = []
-    graphs = Graphs()
-    callback = native.concrete_callback(ordinals, busy, pending, graphs, Local(), "init", begun.append)
+    graphs, local = Graphs(), Local()
+    state = local.thread_state
+    callback = native.concrete_callback(ordinals, graphs, local, "init", begun.append)
     code = prologue.with_call(Concrete.call.__code__, callback, 1, True, failed.append)
     if code is None:  # CPython 3.11.0 and versions after 3.13 cannot keep the result of a call
         return
@@ -171,12 +172,12 @@ def check_concrete():
     assert word.value == 104
     assert len(failed) == 3
     Concrete("init").call(1)
-    busy.add(1)
+    state.is_busy = True
     function.call(1)
-    busy.clear()
-    pending[1] = 2
+    state.is_busy = False
+    state.pending_kind = 2
     function.call(1)
-    pending.clear()
+    state.pending_kind = 0
     graphs.stack.append(1)
     function.call(1)
     graphs.stack = [1]
@@ -211,8 +212,8 @@ def check_errors_of_attributes():
 
     ordinals, word = bound_ordinals(10)
     calls: list[object] = []
-    callback = native.concrete_callback(ordinals, set(), {}, Broken(), Local(), "init", calls.append)
-    factory = native.annotation_factory(ordinals, set(), {}, Broken(), Local(), bool, "inert", calls.append)
+    callback = native.concrete_callback(ordinals, Broken(), Local(), "init", calls.append)
+    factory = native.annotation_factory(ordinals, Broken(), Local(), bool, "inert", calls.append)
     for function in (callback, factory):
         try:
             function("step")
@@ -221,14 +222,15 @@ def check_errors_of_attributes():
         raise AssertionError(function)
     assert not calls
     assert word.value == 0
-    callback = native.concrete_callback(ordinals, set(), {}, None, Local(), "init", calls.append)
+    callback = native.concrete_callback(ordinals, None, Local(), "init", calls.append)
     callback("step")
     assert calls == ["step"]
 
 
 def check_annotations():
     ordinals, word = bound_ordinals(3)
-    busy: set[int] = set()
+    local = Local()
+    state = local.thread_state
     is_recording: list[int] = []
     calls: list[object] = []
 
@@ -236,23 +238,48 @@ def check_annotations():
         calls.append((arguments, keywords))
         return "annotation"
 
-    factory = native.annotation_factory(
-        ordinals, busy, {}, Graphs(), Local(), lambda: bool(is_recording), "inert", annotate
-    )
+    factory = native.annotation_factory(ordinals, Graphs(), local, lambda: bool(is_recording), "inert", annotate)
     assert factory("step") == "inert"
     assert word.value == 1
     assert factory("step", step_num=1) == "annotation"
     is_recording.append(1)
     assert factory("step") == "annotation"
     is_recording.clear()
-    busy.add(1)
+    state.is_busy = True
     assert factory("step") == "annotation"
-    busy.clear()
+    state.is_busy = False
     assert factory("step") == "inert"
     assert factory("step") == "inert"
     assert factory("step") == "annotation"
     assert word.value == 3
     assert calls == [(("step",), {"step_num": 1})] + [(("step",), {})] * 3
+    check_annotations_of_batches(factory, state)
+
+
+def check_annotations_of_batches(factory, state):
+    words = {}
+    for kind in (2, 3, 4):
+        state.pending_kind = kind
+        assert factory("step") == "annotation"
+        assert state.pending_kind == kind
+        ordinals, words[kind] = bound_ordinals(2)
+        native.add_annotation(factory, kind, ordinals, kind)
+    for kind, word in words.items():
+        for number in (1, 2):
+            state.pending_kind = kind
+            assert factory("step") == kind
+            assert state.pending_kind == 0
+            assert word.value == number
+        state.pending_kind = kind
+        assert factory("step") == "annotation"
+        assert state.pending_kind == kind
+    state.pending_kind = 0
+    for arguments in (factory, 5, ordinals, None), (len, 5, ordinals, None), (factory, 5, None, None), ("f",):
+        try:
+            native.add_annotation(*arguments)
+        except (TypeError, ValueError):
+            continue
+        raise AssertionError(arguments)
 
 
 def check_runs():
@@ -325,14 +352,10 @@ class Tapes:
 
     def __init__(self, number):
         self.ordinals, self.word = bound_ordinals(number)
-        self.busy: set[object] = set()
-        self.pending: dict[int, int] = {}
         self.graphs, self.local = Graphs(), Local()
         self.calls: list[str] = []
         self.enter, self.leave, self.compute = native.tape_callbacks(
             self.ordinals,
-            self.busy,
-            self.pending,
             self.graphs,
             self.local,
             "tracker",
@@ -371,7 +394,7 @@ def check_tapes():
     assert tapes.word.value == 10
     tape = Tape()
     assert tapes.enter(tape) is None
-    assert tapes.busy == {state}
+    assert state.is_busy
     assert state.outermost_call() is step()
     assert step().tape() is tape
     tapes.leave(Tape(), None)
@@ -398,7 +421,7 @@ def check_reasons(tapes, state):
     """Check each reason for which a Python function handles the entry of a tape."""
     for change, undo in (
         (lambda: state.keras_calls.append(1), state.keras_calls.clear),
-        (lambda: tapes.pending.update({1: 2}), tapes.pending.clear),
+        (lambda: setattr(state, "pending_kind", 2), lambda: setattr(state, "pending_kind", 0)),
         (lambda: tapes.graphs.stack.append(1), tapes.graphs.stack.clear),
         (lambda: setattr(state, "outermost_call", weakref.ref(tapes)), lambda: None),
         (lambda: setattr(state, "tape_step", "timed"), lambda: None),
@@ -443,6 +466,158 @@ def check_states_of_threads():
     assert reference() is None
 
 
+class Model:
+    """A model of Keras with observed methods."""
+
+    def train_on_batch(self, work):
+        """Run a batch."""
+        return work()
+
+
+def observe_batches(callback):
+    """Call ``callback`` for each batch from now on. Return whether that is possible."""
+    code = prologue.with_call(original_batch, callback, 1, True)
+    if code is not None:
+        Model.train_on_batch.__code__ = code
+    return code is not None
+
+
+original_batch = Model.train_on_batch.__code__
+
+
+def check_pending_kinds():
+    local = Local()
+    state = local.thread_state
+    if not observe_batches(native.function_batch_callback(3, local)):
+        return
+    kinds = []
+
+    def take():
+        kinds.append(state.pending_kind)
+        return "result"
+
+    def take_nested():
+        nested.train_on_batch(take)
+        take()
+
+    model, nested = Model(), Model()
+    assert model.train_on_batch(take) == "result"
+    assert state.pending_kind == 0
+    model.train_on_batch(take_nested)
+    assert kinds == [3, 3, 3]
+    for change, undo in (
+        (lambda: state.keras_calls.append(1), state.keras_calls.clear),
+        (lambda: setattr(state, "outermost_call", weakref.ref(model)), lambda: None),
+    ):
+        state.is_busy = True
+        change()
+        model.train_on_batch(take)
+        undo()
+        state.outermost_call = NO_CALL
+        model.train_on_batch(take)
+        state.is_busy = False
+    assert kinds[3:] == [0, 3] * 2
+    try:
+        model.train_on_batch([].pop)
+    except IndexError:
+        assert state.pending_kind == 0
+    references = sys.getrefcount(state)
+    held = native.function_batch_callback(2, local)(model)
+    assert state.pending_kind == 2
+    del held
+    assert (state.pending_kind, sys.getrefcount(state)) == (0, references)
+    vars(local).clear()
+
+
+class Batch(native.BatchFields):  # type: ignore[misc]  # known at run time only
+    """A batch that is only counted."""
+
+    def end(self, failed):
+        """Note the end of a batch that failed or had a run."""
+        ended.append((self.ordinal, failed, self.has_run))
+
+
+ended: "list[tuple[int, bool, bool]]" = []
+
+
+def check_run_batches():
+    ordinals, word = bound_ordinals(100)
+    local = Local()
+    begun: list[object] = []
+    model_ids: set[int] = set()
+    state, model, contexts = local.thread_state, Model(), []
+    del ended[:]
+    callback = native.run_batch_callback(ordinals, None, local, "tracker", Batch, model_ids, begun.append)
+    if not observe_batches(callback):
+        return
+    model.train_on_batch(bool)
+    assert begun == [model]
+    model_ids.add(id(model))
+
+    def run():
+        batch = state.outermost_call()
+        assert type(batch) is Batch
+        assert state.is_busy
+        assert (batch.tracker, batch.thread_state, batch.has_run) == ("tracker", state, False)
+        assert 0 <= time.monotonic() - batch.start / 1e9 < 10
+        return batch
+
+    for number in range(1, 11):
+        assert model.train_on_batch(lambda: run().ordinal) == number == word.value
+        assert not state.is_busy
+        assert state.outermost_call() is None
+    assert (begun, ended) == ([model], [])
+    model.train_on_batch(lambda: setattr(run(), "has_run", True))
+    for _ in range(2):
+        try:
+            model.train_on_batch([].pop)
+        except IndexError as error:
+            contexts.append(error.__context__)
+    try:
+        [].pop()
+    except IndexError:
+        model.train_on_batch(run)  # an exception that is being handled is no failure
+    model.train_on_batch(lambda: setattr(run(), "thread_state", None))  # as in a forked child
+    assert contexts == [None, None]
+    assert ended == [(11, False, True), (12, True, False), (13, True, False)]
+    assert state.is_busy
+    model.train_on_batch(bool)
+    state.is_busy = False
+    ordinals.skip(0)
+    model.train_on_batch(bool)
+    assert begun == [model] * 3
+    assert word.value == 15
+    check_batches_within_batches(model, ordinals, state)
+    del begun[:], ended[:]
+    vars(local).clear()
+    kept = weakref.ref(model)
+    del model
+    assert kept() is None
+
+
+def check_batches_within_batches(model, ordinals, state):
+    ordinals.skip(2)
+    model.train_on_batch(lambda: model.train_on_batch(bool))
+    assert ordinals.left == 1
+    state.keras_calls.append(1)
+    model.train_on_batch(bool)
+    assert ordinals.left == 0
+    assert state.is_busy
+    state.keras_calls.clear()
+    state.is_busy = False
+    invalid: tuple[tuple[object, ...], ...] = (
+        (),
+        (ordinals, None, None, None, Model, set(), None),
+        (ordinals, None, None, None, Batch, {}, 1),
+    )
+    for arguments in invalid:
+        try:
+            native.run_batch_callback(*arguments)
+        except TypeError:
+            continue
+        raise AssertionError(arguments)
+
+
 def check_memory():
     """Nothing leaks: the number of blocks does not grow."""
     checks = (
@@ -452,6 +627,8 @@ def check_memory():
         check_runs,
         check_callables,
         check_tapes,
+        check_pending_kinds,
+        check_run_batches,
         check_states_of_threads,
         check_errors_of_attributes,
     )
@@ -460,10 +637,10 @@ def check_memory():
     for round_number in range(30):
         for check in checks:
             check()
-            Concrete.call.__code__ = original
+            Concrete.call.__code__, Model.train_on_batch.__code__ = original, original_batch
         gc.collect()
         blocks[round_number] = sys.getallocatedblocks()
-    leak_of_python = 40 if sys.version_info[:2] == (3, 10) else 0  # two blocks for each changed code object
+    leak_of_python = 80 if sys.version_info[:2] == (3, 10) else 0  # for each changed code object
     assert blocks[-1] - blocks[10] < leak_of_python + 10, blocks
 
 

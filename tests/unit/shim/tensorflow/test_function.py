@@ -19,7 +19,7 @@ def functions(monkeypatch, armed):
     yield module
     window.drop_current()
     assert not function.local.thread_state.is_in_call
-    assert not function.busy_threads
+    assert not function.local.thread_state.is_busy
 
 
 def spans(reader):
@@ -127,10 +127,10 @@ def test_calls_in_a_keras_call_or_a_graph_are_not_counted(functions, read):
     before = read().count(layout.FUNCTION)
     thread_state = function.local.thread_state
     thread_state.keras_calls.append(object())  # type: ignore[arg-type]  # any object will do
-    thread_state.update_busy_threads()
+    thread_state.update_busy()
     step()
     thread_state.keras_calls.clear()
-    thread_state.update_busy_threads()
+    thread_state.update_busy()
     eager_tensorflow.enter_graph_construction()
     step()
     assert read().count(layout.FUNCTION) == before

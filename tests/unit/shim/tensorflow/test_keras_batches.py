@@ -37,7 +37,7 @@ def model(monkeypatch, armed):
     module.Model = Model
     keras_batches.patch(module)
     yield Model()
-    assert not function.busy_threads
+    assert not function.local.thread_state.is_busy
 
 
 def step_count(reader, kind, flag=0):
