@@ -52,17 +52,35 @@ static int check_layouts(void) {
 
 typedef struct {
     PyObject_HEAD
-    long long untimed_left; /* how many of the next steps are only counted */
+    long long untimed_left; /* how many of the next steps are only counted, before the next check for orders */
+    long long later;        /* how many more are only counted if there is no new order */
+    long long interval;     /* steps from one check to the next */
     long long last;         /* the last ordinal that was taken */
     uint64_t *word;         /* shared memory for the last ordinal of a step only counted; NULL without a channel */
-    PyObject *memory;       /* keeps the memory of `word` mapped */
+    uint64_t *order;        /* shared memory with the generation of the agent's last order; NULL without a channel */
+    uint64_t generation;    /* of the order that the tracker follows */
+    PyObject *memory;       /* keeps the memory of `word` and `order` mapped */
 } Ordinals;
 
 static PyTypeObject *ordinals_type;
 
+/* Begin the steps before the next check for orders. */
+static void begin_interval(Ordinals *self) {
+    self->untimed_left = self->later < self->interval ? self->later : self->interval;
+    self->later -= self->untimed_left;
+}
+
+/* Return whether the next step is only counted. */
+static inline int has_untimed(Ordinals *self) {
+    if (self->untimed_left <= 0 && self->later > 0 && self->order &&
+        *(volatile uint64_t *)self->order == self->generation)
+        begin_interval(self);
+    return self->untimed_left > 0;
+}
+
 /* Count a step and return its ordinal, or 0 if the step is to be timed. */
 static inline long long take_untimed(Ordinals *self) {
-    if (self->untimed_left <= 0) return 0;
+    if (!has_untimed(self)) return 0;
     self->untimed_left--;
     self->last++;
     if (self->word) *(volatile uint64_t *)self->word = (uint64_t)self->last;
@@ -83,16 +101,30 @@ static PyObject *ordinals_next(PyObject *self, PyObject *Py_UNUSED(unused)) {
     return PyLong_FromLongLong(++((Ordinals *)self)->last);
 }
 
-static PyObject *ordinals_skip(PyObject *self, PyObject *number) {
-    long long value = PyLong_AsLongLong(number);
-    if (value == -1 && PyErr_Occurred()) return NULL;
-    ((Ordinals *)self)->untimed_left = value;
+static PyObject *ordinals_skip(PyObject *self, PyObject *args) {
+    Ordinals *ordinals = (Ordinals *)self;
+    long long number, interval;
+    if (!PyArg_ParseTuple(args, "LL:skip", &number, &interval)) return NULL;
+    ordinals->later = number > 0 ? number : 0;
+    ordinals->interval = interval > 0 ? interval : 1;
+    begin_interval(ordinals);
     Py_RETURN_NONE;
 }
 
-static void set_memory(Ordinals *self, uint64_t *word, PyObject *memory) {
+static PyObject *ordinals_follow(PyObject *self, PyObject *generation) {
+    Ordinals *ordinals = (Ordinals *)self;
+    unsigned long long value = PyLong_AsUnsignedLongLong(generation);
+    if (PyErr_Occurred()) return NULL;
+    long long later = ordinals->later;
+    ordinals->generation = value;
+    ordinals->later = 0;
+    return PyLong_FromLongLong(later);
+}
+
+static void set_memory(Ordinals *self, uint64_t *word, uint64_t *order, PyObject *memory) {
     PyObject *old_memory = self->memory;
     self->word = word;
+    self->order = order;
     self->memory = memory;
     Py_XINCREF(memory);
     Py_XDECREF(old_memory);
@@ -100,20 +132,26 @@ static void set_memory(Ordinals *self, uint64_t *word, PyObject *memory) {
 
 static PyObject *ordinals_bind(PyObject *self, PyObject *args) {
     PyObject *memory;
-    unsigned long long address;
-    if (!PyArg_ParseTuple(args, "KO:bind", &address, &memory)) return NULL;
-    set_memory((Ordinals *)self, (uint64_t *)(uintptr_t)address, memory);
+    unsigned long long word, order;
+    if (!PyArg_ParseTuple(args, "KKO:bind", &word, &order, &memory)) return NULL;
+    set_memory((Ordinals *)self, (uint64_t *)(uintptr_t)word, (uint64_t *)(uintptr_t)order, memory);
     Py_RETURN_NONE;
 }
 
 static PyObject *ordinals_reset(PyObject *self, PyObject *Py_UNUSED(unused)) {
-    ((Ordinals *)self)->untimed_left = ((Ordinals *)self)->last = 0;
-    set_memory((Ordinals *)self, NULL, NULL);
+    Ordinals *ordinals = (Ordinals *)self;
+    ordinals->untimed_left = ordinals->later = ordinals->last = 0;
+    ordinals->generation = 0;
+    set_memory(ordinals, NULL, NULL, NULL);
     Py_RETURN_NONE;
 }
 
 static PyObject *ordinals_left(PyObject *self, void *Py_UNUSED(closure)) {
     return PyLong_FromLongLong(((Ordinals *)self)->untimed_left);
+}
+
+static PyObject *ordinals_later(PyObject *self, void *Py_UNUSED(closure)) {
+    return PyLong_FromLongLong(((Ordinals *)self)->later);
 }
 
 static void ordinals_dealloc(PyObject *self) {
@@ -125,15 +163,20 @@ static void ordinals_dealloc(PyObject *self) {
 
 static PyMethodDef ordinals_methods[] = {
     {"next", ordinals_next, METH_NOARGS, "Return the next ordinal, for a step that is timed."},
-    {"skip", ordinals_skip, METH_O, "skip(number): let the next `number` steps be only counted."},
+    {"skip", ordinals_skip, METH_VARARGS,
+     "skip(number, interval): let the next `number` steps be only counted. Check for orders every `interval` steps."},
+    {"follow", ordinals_follow, METH_O,
+     "follow(generation) -> number: follow an order. The steps after the next check, `number`, may be timed."},
     {"bind", ordinals_bind, METH_VARARGS,
-     "bind(address, memory): store the ordinal of each step that is only counted at address, within memory."},
+     "bind(address, order_address, memory): store the ordinal of each step that is only counted at address, and find\n"
+     "the generation of the agent's last order at order_address, both within memory."},
     {"reset", ordinals_reset, METH_NOARGS, "Start again at 1, and store no ordinal until the next bind()."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef ordinals_getset[] = {
-    {"left", ordinals_left, NULL, "How many of the next steps are only counted.", NULL},
+    {"left", ordinals_left, NULL, "How many of the next steps are only counted, before a check for orders.", NULL},
+    {"later", ordinals_later, NULL, "How many more steps are only counted if there is no new order.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -393,7 +436,7 @@ static int is_initializer(Hook *hook, PyObject *function) {
 
 static PyObject *count_concrete_call(PyObject *self, PyObject *function) {
     Hook *hook = (Hook *)self;
-    ThreadFields *state = hook->ordinals->untimed_left > 0 ? state_for_step(hook) : NULL;
+    ThreadFields *state = has_untimed(hook->ordinals) ? state_for_step(hook) : NULL;
     if (state && !state->pending_kind && !is_initializer(hook, function) && take_untimed(hook->ordinals))
         Py_RETURN_NONE;
     return PyErr_Occurred() ? NULL : PyObject_CallFunctionObjArgs(hook->fields[BEGIN], function, NULL);
@@ -429,7 +472,7 @@ static PyObject *count_call(Hook *hook) {
         ordinals = hook->batches[index].ordinals;
         annotation = hook->batches[index].annotation;
     }
-    if (ordinals->untimed_left <= 0 || !is_off(hook->fields[IS_RECORDING]) || !take_untimed(ordinals)) return NULL;
+    if (!has_untimed(ordinals) || !is_off(hook->fields[IS_RECORDING]) || !take_untimed(ordinals)) return NULL;
     state->pending_kind = 0;
     Py_INCREF(annotation);
     return annotation;
@@ -607,7 +650,7 @@ static PyObject *run_needs_python(PyObject *Py_UNUSED(module), PyObject *const *
     RunSignature *signature = (RunSignature *)own_attribute(session, run_name);
     if (!signature) return needs_python(0);
     int is_counted = PyObject_TypeCheck((PyObject *)signature, run_signature_type) && signature->ordinals &&
-                     signature->ordinals->untimed_left > 0 &&
+                     has_untimed(signature->ordinals) &&
                      has_items(fetches, signature->items, signature->fetch_count) &&
                      has_items(targets, signature->items + signature->fetch_count, signature->target_count) &&
                      take_untimed(signature->ordinals);
@@ -715,7 +758,7 @@ static PyObject *count_tape_entry(PyObject *self, PyObject *tape) {
     Hook *hook = (Hook *)self;
     ThreadFields *state = thread_state(hook->local);
     if (!state) return NULL;
-    if (hook->ordinals->untimed_left > 0 && !state->pending_kind && is_without_graph(hook, state)) {
+    if (has_untimed(hook->ordinals) && !state->pending_kind && is_without_graph(hook, state)) {
         PyObject *reference = PyWeakref_NewRef(tape, NULL);
         /* No code of the job's, such as a finalizer, can run from here on. */
         TapeFields *step = reference ? reusable_step(hook, state) : NULL;
@@ -926,7 +969,7 @@ static PyObject *new_batch(Hook *hook, ThreadFields *state) {
 static PyObject *count_batch(PyObject *self, PyObject *model) {
     Hook *hook = (Hook *)self;
     ThreadFields *state = thread_state(hook->local);
-    if (state && hook->ordinals->untimed_left > 0 && !state->is_busy && is_remembered(hook, model) == 1) {
+    if (state && has_untimed(hook->ordinals) && !state->is_busy && is_remembered(hook, model) == 1) {
         PyObject *batch = new_batch(hook, state);
         if (batch) return batch;
     }

@@ -21,9 +21,13 @@ class PythonOrdinals(object):
 
     The iteration ends before a step that is to be timed. Such a step calls ``next()``. No two
     threads get the same ordinal.
+
+    The iteration also ends before each check for orders, which the next step does. Written in C,
+    ordinals check by themselves, and the iteration goes on if there is no new order. ``later`` is
+    the number of steps that are only counted after the next check.
     """
 
-    __slots__ = ("_next", "_untimed", "_word")
+    __slots__ = ("_next", "_untimed", "_word", "later")
 
     def __init__(self) -> None:
         self.reset()
@@ -33,18 +37,26 @@ class PythonOrdinals(object):
         self._next = itertools.count(1).__next__
         self._untimed: Iterator[None] = itertools.repeat(None, 0)
         self._word = ctypes.c_uint64()
+        self.later = 0
 
-    def bind(self, _address: int, word: ctypes.c_uint64) -> None:
+    def bind(self, _address: int, _order_address: int, word: ctypes.c_uint64) -> None:
         """Store the ordinal of each step that is only counted in ``word``, at ``_address``."""
         self._word = word
 
-    def skip(self, number: int) -> None:
-        """Let the next ``number`` steps be only counted."""
-        self._untimed = itertools.repeat(None, number)
+    def skip(self, number: int, interval: int) -> None:
+        """Let the next ``number`` steps be only counted, and check for orders each ``interval``."""
+        first = max(0, min(number, interval))
+        self.later = max(0, number) - first
+        self._untimed = itertools.repeat(None, first)
+
+    def follow(self, _generation: int) -> int:
+        """Follow a new order: return ``later``, and set it to 0."""
+        later, self.later = self.later, 0
+        return later
 
     @property
     def left(self) -> int:
-        """How many of the next steps are only counted."""
+        """How many of the next steps are only counted, before a check for orders."""
         return operator.length_hint(self._untimed)
 
     def next(self) -> int:

@@ -65,7 +65,6 @@ class Tracker(object):
         "_revision",
         "_sampling",
         "_skip_lock",
-        "_skips_left",
         "channel",
         "cost",
         "count_at",
@@ -107,7 +106,6 @@ class Tracker(object):
         self._skip_lock = _thread.RLock()
         self._sampling = Sampling()
         self._last_skip = (0, 0)  # the last step that chose how many steps are only counted, and its end (ns)
-        self._skips_left = 0  # steps that are only counted after the next check for orders
         self._order_check_interval = 0  # steps from one check for orders to the next
         self._counted = 0  # steps only counted that are in no span entry yet, including those still to come
         self.untimed.reset()
@@ -127,7 +125,7 @@ class Tracker(object):
         self.forget()
         self.known_keys = _AllKeys()
         self.trigger = NEVER
-        self.untimed.skip(NEVER)
+        self.untimed.skip(NEVER, NEVER)
 
     def put_timed(self, start: int, duration: int, ordinal: int, key: int, work_start: int = 0) -> None:
         """Put the span of a step that found ``untimed`` empty, and of the steps counted before it.
@@ -143,7 +141,7 @@ class Tracker(object):
             # Without the lock, as on re-entry from a signal handler, only this step's span is put.
             # If ``untimed`` is not empty, another thread has chosen the next steps meanwhile.
             if not is_reentry and lock.acquire(False) and not self.untimed.left:
-                if self._skips_left > 0:
+                if self.untimed.later:
                     self._continue_skip(ordinal)
                     self.spend(TIMING_FACTOR * (mono() - work_start))
                     return
@@ -280,15 +278,16 @@ class Tracker(object):
             self._order_check_interval = max(
                 _ORDER_CHECK_NS // period, self._sampling.check_interval(pacer.policy.budget)
             )
-            self._skips_left = number
-            self._skip()
+            self._counted += number
+            self.untimed.skip(number, self._order_check_interval)
 
     def _continue_skip(self, ordinal: int) -> None:
         """Count step ``ordinal``, which found no new order, and let more steps be only counted."""
         self.words[self.count_at] = max(self.words[self.count_at], ordinal)
-        self._counted += 1
-        self._skips_left = min(self._skips_left - 1, self._steps_before_trace(ordinal) - MARGIN)
-        self._skip()
+        later = self.untimed.later
+        number = max(0, min(later - 1, self._steps_before_trace(ordinal) - MARGIN))
+        self._counted += number + 1 - later
+        self.untimed.skip(number, self._order_check_interval)
 
     def _steps_before_trace(self, ordinal: int) -> int:
         """Return how many steps after ``ordinal`` begin before a step of this kind may be traced.
@@ -297,13 +296,6 @@ class Tracker(object):
         traces do not depend on the number of the step.
         """
         return self.trigger - ordinal if self.cost.traceable else NEVER
-
-    def _skip(self) -> None:
-        """Let the next steps be only counted, until one must check for orders."""
-        number = max(0, min(self._skips_left, self._order_check_interval))
-        self._skips_left -= number
-        self._counted += number
-        self.untimed.skip(number)
 
     def _begin(self) -> bool:
         """Open the channel and start the pacer; False if there is no channel."""
@@ -315,7 +307,8 @@ class Tracker(object):
         channel, self.put, self._current_policy = opened
         self.words = channel.words
         counter = ctypes.c_uint64.from_buffer(channel.words, 8 * self.count_at)
-        self.untimed.bind(ctypes.addressof(counter), counter)
+        address = ctypes.addressof(counter)
+        self.untimed.bind(address, address + 8 * (POLICY - self.count_at), counter)
         self.cost = channel.costs.of_kind(self.kind)
         self._start_pacer(self._current_policy, channel.costs)
         self.channel = channel  # set last: after an exception, the next step opens the channel again
@@ -328,7 +321,10 @@ class Tracker(object):
         current_policy.update(now, self.kind, ordinal)
         if self.channel is None:
             return
-        self.generation = current_policy.generation
+        if self.generation != current_policy.generation:
+            self.generation = current_policy.generation
+            dropped = self.untimed.follow(self.generation)
+            self._counted -= dropped
         (last, last_ns), self._last_end_check = self._last_end_check, (ordinal, now)
         interval = (ordinal - last) * _END_CHECK_NS // max(now - last_ns, 1)
         self._end_check_at = ordinal + max(1, min(interval, _END_CHECK_STEPS))

@@ -96,8 +96,8 @@ def raised_by(function):
 def bound_ordinals(number):
     """Return (ordinals, word): of the next steps, ``number`` are only counted."""
     ordinals, word = native.Ordinals(), ctypes.c_uint64()
-    ordinals.bind(ctypes.addressof(word), word)
-    ordinals.skip(number)
+    ordinals.bind(ctypes.addressof(word), 0, word)
+    ordinals.skip(number, 1 << 62)
     return ordinals, word
 
 
@@ -109,26 +109,61 @@ def check_ordinals():
     assert ordinals.next() == 4
     assert list(ordinals) == []
     assert word.value == 3
-    ordinals.skip(2)
+    ordinals.skip(2, 9)
     assert next(ordinals) == 5
     assert ordinals.left == 1
     ordinals.reset()
     assert ordinals.left == 0
     assert ordinals.next() == 1
     assert word.value == 5
-    ordinals.skip(1 << 62)
+    ordinals.skip(1 << 62, 1 << 62)
     assert next(ordinals) == 2
     assert word.value == 5
     reference = weakref.ref(word)
     ordinals, word = bound_ordinals(1)
     gc.collect()
     assert reference() is None
-    for arguments in ((), (1,), ("1", None)):
+    for arguments in ((), (1,), ("1", 1, None)):
         try:
             ordinals.bind(*arguments)
         except TypeError:
             continue
         raise AssertionError(arguments)
+
+
+def check_orders():
+    """Counting goes on after each interval until there is a new order."""
+    memory = (ctypes.c_uint64 * 2)()
+    address = ctypes.addressof(memory)
+    ordinals = native.Ordinals()
+    ordinals.bind(address, address + 8, memory)
+    ordinals.skip(10, 3)
+    assert (ordinals.left, ordinals.later) == (3, 7)
+    for number in range(1, 9):
+        assert next(ordinals) == number
+    assert (ordinals.left, ordinals.later) == (1, 1)
+    memory[1] = 5
+    assert next(ordinals) == 9
+    assert list(ordinals) == []
+    assert (ordinals.left, ordinals.later) == (0, 1)
+    memory[1] = 0
+    assert list(ordinals) == [10]
+    memory[1] = 5
+    ordinals.skip(10, 3)
+    assert list(ordinals) == [11, 12, 13]
+    assert ordinals.follow(5) == 7
+    assert (list(ordinals), ordinals.later) == ([], 0)
+    ordinals.skip(4, 0)
+    assert (ordinals.left, ordinals.later) == (1, 3)
+    assert list(ordinals) == [14, 15, 16, 17]
+    assert memory[0] == 17
+    ordinals.skip(-1, -1)
+    assert (list(ordinals), ordinals.later) == ([], 0)
+    ordinals.skip(9, 2)
+    ordinals.reset()
+    assert (list(ordinals), ordinals.later) == ([], 0)
+    ordinals.skip(9, 2)
+    assert list(ordinals) == [1, 2]  # nothing to check without a channel
 
 
 def check_threads():
@@ -183,11 +218,11 @@ def check_concrete():
     graphs.stack = [1]
     function.call(1)
     graphs.stack = []
-    ordinals.skip(0)
+    ordinals.skip(0, 0)
     function.call(1)
     assert len(begun) == 6
     assert word.value == 104
-    ordinals.skip(10)
+    ordinals.skip(10, 10)
     nested = Concrete()
     nested.call(function.call(1))
     assert word.value == 106
@@ -425,7 +460,7 @@ def check_reasons(tapes, state):
         (lambda: tapes.graphs.stack.append(1), tapes.graphs.stack.clear),
         (lambda: setattr(state, "outermost_call", weakref.ref(tapes)), lambda: None),
         (lambda: setattr(state, "tape_step", "timed"), lambda: None),
-        (lambda: tapes.ordinals.skip(0), lambda: tapes.ordinals.skip(9)),
+        (lambda: tapes.ordinals.skip(0, 0), lambda: tapes.ordinals.skip(9, 9)),
     ):
         assert tapes.step() == []
         change()
@@ -583,7 +618,7 @@ def check_run_batches():
     assert state.is_busy
     model.train_on_batch(bool)
     state.is_busy = False
-    ordinals.skip(0)
+    ordinals.skip(0, 0)
     model.train_on_batch(bool)
     assert begun == [model] * 3
     assert word.value == 15
@@ -596,7 +631,7 @@ def check_run_batches():
 
 
 def check_batches_within_batches(model, ordinals, state):
-    ordinals.skip(2)
+    ordinals.skip(2, 2)
     model.train_on_batch(lambda: model.train_on_batch(bool))
     assert ordinals.left == 1
     state.keras_calls.append(1)
@@ -622,6 +657,7 @@ def check_memory():
     """Nothing leaks: the number of blocks does not grow."""
     checks = (
         check_ordinals,
+        check_orders,
         check_concrete,
         check_annotations,
         check_runs,

@@ -295,8 +295,8 @@ def test_a_counted_step_costs_little_more_than_a_call():
         return _call_tf_sessionrun
 
     run_tracker = Tracker(layout.RUN, lambda: None)
-    run_tracker.untimed.bind(ctypes.addressof(word), word)
-    run_tracker.untimed.skip(10**9)
+    run_tracker.untimed.bind(ctypes.addressof(word), 0, word)
+    run_tracker.untimed.skip(10**9, 10**9)
     target = object()
     bare_run = types.MethodType(new_method(), object())
     counted_run = measured_session(new_method(), run_tracker)._call_tf_sessionrun
