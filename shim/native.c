@@ -25,8 +25,6 @@ typedef struct {
     PyObject *referent; /* None if it is gone */
 } Weakref;
 
-#define HAS_FINALIZER 1UL /* a flag of types that Python 3.7 needs and later versions ignore */
-
 #ifndef METH_FASTCALL /* in the stable ABI since 3.10, unchanged since 3.7 */
 #define METH_FASTCALL 0x0080
 #endif
@@ -208,6 +206,7 @@ typedef struct {
     PyObject *outermost_call; /* weak reference */
     PyObject *tape_step;      /* the current training step, or None */
     PyObject *counted_step;   /* a step that is only counted, for the next use, or None */
+    PyObject *counted_batch;  /* the same for single batches of Keras; NULL until it is used */
     PyObject *optimizer_history;
 } ThreadFields;
 
@@ -232,6 +231,7 @@ static int thread_fields_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(state->outermost_call);
     Py_VISIT(state->tape_step);
     Py_VISIT(state->counted_step);
+    Py_VISIT(state->counted_batch);
     Py_VISIT(state->optimizer_history);
     Py_VISIT(state->graphs);
     Py_VISIT(state->graph_stack);
@@ -244,6 +244,7 @@ static int thread_fields_clear(PyObject *self) {
     Py_CLEAR(state->outermost_call);
     Py_CLEAR(state->tape_step);
     Py_CLEAR(state->counted_step);
+    Py_CLEAR(state->counted_batch);
     Py_CLEAR(state->optimizer_history);
     Py_CLEAR(state->graphs);
     Py_CLEAR(state->graph_stack);
@@ -289,7 +290,8 @@ static PyType_Spec thread_fields_spec = {
 
 enum { INITIALIZER_NAME, BEGIN };                  /* fields of a hook of concrete functions */
 enum { IS_RECORDING, INERT_ANNOTATION, ANNOTATE }; /* fields of a hook of annotations */
-enum { BATCH_TRACKER, BATCH_CLASS, MODEL_IDS, BEGIN_BATCH }; /* fields of a hook of batches that are session runs */
+/* fields of a hook of batches that are session runs */
+enum { BATCH_TRACKER, BATCH_CLASS, BATCH_NO_CALL, MODEL_IDS, BEGIN_BATCH };
 /* fields of a hook of gradient tapes */
 enum { TRACKER, STEP_CLASS, NO_CALL, TAPE_ENTERED, TAPE_LEFT, GRADIENT_CALLED };
 enum { FIELDS = 6 };
@@ -741,8 +743,10 @@ static void begin_step(Hook *hook, ThreadFields *state, TapeFields *step, long l
     step->ordinal = ordinal;
     step->is_recording = 1;
     set_field(&step->tape, tape);
-    Py_INCREF(hook->fields[TRACKER]);
-    set_field(&step->tracker, hook->fields[TRACKER]);
+    if (step->tracker != hook->fields[TRACKER]) {
+        Py_INCREF(hook->fields[TRACKER]);
+        set_field(&step->tracker, hook->fields[TRACKER]);
+    }
     if (state->tape_step == (PyObject *)step) {
         state->are_gradients_applied = 0; /* no optimizer ended the previous step */
     } else {
@@ -872,18 +876,56 @@ static PyObject *function_batch_callback(PyObject *Py_UNUSED(module), PyObject *
     return PyArg_ParseTuple(args, "iO", &kind, &local) ? PyCFunction_NewEx(&function_batch_method, args, NULL) : NULL;
 }
 
-/* The base class of batches that are session runs and are only counted. A batch is the outermost call of its thread,
- * and ends when it is released. */
+/* The base class of batches that are session runs and are only counted. A thread uses the same object again for its
+ * next batch, unless something else refers to it. */
 typedef struct {
     PyObject_HEAD
-    PyObject *tracker;
-    PyObject *thread_state; /* ThreadFields; None in a forked child, where the batch does not count */
+    PyObject *tracker;   /* None in a forked child, where the batch does not count */
+    PyObject *reference; /* weak reference to this batch */
     long long ordinal, start;
     char has_run;
 } BatchFields;
 
 static PyTypeObject *batch_fields_type;
 static PyObject *end_name;
+
+static void batch_fields_dealloc(PyObject *self) {
+    BatchFields *batch = (BatchFields *)self;
+    Py_CLEAR(batch->tracker);
+    Py_CLEAR(batch->reference);
+    free_instance(self, batch_fields_type);
+}
+
+static PyMemberDef batch_fields_members[] = {
+    {"tracker", T_OBJECT, offsetof(BatchFields, tracker), 0, NULL},
+    {"ordinal", T_LONGLONG, offsetof(BatchFields, ordinal), 0, NULL},
+    {"start", T_LONGLONG, offsetof(BatchFields, start), 0, NULL},
+    {"has_run", T_BOOL, offsetof(BatchFields, has_run), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot batch_fields_slots[] = {
+    {Py_tp_doc, "The fields of a batch that is only counted."},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, batch_fields_dealloc},
+    {Py_tp_members, batch_fields_members},
+    {0, NULL},
+};
+
+static PyType_Spec batch_fields_spec = {
+    "_tfprof.shim._native.BatchFields", sizeof(BatchFields), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    batch_fields_slots,
+};
+
+/* The running batch of a thread, which ends when this object is released. */
+typedef struct {
+    PyObject_HEAD
+    Hook *hook;
+    ThreadFields *thread_state;
+    BatchFields *batch;
+} RunningBatch;
+
+static PyTypeObject *running_batch_type;
 
 /* Report the end of a batch that failed or had a traced run. */
 static void report_end(PyObject *batch, int has_failed) {
@@ -895,43 +937,32 @@ static void report_end(PyObject *batch, int has_failed) {
     PyErr_Restore(type, value, traceback);
 }
 
-static void batch_fields_finalize(PyObject *self) {
-    BatchFields *batch = (BatchFields *)self;
-    if (!batch->thread_state || batch->thread_state == Py_None) return;
-    ThreadFields *state = (ThreadFields *)batch->thread_state;
-    state->is_busy = !is_without_keras_calls(state);
+static void end_batch(RunningBatch *running) {
+    BatchFields *batch = running->batch;
+    ThreadFields *state = running->thread_state;
     int has_failed = PyErr_Occurred() != NULL; /* the interpreter unwinds the stack of a method that failed */
-    if (has_failed || batch->has_run) report_end(self, has_failed);
+    if (state->outermost_call == batch->reference) {
+        Py_INCREF(running->hook->fields[BATCH_NO_CALL]);
+        set_field(&state->outermost_call, running->hook->fields[BATCH_NO_CALL]);
+    }
+    state->is_busy = !is_without_keras_calls(state);
+    if (has_failed || batch->has_run) report_end((PyObject *)batch, has_failed);
 }
 
-static void batch_fields_dealloc(PyObject *self) {
-    BatchFields *batch = (BatchFields *)self;
-    Py_CLEAR(batch->tracker);
-    Py_CLEAR(batch->thread_state);
-    free_instance(self, batch_fields_type);
+static void running_batch_dealloc(PyObject *self) {
+    RunningBatch *running = (RunningBatch *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    if (running->batch && running->batch->tracker != Py_None) end_batch(running);
+    Py_XDECREF((PyObject *)running->batch);
+    Py_XDECREF((PyObject *)running->thread_state);
+    Py_XDECREF((PyObject *)running->hook);
+    PyObject_Free(self);
+    Py_DECREF(type);
 }
 
-static PyMemberDef batch_fields_members[] = {
-    {"tracker", T_OBJECT_EX, offsetof(BatchFields, tracker), 0, NULL},
-    {"thread_state", T_OBJECT, offsetof(BatchFields, thread_state), 0, NULL},
-    {"ordinal", T_LONGLONG, offsetof(BatchFields, ordinal), 0, NULL},
-    {"start", T_LONGLONG, offsetof(BatchFields, start), 0, NULL},
-    {"has_run", T_BOOL, offsetof(BatchFields, has_run), 0, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
-
-static PyType_Slot batch_fields_slots[] = {
-    {Py_tp_doc, "The fields of a batch that is only counted."},
-    {Py_tp_new, PyType_GenericNew},
-    {Py_tp_finalize, batch_fields_finalize},
-    {Py_tp_dealloc, batch_fields_dealloc},
-    {Py_tp_members, batch_fields_members},
-    {0, NULL},
-};
-
-static PyType_Spec batch_fields_spec = {
-    "_tfprof.shim._native.BatchFields", sizeof(BatchFields), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | HAS_FINALIZER, batch_fields_slots,
+static PyType_Slot running_batch_slots[] = {{Py_tp_dealloc, running_batch_dealloc}, {0, NULL}};
+static PyType_Spec running_batch_spec = {
+    "_tfprof.shim._native.RunningBatch", sizeof(RunningBatch), 0, Py_TPFLAGS_DEFAULT, running_batch_slots,
 };
 
 /* Return 1 if the shim remembers the model, else 0; -1 with an exception. */
@@ -942,36 +973,60 @@ static int is_remembered(Hook *hook, PyObject *model) {
     return result;
 }
 
-/* Return a new batch, the outermost call of a thread; NULL with an exception. */
-static PyObject *new_batch(Hook *hook, ThreadFields *state) {
-    struct timespec now;
-    BatchFields *batch = (BatchFields *)PyType_GenericAlloc((PyTypeObject *)hook->fields[BATCH_CLASS], 0);
-    PyObject *reference = batch ? PyWeakref_NewRef((PyObject *)batch, NULL) : NULL;
-    /* No code of the job's, such as a finalizer, can run from here on. */
-    long long ordinal = reference ? take_untimed(hook->ordinals) : 0;
-    if (!ordinal) {
-        Py_XDECREF((PyObject *)batch);
-        Py_XDECREF(reference);
+/* Return the batch object of a thread, a borrowed reference to one that nothing else uses; NULL with an exception. */
+static BatchFields *unused_batch(Hook *hook, ThreadFields *state) {
+    PyTypeObject *batch_class = (PyTypeObject *)hook->fields[BATCH_CLASS];
+    PyObject *batch = state->counted_batch;
+    if (batch && Py_TYPE(batch) == batch_class && Py_REFCNT(batch) == 1) return (BatchFields *)batch;
+    batch = PyType_GenericAlloc(batch_class, 0);
+    if (!batch) return NULL;
+    ((BatchFields *)batch)->reference = PyWeakref_NewRef(batch, NULL);
+    if (!((BatchFields *)batch)->reference) {
+        Py_DECREF(batch);
         return NULL;
     }
-    Py_INCREF(hook->fields[BATCH_TRACKER]);
-    batch->tracker = hook->fields[BATCH_TRACKER];
+    set_field(&state->counted_batch, batch);
+    return (BatchFields *)batch;
+}
+
+/* Count a batch and let it be the outermost call of a thread until the result is released. Return NULL if the batch is
+ * to be timed, or with an exception. */
+static PyObject *begin_batch(Hook *hook, ThreadFields *state) {
+    struct timespec now;
+    RunningBatch *running = (RunningBatch *)PyType_GenericAlloc(running_batch_type, 0);
+    BatchFields *batch = running ? unused_batch(hook, state) : NULL;
+    /* No code of the job's, such as a finalizer, can run from here on. */
+    long long ordinal = batch ? take_untimed(hook->ordinals) : 0;
+    if (!ordinal) {
+        Py_XDECREF((PyObject *)running);
+        return NULL;
+    }
+    Py_INCREF((PyObject *)hook);
+    running->hook = hook;
     Py_INCREF((PyObject *)state);
-    batch->thread_state = (PyObject *)state;
+    running->thread_state = state;
+    Py_INCREF((PyObject *)batch);
+    running->batch = batch;
+    if (batch->tracker != hook->fields[BATCH_TRACKER]) {
+        Py_INCREF(hook->fields[BATCH_TRACKER]);
+        set_field(&batch->tracker, hook->fields[BATCH_TRACKER]);
+    }
     batch->ordinal = ordinal;
-    set_field(&state->outermost_call, reference);
+    batch->has_run = 0;
+    Py_INCREF(batch->reference);
+    set_field(&state->outermost_call, batch->reference);
     state->is_busy = 1;
     clock_gettime(CLOCK_MONOTONIC, &now);
     batch->start = now.tv_sec * 1000000000LL + now.tv_nsec;
-    return (PyObject *)batch;
+    return (PyObject *)running;
 }
 
 static PyObject *count_batch(PyObject *self, PyObject *model) {
     Hook *hook = (Hook *)self;
     ThreadFields *state = thread_state(hook->local);
     if (state && has_untimed(hook->ordinals) && !state->is_busy && is_remembered(hook, model) == 1) {
-        PyObject *batch = new_batch(hook, state);
-        if (batch) return batch;
+        PyObject *running = begin_batch(hook, state);
+        if (running) return running;
     }
     return PyErr_Occurred() ? NULL : PyObject_CallFunctionObjArgs(hook->fields[BEGIN_BATCH], model, NULL);
 }
@@ -1006,8 +1061,8 @@ static PyMethodDef functions[] = {
      "function_batch_callback(kind, local) -> callback\n\n"
      "The callback sets the kind of the thread's next call, until its result is released."},
     {"run_batch_callback", run_batch_callback, METH_VARARGS,
-     "run_batch_callback(ordinals, graphs, local, tracker, batch_class, model_ids, begin) -> callback\n\n"
-     "The callback counts a batch and returns it, or returns begin(model)."},
+     "run_batch_callback(ordinals, graphs, local, tracker, batch_class, no_call, model_ids, begin) -> callback\n\n"
+     "The callback counts a batch, which lasts until the result is released, or returns begin(model)."},
     {"run_needs_python", (PyCFunction)(void (*)(void))run_needs_python, METH_FASTCALL,
      "run_needs_python(session, options, feed_dict, fetch_list, target_list) -> False if the run was counted"},
     {"tape_callbacks", tape_callbacks, METH_VARARGS,
@@ -1049,7 +1104,8 @@ PyMODINIT_FUNC PyInit__native(void) {
     if (!add_type(&ordinals_type, &ordinals_spec) || !add_type(&hook_type, &hook_spec) ||
         !add_type(&run_signature_type, &run_signature_spec) ||
         !add_type(&thread_fields_type, &thread_fields_spec) || !add_type(&tape_fields_type, &tape_fields_spec) ||
-        !add_type(&pending_kind_type, &pending_kind_spec) || !add_type(&batch_fields_type, &batch_fields_spec))
+        !add_type(&pending_kind_type, &pending_kind_spec) || !add_type(&batch_fields_type, &batch_fields_spec) ||
+        !add_type(&running_batch_type, &running_batch_spec))
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;

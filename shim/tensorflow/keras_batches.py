@@ -11,7 +11,7 @@ from ..clock import mono
 from ..guard import called_back, contain_in_callback, guarded, uninterrupted_start
 from . import call_observer, models
 from .eager_steps import OutermostStep
-from .function import local
+from .function import local, no_call
 from .step import put_counted_run
 
 TYPE_CHECKING = False
@@ -81,7 +81,10 @@ def _run_batch_callback(kind: int) -> Callable[[object], call_observer.EndCallba
 
 
 class PythonBatchFields(object):
-    """The fields of `_CountedBatch`, and its end, where the shim's C part is missing."""
+    """The fields of `_CountedBatch`, and its end, where the shim's C part is missing.
+
+    The batch ends when it is released.
+    """
 
     __slots__ = ("has_run", "ordinal", "start", "thread_state", "tracker")
 
@@ -89,8 +92,8 @@ class PythonBatchFields(object):
     has_run: bool
     ordinal: int
     start: int
-    thread_state: ThreadState | None
-    tracker: Tracker
+    thread_state: ThreadState
+    tracker: Tracker | None
 
     def __del__(
         self,
@@ -99,7 +102,7 @@ class PythonBatchFields(object):
     ) -> None:
         try:
             state = getattr(self, "thread_state", None)
-            if state is not None:  # else cancelled, or interrupted while it was created
+            if state is not None and self.tracker is not None:  # else cancelled, or not completely created
                 state.is_busy = bool(state.keras_calls)
                 frame = getframe(1)
                 failed = frame.f_code.co_code[frame.f_lasti] not in return_opcodes
@@ -119,7 +122,7 @@ else:
 class _CountedBatch(BatchFields):
     """A batch that consists of session runs and is only counted.
 
-    It is the thread's outermost call and ends when it is released. Its counter sets the fields.
+    It is the thread's outermost call. Its counter sets the fields.
     """
 
     __slots__ = ("__weakref__",)
@@ -134,14 +137,14 @@ class _CountedBatch(BatchFields):
 
     def cancel(self) -> None:
         """Let the end of this batch do nothing."""
-        self.thread_state = None
+        self.tracker = None
 
     @called_back
     def end(self, failed: bool) -> None:
         """Put the span of a batch that failed or of which a run is recorded."""
         if self.has_run:
             put_counted_run(self, layout.FLAG_FAILED if failed else 0)
-        else:
+        elif self.tracker is not None:
             self.tracker.put_failed(self.ordinal, self.key)
 
 
@@ -150,7 +153,7 @@ def _batch_counter(kind: int, begin: Callable[[object], object]) -> Callable[[ob
     tracker = core.tracker(kind, False)
     if native.module is not None:
         counter: Callable[[object], object] = native.module.run_batch_callback(
-            tracker.untimed, None, local, tracker, _CountedBatch, models.remembered_ids, begin
+            tracker.untimed, None, local, tracker, _CountedBatch, no_call, models.remembered_ids, begin
         )
         return counter
 

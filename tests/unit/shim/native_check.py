@@ -582,7 +582,7 @@ def check_run_batches():
     model_ids: set[int] = set()
     state, model, contexts = local.thread_state, Model(), []
     del ended[:]
-    callback = native.run_batch_callback(ordinals, None, local, "tracker", Batch, model_ids, begun.append)
+    callback = native.run_batch_callback(ordinals, None, local, "tracker", Batch, NO_CALL, model_ids, begun.append)
     if not observe_batches(callback):
         return
     model.train_on_batch(bool)
@@ -593,7 +593,7 @@ def check_run_batches():
         batch = state.outermost_call()
         assert type(batch) is Batch
         assert state.is_busy
-        assert (batch.tracker, batch.thread_state, batch.has_run) == ("tracker", state, False)
+        assert (batch.tracker, batch.has_run) == ("tracker", False)
         assert 0 <= time.monotonic() - batch.start / 1e9 < 10
         return batch
 
@@ -612,7 +612,7 @@ def check_run_batches():
         [].pop()
     except IndexError:
         model.train_on_batch(run)  # an exception that is being handled is no failure
-    model.train_on_batch(lambda: setattr(run(), "thread_state", None))  # as in a forked child
+    model.train_on_batch(lambda: setattr(run(), "tracker", None))  # as in a forked child
     assert contexts == [None, None]
     assert ended == [(11, False, True), (12, True, False), (13, True, False)]
     assert state.is_busy
@@ -622,6 +622,14 @@ def check_run_batches():
     model.train_on_batch(bool)
     assert begun == [model] * 3
     assert word.value == 15
+    ordinals.skip(3, 3)
+    batch = model.train_on_batch(run)
+    assert model.train_on_batch(run) is not batch  # something else refers to the object
+    reference = weakref.ref(batch)
+    del batch
+    assert reference() is None
+    same = weakref.ref(model.train_on_batch(run))
+    assert same() is not None
     check_batches_within_batches(model, ordinals, state)
     del begun[:], ended[:]
     vars(local).clear()
@@ -642,8 +650,8 @@ def check_batches_within_batches(model, ordinals, state):
     state.is_busy = False
     invalid: tuple[tuple[object, ...], ...] = (
         (),
-        (ordinals, None, None, None, Model, set(), None),
-        (ordinals, None, None, None, Batch, {}, 1),
+        (ordinals, None, None, None, Model, None, set(), None),
+        (ordinals, None, None, None, Batch, None, {}, 1),
     )
     for arguments in invalid:
         try:
