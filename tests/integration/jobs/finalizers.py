@@ -57,10 +57,11 @@ def end():
 
 
 def batch():
-    """Return a batch that is only counted."""
-    counted = shim_module("tensorflow.keras_batches")._CountedBatch()
+    """Return a batch that is only counted, without the shim's C part."""
+    base = shim_module("tensorflow.keras_batches").PythonBatchFields
+    counted = type("Batch", (base,), {"end": callback_arguments.append})()
     counted.thread_state = shim_module("tensorflow.function").ThreadState()
-    counted.has_run = False
+    counted.tracker, counted.has_run = True, False
     return counted
 
 
