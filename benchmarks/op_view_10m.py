@@ -4,7 +4,8 @@ The job is read in a new process. The scope view, the executions of one traced s
 over most steps are measured after the op view.
 
 usage: benchmarks/op_view_10m.py [--rows 10000000] [--processes 5]
-The job is written through the collector's own writer; two fifths of a generation stay in its log.
+The job is written through the collector's own writer. The last rows, two fifths of a generation,
+stay in the write-ahead log.
 Each process imports what the command imports, and reads and aggregates once. The results are
 medians. Limits: 100 ms, without the start of the interpreter; 400 ms for a range of steps.
 """

@@ -61,8 +61,8 @@ class ProcessSelection:
     def update(self, attachments: list[Attachment]) -> None:
         """Attach to new processes and add each attachment to ``attachments``.
 
-        The function searches for new processes at most once in PROCESS_POLL_S. A note says why a
-        process with TensorFlow cannot be attached to.
+        The function searches for new processes at most once in PROCESS_POLL_S. If attaching fails,
+        a note says why. Processes that refuse attaching are left out without a note.
         """
         if time.monotonic() < self._searched_s + PROCESS_POLL_S:
             return

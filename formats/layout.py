@@ -82,7 +82,7 @@ AGENT_WORDS = {
     "policy_last": 1088,
     "policy_every": 1096,
     "policy_budget": 1104,  # parts per million
-    "policy_count": 1112,  # traced steps after which the order ends, 0: no limit
+    "policy_count": 1112,  # maximum traced steps of each kind; the order ends with those of the main kind, 0: no limit
     "policy_end_ns": 1120,  # monotonic time at which the order ends, 0: no limit
     "policy_ranges": 1128,  # number of step ranges in the table; 0: policy_first to policy_last is the only range
     "policy_order": 1136,  # id of the order
@@ -168,7 +168,7 @@ STEP_WEIGHTS = {
 STEP_KINDS = tuple(STEP_WEIGHTS)
 FLAG_TRACED = 1  # the step is traced: averages of step times leave it out
 FLAG_FAILED = 2  # the step ended by an exception
-FLAG_SETUP = 4  # the step includes one-off work of ours (sending a graph, making a traced callable)
+FLAG_SETUP = 4  # the first run of a traced variant of a callable: its time may not be typical
 FLAG_SAMPLED = 8  # only the last step was timed: total = its time * count; with FLAG_FAILED no step was timed
 
 # -- records -------------------------------------------------------------------------------------

@@ -48,9 +48,9 @@ class Giver(NamedTuple):
 class Order(NamedTuple):
     """One order: which steps are traced, and when the order ends.
 
-    The order ends after ``steps`` traced steps, or after ``for_ns``; 0 means no such end. The job
-    must apply it within ``patience_s``. If ``gives_way``, the order is refused while another one is
-    in force.
+    The order ends after ``steps`` traced steps of the main kind of steps, or after ``for_ns``; 0
+    means no such end. The job must apply it within ``patience_s``. If ``gives_way``, the order is
+    refused while another one is in force.
     """
 
     action: str

@@ -92,5 +92,5 @@ def unpack(data: bytes) -> Head:
         raise FormatError("a message head of %d bytes, not %d" % (len(data), HEAD.size))
     _, _, kind, uid, about, first, last = HEAD.unpack(data)
     if last < first:
-        raise FormatError("a message from %d to %d" % (first, last))
+        raise FormatError("a message whose last sequence number (%d) is below its first (%d)" % (last, first))
     return Head(kind, uid, about, first, last)

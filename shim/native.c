@@ -164,7 +164,7 @@ static PyMethodDef ordinals_methods[] = {
     {"skip", ordinals_skip, METH_VARARGS,
      "skip(number, interval): let the next `number` steps be only counted. Check for orders every `interval` steps."},
     {"follow", ordinals_follow, METH_O,
-     "follow(generation) -> number: follow an order. The steps after the next check, `number`, may be timed."},
+     "follow(generation) -> number: follow an order. Cancel `number` steps that were to be only counted later."},
     {"bind", ordinals_bind, METH_VARARGS,
      "bind(address, order_address, memory): store the ordinal of each step that is only counted at address, and find\n"
      "the generation of the agent's last order at order_address, both within memory."},
@@ -205,7 +205,7 @@ typedef struct {
     PyObject *keras_calls;    /* list */
     PyObject *outermost_call; /* weak reference */
     PyObject *tape_step;      /* the current training step, or None */
-    PyObject *counted_step;   /* a step that is only counted, for the next use, or None */
+    PyObject *counted_step;   /* the last step that was only counted, to be used again, or None */
     PyObject *counted_batch;  /* the same for single batches of Keras; NULL until it is used */
     PyObject *optimizer_history;
 } ThreadFields;
@@ -286,7 +286,7 @@ static PyType_Spec thread_fields_spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, thread_fields_slots,
 };
 
-/* ---- Hook: what a callback needs ------------------------------------------------------------------------ */
+/* ---- Hook: the objects that a callback reads ------------------------------------------------------------------------ */
 
 enum { INITIALIZER_NAME, BEGIN };                  /* fields of a hook of concrete functions */
 enum { IS_RECORDING, INERT_ANNOTATION, ANNOTATE }; /* fields of a hook of annotations */
@@ -940,7 +940,8 @@ static void report_end(PyObject *batch, int has_failed) {
 static void end_batch(RunningBatch *running) {
     BatchFields *batch = running->batch;
     ThreadFields *state = running->thread_state;
-    int has_failed = PyErr_Occurred() != NULL; /* the interpreter unwinds the stack of a method that failed */
+    /* When the method fails, the interpreter releases this object while the exception is set. */
+    int has_failed = PyErr_Occurred() != NULL;
     if (state->outermost_call == batch->reference) {
         Py_INCREF(running->hook->fields[BATCH_NO_CALL]);
         set_field(&state->outermost_call, running->hook->fields[BATCH_NO_CALL]);

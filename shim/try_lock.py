@@ -1,4 +1,4 @@
-"""A lock that is never waited for.
+"""A lock whose holder is never waited for.
 
 An exception of the job's, as from a signal handler, may end our code at any line. So an object
 stands for the held lock, and the lock is released when this object is deleted.

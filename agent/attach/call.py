@@ -147,9 +147,10 @@ class StoppedThread:
         except AttachError:
             self._restore()
             raise
-        # The thread is about to restore itself by `rt_sigreturn`. This system call is skipped, and
-        # the registers are set so that the thread makes it if this process ends now. The next stop
-        # is at a point where an interrupted system call can be restarted.
+        # The thread has entered `rt_sigreturn`, which would restore it. The call does not run now.
+        # If this process ends, the registers let the thread run it by itself. Else the thread is
+        # interrupted once more: only at such a stop does the kernel restart an interrupted system
+        # call when its old registers are restored.
         repeat_registers = end_registers.copy()
         repeat_registers.orig_rax, repeat_registers.rip = _NO_SYSCALL, self._restorer
         repeat_registers.rsp = frame.address

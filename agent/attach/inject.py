@@ -35,8 +35,9 @@ TRIES: Final = 5
 PAUSE_S: Final = 0.02
 
 REMOTE_DEBUGGING, PENDING_CALL, CALLBACK = "remote-debugging", "pending-call", "gil-callback"
-#: All methods, in order of preference. With `gil-callback`, a blocked main thread runs machine code
-#: that takes the GIL and runs the text, as a callback from C would (docs/attach.md).
+#: All methods. `remote-debugging` is tried first; then `gil-callback` if the main thread is
+#: blocked, else `pending-call`. With `gil-callback`, a blocked main thread runs machine code that
+#: takes the GIL and runs the text, as a callback from C would (docs/attach.md).
 METHODS: Final = (REMOTE_DEBUGGING, PENDING_CALL, CALLBACK)
 
 _PROT_READ_EXEC: Final = 5
@@ -72,7 +73,7 @@ class HoldsLockError(AttachError):
 
 
 class _NotBlockedError(AttachError):
-    """The main thread left the system call that it was blocked in."""
+    """The main thread is in no system call, as `gil-callback` requires."""
 
 
 def inject(
@@ -108,7 +109,7 @@ class _Injection:
         self._stopped_ns = 0
 
     def run(self, methods: tuple[str, ...]) -> RawResult:
-        """Start the work by the first of ``methods`` that is possible, and wait for it."""
+        """Start the work by one of ``methods`` that is possible, and wait for it."""
         progress = self._run_file() if REMOTE_DEBUGGING in methods else None
         if progress is not None:
             return RawResult(REMOTE_DEBUGGING, 0, _answer_text(progress))

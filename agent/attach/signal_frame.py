@@ -39,7 +39,8 @@ _REGISTER_ORDER: Final = [
     "rsp",
 ]
 
-#: Offsets of the kernel's own words in the extended state, and their magic numbers.
+#: The part of the extended state that is reserved for software (`sw_reserved`): its offset, its
+#: layout, and the two magic numbers that mark a valid frame.
 _SOFTWARE_AT: Final = 464
 _SOFTWARE: Final = struct.Struct("<IIQI")
 _MAGIC_1, _MAGIC_2 = 0x46505853, 0x46505845

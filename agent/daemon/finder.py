@@ -40,7 +40,7 @@ class FoundChannel(NamedTuple):
 
 
 class _OpenChannel(NamedTuple):
-    """An open channel: the process that owns it, its announced pid, and its uid."""
+    """An open channel: the process that owns it, the pid in it, and its uid."""
 
     owner_pid: int
     announced_pid: int

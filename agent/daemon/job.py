@@ -122,7 +122,7 @@ class Job:
 
     @property
     def has_more_to_do(self) -> bool:
-        """Whether an answer allows more work at once: the job has much to send, or it has ended."""
+        """Whether the next turn follows at once: many records wait, or the job has ended."""
         return not self.is_running or self._query_outbox(lambda: self.outbox.must_flush)
 
     def _query_outbox(self, query: Callable[[], bool]) -> bool:

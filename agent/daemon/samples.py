@@ -17,7 +17,8 @@ TREE_SHARE: Final = 0.0004
 TREE_BOUNDS_S: Final = (5.0, 30.0)
 #: Maximum number of queued samples; beyond it the oldest are dropped and counted.
 QUEUE_MAX: Final = 600
-#: Maximum number of unanswered messages: usually, and between a resend and the next ACK.
+#: Maximum number of unanswered messages. After a resend it is PROBES_MAX until the next ACK shows
+#: that the collector answers.
 UNANSWERED_MAX: Final = 64
 PROBES_MAX: Final = 1
 

@@ -41,8 +41,8 @@ COLLECT_S: Final = 0.02
 #: Intervals of checks for ended jobs and launch results, and of the status file (seconds).
 CHECK_S: Final = 1.0
 STATUS_S: Final = 2.0
-#: Maximum bytes in flight, all jobs together. Each job always has its share, so that no job waits
-#: for the others.
+#: Maximum bytes in flight, all jobs together. Each running job has its share, so that it does not
+#: wait for the others.
 WINDOW_BYTES: Final = 16 << 20
 #: Maximum number of ended jobs that send at a time, so that they do not delay running jobs.
 DRAINING_MAX: Final = 16

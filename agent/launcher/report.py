@@ -128,7 +128,7 @@ def _has_progress(previous: Result | None, current: Result | None) -> bool:
 class EndReport:
     """The work after the end of a job; ``holder`` has the channels of ``launch``.
 
-    With ``quiet`` only errors about ``dump_request`` are printed.
+    With ``quiet`` only problems with ``dump_request`` are printed.
     """
 
     def __init__(

@@ -84,7 +84,7 @@ def _parser() -> _Parser:
         "--quiet",
         dest="quiet",
         action="store_true",
-        help="print no report; only errors about --dump-steps",
+        help="print no report; only problems with --dump-steps",
     )
     add(
         "--exec",

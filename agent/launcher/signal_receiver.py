@@ -54,7 +54,9 @@ class SignalReceiver:
             return None
         try:
             fields = _RECORD.unpack_from(os.read(self._fd, _SIZE))
-        except BlockingIOError:  # another signal discarded it: SIGCONT discards stop signals
+        # Only another descriptor is readable, or another signal discarded this one, as SIGCONT
+        # discards stop signals.
+        except BlockingIOError:
             return None
         return Signal(fields[0], fields[2], fields[3], fields[12])
 

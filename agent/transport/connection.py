@@ -1,4 +1,7 @@
-"""The agent's end of the wire: a DEALER socket that greets until it is welcomed (docs/wire.md)."""
+"""The agent's end of the wire (docs/wire.md).
+
+A DEALER socket sends GREETING until the collector sends WELCOME, and again after a silence.
+"""
 
 import json
 from collections.abc import Iterator, Mapping

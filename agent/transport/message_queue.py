@@ -1,4 +1,4 @@
-"""The outgoing messages of one job.
+"""Queues of outgoing messages: those of one job, and those of one type.
 
 Records and spans are read from the rings when they can be sent, and released when they are acked.
 Their bodies are not kept: unacked data stays in the ring and is read again.

@@ -83,7 +83,11 @@ def _report(gpu: str, share: float, exposed_ns: float, kernel_ns: float, copy_ns
     return Report(
         f"{gpu.upper()} waits for copies during {percent(share)} of a step: copies run for {duration(exposed_ns)}"
         f" without a kernel; kernels run for {duration(kernel_ns)}."
-        + (f" Most copies go {'' if direction == 'dd' else 'from '}{direction_text}." if direction_text else ""),
+        + (
+            f" Most of their time is for copies {'' if direction == 'dd' else 'from '}{direction_text}."
+            if direction_text
+            else ""
+        ),
         {
             "device": gpu,
             "share": share,

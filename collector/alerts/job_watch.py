@@ -133,7 +133,7 @@ class JobWatch:
         return None if series_key is None else self._series[series_key].ratio(shift.from_ns, shift.since_ns)
 
     def fastest_step_factor(self, series_key: SeriesKey, shift: Shift) -> float:
-        """Return `median_min_ns` since ``shift``, divided by the median step time before it."""
+        """Return the time of the fastest steps since ``shift``, relative to the steps before it."""
         return self._series[series_key].median_min_ns(shift.since_ns) / shift.before_ns
 
     def cpu_growth(self, series_key: SeriesKey, shift: Shift) -> float:

@@ -34,7 +34,7 @@ _USUAL_INTERVAL: Final = 10
 class Second(NamedTuple):
     """The steps that ended in one second.
 
-    ``number``: seconds since the epoch. ``mean_ns`` and ``min_ns``: mean and minimum time of the
+    ``number``: Unix time in seconds. ``mean_ns`` and ``min_ns``: mean and minimum time of the
     steps. ``step_count``: number of the steps. ``step`` and ``start_ns``: ordinal and start of the
     first step.
     """
@@ -204,7 +204,7 @@ class StepSeries:
         return steps / (end - first) if steps else None
 
     def median_min_ns(self, since_ns: int) -> float:
-        """Return the median of the seconds' minimum times since ``since_ns``, 0 without any."""
+        """Return the median time of the fastest step of each second since ``since_ns``, or 0."""
         return median([second.min_ns for second in self._seconds if second.number > since_ns // SECOND_NS] or [0])
 
     def ratio(self, from_ns: int, since_ns: int) -> float | None:

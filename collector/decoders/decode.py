@@ -77,8 +77,9 @@ class Decoder(Protocol):
         """
 
 
-#: Maximum of the estimated executions per byte. An execution usually has hundreds of bytes. The
-#: executions of denser steps do not fit the buffer, so they are counted each time.
+#: Maximum of the estimated executions per byte, so that one dense message does not make all later
+#: buffers large. An execution usually has hundreds of bytes. Of denser messages the executions are
+#: counted first.
 _ROWS_A_BYTE_MAX: Final = 1 / 32
 
 

@@ -20,11 +20,12 @@ _RESOURCE, _VARIANT = 20, 21
 
 
 class BatchCandidate(NamedTuple):
-    """A candidate for a batch: tensors of a graph.
+    """Tensors of a graph that may be the batch of a step.
 
-    ``parts``: the tensors whose rank is known, with their shapes; an open first size is the number
-    of examples. ``examples``: the number of examples, 0 if all sizes are fixed. It is None if the
-    bytes do not fit the shapes, or if a type, a rank or a size other than the first is unknown.
+    ``parts``: the tensors whose rank is known, with their shapes; an unknown first size is the
+    number of examples. ``examples``: the number of examples, 0 if all sizes are fixed. It is None
+    if the bytes do not fit the shapes, or if a type, a rank or a size other than the first is
+    unknown.
     """
 
     graph: int

@@ -97,7 +97,7 @@ class ProfileFile:
         if min(message.steps, default=0) < 0:
             raise NotRepresentableError(f"{path}: a step has the number {min(message.steps)}, which is below 0")
         if message.miss_accelerator_stream and not message.steps:
-            raise NotRepresentableError(f"{path}: the streams of a GPU are missing, but it has no steps")
+            raise NotRepresentableError(f"{path}: miss_accelerator_stream is set, but the profile lists no step")
         steps = frozenset(message.steps)
         for node in self._nodes.values():
             self._check_node(node, steps)

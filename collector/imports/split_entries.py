@@ -13,7 +13,7 @@ from ..store.devices import can_be_canonical
 from ..tfviews.entries import Interval
 from ..tfviews.nodes import STREAM, wrap_int64
 from .files import NotRepresentableError, text_of
-from .steps import COLON
+from .steps import COLON_SUBSTITUTE
 
 #: Substring of the names of GPU allocators, by which the TF profiler recognizes them.
 _GPU_ALLOCATOR: Final = "GPU"
@@ -46,7 +46,7 @@ class _Entry:
 
     def stats(self, start: int = 0, duration: int = 0) -> Any:
         return NodeExecStats(
-            node_name=self.name.replace(":", COLON), all_start_micros=start, op_end_rel_micros=duration
+            node_name=self.name.replace(":", COLON_SUBSTITUTE), all_start_micros=start, op_end_rel_micros=duration
         )
 
 
@@ -82,7 +82,7 @@ def _check(entry: _Entry) -> None:
     ]
     wrong_accelerators = [device for device in entry.exec.accelerator_execs if STREAM not in device]
     refusals = (
-        (COLON in entry.name, "its name has the character that replaces colons during an import"),
+        (COLON_SUBSTITUTE in entry.name, "its name has the character that replaces colons during an import"),
         (not devices, "it ran on no device"),
         (bool(other_devices), f"it ran on {sorted(other_devices)}, but belongs to another device"),
         (not set(entry.pairs) <= devices, "it has times on devices on which it did not run"),
@@ -171,10 +171,12 @@ def _unrecorded_pairs(entry: _Entry, *, has_device: bool) -> Sequence[Interval]:
     if (first_start, last_end) == (recorded_start, recorded_end):
         return ()
     is_inside = not pairs or (first_start <= recorded_start and last_end >= recorded_end)
-    if not has_device or first_start <= 0 or not is_inside:
+    if not has_device:
+        raise entry.refusal("its first start and last end include an execution on a device that it does not list")
+    if first_start <= 0 or not is_inside:
         raise entry.refusal("its times do not lie between its first start and its last end")
     if first_start == last_end:
-        # The TF profiler takes a duration of 0 as 1. These two executions with negative durations
-        # have the same first start and the same last end.
+        # The TF profiler replaces a duration of 0 by 1. Two executions of duration -1 avoid this:
+        # the earliest start and the latest end of the pair are both `first_start`.
         return (first_start, -1), (first_start + 1, -1)
     return ((first_start, last_end - first_start),)

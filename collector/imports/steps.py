@@ -23,7 +23,7 @@ ImportedTables = dict[str, pa.Table]
 
 #: Character that replaces colons in the node names of a profile, since names in RunMetadata end at
 #: a colon. No name may contain it.
-COLON: Final = "\ufdd0"
+COLON_SUBSTITUTE: Final = "\ufdd0"
 _NS_PER_US: Final = 1000
 
 
@@ -32,7 +32,7 @@ class ImportedStep(NamedTuple):
 
     ``data`` is the serialized RunMetadata, ``message`` the parsed one, ``path`` the file's name in
     errors. ``accelerator``: flags (devices.accelerator), None if they follow from the message.
-    ``has_escaped_names``: whether COLON replaces colons in names.
+    ``has_escaped_names``: whether COLON_SUBSTITUTE replaces colons in names.
     """
 
     number: int
@@ -50,7 +50,9 @@ def step(number: int, data: bytes, path: str) -> ImportedStep | None:
     """
     message = parse(data, RunMetadata, path, (BINARY, TEXT))
     if not message.ByteSize() or _is_other_message(message):
-        raise BadFileError(f"{path} is not a valid RunMetadata: it has none of its fields")
+        raise BadFileError(
+            f"{path} is not a valid RunMetadata: it is empty, or it has unknown fields and no executions"
+        )
     return ImportedStep(number, message.SerializeToString(), message, path) if message.HasField("step_stats") else None
 
 
@@ -118,10 +120,12 @@ class StepTables:
 
 
 def _with_colons(names: pa.Table) -> pa.Table:
-    """Return NAMES with colons in place of COLON."""
+    """Return NAMES with colons in place of COLON_SUBSTITUTE."""
     column = names.schema.get_field_index("text")
     texts: list[Any] = names["text"].to_pylist()
-    new_texts = pa.array([text.replace(COLON.encode(), b":") for text in texts], names.schema.field(column).type)
+    new_texts = pa.array(
+        [text.replace(COLON_SUBSTITUTE.encode(), b":") for text in texts], names.schema.field(column).type
+    )
     return names.set_column(column, names.schema.field(column), new_texts)
 
 

@@ -277,8 +277,9 @@ class OpenJob:
         return self._maker.cost(record) > LARGE_S or len(record.body) > LARGE_BYTES
 
     def _store(self, batch: list[Record]) -> bool:
-        """Decode and store ``batch``, the first waiting records; return whether that succeeded.
+        """Decode and store ``batch``, the first waiting records.
 
+        Return whether that succeeded at the first attempt.
         After an internal error each record is stored by itself. A record that causes an error again
         becomes an event.
         """

@@ -39,7 +39,7 @@ DecodedTables = Mapping[str, pa.Table]
 
 
 class MakerMark(NamedTuple):
-    """State of a RowMaker to roll back to."""
+    """Names and trace number of a RowMaker at some time."""
 
     names: Mark
     next_trace: int
@@ -71,11 +71,14 @@ class RowMaker:
         return _RECORD_S + len(record.body) * _BYTE_S
 
     def mark(self) -> MakerMark:
-        """Return the current state for ``rollback``."""
+        """Return the current names and trace number for ``rollback``."""
         return MakerMark(self._interner.mark(), self.next_trace)
 
     def rollback(self, mark: MakerMark) -> None:
-        """Restore the state of ``mark``, since the rows made after it are not stored."""
+        """Restore names and trace number, since the rows made after ``mark`` are not stored.
+
+        Nodes that were added since stay: the retry adds them again.
+        """
         self._interner.rollback(mark.names)
         self.next_trace = mark.next_trace
 

@@ -15,7 +15,7 @@ from .required_facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 
 #: Result of a view's fold function.
 Folded = OpView | TreeView
-#: Columns that require facts beyond the rollup, shown or sorted by: a set for each fact.
+#: By fact: the columns that require it when they are shown or sorted by.
 _GRAPH_COLUMNS: Final = frozenset({"params", "input_shapes", "op_types"})
 _FLOAT_OPS_COLUMNS: Final = frozenset({"float_ops"})
 _SHAPES_COLUMNS: Final = frozenset({"input_shapes"})

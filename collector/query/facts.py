@@ -220,8 +220,9 @@ def _with_recorded_facts(
 ) -> JobFacts:
     """Return ``facts`` with the facts that the selected traces recorded.
 
-    As ``required_facts`` says, these are the operations, counted step by step, and the input shapes
-    that the graph leaves open. If the job has no traces, the operations are counted from the graph.
+    Depending on ``required_facts`` these are the operations, counted step by step, and the input
+    shapes that the graph does not give. If the job has no traces, the operations are counted from
+    the graph.
     """
     nodes = Nodes(node_definitions)
     if not selected.traces.num_rows:

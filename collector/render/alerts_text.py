@@ -39,7 +39,7 @@ def lines(blocks: Sequence[AlertBlock], width: int | None) -> Iterator[str]:
 
 def _op_text(op: OpChange) -> str:
     where = f", line {clean(op.line)}" if op.line else ""
-    before = f"before {duration(op.before_us * 1e3)}" if op.before_us else "not before"
+    before = f"before {duration(op.before_us * 1e3)}" if op.before_us else "did not run before"
     return f"{clean(op.op)} on {clean(op.device)}: {duration(op.now_us * 1e3)} a step, {before}{where}"
 
 

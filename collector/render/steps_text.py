@@ -72,7 +72,7 @@ def _step_row(step: StepEntry) -> list[str]:
 
 
 def _rows_without_entry(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:
-    """Yield a row for each kind that has steps without an entry.
+    """Yield a row for each kind of which some steps, but not all, have no entry.
 
     These steps were only counted, or their entries were dropped.
     """

@@ -79,20 +79,22 @@ _ENTRIES: Final = {
 
 
 def omission_text(view: str, options: Options, rows: VisibleRows) -> str:
-    """Return the number of entries without a row, and the options that show them.
+    """Return the number of entries without a row of their own, and the options that show them.
 
-    The text is empty if all entries have a row.
+    The text is empty if each entry has a row.
     """
     counter = primary_counter(options)
     condition = "that took no time" if counter.endswith("micros") else f"without {counter}"
     parts = []
     if rows.empty_count:
-        parts.append(f"{_entries(view, rows.empty_count)} {condition}")
+        parts.append(f"left out: {_entries(view, rows.empty_count)} {condition}")
     if rows.small_count:
+        first, later = ("in one row: ", "; in one row: ") if view == "op" else ("left out: ", ", ")
         small_entries = f"{rows.small_count:,}" if parts else _entries(view, rows.small_count)
-        parts.append(f"{small_entries} of less than 0.5 %{' in one row' if view == 'op' else ''}")
+        parts.append(f"{later if parts else first}{small_entries} of less than 0.5 %")
     if parts:
         parts[-1] += f" (-min_{counter} 0 shows them)"
     if rows.library_count:
-        parts.append(f"{rows.library_count:,} calls in libraries (-show_name_regexes '.*' shows them)")
-    return f"left out: {', '.join(parts)}" if parts else ""
+        place = ", " if parts else "left out: "
+        parts.append(f"{place}{rows.library_count:,} calls in libraries (-show_name_regexes '.*' shows them)")
+    return "".join(parts)

@@ -233,7 +233,7 @@ class StoreReader(Protocol):
 class JobWriter(Protocol):
     """A writer of one job, or of the samples of one host.
 
-    A failure is a StoreError and changes nothing.
+    After a StoreError other than `store-removed` the stored rows are as before.
     """
 
     @property

@@ -210,7 +210,7 @@ ALERTS = pa.schema(
         ("found_ns", _I64),  # real time, like since_ns
         ("since_ns", _I64),
         ("slug", _TEXT),
-        ("kind", _U16),  # kind, key and ordinal: first affected step, for a stall the last step before; 0 for none
+        ("kind", _U16),  # kind, key and step: the first slow step, for a stall the last step before it; 0 for none
         ("key", _U32),
         ("step", _U64),
         ("before", _F64),

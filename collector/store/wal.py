@@ -283,7 +283,7 @@ def _frame(table_id: int, flags: int, about: int, last: int, payload: bytes | me
 
 
 def _frames(data: memoryview, offset: int) -> Iterator[tuple[int, Append, int]]:
-    """Yield flags, content and end of each frame from ``offset`` up to the first incomplete one."""
+    """Yield flags, content and end of each frame from ``offset`` up to the first invalid one."""
     while offset + FRAME.size <= len(data):
         length, crc, table_id, flags, _, about, last = FRAME.unpack_from(data, offset)
         end = offset + FRAME.size + length

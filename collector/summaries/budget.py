@@ -26,8 +26,8 @@ _TIMING_NS_MIN: Final = 3_000
 #: keys of one kind with such steps.
 _EARLY_STEPS: Final = 3
 _EARLY_KEYS: Final = 8
-#: Givers of orders, as text.
-_GIVERS: Final = "`tfprof trace` or an alert"
+#: Where orders come from, for messages.
+_ORDER_SOURCES: Final = "`tfprof trace`, `tfprof top` or an alert"
 _OFF: Final = "off"
 
 
@@ -58,7 +58,7 @@ def overrun_reason(row: JobRow, values: Mapping[str, Any], traces: pa.Table) -> 
         (_is_mostly_timing(row), f"most of it is for timing short steps: a {row.step_kind} takes {_step_time(row)}"),
         (
             row.cost <= _share(row.trace) * _TOLERANCE,
-            f"an order ({_GIVERS}) set a budget of {100 * _order_share(values):g} %, and earlier steps cost more",
+            f"an order ({_ORDER_SOURCES}) set a budget of {100 * _order_share(values):g} %; earlier steps cost more",
         ),
         (_is_mostly_ordered(row, values), _order_reason(row, values)),
         (row.trace and not row.trace.startswith("budget"), f"the requested steps are traced (--trace {row.trace})"),
@@ -66,7 +66,7 @@ def overrun_reason(row: JobRow, values: Mapping[str, Any], traces: pa.Table) -> 
             2 * _early_step_count(traces) >= traces.num_rows,
             f"{early_reason}, and the job is short: {spent} for {steps} of steps" if is_short else early_reason,
         ),
-        (integer_of(values, "policy_seen"), f"orders ({_GIVERS}) changed which steps are traced"),
+        (integer_of(values, "policy_seen"), f"orders ({_ORDER_SOURCES}) changed which steps are traced"),
         (True, "the traced steps cost more than estimated from those before them"),
     )
     return next(text for applies, text in reasons if applies)
@@ -94,8 +94,8 @@ def _is_mostly_ordered(row: JobRow, values: Mapping[str, Any]) -> bool:
 def _order_reason(row: JobRow, values: Mapping[str, Any]) -> str:
     order_steps = integer_of(values, "order_traced")
     if 2 * order_steps <= row.traced:
-        return f"orders ({_GIVERS}) selected the traced steps"
-    return f"an order ({_GIVERS}) selected {min(order_steps, row.traced):,} of {row.traced:,} traced steps"
+        return f"orders ({_ORDER_SOURCES}) selected the traced steps"
+    return f"an order ({_ORDER_SOURCES}) selected {min(order_steps, row.traced):,} of {row.traced:,} traced steps"
 
 
 def _early_step_count(traces: pa.Table) -> int:

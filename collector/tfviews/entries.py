@@ -68,9 +68,10 @@ class MemoryRecord(NamedTuple):
 class Entry:
     """The executions of one node in one step, in order of arrival; times in µs, 0 for none.
 
-    `device` is the node's canonical device, empty if it has none. `start_us` and `end_us` cover all
-    devices, host and memcpy devices included; `runs` counts executions on the canonical device.
-    Names of devices are in lower case. `allocations` are those of a GPU's allocator.
+    `device` is the node's canonical device, empty if it has none. `start_us` and `end_us` cover the
+    executions on the canonical device, and on streams, host and memcpy devices; executions on other
+    CPUs and GPUs, or without a start, are left out. `runs` counts executions on the canonical
+    device. Names of devices are in lower case. `allocations` are those of a GPU's allocator.
     """
 
     device: str = ""

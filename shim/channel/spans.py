@@ -46,9 +46,9 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
     one that were only counted. Each is assumed to have lasted as long as this one.
 
     ``budgeted_kinds`` is the set of kinds whose time counts as time in steps. ``threads`` has the
-    calling thread's ``tid``. ``put`` runs after every step, when the core's caches are cold, and
-    access to an object takes longer than the work on it. For this reason ``put`` is a closure over
-    local variables, which also hold copies of the words that only ``put`` writes.
+    calling thread's ``tid``. ``put`` runs after every timed step, when the core's caches are cold,
+    and access to an object takes longer than the work on it. For this reason ``put`` is a closure
+    over local variables, which also hold copies of the words that only ``put`` writes.
     """
     words, view, pack, counts, short = channel.words, channel.view, layout.SPAN.pack_into, _COUNTS, SHORT
     times, failed, failed_flag = _TIMES, _FAILED, layout.FLAG_FAILED
@@ -70,9 +70,9 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
         None if the lock cannot be taken; the span then counts as dropped.
         """
         nonlocal is_owned, acquire, release
-        # This thread was interrupted after it took the lock, and before its put began. So this put
-        # may use the lock, but must not release it. If the lock stays taken, other threads replace
-        # it.
+        # If this thread has the lock but no put is under way, a signal handler interrupted a put
+        # right after it took the lock. This put may use the lock, and leaves its release to the
+        # other one. If the lock stays taken, other threads replace it.
         if not busy and is_owned():
             return _release_nothing
         lock = None if is_owned() else guard.take()

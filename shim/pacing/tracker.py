@@ -107,7 +107,9 @@ class Tracker(object):
         self._sampling = Sampling()
         self._last_skip = (0, 0)  # the last step that chose how many steps are only counted, and its end (ns)
         self._order_check_interval = 0  # steps from one check for orders to the next
-        self._counted = 0  # steps only counted that are in no span entry yet, including those still to come
+        # Steps that were or will be only counted and that no span represents yet. It is negative
+        # after planned steps were not counted.
+        self._counted = 0
         self.untimed.reset()
         self.words = _NO_WORDS
         self.generation = 0
@@ -130,7 +132,8 @@ class Tracker(object):
     def put_timed(self, start: int, duration: int, ordinal: int, key: int, work_start: int = 0) -> None:
         """Put the span of a step that found ``untimed`` empty, and of the steps counted before it.
 
-        If steps are too short to time each one, choose how many of the next are only counted.
+        If steps are too short to time each one, choose how many of the next are only counted. If
+        this step only checked for orders, count it instead, and put no span.
         ``work_start`` is the time at which our own work began, if that was later than the step's
         end.
         """

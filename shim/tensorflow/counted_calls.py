@@ -47,10 +47,10 @@ def replace(
 ) -> None:
     """Replace the method ``owner.name`` until ``disarm``.
 
-    ``make(original)`` returns a function that gets all variables of the method's arguments, and
-    runs a step. Without a ``counter``, or if the method's code cannot be changed,
-    ``wrap(make(original), original)`` replaces the method. In tracebacks, our function is on the
-    line where the method calls ``marker``.
+    ``make(original)`` returns a function that runs a step. It gets the method's arguments in order,
+    with ``*args`` as one tuple and ``**kwargs`` as one dict. Without a ``counter``, or if the
+    method's code cannot be changed, ``wrap(make(original), original)`` replaces the method. In
+    tracebacks, our function is on the line where the method calls ``marker``.
     """
     method = vars(owner).get(name)
     code = None

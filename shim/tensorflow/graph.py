@@ -94,7 +94,8 @@ def ensure_sent(graph: Any, channel: Channel) -> int:
 def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
     """Send a function's graph and those of its callees; return the ns spent.
 
-    ``call`` is TensorFlow's function and its arguments. Models to which they refer are searched.
+    ``call`` is TensorFlow's function and its arguments. They are searched for models, whose weights
+    are looked up.
     """
     sent_graphs = _sent_into(channel)
     hold = sent_graphs.lock.take()

@@ -184,7 +184,7 @@ def _begin_callback(mode: str) -> Callback:
 
 
 def _begin_call(callbacks: Any, mode: str, frame: FrameType) -> KerasCall:
-    """Begin a Keras call of ``callbacks``, whose method ``frame`` called, and return it."""
+    """Begin the Keras call that has ``callbacks``, and return it; ``frame`` called their method."""
     # An open Keras call whose frame is gone ended by an exception that is still being handled.
     keras_calls = local.thread_state.keras_calls
     while keras_calls and not keras_calls[-1].may_enclose(frame):

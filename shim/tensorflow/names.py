@@ -16,7 +16,7 @@ LENGTH_MAX = 64
 class Names(object):
     """Publishes the names of the functions that steps of one kind call.
 
-    ``published`` are the span keys of the published names.
+    ``published`` are the span keys of the published names, and of those beyond NAMES_MAX.
     """
 
     __slots__ = ("published",)

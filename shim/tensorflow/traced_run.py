@@ -32,7 +32,7 @@ def with_level(options: bytes, level: int) -> bytes:
 
 
 def shows_statistics(session: Any, options: bytes) -> bool:
-    """Return whether the job gets step statistics without tracing the run itself."""
+    """Return whether the job gets step statistics even if it requests no trace of the run."""
     if pb_wire.last_varint(options, REPORT_ON_OOM):
         return True
     config = getattr(session, "_config", None)
@@ -137,7 +137,7 @@ class TracedRun(object):
 
 
 def _batch() -> Step | None:
-    """Return the thread's Keras batch if this run is its first: the run gets the batch's number."""
+    """Return the thread's Keras batch if no run of it is recorded: this run gets its number."""
     local = getattr(sys.modules.get(_FUNCTION_MODULE), "local", None)  # another thread may be about to load the module
     if local is None:
         return None

@@ -15,8 +15,8 @@ import pytest
 from house.tree import PARTS, ROOT, imports, sources, tree
 from tfprof.collector.tfviews.parity import COMPAT
 
-#: Packages in which each module is a room: some modules import the package's other rooms, and some
-#: are imported by them.
+#: Packages whose modules are separate rooms, since some of them import the package's other rooms,
+#: and others are imported by those.
 SPLIT = ("agent", "collector")
 #: Room -> the rooms, or single modules of them, that it may import. A room may also import itself
 #: and GENERATED.

@@ -77,7 +77,7 @@ def _calls_guard(handler: ast.ExceptHandler) -> bool:
 
 
 def _passes_on(handler: ast.ExceptHandler) -> bool:
-    """Return whether the handler raises again, or passes the exception to the guard."""
+    """Return whether the handler raises, or calls a function that counts or reports."""
     nodes = list(ast.walk(handler))
     calls = {getattr(node.func, "id", getattr(node.func, "attr", "")) for node in nodes if isinstance(node, ast.Call)}
     return any(isinstance(node, ast.Raise) for node in nodes) or bool(

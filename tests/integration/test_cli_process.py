@@ -140,7 +140,7 @@ def shell(line: str, store: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.usefixtures("private_store")
 @pytest.mark.parametrize("stream", [">&-", ">/dev/full"])
 @pytest.mark.parametrize("words", COMMANDS)
-def test_an_output_that_cannot_be_written_is_one_line_of_error(full_store: Path, words: str, stream: str) -> None:
+def test_an_output_that_cannot_be_written_is_reported_in_one_line(full_store: Path, words: str, stream: str) -> None:
     completed = shell(f"tfprof {words} {stream}", full_store)
     assert (completed.returncode, completed.stdout) == (1, "")
     assert completed.stderr.splitlines()[-1] == f"tfprof: standard output: {ERRORS[stream]} [io]"

@@ -45,7 +45,7 @@ print(code.children[0].name)
 
 
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
-def test_the_profiles_of_all_dump_steps_are_written_at_the_end(
+def test_a_profile_is_written_for_each_dump_step_that_has_traced_steps(
     version: str, request: pytest.FixtureRequest, private_store: Path, tmp_path: Path
 ) -> None:
     python: Path = request.getfixturevalue(f"{version}_python")

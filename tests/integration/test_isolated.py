@@ -112,7 +112,7 @@ def test_a_sitecustomize_in_the_environment_of_tfprof_does_not_run_in_the_comman
     assert completed.stdout.startswith("tfprof ")
 
 
-def test_the_job_gets_the_given_environment_and_two_variables() -> None:
+def test_the_job_gets_the_given_environment_with_one_more_variable_and_a_longer_pythonpath() -> None:
     environment = {
         "HOME": "/h",
         "PATH": os.environ["PATH"],

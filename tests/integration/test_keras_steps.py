@@ -99,7 +99,7 @@ def test_the_third_batch_is_the_first_traced_batch(job):
     assert {1, 2}.isdisjoint(traced)
 
 
-def test_each_traced_batch_has_a_window_with_its_ops(job):
+def test_the_ops_of_each_traced_batch_are_recorded(job):
     if job.mode != "eager":
         recorded_steps = [
             record.step for record in job.channel.records_of(layout.RUN_METADATA) if record.flags == layout.BATCH

@@ -221,7 +221,7 @@ print(info.si_code, info.si_status)
         assert launcher.stdout.read() == "-1 -5\n"
 
 
-def test_a_pipe_ends_when_the_job_closes_it() -> None:
+def test_after_the_job_has_closed_a_pipe_only_the_launcher_has_it_open() -> None:
     code = "import os, time; os.close(1); os.close(0); time.sleep(60)"
     with subprocess.Popen([*RUN, sys.executable, "-c", code], stdin=-1, stdout=-1) as launcher:
         until(
@@ -245,7 +245,7 @@ def _has_pipe_open(pid: int, launcher: subprocess.Popen) -> bool:
         return True
 
 
-def test_the_job_has_no_child_of_the_launcher() -> None:
+def test_the_witness_is_no_child_of_the_job() -> None:
     code = "import os\ntry: print(os.wait())\nexcept ChildProcessError: print('none')"
     completed = subprocess.run(
         [*RUN, sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True

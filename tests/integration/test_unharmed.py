@@ -1,4 +1,4 @@
-"""Jobs with every step traced end, print and free memory as without tfprof."""
+"""Jobs end, print and free memory as without tfprof; in most tests every step is traced."""
 
 import json
 import os

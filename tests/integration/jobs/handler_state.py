@@ -88,13 +88,13 @@ def leftovers():
     if lock and (lock.claims or lock._lock._holder()):
         yield "a held profiler session"
     if graph and graph._sent_graphs and graph._sent_graphs.lock._holder():
-        yield "held graphs"
+        yield "a lock of the sent graphs that is held"
     if function and (function.local.thread_state.is_busy or function.is_other_thread_in_call()):
         yield "an open call"
     if allocations and allocations._turn_off:
-        yield "allocations are reported"
+        yield "reports of allocations that are still on"
     if channel() and channel().names_lock._holder():
-        yield "held names"
+        yield "a lock of the names that is held"
 
 
 def uncounted(follow_ups):

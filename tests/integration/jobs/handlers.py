@@ -732,7 +732,10 @@ def main(shim, share, way):
         missed += error == MISSED
         if error and error != MISSED:
             print(*name, error)
-    print(cases, "cases", "too few" if missed * 50 > cases else "run")
+    if missed * 50 > cases:
+        print(missed, "of", cases, "exceptions were not raised at a line of the shim")
+    else:
+        print(cases, "cases run")
 
 
 #: Exceptions that are not raised in the way `outside`. The first two cannot be told from those that

@@ -70,8 +70,8 @@ def cycles():
     del gc.garbage[:]
     use()
     gc.collect()
-    # Some releases of TensorFlow leave a graph behind. Its shapes are ignored: they exist
-    # only after a request for them.
+    # Some releases of TensorFlow leave a graph behind. Its shapes are ignored: TensorFlow creates
+    # them only on demand, and tfprof reads them.
     types = [
         type(leftover).__name__ for leftover in gc.garbage if type(leftover).__name__ not in ("TensorShape", "tuple")
     ]

@@ -43,7 +43,7 @@ def write_case(folder: Path, seed: int) -> None:
 
 
 def write_real_questions(folder: Path, count: int) -> None:
-    """Write questions to the case of a real run: ``count`` to views, and further ones."""
+    """Write queries.json for the case of a real run: ``count`` queries of views, and others."""
     graph = GraphDef.FromString((folder / "graph.pb").read_bytes())
     types = [*{node.op for node in graph.node}, "_trainable_variables", "/job:localhost/replica:0/task:0/device:cpu:0"]
     steps = len(list(folder.glob("run-*.pb")))

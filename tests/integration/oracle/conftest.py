@@ -23,7 +23,7 @@ SETTING = "TFPROF_TEST_ORACLE"
 QUESTIONS_MIN = 40
 #: The largest number of questions in a report, and of differences for each question.
 SHOWN_MAX = 5
-#: Interval of the random cases that are also read from a profile.
+#: One random case in this many is also exported as a profile and read again.
 CASES_PER_RELOAD = 4
 
 

@@ -12,7 +12,7 @@ def test_an_alert_about_slower_steps_orders_a_few_traced_steps():
     assert orders.order_of(order.document()) == order
 
 
-def test_other_alerts_jobs_without_tracing_and_zero_steps_order_nothing():
+def test_no_order_is_given_for_other_alerts_or_jobs_without_tracing_or_zero_steps():
     assert AlertOrders(5).order(1, Alert(1, 1, STALL), "", 0.0) is None
     assert AlertOrders(5).order(1, ALERT, "off", 0.0) is None
     assert AlertOrders(0).order(1, ALERT, "", 0.0) is None

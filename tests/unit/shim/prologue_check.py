@@ -4,8 +4,9 @@ This script runs in Python 3.7 and later. Usage:
 
     prologue_check.py SHIM_FOLDER drops|keeps|handles|branches
 
-The mode says what happens with the result of the call: it is dropped, or kept until the function
-ends, or kept while failures are reported, or it chooses between the body and another function.
+The mode says what happens with the result of the call. drops: it is dropped. keeps: it is kept
+until the function ends. handles: as keeps, and failures of the function are reported. branches: it
+chooses between the body and another function.
 """
 
 import argparse

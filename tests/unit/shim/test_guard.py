@@ -158,7 +158,7 @@ def test_a_handler_is_recognized_by_its_frame_argument_even_after_its_removal(ch
 @pytest.mark.parametrize(
     "error", [OSError(2, "no such file"), ValueError("no number"), KeyError("none"), MemoryError()]
 )
-def test_an_error_of_a_call_of_ours_is_ours(error):
+def test_an_error_raised_by_a_function_that_the_shim_calls_is_not_the_jobs(error):
     def fails():
         try:
             list(map(raises, [error]))
@@ -371,9 +371,9 @@ def test_with_the_setting_raise_our_errors_are_raised(monkeypatch):
 
 
 def test_an_error_without_arguments_from_tensorflows_compiled_parts_is_ours(monkeypatch):
-    """Such an error has its text elsewhere.
+    """The guard must not take such an error for one that another thread sets.
 
-    An error that another thread sets has no arguments either.
+    That one has no arguments either. The module of its class tells them apart.
     """
     monkeypatch.setattr(guard, "_lets_errors_out", False)
     classes = {name: type("Error", (Exception,), {"__module__": name}) for name in ("tensorflow.errors", "theirs")}

@@ -82,7 +82,7 @@ def test_an_entry_that_is_not_accounted_has_its_own_numbers() -> None:
     assert (message.children[0].exec_micros, message.children[0].total_exec_micros) == (2, 5)
 
 
-def test_op_types_are_a_chain_with_their_nodes() -> None:
+def test_each_op_type_is_nested_in_the_one_before_and_lists_its_nodes() -> None:
     message = as_dict(op_message(op_view([NODE, INPUT], Options())))
     const = {**CHILD, "name": "Const", **totals(PARENT, CHILD)}
     conv = {**PARENT, "name": "Conv2D", **totals(PARENT)}

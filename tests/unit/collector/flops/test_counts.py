@@ -148,7 +148,7 @@ def window_graphs(batch: int) -> list[Graph]:
     return graphs
 
 
-def test_in_a_profiler_window_shapes_and_function_follow_from_the_batch() -> None:
+def test_in_a_window_the_batch_determines_the_shapes_and_the_function_that_ran() -> None:
     executions = {"next": SampleExecution("IteratorGetNext", b""), "conv": SampleExecution("Conv2D", b"")}
     example = 8 * 8 * 6 * 4
     for size, examples in ((5 * example, 5), (9 * example, 9)):

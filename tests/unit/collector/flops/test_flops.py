@@ -108,7 +108,7 @@ def test_a_matrix_product_is_counted_from_either_matrix() -> None:
     assert float_ops("MatMul", {}, [(0, 5), (5, 7)], [(0, 7)], OWN) == 0
 
 
-def test_control_inputs_are_terms_only_with_exact_parity() -> None:
+def test_control_inputs_of_addn_count_as_addends_only_with_exact_parity() -> None:
     inputs = [(5,), (5,), None]
     assert float_ops("AddN", attributes(N=2), inputs, [(5,)], EXACT) == 10
     assert float_ops("AddN", attributes(N=2), inputs, [(5,)], OWN) == 5

@@ -7,7 +7,7 @@ import pytest
 from fakes.run_metadata import run_metadata
 from tfprof.collector.imports.files import BadFileError, NotRepresentableError
 from tfprof.collector.imports.profile import ProfileFile
-from tfprof.collector.imports.steps import COLON, StepTables, step
+from tfprof.collector.imports.steps import COLON_SUBSTITUTE, StepTables, step
 from tfprof.collector.proto.tensorflow_pb2 import GraphDef, NodeDef, RunMetadata
 from tfprof.collector.proto.tfprof_log_pb2 import ExecProfile, OpLogProto, ProfileProto
 from tfprof.collector.store.schema import NODE
@@ -157,7 +157,7 @@ def test_types_operations_and_stacks_make_an_op_log() -> None:
     assert [(row["file"], row["line"]) for row in rows["frames"].to_pylist()] == [("a.py", 4)]
 
 
-def test_a_missing_stream_is_stored_in_the_first_step() -> None:
+def test_miss_accelerator_stream_is_stored_with_the_first_step() -> None:
     message = profile(**entry_of_run())
     message.steps.append(5)
     message.miss_accelerator_stream = True
@@ -204,7 +204,7 @@ def _impossible_entry(**changes: Any) -> Change:
         ),
         (_impossible_entry(memory_execs=[{"memory_micros": 1005, "output_bytes": 1}]), "but no outputs"),
         (_impossible_entry(memory_execs=[{"memory_micros": 1005, "allocator_bytes_in_use": -1}]), "fewer than 0 bytes"),
-        (_impossible_entry(all_start_micros=900), "between its first start and its last end"),
+        (_impossible_entry(all_start_micros=900), "on a device that it does not list"),
         (
             _impossible_entry(all_start_micros=2000, devices=[CPU.encode(), b"/host"]),
             "between its first start and its last end",
@@ -227,8 +227,8 @@ def test_entries_that_no_executions_can_give_are_refused(change: Change, reason:
     assert "[not-representable]" in refusal_text(message)
 
 
-def test_a_missing_stream_needs_a_step() -> None:
-    assert "has no steps" in refusal_text(ProfileProto(nodes=dict(profile().nodes), miss_accelerator_stream=True))
+def test_a_profile_with_miss_accelerator_stream_but_without_steps_is_refused() -> None:
+    assert "lists no step" in refusal_text(ProfileProto(nodes=dict(profile().nodes), miss_accelerator_stream=True))
 
 
 def test_a_name_with_a_colon_is_kept() -> None:
@@ -240,16 +240,16 @@ def test_a_name_with_a_colon_is_kept() -> None:
     (step,) = ProfileFile(message.SerializeToString(), "p").steps()
     names = tables.rows(step)["names"].to_pylist()
     assert [row["text"] for row in names if row["kind"] == NODE] == [b"Iterator::Root:7"]
-    message.nodes[0].name = COLON.encode()
+    message.nodes[0].name = COLON_SUBSTITUTE.encode()
     assert "replaces colons" in refusal_text(message)
 
 
 def test_names_in_a_run_metadata_are_not_unescaped() -> None:
-    names = [COLON.encode(), b"a:b"]
+    names = [COLON_SUBSTITUTE.encode(), b"a:b"]
     imported_step = step(0, run_metadata(names), "p")
     assert imported_step is not None
     assert [row["text"] for row in StepTables().rows(imported_step)["names"].to_pylist() if row["kind"] == NODE] == [
-        *(COLON.encode(), b"a"),
+        *(COLON_SUBSTITUTE.encode(), b"a"),
     ]
 
 

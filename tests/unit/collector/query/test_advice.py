@@ -160,7 +160,7 @@ def test_one_slow_step_makes_no_op_the_most_expensive(tmp_path: Path) -> None:
     assert types.startswith("MatMul takes 60 % of the time of all ops, 600 µs in the median step; then come Add 20 %")
 
 
-def test_the_report_contains_the_spread_of_step_times(tmp_path: Path) -> None:
+def test_the_report_contains_the_range_of_an_op_types_time_per_step(tmp_path: Path) -> None:
     steps = [[Execution("a", 0, duration_us)] for duration_us in (200, 300, 700)]
     assert report_texts(made_job(tmp_path, steps, graph({"a": "MatMul"})), "expensive") == [
         "MatMul takes 100 % of the time of all ops, 300 µs in the median step (200 µs to 700 µs in all steps)."
@@ -294,7 +294,7 @@ def test_copies_without_a_concurrent_kernel_are_reported_with_their_direction(tm
     (report,) = reports(made_job(tmp_path, [step], graph({"a": "MatMul"})), "transfers")
     assert report.text == (
         "GPU:0 waits for copies during 50 % of a step: copies run for 500 µs without a kernel; kernels run for 400 µs."
-        " Most copies go from host to device."
+        " Most of their time is for copies from host to device."
     )
     assert "copy_to_device" in report.remedy
 

@@ -63,7 +63,7 @@ def test_a_query_requires_only_the_facts_that_it_shows(view: str, texts: dict[st
     assert required_facts(VIEWS[view], from_texts(texts), for_message=False) == expected
 
 
-def test_a_message_requires_all_facts_but_stacks_only_in_the_code_view() -> None:
+def test_a_message_requires_all_facts_except_that_only_the_code_view_requires_stacks() -> None:
     assert required_facts(VIEWS["op"], from_texts({}), for_message=True) == ALL_FACTS - {STACKS}
     assert required_facts(VIEWS["code"], from_texts({}), for_message=True) == ALL_FACTS
 

@@ -181,7 +181,7 @@ def test_in_a_graph_without_steps_each_node_counts_once(tmp_path: Path) -> None:
     assert counts(stored_job) == counts(stored_job, parity=EXACT) == {"never": 35, "y": 7}
 
 
-def test_types_are_read_without_counting_and_without_duplicates(tmp_path: Path) -> None:
+def test_types_are_read_once_even_if_no_operations_are_counted(tmp_path: Path) -> None:
     log = [{"name": "w", "types": ["_trainable_variables", "mine"]}, {"name": "w", "types": ["mine"]}]
     by_name = nodes(profile(job(tmp_path, [step(2)], log=log), required_facts={GRAPH}))
     assert by_name["w"].op_types == (CPU.decode().lower(), "VariableV2", "_trainable_variables", "mine")

@@ -23,7 +23,7 @@ def test_selecting_micros_also_selects_its_two_parts() -> None:
     assert columns(frozenset({"micros"})) == ["micros", "accelerator_micros", "cpu_micros"]
 
 
-def test_shares_are_0_if_own_bytes_or_running_time_are_not_positive() -> None:
+def test_shares_are_0_if_the_own_bytes_or_the_running_total_of_a_time_is_not_positive() -> None:
     text = rows(
         node("a", "Add", bytes=-5, cpu_micros=0),
         node("b", "Mul", bytes=10, cpu_micros=4),

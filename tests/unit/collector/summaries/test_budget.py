@@ -16,7 +16,7 @@ from tfprof.collector.summaries.jobs import JobRow, job_row
 
 NO_COUNTERS: Mapping[str, Any] = {}
 FIRST_STEPS = "the first steps of each kind are always traced"
-LOWERED_BUDGET = "an order (`tfprof trace` or an alert) set a budget of 0.5 %, and earlier steps cost more"
+LOWERED_BUDGET = "an order (`tfprof trace`, `tfprof top` or an alert) set a budget of 0.5 %; earlier steps cost more"
 
 
 def row_of(trace: str, traced: int, cost: float | None, **other: Any) -> JobRow:
@@ -77,19 +77,23 @@ def test_short_batches_of_keras_explain_a_cost_above_the_budget(kind: str) -> No
         (
             "budget=1%",
             {"policy_seen": 1, "order_traced": 50},
-            "an order (`tfprof trace` or an alert) selected 50 of 53 traced steps",
+            "an order (`tfprof trace`, `tfprof top` or an alert) selected 50 of 53 traced steps",
         ),
         (
             "off",
             {"policy_seen": 1, "order_traced": 53},
-            "an order (`tfprof trace` or an alert) selected 53 of 53 traced steps",
+            "an order (`tfprof trace`, `tfprof top` or an alert) selected 53 of 53 traced steps",
         ),
-        ("off", {"policy_seen": 4, "order_traced": 9}, "orders (`tfprof trace` or an alert) selected the traced steps"),
+        (
+            "off",
+            {"policy_seen": 4, "order_traced": 9},
+            "orders (`tfprof trace`, `tfprof top` or an alert) selected the traced steps",
+        ),
         ("every=2", {"policy_seen": 1, "order_traced": 1}, "the requested steps are traced (--trace every=2)"),
         (
             "budget=1%",
             {"policy_seen": 4, "order_traced": 9},
-            "orders (`tfprof trace` or an alert) changed which steps are traced",
+            "orders (`tfprof trace`, `tfprof top` or an alert) changed which steps are traced",
         ),
         ("budget=1%", {"policy_seen": 0, "order_traced": 50}, "the traced steps cost more than estimated"),
     ],
@@ -109,7 +113,7 @@ def test_steps_of_an_order_are_not_called_first_steps(policy: str, counters: Map
         ("budget=1%", 50_000, 0.06, FIRST_STEPS),
         ("budget=1%", 0, 0.02, FIRST_STEPS),
         ("off", 5_000, 0.004, None),
-        ("off", 5_000, 0.02, "orders (`tfprof trace` or an alert) selected the traced steps"),
+        ("off", 5_000, 0.02, "orders (`tfprof trace`, `tfprof top` or an alert) selected the traced steps"),
         ("all", 5_000, 0.004, None),
         ("all", 5_000, 0.02, "the requested steps are traced (--trace all)"),
         ("budget=1%", 2**64 - 1, 0.02, None),
@@ -138,7 +142,9 @@ def test_the_note_follows_from_the_counters_and_traces_in_the_store(tmp_path: Pa
     values = {"traced": 6, "self_ns": 10, "extra_ns": 100, "step_ns": 1_100, "policy_seen": 1, "order_traced": 4}
     write_job(tmp_path, 1, {"traces": traces_of([3, 4, 90, 91, 92, 93])}, identity={"trace": ""}, counters=values)
     job = LocalStore(tmp_path).job("last")
-    note = "the cost is above the budget: an order (`tfprof trace` or an alert) selected 4 of 6 traced steps"
+    note = (
+        "the cost is above the budget: an order (`tfprof trace`, `tfprof top` or an alert) selected 4 of 6 traced steps"
+    )
     assert cost_note(job, job_row(job.info, "0001", 0)) == note
     assert cost_note(job, row_of("budget=20%", 6, 0.11)) is None
     values["order_budget"] = 300_000

@@ -31,7 +31,7 @@ def test_a_second_is_complete_when_a_later_one_begins_or_after_a_time_limit() ->
     assert brief_lines(lines.add([], START_NS + 7 * SECOND)) == [("batch", 4, 4, 1)]
 
 
-def test_a_long_step_gets_its_line_when_it_ends() -> None:
+def test_a_long_step_gets_its_line_a_few_seconds_after_its_end() -> None:
     lines = StepLines()
     assert brief_lines(lines.add(steps(1, 1, 30_000), START_NS + 34 * SECOND)) == []
     (step_line,) = lines.add([], START_NS + 36 * SECOND)

@@ -79,7 +79,7 @@ def test_without_room_spans_are_dropped_and_counted(put, reader):
     assert reader.take().spans[-1].ordinal == 5000
 
 
-def test_only_the_time_of_budgeted_kinds_counts_as_steps(put, reader):
+def test_only_spans_of_budgeted_kinds_add_to_the_time_in_steps(put, reader):
     put(layout.RUN, 0, SHORT, 1)
     put(layout.FIT, 0, 9 * SHORT, 1)
     assert reader.word("step_ns") == SHORT

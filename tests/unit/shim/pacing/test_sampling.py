@@ -73,7 +73,7 @@ class SameKindRuns(RunSignatures):
 
 
 def measured_session(method, run_tracker):
-    """Return a session of a class whose method ``_call_tf_sessionrun`` is ``method``, replaced."""
+    """Return a session with ``method`` as `_call_tf_sessionrun`, patched by the shim."""
     base = type("Session", (), {"_call_tf_sessionrun": method})
     session.patch_runs(base, SameKindRuns(run_tracker), SimpleNamespace())
     return base()
@@ -218,7 +218,7 @@ def test_short_steps_with_pauses_notice_an_order_at_the_first_or_second_step(job
     assert sum(span.count for span in reader.take(ended=True).spans) == 658
 
 
-def test_counts_of_threads_are_exact(channel, reader, monkeypatch):
+def test_ordinals_of_threads_are_exact(channel, reader, monkeypatch):
     monkeypatch.setattr(guard, "_lets_errors_out", True)
     job = Job(channel, Clock())
     interval = sys.getswitchinterval()
@@ -248,7 +248,7 @@ def test_a_forked_child_counts_from_one(job, reader):
     assert reader.count(layout.RUN) == 3000
 
 
-def test_a_killed_job_has_counted_every_step(channel, reader):
+def test_a_job_that_ends_at_once_has_counted_every_step(channel, reader):
     pid = os.fork()
     if not pid:
         job = Job(channel, Clock())

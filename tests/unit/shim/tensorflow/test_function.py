@@ -177,7 +177,7 @@ def test_a_name_is_published_later_while_another_thread_publishes(functions, rea
     assert list(hello(read)["functions"].values()) == ["one"]
 
 
-def test_a_forked_child_publishes_the_names_of_its_own_functions(functions, read, armed):
+def test_a_tracker_that_starts_again_as_in_a_forked_child_has_published_no_names(functions, read, armed):
     functions.Function("one")()
     tracker = armed.tracker(layout.FUNCTION)
     assert tracker.names.published

@@ -275,7 +275,7 @@ def test_each_variable_is_sent_once_for_the_function_that_uses_it(graph_channel,
     assert [variables(record) for record in records[1::2]] == [{"step": []}, {"dense/resource": [3, -1]}, None]
 
 
-def test_a_weight_is_trained_if_its_model_trains_it(graph_channel, reader):
+def test_the_trainable_weights_of_the_model_decide_which_weights_are_trained(graph_channel, reader):
     class Model:
         def __init__(self, trained, others):
             self.trainable_weights, self.weights = trained, trained + others

@@ -195,7 +195,7 @@ def test_an_observer_that_cannot_change_the_code_counts_failures_too(monkeypatch
     assert step_count(reader, layout.BATCH, layout.FLAG_FAILED) == 1
 
 
-def test_the_kind_of_single_batches_is_budgeted_only_from_the_first_budgeted_tracker_on(model, armed):
+def test_batches_of_session_runs_do_not_count_as_time_in_steps_and_batches_of_functions_do(model, armed):
     state = core.state()
     assert layout.BATCH not in state.budgeted_kinds
     core.tracker(layout.BATCH, True)

@@ -287,7 +287,7 @@ def test_the_first_step_of_a_kind_counts_while_another_thread_has_a_window(fake_
     assert read().word("missed") == 1
 
 
-def test_a_window_that_an_exception_left_stopped_is_freed_by_the_next_step(fake_profiler, read, monkeypatch):
+def test_the_next_step_frees_a_window_whose_end_was_interrupted_by_an_exception(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     Step(tracker, tracker.next(), 0, True)
