@@ -253,7 +253,7 @@ def add_function(call: dict[str, Any]) -> None:
     """Add a called function to the open window; ``call`` has the call's ``self`` and ``args``."""
     window = current
     function = call.get("self")
-    if window is None or function is None:
+    if window is None or function is None or window.session.is_stopped:  # it may stop long before its step ends
         return
     entry = window.functions.get(id(function))
     if entry is None or entry[0]() is not function:

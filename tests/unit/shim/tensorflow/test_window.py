@@ -393,6 +393,18 @@ def test_functions_of_the_job_are_not_kept_alive(fake_profiler, read, monkeypatc
     step.end()
 
 
+def test_functions_that_are_called_after_the_end_of_a_recording_are_not_noted(fake_profiler, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    monkeypatch.setattr(window, "_FIRST_DURATION_MAX_S", 0.01)
+    tracker = core.tracker(layout.BATCH)
+    step = Step(tracker, tracker.next(), 0, True)
+    until(lambda: fake_profiler.active is None, "the recording's end", timeout_s=5.0)
+    window.add_function({"self": threading.Event(), "args": ()})
+    assert window.current is not None
+    assert window.current.functions == {}
+    step.end()
+
+
 def test_a_forked_child_does_not_touch_the_parents_window(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
