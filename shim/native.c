@@ -286,7 +286,7 @@ static PyType_Spec thread_fields_spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, thread_fields_slots,
 };
 
-/* ---- Hook: the objects that a callback reads ------------------------------------------------------------------------ */
+/* ---- Hook: the objects that a callback reads ------------------------------------------------------------ */
 
 enum { INITIALIZER_NAME, BEGIN };                  /* fields of a hook of concrete functions */
 enum { IS_RECORDING, INERT_ANNOTATION, ANNOTATE }; /* fields of a hook of annotations */
@@ -354,8 +354,11 @@ static ThreadFields *thread_state(PyObject *local) {
     return current_thread = (ThreadFields *)state;
 }
 
-static void set_field(PyObject **field, PyObject *value) {
+/* Let a field refer to an object. Nothing is written if it does so already. */
+static void set_reference(PyObject **field, PyObject *value) {
     PyObject *old = *field;
+    if (old == value) return;
+    Py_INCREF(value);
     *field = value;
     Py_XDECREF(old);
 }
@@ -367,9 +370,9 @@ static int is_without_graph(Hook *hook, ThreadFields *state) {
     if (state->graphs != hook->graphs || Py_REFCNT(state->graph_stack) == 1) {
         PyObject *stack = attribute(hook->graphs, stack_name);
         if (!stack) return 0;
-        set_field(&state->graph_stack, stack);
-        Py_INCREF(hook->graphs);
-        set_field(&state->graphs, hook->graphs);
+        set_reference(&state->graph_stack, stack);
+        Py_DECREF(stack);
+        set_reference(&state->graphs, hook->graphs);
     }
     return PyList_Check(state->graph_stack) && Py_SIZE(state->graph_stack) == 0;
 }
@@ -670,52 +673,57 @@ static PyObject *call_needs_python(PyObject *Py_UNUSED(module), PyObject *callab
     return needs_python(is_counted);
 }
 
-/* ---- training steps of eager ops ------------------------------------------------------------------------ */
+/* ---- steps that are only counted ------------------------------------------------------------------------ */
 
-/* The base class of training steps that are only counted. */
+/* The base class of training steps and batches that are only counted. A thread uses an object again for its next step,
+ * unless something else refers to it. */
 typedef struct {
     PyObject_HEAD
-    PyObject *tracker;
-    PyObject *tape;      /* weak reference */
+    PyObject *tracker;   /* None in a forked child, where the step does not count */
     PyObject *reference; /* weak reference to this step */
     long long ordinal;
+    PyObject *tape; /* weak reference to the tape of a training step */
     char is_recording;
-} TapeFields;
+    char has_run; /* whether a run of a batch is recorded */
+    long long start;
+} CountedFields;
 
-static PyTypeObject *tape_fields_type;
+static PyTypeObject *counted_fields_type;
 
-static void tape_fields_dealloc(PyObject *self) {
-    TapeFields *step = (TapeFields *)self;
+static void counted_fields_dealloc(PyObject *self) {
+    CountedFields *step = (CountedFields *)self;
     Py_CLEAR(step->tracker);
-    Py_CLEAR(step->tape);
     Py_CLEAR(step->reference);
-    free_instance(self, tape_fields_type);
+    Py_CLEAR(step->tape);
+    free_instance(self, counted_fields_type);
 }
 
-static PyMemberDef tape_fields_members[] = {
-    {"tracker", T_OBJECT, offsetof(TapeFields, tracker), 0, NULL},
-    {"tape", T_OBJECT_EX, offsetof(TapeFields, tape), 0, NULL},
-    {"reference", T_OBJECT_EX, offsetof(TapeFields, reference), 0, NULL},
-    {"ordinal", T_LONGLONG, offsetof(TapeFields, ordinal), 0, NULL},
-    {"is_recording", T_BOOL, offsetof(TapeFields, is_recording), 0, NULL},
+static PyMemberDef counted_fields_members[] = {
+    {"tracker", T_OBJECT, offsetof(CountedFields, tracker), 0, NULL},
+    {"reference", T_OBJECT_EX, offsetof(CountedFields, reference), 0, NULL},
+    {"ordinal", T_LONGLONG, offsetof(CountedFields, ordinal), 0, NULL},
+    {"tape", T_OBJECT_EX, offsetof(CountedFields, tape), 0, NULL},
+    {"is_recording", T_BOOL, offsetof(CountedFields, is_recording), 0, NULL},
+    {"has_run", T_BOOL, offsetof(CountedFields, has_run), 0, NULL},
+    {"start", T_LONGLONG, offsetof(CountedFields, start), 0, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 
-static PyType_Slot tape_fields_slots[] = {
-    {Py_tp_doc, "The fields of a training step that is only counted."},
+static PyType_Slot counted_fields_slots[] = {
+    {Py_tp_doc, "The fields of a training step or batch that is only counted."},
     {Py_tp_new, PyType_GenericNew},
-    {Py_tp_dealloc, tape_fields_dealloc},
-    {Py_tp_members, tape_fields_members},
+    {Py_tp_dealloc, counted_fields_dealloc},
+    {Py_tp_members, counted_fields_members},
     {0, NULL},
 };
 
-static PyType_Spec tape_fields_spec = {
-    "_tfprof.shim._native.TapeFields", sizeof(TapeFields), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    tape_fields_slots,
+static PyType_Spec counted_fields_spec = {
+    "_tfprof.shim._native.CountedFields", sizeof(CountedFields), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    counted_fields_slots,
 };
 
-static int is_counted_step(Hook *hook, PyObject *step) {
-    return step && Py_TYPE(step) == (PyTypeObject *)hook->fields[STEP_CLASS];
+static int is_counted_class(PyObject *value) {
+    return value && PyType_Check(value) && PyType_IsSubtype((PyTypeObject *)value, counted_fields_type);
 }
 
 /* Return the object that a weak reference refers to, None if it is gone; a borrowed reference. */
@@ -727,35 +735,45 @@ static int is_without_keras_calls(ThreadFields *state) {
     return state->keras_calls && PyList_Check(state->keras_calls) && Py_SIZE(state->keras_calls) == 0;
 }
 
+/* Make a step with an ordinal the outermost call of a thread. */
+static void begin_counted(ThreadFields *state, CountedFields *step, PyObject *tracker, long long ordinal) {
+    set_reference(&step->tracker, tracker);
+    step->ordinal = ordinal;
+    set_reference(&state->outermost_call, step->reference);
+    state->is_busy = 1;
+}
+
+/* Let other steps begin in a thread. `no_call` is a dead weak reference. */
+static void end_call(ThreadFields *state, PyObject *no_call) {
+    set_reference(&state->outermost_call, no_call);
+    state->is_busy = !is_without_keras_calls(state);
+}
+
+/* ---- training steps of eager ops ------------------------------------------------------------------------ */
+
+static int is_counted_step(Hook *hook, PyObject *step) {
+    return step && Py_TYPE(step) == (PyTypeObject *)hook->fields[STEP_CLASS];
+}
+
 /* Return the thread's counted step if it can be used for a tape that is entered now. Nothing but the state may
  * refer to it, and no other step may be running. */
-static TapeFields *reusable_step(Hook *hook, ThreadFields *state) {
+static CountedFields *reusable_step(Hook *hook, ThreadFields *state) {
     PyObject *step = state->counted_step;
     if (!is_counted_step(hook, step) || !is_without_keras_calls(state)) return NULL;
     PyObject *previous = state->tape_step ? state->tape_step : Py_None, *call = referent(state->outermost_call);
     if (call != Py_None && call != previous) return NULL;
-    if (previous == Py_None) return Py_REFCNT(step) == 1 ? (TapeFields *)step : NULL;
-    return previous == step && !((TapeFields *)step)->is_recording && Py_REFCNT(step) == 2 ? (TapeFields *)step : NULL;
+    if (previous == Py_None) return Py_REFCNT(step) == 1 ? (CountedFields *)step : NULL;
+    int is_unused = previous == step && !((CountedFields *)step)->is_recording && Py_REFCNT(step) == 2;
+    return is_unused ? (CountedFields *)step : NULL;
 }
 
-/* Make a step the thread's current one. `tape` is a weak reference, which the step takes over. */
-static void begin_step(Hook *hook, ThreadFields *state, TapeFields *step, long long ordinal, PyObject *tape) {
-    step->ordinal = ordinal;
+/* Make a step the thread's current one. `tape` is a weak reference. */
+static void begin_step(Hook *hook, ThreadFields *state, CountedFields *step, long long ordinal, PyObject *tape) {
     step->is_recording = 1;
-    set_field(&step->tape, tape);
-    if (step->tracker != hook->fields[TRACKER]) {
-        Py_INCREF(hook->fields[TRACKER]);
-        set_field(&step->tracker, hook->fields[TRACKER]);
-    }
-    if (state->tape_step == (PyObject *)step) {
-        state->are_gradients_applied = 0; /* no optimizer ended the previous step */
-    } else {
-        Py_INCREF((PyObject *)step);
-        set_field(&state->tape_step, (PyObject *)step);
-    }
-    Py_INCREF(step->reference);
-    set_field(&state->outermost_call, step->reference);
-    state->is_busy = 1;
+    set_reference(&step->tape, tape);
+    if (state->tape_step == (PyObject *)step) state->are_gradients_applied = 0; /* no optimizer ended the last step */
+    set_reference(&state->tape_step, (PyObject *)step);
+    begin_counted(state, step, hook->fields[TRACKER], ordinal);
 }
 
 static PyObject *count_tape_entry(PyObject *self, PyObject *tape) {
@@ -765,10 +783,11 @@ static PyObject *count_tape_entry(PyObject *self, PyObject *tape) {
     if (has_untimed(hook->ordinals) && !state->pending_kind && is_without_graph(hook, state)) {
         PyObject *reference = PyWeakref_NewRef(tape, NULL);
         /* No code of the job's, such as a finalizer, can run from here on. */
-        TapeFields *step = reference ? reusable_step(hook, state) : NULL;
+        CountedFields *step = reference ? reusable_step(hook, state) : NULL;
         long long ordinal = step ? take_untimed(hook->ordinals) : 0;
         if (ordinal) {
             begin_step(hook, state, step, ordinal, reference);
+            Py_DECREF(reference); /* the step keeps it */
             Py_RETURN_NONE;
         }
         Py_XDECREF(reference);
@@ -785,14 +804,11 @@ static PyObject *count_tape_exit(PyObject *self, PyObject *const *args, Py_ssize
     ThreadFields *state = thread_state(hook->local);
     if (!state) return NULL;
     PyObject *step = state->tape_step;
-    if (!is_counted_step(hook, step) || args[1] != Py_None || referent(((TapeFields *)step)->tape) != args[0])
+    if (!is_counted_step(hook, step) || args[1] != Py_None || referent(((CountedFields *)step)->tape) != args[0])
         return PyObject_CallFunctionObjArgs(hook->fields[TAPE_LEFT], args[0], args[1], NULL);
-    ((TapeFields *)step)->is_recording = 0;
-    if (!state->are_gradients_applied && referent(state->outermost_call) == step) {
-        Py_INCREF(hook->fields[NO_CALL]);
-        set_field(&state->outermost_call, hook->fields[NO_CALL]);
-        state->is_busy = !is_without_keras_calls(state);
-    }
+    ((CountedFields *)step)->is_recording = 0;
+    if (!state->are_gradients_applied && referent(state->outermost_call) == step)
+        end_call(state, hook->fields[NO_CALL]);
     Py_RETURN_NONE;
 }
 
@@ -813,10 +829,9 @@ static PyMethodDef tape_methods[] = {
 static PyObject *tape_callbacks(PyObject *Py_UNUSED(module), PyObject *args) {
     Hook *hook = new_hook(args);
     if (!hook) return NULL;
-    PyObject *step_class = hook->fields[STEP_CLASS], *callbacks = NULL;
-    if (!hook->fields[GRADIENT_CALLED] || !PyType_Check(step_class) ||
-        !PyType_IsSubtype((PyTypeObject *)step_class, tape_fields_type))
-        PyErr_SetString(PyExc_TypeError, "the class of steps is no subclass of TapeFields, or arguments are missing");
+    PyObject *callbacks = NULL;
+    if (!hook->fields[GRADIENT_CALLED] || !is_counted_class(hook->fields[STEP_CLASS]))
+        PyErr_SetString(PyExc_TypeError, "the class is no subclass of CountedFields, or arguments are missing");
     else
         callbacks = Py_BuildValue("NNN", PyCFunction_NewEx(&tape_methods[0], (PyObject *)hook, NULL),
                                   PyCFunction_NewEx(&tape_methods[1], (PyObject *)hook, NULL),
@@ -876,56 +891,16 @@ static PyObject *function_batch_callback(PyObject *Py_UNUSED(module), PyObject *
     return PyArg_ParseTuple(args, "iO", &kind, &local) ? PyCFunction_NewEx(&function_batch_method, args, NULL) : NULL;
 }
 
-/* The base class of batches that are session runs and are only counted. A thread uses the same object again for its
- * next batch, unless something else refers to it. */
-typedef struct {
-    PyObject_HEAD
-    PyObject *tracker;   /* None in a forked child, where the batch does not count */
-    PyObject *reference; /* weak reference to this batch */
-    long long ordinal, start;
-    char has_run;
-} BatchFields;
-
-static PyTypeObject *batch_fields_type;
-static PyObject *end_name;
-
-static void batch_fields_dealloc(PyObject *self) {
-    BatchFields *batch = (BatchFields *)self;
-    Py_CLEAR(batch->tracker);
-    Py_CLEAR(batch->reference);
-    free_instance(self, batch_fields_type);
-}
-
-static PyMemberDef batch_fields_members[] = {
-    {"tracker", T_OBJECT, offsetof(BatchFields, tracker), 0, NULL},
-    {"ordinal", T_LONGLONG, offsetof(BatchFields, ordinal), 0, NULL},
-    {"start", T_LONGLONG, offsetof(BatchFields, start), 0, NULL},
-    {"has_run", T_BOOL, offsetof(BatchFields, has_run), 0, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
-
-static PyType_Slot batch_fields_slots[] = {
-    {Py_tp_doc, "The fields of a batch that is only counted."},
-    {Py_tp_new, PyType_GenericNew},
-    {Py_tp_dealloc, batch_fields_dealloc},
-    {Py_tp_members, batch_fields_members},
-    {0, NULL},
-};
-
-static PyType_Spec batch_fields_spec = {
-    "_tfprof.shim._native.BatchFields", sizeof(BatchFields), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    batch_fields_slots,
-};
-
 /* The running batch of a thread, which ends when this object is released. */
 typedef struct {
     PyObject_HEAD
     Hook *hook;
     ThreadFields *thread_state;
-    BatchFields *batch;
+    CountedFields *batch;
 } RunningBatch;
 
 static PyTypeObject *running_batch_type;
+static PyObject *end_name;
 
 /* Report the end of a batch that failed or had a traced run. */
 static void report_end(PyObject *batch, int has_failed) {
@@ -938,15 +913,11 @@ static void report_end(PyObject *batch, int has_failed) {
 }
 
 static void end_batch(RunningBatch *running) {
-    BatchFields *batch = running->batch;
+    CountedFields *batch = running->batch;
     ThreadFields *state = running->thread_state;
     /* When the method fails, the interpreter releases this object while the exception is set. */
     int has_failed = PyErr_Occurred() != NULL;
-    if (state->outermost_call == batch->reference) {
-        Py_INCREF(running->hook->fields[BATCH_NO_CALL]);
-        set_field(&state->outermost_call, running->hook->fields[BATCH_NO_CALL]);
-    }
-    state->is_busy = !is_without_keras_calls(state);
+    if (state->outermost_call == batch->reference) end_call(state, running->hook->fields[BATCH_NO_CALL]);
     if (has_failed || batch->has_run) report_end((PyObject *)batch, has_failed);
 }
 
@@ -975,19 +946,20 @@ static int is_remembered(Hook *hook, PyObject *model) {
 }
 
 /* Return the batch object of a thread, a borrowed reference to one that nothing else uses; NULL with an exception. */
-static BatchFields *unused_batch(Hook *hook, ThreadFields *state) {
+static CountedFields *unused_batch(Hook *hook, ThreadFields *state) {
     PyTypeObject *batch_class = (PyTypeObject *)hook->fields[BATCH_CLASS];
     PyObject *batch = state->counted_batch;
-    if (batch && Py_TYPE(batch) == batch_class && Py_REFCNT(batch) == 1) return (BatchFields *)batch;
+    if (batch && Py_TYPE(batch) == batch_class && Py_REFCNT(batch) == 1) return (CountedFields *)batch;
     batch = PyType_GenericAlloc(batch_class, 0);
     if (!batch) return NULL;
-    ((BatchFields *)batch)->reference = PyWeakref_NewRef(batch, NULL);
-    if (!((BatchFields *)batch)->reference) {
+    ((CountedFields *)batch)->reference = PyWeakref_NewRef(batch, NULL);
+    if (!((CountedFields *)batch)->reference) {
         Py_DECREF(batch);
         return NULL;
     }
-    set_field(&state->counted_batch, batch);
-    return (BatchFields *)batch;
+    set_reference(&state->counted_batch, batch);
+    Py_DECREF(batch); /* the state keeps it */
+    return (CountedFields *)batch;
 }
 
 /* Count a batch and let it be the outermost call of a thread until the result is released. Return NULL if the batch is
@@ -995,7 +967,7 @@ static BatchFields *unused_batch(Hook *hook, ThreadFields *state) {
 static PyObject *begin_batch(Hook *hook, ThreadFields *state) {
     struct timespec now;
     RunningBatch *running = (RunningBatch *)PyType_GenericAlloc(running_batch_type, 0);
-    BatchFields *batch = running ? unused_batch(hook, state) : NULL;
+    CountedFields *batch = running ? unused_batch(hook, state) : NULL;
     /* No code of the job's, such as a finalizer, can run from here on. */
     long long ordinal = batch ? take_untimed(hook->ordinals) : 0;
     if (!ordinal) {
@@ -1008,15 +980,8 @@ static PyObject *begin_batch(Hook *hook, ThreadFields *state) {
     running->thread_state = state;
     Py_INCREF((PyObject *)batch);
     running->batch = batch;
-    if (batch->tracker != hook->fields[BATCH_TRACKER]) {
-        Py_INCREF(hook->fields[BATCH_TRACKER]);
-        set_field(&batch->tracker, hook->fields[BATCH_TRACKER]);
-    }
-    batch->ordinal = ordinal;
     batch->has_run = 0;
-    Py_INCREF(batch->reference);
-    set_field(&state->outermost_call, batch->reference);
-    state->is_busy = 1;
+    begin_counted(state, batch, hook->fields[BATCH_TRACKER], ordinal);
     clock_gettime(CLOCK_MONOTONIC, &now);
     batch->start = now.tv_sec * 1000000000LL + now.tv_nsec;
     return (PyObject *)running;
@@ -1037,10 +1002,10 @@ static PyMethodDef run_batch_method = {"count_batch", count_batch, METH_O, NULL}
 static PyObject *run_batch_callback(PyObject *Py_UNUSED(module), PyObject *args) {
     Hook *hook = new_hook(args);
     if (!hook) return NULL;
-    PyObject *batch_class = hook->fields[BATCH_CLASS], *callback = NULL;
-    if (!hook->fields[BEGIN_BATCH] || !PyAnySet_Check(hook->fields[MODEL_IDS]) || !PyType_Check(batch_class) ||
-        !PyType_IsSubtype((PyTypeObject *)batch_class, batch_fields_type))
-        PyErr_SetString(PyExc_TypeError, "the class of batches is no subclass of BatchFields, or arguments are missing");
+    PyObject *callback = NULL;
+    if (!hook->fields[BEGIN_BATCH] || !PyAnySet_Check(hook->fields[MODEL_IDS]) ||
+        !is_counted_class(hook->fields[BATCH_CLASS]))
+        PyErr_SetString(PyExc_TypeError, "the class is no subclass of CountedFields, or arguments are missing");
     else
         callback = PyCFunction_NewEx(&run_batch_method, (PyObject *)hook, NULL);
     Py_DECREF((PyObject *)hook);
@@ -1104,9 +1069,8 @@ PyMODINIT_FUNC PyInit__native(void) {
     is_python_37 = strncmp(Py_GetVersion(), "3.7.", 4) == 0;
     if (!add_type(&ordinals_type, &ordinals_spec) || !add_type(&hook_type, &hook_spec) ||
         !add_type(&run_signature_type, &run_signature_spec) ||
-        !add_type(&thread_fields_type, &thread_fields_spec) || !add_type(&tape_fields_type, &tape_fields_spec) ||
-        !add_type(&pending_kind_type, &pending_kind_spec) || !add_type(&batch_fields_type, &batch_fields_spec) ||
-        !add_type(&running_batch_type, &running_batch_spec))
+        !add_type(&thread_fields_type, &thread_fields_spec) || !add_type(&counted_fields_type, &counted_fields_spec) ||
+        !add_type(&pending_kind_type, &pending_kind_spec) || !add_type(&running_batch_type, &running_batch_spec))
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
@@ -1117,8 +1081,7 @@ PyMODINIT_FUNC PyInit__native(void) {
         {"Ordinals", ordinals_type},
         {"RunSignature", run_signature_type},
         {"ThreadFields", thread_fields_type},
-        {"TapeFields", tape_fields_type},
-        {"BatchFields", batch_fields_type},
+        {"CountedFields", counted_fields_type},
     };
     for (size_t index = 0; index < sizeof types / sizeof *types; index++) {
         Py_INCREF((PyObject *)types[index].type);

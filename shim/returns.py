@@ -55,7 +55,7 @@ class _Instruction(object):
 
 
 def with_prefixes(code: types.CodeType, prefixes: Mapping[int, bytes | None]) -> types.CodeType:
-    """Return ``code`` with bytes inserted before each instruction that ``prefixes`` has, by number.
+    """Return ``code`` with ``prefixes[number]`` inserted before each instruction of that number.
 
     A jump to such an instruction goes to the inserted code, which gets the instruction's location.
     """

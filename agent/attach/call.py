@@ -148,9 +148,9 @@ class StoppedThread:
             self._restore()
             raise
         # The thread has entered `rt_sigreturn`, which would restore it. The call does not run now.
-        # If this process ends, the registers let the thread run it by itself. Else the thread is
-        # interrupted once more: only at such a stop does the kernel restart an interrupted system
-        # call when its old registers are restored.
+        # If this process ends, the registers let the thread run it by itself. Otherwise the thread
+        # is interrupted again: the kernel restarts an interrupted system call if the old registers
+        # are restored at such a stop, but not at this one.
         repeat_registers = end_registers.copy()
         repeat_registers.orig_rax, repeat_registers.rip = _NO_SYSCALL, self._restorer
         repeat_registers.rsp = frame.address

@@ -43,7 +43,7 @@ class _OpenChannel(NamedTuple):
     """An open channel: the process that owns it, the pid in it, and its uid."""
 
     owner_pid: int
-    announced_pid: int
+    channel_pid: int
     uid: int
 
 
@@ -165,7 +165,7 @@ class Finder:
         """
         channel = self._open_channels.get(inode)
         if channel is not None:
-            self._folder.remove(channel.announced_pid, channel.uid)
+            self._folder.remove(channel.channel_pid, channel.uid)
         self.ignore(inode)
 
     def refuse(self, inode: Inode, launch: int, pid: int, error: FormatError) -> None:

@@ -10,8 +10,8 @@ from .signal_receiver import Signal
 #: Equal signals that arrive within this time are merged, as the kernel merges pending signals
 #: (seconds).
 SETTLE_S: Final = 0.01
-#: Maximum time between the arrivals of a signal to the group at launcher and witness (seconds). A
-#: service manager signals the processes of its service one after the other.
+#: Maximum time between the arrival of a group's signal at the launcher and its arrival at the
+#: witness (seconds). A service manager signals one process of the group after another.
 GRACE_S: Final = 0.03
 _STOP_SIGNALS: Final = frozenset([signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU])
 #: By signal: the pending signals that the kernel discards when this signal arrives.

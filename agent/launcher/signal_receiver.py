@@ -54,9 +54,9 @@ class SignalReceiver:
             return None
         try:
             fields = _RECORD.unpack_from(os.read(self._fd, _SIZE))
-        # Only another descriptor is readable, or another signal discarded this one, as SIGCONT
-        # discards stop signals.
         except BlockingIOError:
+            # Only another descriptor is readable, or another signal discarded this one, as SIGCONT
+            # discards stop signals.
             return None
         return Signal(fields[0], fields[2], fields[3], fields[12])
 

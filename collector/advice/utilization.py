@@ -20,9 +20,8 @@ _REMEDY: Final = (
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report for each GPU the share of time in which its kernels ran, in the last step.
 
-    The time is that from the first op on the GPU to the last one.
-    The TF profiler takes the last step of each node, which may differ between nodes, and adds up
-    concurrent kernels.
+    The time is that from the first op on the GPU to the last one. The TF profiler takes the last
+    step of each node, which may differ between nodes, and adds up concurrent kernels.
     """
     by_device: dict[str, list[tuple[int, Entry]]] = {}
     for step, entry in evidence.last_entries.values():

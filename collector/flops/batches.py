@@ -20,7 +20,7 @@ _RESOURCE, _VARIANT = 20, 21
 
 
 class BatchCandidate(NamedTuple):
-    """Tensors of a graph that may be the batch of a step.
+    """A candidate for the input batch of a step: some tensors of a graph.
 
     ``parts``: the tensors whose rank is known, with their shapes; an unknown first size is the
     number of examples. ``examples``: the number of examples, 0 if all sizes are fixed. It is None

@@ -166,7 +166,7 @@ class Receiver:
             raise FormatError("a greeting without a host")
         offered_versions = values.get("wire")
         chosen_version = 1
-        if offered_versions is None:  # an agent of 0.2.0, whose messages have version 1
+        if offered_versions is None:  # tfprof 0.2.0 lists no versions and has version 1
             welcome = self._welcome
         elif isinstance(offered_versions, list) and all(type(version) is int for version in offered_versions):
             chosen_version = wire.common_version(offered_versions)

@@ -87,7 +87,7 @@ def _observe(
 def _idle_state() -> ThreadState | None:
     """Return the thread's state; None where no step can begin: in another step or in graph mode."""
     state: ThreadState = local.thread_state
-    if state.is_in_call or state.keras_calls or not sys.modules[_CONTEXT].executing_eagerly():
+    if state.is_in_step or not sys.modules[_CONTEXT].executing_eagerly():
         return None
     return state
 
@@ -102,13 +102,7 @@ def patch_layers(module: ModuleType) -> None:
 
 def _model_called(model: Any, inputs: Any) -> call_observer.EndCallback | None:
     state: ThreadState = local.thread_state
-    if (
-        state.is_in_call
-        or state.keras_calls
-        or not hasattr(type(model), _MODEL_METHOD)
-        or _idle_state() is None
-        or _is_symbolic(inputs)
-    ):
+    if state.is_in_step or not hasattr(type(model), _MODEL_METHOD) or _idle_state() is None or _is_symbolic(inputs):
         return None
     return call_observer.EndCallback(OutermostStep(state, layout.CALL, getattr(model, "name", "")).end)
 
@@ -204,7 +198,7 @@ def _name_of(function: Any) -> object:
 
 def _function_called(function: Any) -> call_observer.EndCallback | None:
     state: ThreadState = local.thread_state
-    if state.is_in_call or state.keras_calls:
+    if state.is_in_step:
         window.add_function({"self": function})
         return None
     name = _name_of(function)
@@ -257,7 +251,7 @@ class PythonTapeFields(object):
 if TYPE_CHECKING:
     TapeFields = PythonTapeFields
 else:
-    TapeFields = PythonTapeFields if native.module is None else native.module.TapeFields
+    TapeFields = PythonTapeFields if native.module is None else native.module.CountedFields
 
 
 class CountedTapeStep(TapeFields):

@@ -73,9 +73,7 @@ class ThreadState(ThreadFields):
     __slots__ = ("__weakref__",)
 
     def __init__(self) -> None:
-        #: whether the thread may be in a Keras call or in a measured call, where a call may be part
-        #: of another step; if false, it is in none
-        self.is_busy = False
+        self.is_busy = False  # if false, ``is_in_step`` is false, too
         self.pending_kind = 0  # span kind of the next outermost call; 0: it follows from the call
         self.keras_calls: list[KerasCall] = []
         #: a weak reference: a call whose annotation is deleted without being left counts as ended
@@ -94,6 +92,11 @@ class ThreadState(ThreadFields):
         """Whether the thread is in a measured call."""
         return self.outermost_call() is not None
 
+    @property
+    def is_in_step(self) -> bool:
+        """Whether the thread is in a measured call or a Keras call: a call may be part of it."""
+        return bool(self.keras_calls) or self.is_in_call
+
     def forget(self) -> None:
         """Forget the parent's steps in a forked child: the parent counts them."""
         for step in (self.outermost_call(), self.tape_step):
@@ -107,7 +110,7 @@ class ThreadState(ThreadFields):
 
     def update_busy(self) -> None:
         """Update ``is_busy`` after a call has begun or ended."""
-        self.is_busy = bool(self.keras_calls) or self.is_in_call
+        self.is_busy = self.is_in_step
 
 
 _thread_states = WeakTable()  # the states of all threads that have one
@@ -127,9 +130,7 @@ local = ThreadLocal()
 def is_other_thread_in_call() -> bool:
     """Return whether a thread other than the calling one is in a measured call or a Keras call."""
     state = local.thread_state
-    return any(
-        other is not state and (other.is_in_call or bool(other.keras_calls)) for other in _thread_states.existing()
-    )
+    return any(other is not state and other.is_in_step for other in _thread_states.existing())
 
 
 def patch(module: ModuleType) -> None:

@@ -53,7 +53,7 @@ def _function_batch_callback(kind: int) -> Callable[[object], call_observer.EndC
 
     def callback(_model: object) -> call_observer.EndCallback | None:
         state: ThreadState = local.thread_state
-        if state.keras_calls or state.is_in_call:
+        if state.is_in_step:
             return None
         previous_kind = state.pending_kind
 
@@ -73,7 +73,7 @@ def _run_batch_callback(kind: int) -> Callable[[object], call_observer.EndCallba
     def callback(model: object) -> call_observer.EndCallback | None:
         models.remember(model)
         state: ThreadState = local.thread_state
-        if state.keras_calls or state.is_in_call:
+        if state.is_in_step:
             return None
         return call_observer.EndCallback(OutermostStep(state, kind, needs_window=False).end)
 
@@ -116,7 +116,7 @@ uninterrupted_start(PythonBatchFields.__del__)
 if TYPE_CHECKING:
     BatchFields = PythonBatchFields
 else:
-    BatchFields = PythonBatchFields if native.module is None else native.module.BatchFields
+    BatchFields = PythonBatchFields if native.module is None else native.module.CountedFields
 
 
 class _CountedBatch(BatchFields):

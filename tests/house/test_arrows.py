@@ -15,8 +15,8 @@ import pytest
 from house.tree import PARTS, ROOT, imports, sources, tree
 from tfprof.collector.tfviews.parity import COMPAT
 
-#: Packages whose modules are separate rooms, since some of them import the package's other rooms,
-#: and others are imported by those.
+#: Packages in which each module counts as a room of its own. Some of these modules import the
+#: package's folders, and some are imported by them.
 SPLIT = ("agent", "collector")
 #: Room -> the rooms, or single modules of them, that it may import. A room may also import itself
 #: and GENERATED.

@@ -132,7 +132,7 @@ def check_ordinals():
 
 
 def check_orders():
-    """Counting goes on after each interval until there is a new order."""
+    """After each interval, steps are only counted if there is no new order."""
     memory = (ctypes.c_uint64 * 2)()
     address = ctypes.addressof(memory)
     ordinals = native.Ordinals()
@@ -372,7 +372,7 @@ def check_callables():
     assert native.call_needs_python(tf_callable) is True
 
 
-class TapeStep(native.TapeFields):  # type: ignore[misc]  # known at run time only
+class TapeStep(native.CountedFields):  # type: ignore[misc]  # known at run time only
     """A training step that is only counted."""
 
     def __init__(self, state, tape):
@@ -564,7 +564,7 @@ def check_pending_kinds():
     vars(local).clear()
 
 
-class Batch(native.BatchFields):  # type: ignore[misc]  # known at run time only
+class Batch(native.CountedFields):  # type: ignore[misc]  # known at run time only
     """A batch that is only counted."""
 
     def end(self, failed):
