@@ -80,6 +80,13 @@ class _Op(NamedTuple):
     is_eager: bool = False
 
 
+class _Batch(NamedTuple):
+    """A batch that an iterator returned."""
+
+    size: int  # bytes
+    end_ps: int  # when it was returned
+
+
 class _Event(NamedTuple):
     name: bytes
     display_name: bytes
@@ -248,7 +255,7 @@ def _host_ops(plane: _Plane, calls: Calls) -> Iterator[Execution]:
     ops: list[Execution] = []
     async_starts: dict[object, tuple[_Event, int]] = {}
     async_ends_ps: dict[object, int] = {}
-    batches: dict[object, list[int]] = {}
+    batches: dict[object, list[_Batch]] = {}
     for line in plane.lines:
         thread = line.id & 0xFFFFFFFF
         calls.add_line(line.id)
@@ -261,7 +268,8 @@ def _host_ops(plane: _Plane, calls: Calls) -> Iterator[Execution]:
                 async_ends_ps[_link(plane.stats(event), b"_c")] = event.start_ps
             elif event.name == _BATCH:
                 stats = plane.stats(event)
-                batches.setdefault(stats.get(b"id"), []).append(_number(stats, b"element_size"))
+                batch = _Batch(_number(stats, b"element_size"), event.end_ps)
+                batches.setdefault(stats.get(b"id"), []).append(batch)
     ops += _asynchronous_ops(plane, async_starts, async_ends_ps, batches)
     if calls.has_other_callers:
         ops = [op for op in _with_known_calls(plane, ops) if not calls.belongs_to_other_thread(op.call, op.start_ns)]
@@ -298,21 +306,24 @@ def _asynchronous_ops(
     plane: _Plane,
     async_starts: Mapping[object, tuple[_Event, int]],
     async_ends_ps: Mapping[object, int],
-    batches: Mapping[object, Sequence[int]],
+    batches: Mapping[object, Sequence[_Batch]],
 ) -> Iterator[Execution]:
     """Yield the asynchronous ops, which may end on another thread; unfinished ones are left out.
 
-    ``batches``: bytes of the batches that iterators returned, by step. They are ignored if a step
-    has several batches.
+    ``batches``: the batches that iterators returned, by step. They are ignored if a step has
+    several.
     """
     for link, (event, thread) in async_starts.items():
         stats = plane.stats(event)
         node, label = stats.get(b"name"), stats.get(b"kernel_type")
-        if link in async_ends_ps and isinstance(node, bytes) and isinstance(label, bytes) and label not in _CALL_OPS:
-            duration_ns = max(0, async_ends_ps[link] - event.start_ps) // 1000
+        own_batches = batches.get(stats.get(b"step_id"), ()) if label == _ITERATOR_NEXT else ()
+        batch = own_batches[0] if len(own_batches) == 1 else None
+        # The event of an op's end lasts until TensorFlow has scheduled the next ops. So the session may end before it.
+        end_ps = async_ends_ps.get(link, batch and batch.end_ps)
+        if end_ps is not None and isinstance(node, bytes) and isinstance(label, bytes) and label not in _CALL_OPS:
+            duration_ns = max(0, end_ps - event.start_ps) // 1000
             name = _INLINED.sub(b"", node, count=1)
-            batch_sizes = batches.get(stats.get(b"step_id"), ()) if label == _ITERATOR_NEXT else ()
-            memory = OpMemory(output=batch_sizes[0]) if len(batch_sizes) == 1 else NO_MEMORY
+            memory = OpMemory(output=batch.size) if batch else NO_MEMORY
             call = _number(stats, b"step_id") & 0xFFFFFFFFFFFFFFFF
             yield Execution(HOST_DEVICE, name, label, thread, event.start_ps // 1000, duration_ns, memory, call)
 

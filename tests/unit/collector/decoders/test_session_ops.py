@@ -110,6 +110,12 @@ def test_an_asynchronous_op_lasts_from_its_start_to_its_callback() -> None:
     ]
 
 
+def test_an_iterator_whose_callback_is_not_recorded_ends_with_its_batch() -> None:
+    batch = (b"IteratorGetNextOp::DoCompute", 20, 90, {b"id": 3, b"element_size": 640})
+    ((*_, own_ns, memory, _call),) = _read(Plane().line(_async_start(10, 1), thread=1).line(batch, thread=2))
+    assert (own_ns, memory.output) == (80_000, 640)
+
+
 def test_asynchronous_calls_of_functions_and_unfinished_ops_are_left_out() -> None:
     call = {"name": b"call", "kind": b"StatefulPartitionedCall"}
     plane = Plane().line(_async_start(10, 1), _async_start(20, 2, **call))
