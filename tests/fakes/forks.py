@@ -91,14 +91,16 @@ class ForkServer:
     def __init__(
         self, command: Sequence[object], environment: Mapping[str, str], modules: Sequence[str] = ("tensorflow",)
     ) -> None:
-        self._process = subprocess.Popen(
-            [*map(str, command), "-W", "ignore", str(SERVER), *modules],
-            env=dict(environment),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        with tempfile.NamedTemporaryFile(delete=False) as errors:
+            self._errors = Path(errors.name)
+            self._process = subprocess.Popen(
+                [*map(str, command), "-W", "ignore", str(SERVER), *modules],
+                env=dict(environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
 
     def __enter__(self) -> Self:
         SERVER_PIDS.add(self._process.pid)
@@ -114,6 +116,12 @@ class ForkServer:
             self._process.kill()
             self._process.communicate()
         SERVER_PIDS.discard(self._process.pid)
+        self._errors.unlink()
+
+    @property
+    def import_errors(self) -> str:
+        """What the imports have printed to standard error, once a script has started."""
+        return self._errors.read_text(errors="replace")
 
     def start(
         self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str

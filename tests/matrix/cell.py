@@ -6,8 +6,10 @@ spans that the job itself counts.
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -21,7 +23,7 @@ from fakes.round_trip import differences
 from tfprof.formats import layout
 
 from .instance import Instance
-from .rows import LIMITS, Limit, Row
+from .rows import JOBS, LIMITS, Limit, Row
 from .versions import Version
 
 RUN: Final = Path(sys.executable).parent / "tfprof-run"
@@ -68,11 +70,9 @@ def run(row: Row, version: Version, instance: Instance) -> Outcome:
     """Run a cell."""
     name = f"{row.name}-{version.name}"
     command = row.command(version)
-    jobs = [
-        _Job(command, instance.environment),
-        _Job([str(RUN), "--no-report", "--name", name, "--", *command], instance.environment),
-    ]
-    bare, armed = [job.end() for job in jobs]
+    armed_job = _Job([str(RUN), "--no-report", "--name", name, "--", *command], instance.environment)
+    bare_job = _ForkedJob(row, version, instance) if row.is_forkable else _Job(command, instance.environment)
+    bare, armed = bare_job.end(), armed_job.end()
     recorded_jobs = instance.jobs(name)
     limit = LIMITS.get(row.limit_name(version), _NO_LIMIT)
     reports = [json.loads(line) for line in armed.out.splitlines() if line.startswith(_REPORT)]
@@ -126,6 +126,23 @@ class _Job:
             with suppress(psutil.Error):
                 if process.environ().get(_CELL_VARIABLE) == self._mark and process.status() != psutil.STATUS_ZOMBIE:
                     yield process
+
+
+class _ForkedJob:
+    """A bare job in a process that is forked after the import of TensorFlow."""
+
+    def __init__(self, row: Row, version: Version, instance: Instance) -> None:
+        self._server = instance.fork_server(version.python)
+        self._script = self._server.start(JOBS / row.script, *row.arguments(version), folder=Path.cwd())
+
+    def end(self) -> ScriptResult:
+        """Wait until the process ends; it is killed after a timeout."""
+        timer = threading.Timer(TIMEOUT_S, os.kill, (self._script.pid, signal.SIGKILL))
+        timer.start()
+        result = self._script.finish()
+        timer.cancel()
+        out = "".join(f"{line}\n" for line in result.output)
+        return ScriptResult(result.status, out, self._server.import_errors + result.errors, [])
 
 
 def _sums_by_kind(reports: Any) -> dict[str, int | None]:

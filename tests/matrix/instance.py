@@ -9,8 +9,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
+from fakes.forks import ForkServer
 from tfprof.cli import main as cli
 
 #: Maximum seconds until the store has the end of a job that has ended.
@@ -21,9 +23,19 @@ _MODULE: Final = "tfprof.cli.main"
 class Instance:
     """The environment to start jobs with, and queries about them."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], servers: contextlib.ExitStack) -> None:
+        """Take the ``environment``, and a stack that ends the fork servers."""
         self.environment = environment
         self.store = environment["TFPROF_STORE"]
+        self._servers = servers
+        self._server_of_python: dict[Path, ForkServer] = {}
+
+    def fork_server(self, python: Path) -> ForkServer:
+        """Return the server that forks the bare jobs of an interpreter; it starts once."""
+        if python not in self._server_of_python:
+            server = ForkServer([python], self.environment)
+            self._server_of_python[python] = self._servers.enter_context(server)
+        return self._server_of_python[python]
 
     def ask(self, *words: str) -> Any:
         """Return the JSON that a command prints; None if it fails, as for an unknown job."""
@@ -54,7 +66,8 @@ def instance() -> Iterator[Instance]:
         environment |= {"XDG_RUNTIME_DIR": folder, "TFPROF_STORE": f"{folder}/store", "TF_CPP_MIN_LOG_LEVEL": "3"}
         _command("start", environment)
         try:
-            yield Instance(environment)
+            with contextlib.ExitStack() as servers:
+                yield Instance(environment, servers)
         finally:
             _command("stop", environment)
 

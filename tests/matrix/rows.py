@@ -39,6 +39,8 @@ class Row(NamedTuple):
     ``device``: a device on which the job runs ops, besides the first CPU.
     ``keras``: package that the script gets as an argument where TensorFlow's own Keras is Keras 3.
     ``limits``: {version, or "" for any: name of the limitation}.
+    ``is_forkable``: whether the first process of the job imports TensorFlow. The bare job then runs
+    in a process that is forked after the import.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Row(NamedTuple):
     keras: str = ""
     device: str = ""
     limits: dict[str, str] = {}  # noqa: RUF012 - never changed
+    is_forkable: bool = True
 
     def runs_on(self, version: Version) -> bool:
         """Return whether ``version`` of TensorFlow can run the job."""
@@ -58,8 +61,12 @@ class Row(NamedTuple):
 
     def command(self, version: Version) -> list[str]:
         """Return the command line of the job."""
+        return [str(version.python), "-W", "ignore", str(JOBS / self.script), *self.arguments(version)]
+
+    def arguments(self, version: Version) -> list[str]:
+        """Return the arguments of the script."""
         keras = self.keras if version.number >= KERAS_3 else ""
-        return [str(version.python), "-W", "ignore", str(JOBS / self.script), *filter(None, (self.argument, keras))]
+        return [*filter(None, (self.argument, keras))]
 
     def limit_name(self, version: Version) -> str:
         """Return the name of the limitation in ``version``, '' for none."""
@@ -82,13 +89,22 @@ ROWS: Final = (
     Row("eager_tape", "eager GradientTape", "eager_tape.py", limits=_NO_XSPACE),
     Row("saved_model", "SavedModel signature", "saved_model.py", since=(2,)),
     Row("mirrored", "MirroredStrategy", "mirrored.py", since=(2,), device="CPU:1"),
-    Row("multi_worker", "MultiWorkerMirroredStrategy", "multi_worker.py", since=(2, 4)),
+    Row("multi_worker", "MultiWorkerMirroredStrategy", "multi_worker.py", since=(2, 4), is_forkable=False),
     Row(
-        "parameter_server", "parameter servers, coordinator", "parameter_server.py", since=(2, 4), limits={"": "remote"}
+        "parameter_server",
+        "parameter servers, coordinator",
+        "parameter_server.py",
+        since=(2, 4),
+        limits={"": "remote"},
+        is_forkable=False,
     ),
     Row(
-        "parameter_server_session", "parameter servers, sessions", "parameter_server_session.py", limits={"": "remote"}
+        "parameter_server_session",
+        "parameter servers, sessions",
+        "parameter_server_session.py",
+        limits={"": "remote"},
+        is_forkable=False,
     ),
     Row("fork", "multiprocessing, fork", "processes.py", argument="fork"),
-    Row("spawn", "multiprocessing, spawn", "processes.py", argument="spawn"),
+    Row("spawn", "multiprocessing, spawn", "processes.py", argument="spawn", is_forkable=False),
 )

@@ -1,6 +1,7 @@
-"""Starts children, ten at a time: python children.py fork|forkserver|spawn exit|kill COUNT STEPS.
+"""Starts children, ten at a time: python children.py METHOD exit|kill COUNT STEPS.
 
-Each of COUNT children runs STEPS steps, and then ends or kills itself.
+METHOD is a start method of multiprocessing, or `preloaded-forkserver`: the fork server then imports
+TensorFlow before it forks. Each of COUNT children runs STEPS steps, and then ends or kills itself.
 """
 
 import multiprocessing
@@ -25,9 +26,10 @@ def work():
 
 
 if __name__ == "__main__":
-    context = multiprocessing.get_context(METHOD)
-    if METHOD == "forkserver":
-        context.set_forkserver_preload(["__main__"])
+    preloaded, _, method = METHOD.rpartition("-")
+    context = multiprocessing.get_context(method)
+    if preloaded:
+        context.set_forkserver_preload(["tensorflow"])
     codes = []
     while len(codes) < COUNT:
         children = [context.Process(target=work) for _ in range(min(10, COUNT - len(codes)))]
