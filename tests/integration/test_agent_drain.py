@@ -62,6 +62,10 @@ class Bench:
         self.jobs.append(process)
         return process, int(process.stdout.readline(), 16)
 
+    def write_start(self, process: subprocess.Popen[str]) -> None:
+        """Write the pid of the job into the launch file, as the launcher does."""
+        launches.write(self.instance_dir, self.launch._replace(job_pid=process.pid))
+
     def write_end(self, process: subprocess.Popen[str], status: int | None, number: int | None) -> None:
         """Write the end of the job into the launch file, as the launcher does."""
         changes = {"job_pid": process.pid, "ended_ns": time.time_ns(), "status": status, "signal": number}
@@ -133,6 +137,7 @@ def _complete(bench: Bench) -> bool:
 
 def test_an_agent_killed_twenty_times_loses_nothing(bench: Bench) -> None:
     job, uid = bench.job(2000, 0.008)  # about as long as twenty agents take to start
+    bench.write_start(job)
 
     def write_end_of_job() -> None:
         job.communicate()
