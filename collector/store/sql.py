@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -20,7 +21,7 @@ def sql_session(snapshot: Snapshot) -> Iterator[Callable[[str], pa.Table]]:
     It raises StoreError if a file is damaged. A table is opened when a query names it: opening all
     of them takes longer than most queries.
     """
-    with duckdb.connect() as connection:
+    with _database().cursor() as connection:
         open_tables: set[str] = set()
 
         def query(sql: str) -> pa.Table:
@@ -31,12 +32,22 @@ def sql_session(snapshot: Snapshot) -> Iterator[Callable[[str], pa.Table]]:
                         _open_table(connection, snapshot, name)
                 result: pa.Table = connection.sql(sql).to_arrow_table()
             except duckdb.Error as error:
+                _database.cache_clear()  # an internal error makes a database unusable
                 _check_files(snapshot, open_tables)
                 message = f"{snapshot.folder} is damaged: {str(error).splitlines()[0]}"
                 raise StoreError(message, "store-damaged") from None
             return result
 
         yield query
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """Return the database of this process. It takes longer to make one than to answer most queries.
+
+    It holds nothing itself: each session has its own connection with its own temporary views.
+    """
+    return duckdb.connect(config={"enable_external_file_cache": False})  # the cache would outlive its session
 
 
 def _check_files(snapshot: Snapshot, tables: Iterable[str]) -> None:
@@ -50,14 +61,14 @@ def _check_files(snapshot: Snapshot, tables: Iterable[str]) -> None:
 
 
 def _open_table(connection: Any, snapshot: Snapshot, name: str) -> None:
-    """Define table ``name`` of the job as a view of the connection."""
+    """Define table ``name`` of the job as a temporary view of the connection."""
     connection.register(f"tail_{name}", snapshot.unsealed(name))
     paths = [str(path) for _, path in snapshot.segments(name)]
     parts = [f"FROM tail_{name}"]
     if paths:  # segments of older releases may have more columns
         columns = ", ".join(f'"{column}"' for column in JOB_TABLES[name].names)
         parts.append(f"FROM read_parquet({_literal(paths)}) SELECT {columns}")
-    connection.execute(f"CREATE VIEW {name} AS {' UNION ALL '.join(parts)}")
+    connection.execute(f"CREATE TEMP VIEW {name} AS {' UNION ALL '.join(parts)}")
 
 
 def _literal(paths: Sequence[str]) -> str:

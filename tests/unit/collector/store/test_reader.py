@@ -162,11 +162,25 @@ def test_sql_sees_all_tables(job):
 
 
 def test_a_segment_that_sql_cannot_read_is_reported_as_damage(job):
-    path = next(job.folder.glob("ops-*.parquet"))
-    path.write_bytes(b"x" * path.stat().st_size)
+    path, nodes = next(job.folder.glob("ops-*.parquet")), job.new_nodes()
+    content = path.read_bytes()
+    path.write_bytes(b"x" * len(content))
     with pytest.raises(StoreError, match="is damaged: ") as caught:
         job.new_nodes()
     assert (caught.value.slug, str(caught.value).count("\n")) == ("store-damaged", 0)
+    path.write_bytes(content)
+    assert job.new_nodes() == nodes, "an error does not disturb later queries"
+
+
+def test_sql_of_two_jobs_at_once_sees_the_tables_of_its_own_job(job, writer):
+    writer.job(UID + 1).append({"traces": TRACES.slice(0, 1)}, 1, 1)
+    other_job = LocalStore(writer.path, "here").job("last")
+    count = "SELECT count(*) n FROM traces"
+
+    def counts(query):
+        return [query(count).to_pylist(), run_sql(other_job, count).to_pylist(), query(count).to_pylist()]
+
+    assert job.with_sql(counts) == [[{"n": COUNT}], [{"n": 1}], [{"n": COUNT}]]
 
 
 def test_segments_are_plain_parquet(job):
