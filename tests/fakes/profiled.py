@@ -21,13 +21,13 @@ class ProfiledScripts:
         self.uid = ""
         self._server = server
 
-    def run(self, trace: str, script: str | Path, *arguments: object) -> ScriptResult:
+    def run(self, trace: str, script: str | Path, *arguments: object, tries: int = TRIES) -> ScriptResult:
         """Run a script with the policy ``trace``; wait until the job has ended in the store.
 
         On a busy machine, a step may reach the time limit of a recording. The script is then run
-        again, up to `TRIES` times in all.
+        again, up to ``tries`` times in all.
         """
-        for _ in range(TRIES):
+        for _ in range(tries):
             result = self._server.run(script, *arguments, TFPROF_TRACE=trace)
             job = self._wait_for_job(result.pid)
             self.uid = job.info.hex
@@ -43,7 +43,7 @@ class ProfiledScripts:
     def _wait_for_job(self, pid: int) -> LocalJob:
         def ended_job() -> LocalJob | None:
             jobs = LocalStore(self.store).jobs() if (self.store / "store.json").exists() else []
-            ended_jobs = (job for job in jobs if job.info.identity["pid"] == pid and job.info.state != "running")
+            ended_jobs = (job for job in jobs if job.info.identity.get("pid") == pid and job.info.state != "running")
             return next(ended_jobs, None)
 
         job = until(ended_job, f"the end of process {pid} in the store", TIMEOUT_S)
