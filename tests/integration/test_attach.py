@@ -31,8 +31,33 @@ LOOPS = [("tf1", "session"), ("tf1", "fit"), ("tf2", "session"), ("tf2", "functi
 pytestmark = [pytest.mark.tf, pytest.mark.timeout(600)]
 
 
+class ForkedLoop:
+    """A running training loop in a process that was forked after the import of TensorFlow."""
+
+    def __init__(self, server, kind, folder, steps=None):
+        """Start a loop of ``kind``; it ends after ``steps``, or with `end`."""
+        folder.mkdir()
+        self._folder = folder
+        if steps is not None:
+            (folder / "steps").write_text(str(steps))
+        self._script = server.start(JOBS / "attach_loop.py", kind, folder, CUDA_VISIBLE_DEVICES="")
+        self.pid = self._script.pid
+        until((folder / "running").exists, "the loop", TIMEOUT_S)
+
+    def end(self):
+        """End the loop and return its report."""
+        (self._folder / "stop").touch()
+        return self.report()
+
+    def report(self):
+        """Wait until the loop ends, and return its report."""
+        result = self._script.finish()
+        assert result.status == 0, result.errors[-4000:]
+        return json.loads(result.output[-1])
+
+
 class Loop:
-    """A running training loop; `end` stops it and returns its report."""
+    """A running training loop in a process of its own; `end` stops it and returns its report."""
 
     def __init__(self, python, kind, folder):
         folder.mkdir(exist_ok=True)
@@ -91,8 +116,10 @@ def assert_unchanged(report):
 
 
 @pytest.mark.parametrize(("venv", "kind"), LOOPS)
-def test_a_loop_is_profiled_while_attached_and_unchanged_after_the_detach(loop, venv, kind, private_store):
-    job = loop(venv, kind)
+def test_a_loop_is_profiled_while_attached_and_unchanged_after_the_detach(
+    venv, kind, private_store, plain_forks, tmp_path
+):
+    job = ForkedLoop(plain_forks(venv), kind, tmp_path / "loop")
     options = AttachOptions(store=str(private_store), settings={"TFPROF_TRACE": "steps=1-5"})
     step = {"session": "train", "function": "function", "fit": "batch"}[kind]
 
@@ -112,8 +139,8 @@ def test_a_loop_is_profiled_while_attached_and_unchanged_after_the_detach(loop, 
 
 
 @pytest.mark.parametrize(("venv", "kind"), LOOPS)
-def test_losses_equal_those_of_the_same_loop_without_tfprof(loop, venv, kind, private_store):
-    job = loop(venv, kind)
+def test_losses_equal_those_of_the_same_loop_without_tfprof(venv, kind, private_store, plain_forks, tmp_path):
+    job = ForkedLoop(plain_forks(venv), kind, tmp_path / "loop")
     attachment = Attachment(
         AttachOptions(str(private_store), settings={"TFPROF_TRACE": "all"}), processes.process(job.pid)
     )
@@ -121,11 +148,8 @@ def test_losses_equal_those_of_the_same_loop_without_tfprof(loop, venv, kind, pr
     attachment.detach()
     attachment.end()
     report = job.end()
-    plain_job = loop(venv, kind)
-    (plain_job.folder / "steps").write_text(str(report["steps"]))
-    out, err = plain_job.process.communicate(timeout=300)
-    assert plain_job.process.returncode == 0, err[-2000:]
-    assert json.loads(out.splitlines()[-1])["losses"] == report["losses"]
+    plain_job = ForkedLoop(plain_forks(venv), kind, tmp_path / "plain", report["steps"])
+    assert plain_job.report()["losses"] == report["losses"]
 
 
 @pytest.mark.parametrize(("venv", "kind"), [("tf1", "session"), ("tf2", "executions")])

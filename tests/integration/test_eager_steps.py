@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from fakes.armed_job import JOBS, ROOT, ArmedJob, run_unarmed
+from fakes.channel_reader import ChannelReader
 from fakes.log_text import without_numbers
 from tfprof.collector.decoders.interner import Interner
 from tfprof.collector.decoders.xspace import xspace
@@ -101,40 +102,63 @@ def shim_without_c(folder):
     return str(folder / "shim/inject")
 
 
-@pytest.mark.parametrize(
-    ("tf_version", "path", "kind", "failures", "language"),
-    [
-        ("tf1", "session", layout.RUN, 300, "c"),
-        ("tf1", "session", layout.RUN, 300, "python"),
-        ("tf2", "session", layout.RUN, 300, "c"),
-        ("tf1", "callable", layout.RUN, 300, "c"),
-        ("tf2", "callable", layout.RUN, 300, "c"),
-        ("tf2", "callable", layout.RUN, 300, "python"),
-        ("tf2", "function", layout.FUNCTION, 300, "c"),
-        ("tf2", "function", layout.FUNCTION, 300, "python"),
-        ("tf2", "concrete", layout.FUNCTION, 300, "c"),
-        ("tf2", "concrete", layout.FUNCTION, 300, "python"),
-        ("tf2", "tape", layout.EAGER, 240, "c"),
-    ],
-)
-def test_steps_that_are_only_counted_are_counted_exactly_and_flagged_if_they_fail(
-    tf_version, path, kind, failures, language, request, tmp_path
-):
-    python = request.getfixturevalue(tf_version + "_python")
-    variables = {"PYTHONPATH": shim_without_c(tmp_path)} if language == "python" else {}
-    with ArmedJob(python, JOBS / "counted_failures.py", tmp_path, path, TFPROF_TRACE="off", **variables) as armed_job:
-        armed_job.until_ready()
-        is_loaded = "_native.abi3.so" in Path(f"/proc/{armed_job.pid}/maps").read_text()
-        reader = armed_job.reader()
-        assert armed_job.finish()[0] == 0
-        reader.take(ended=True)
-        spans = reader.of_kind(kind)
-        reader.close()
-    assert is_loaded == (language == "c")
+COUNTED_JOB = JOBS / "counted_failures.py"
+
+
+def assert_counts(job, kind, failures):
+    """Let a job of counted_failures.py end; check its steps, of which ``failures`` failed."""
+    reader = ChannelReader.of_process(job.pid)
+    job.go_on()
+    job.finish()
+    reader.take(ended=True)
+    spans = reader.of_kind(kind)
+    reader.close()
     assert reader.fault() == ""
     assert reader.count(kind) == 1200
     assert sum(span.count for span in spans if span.flags & layout.FLAG_FAILED) == failures
     assert sum(bool(span.flags & layout.FLAG_SAMPLED) for span in spans) > 100
+
+
+def has_c_part(job):
+    return "_native.abi3.so" in Path(f"/proc/{job.pid}/maps").read_text()
+
+
+@pytest.mark.parametrize(
+    ("tf_version", "path", "kind", "failures"),
+    [
+        ("tf1", "session", layout.RUN, 300),
+        ("tf2", "session", layout.RUN, 300),
+        ("tf1", "callable", layout.RUN, 300),
+        ("tf2", "callable", layout.RUN, 300),
+        ("tf2", "function", layout.FUNCTION, 300),
+        ("tf2", "concrete", layout.FUNCTION, 300),
+        ("tf2", "tape", layout.EAGER, 240),
+    ],
+)
+def test_steps_that_are_only_counted_are_counted_exactly_and_flagged_if_they_fail(
+    tf_version, path, kind, failures, armed_forks
+):
+    job = armed_forks(tf_version).start(COUNTED_JOB, path, TFPROF_TRACE="off").until_ready()
+    assert has_c_part(job)
+    assert_counts(job, kind, failures)
+
+
+@pytest.mark.parametrize(
+    ("tf_version", "path", "kind"),
+    [
+        ("tf1", "session", layout.RUN),
+        ("tf2", "callable", layout.RUN),
+        ("tf2", "function", layout.FUNCTION),
+        ("tf2", "concrete", layout.FUNCTION),
+    ],
+)
+def test_without_the_c_part_the_same_steps_are_counted(tf_version, path, kind, request, tmp_path):
+    python = request.getfixturevalue(tf_version + "_python")
+    variables = {"TFPROF_TRACE": "off", "PYTHONPATH": shim_without_c(tmp_path)}
+    with ArmedJob(python, COUNTED_JOB, tmp_path, path, **variables) as job:
+        job.until_ready()
+        assert not has_c_part(job)
+        assert_counts(job, kind, 300)
 
 
 def test_a_call_ends_even_if_the_job_keeps_an_exception_that_was_raised_in_it(tf2_python, tmp_path):
