@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 RUN_TESTS := $(PYTHON) -m pytest -rs --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help venv venvs matrix matrix-venvs demo picture docs test test-fast format lint check types bench protos clean \
+.PHONY: help venv venvs matrix matrix-venvs demo picture docs test test-fast compiled-tests format lint check types bench protos clean \
 	$(VENVS) $(MATRIX_VENVS)
 
 help:
@@ -88,6 +88,10 @@ define run-tests
 $(RUN_TESTS) --basetemp $$folder/t $(1) || status=$$?; \
 rm -rf $$folder; exit $$status
 endef
+
+# Compiles the tests. Otherwise each worker does it by itself.
+compiled-tests: venv
+	@$(PYTHON) -m pytest --collect-only --quiet > /dev/null
 
 test: venv venvs
 	$(call run-tests,$(TESTS))
