@@ -15,8 +15,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 RUN_TESTS := $(PYTHON) -m pytest -rs --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help venv venvs matrix matrix-venvs demo picture docs test test-fast compiled-tests format lint check types bench protos clean \
-	$(VENVS) $(MATRIX_VENVS)
+.PHONY: help venv venvs matrix matrix-venvs demo picture docs test test-fast compiled-tests format lint check types \
+	bench protos clean $(VENVS) $(MATRIX_VENVS)
 
 help:
 	@echo "make demo     profile two unmodified training scripts, end to end"
