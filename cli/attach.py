@@ -312,9 +312,9 @@ def _watch(
     """Show steps until ``step_count`` are traced in each job, or until all jobs have ended.
 
     This function detaches from each job as soon as its steps are traced. With
-    ``followed_selection``, only Ctrl-C ends this function. It then also adds new attachments to
-    ``attachments``, and closes the channel of each job that has ended or is detached, since there
-    may be any number of jobs.
+    ``followed_selection``, it runs until Ctrl-C and adds each new attachment to ``attachments``. It
+    then closes the channel of each job that has ended or is detached, since the number of jobs has
+    no limit.
     """
     readers = {attachment: StepReader(attachment.channel) for attachment in attachments}
     is_single = followed_selection is None and len(attachments) == 1

@@ -30,9 +30,7 @@ def _imported_steps(paths: Sequence[str], notes: list[str]) -> Iterator[Imported
     for number, path in enumerate(paths):
         step = run_metadata.step(number, contents(path), path)
         if step is None:
-            notes.append(
-                f"Invalid RunMetadata for step {number}: {path} has no step_stats, so that step was not traced"
-            )
+            notes.append(f"Invalid RunMetadata for step {number}: {path} has no step_stats; the step was not traced")
         else:
             yield step
 

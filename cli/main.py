@@ -140,7 +140,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(VERSION, prog_name="tfprof", message="%(prog)s %(version)s")
 def tfprof() -> None:
-    """Show profiles of TensorFlow jobs that tfprof-run recorded.
+    """Record and show profiles of TensorFlow jobs.
 
     \b
     tfprof-run python train.py         profile a job

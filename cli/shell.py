@@ -152,7 +152,7 @@ def _next_line() -> str:
 def shell(compat: str, exact: bool, **values: Any) -> int:
     """Query JOBs at an interactive prompt.
 
-    The commands are scope, graph, op, code and advise, with the options of `tfprof op`.
+    scope, graph, op, code and advise have the options of `tfprof op`; help lists all commands.
 
     On a terminal, lines can be edited, completed (Tab) and recalled. Otherwise the exit status is 1
     if any line had an error. Options given here, or by `set`, are the defaults of the session.

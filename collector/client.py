@@ -58,8 +58,8 @@ class Client:
     def give(self, uids: Sequence[int], order: Order, *, to_the_end: bool = False) -> Iterator[OrderAnswer]:
         """Give ``order`` to all jobs ``uids``; yield the answer of each, in order of arrival.
 
-        With ``to_the_end``, yield a second answer for each applied order, when the order has ended
-        and its traced steps are stored. That may take until the end of the job.
+        With ``to_the_end``, yield a second answer for each applied order that ends by itself, when
+        it has ended and its traced steps are stored. That may take until the end of the job.
         """
         pending_uids = {secrets.randbits(62) | 1: uid for uid in uids}
         body = json.dumps(order.document()).encode()

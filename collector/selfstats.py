@@ -11,7 +11,7 @@ from ..commands import daemons
 from ..formats.ids import hex_id
 from .errors import TfprofError
 
-#: Time without a failed append after which a store no longer counts as stalled (seconds).
+#: Time without a StoreError after which a store no longer counts as stalled (seconds).
 _STALL_EXPIRES_S: Final = 5.0
 #: Maximum number of tracebacks in the log; maximum characters of the first one in the status.
 _LOGGED_MAX: Final = 100
@@ -39,7 +39,7 @@ class CollectorStats:
         self._started_ns = time.time_ns()
 
     def count_stall(self, error: TfprofError) -> None:
-        """Count a failed append."""
+        """Count a StoreError."""
         self.stalls += 1
         self._stall, self._stall_time_s = error, time.monotonic()
 

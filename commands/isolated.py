@@ -45,7 +45,7 @@ def _is_tfprof_found() -> bool:
 
 
 def release_interrupt() -> None:
-    """Let Ctrl-C end the process silently during imports; starter.c has blocked it until now."""
+    """Let Ctrl-C end the process silently during imports; unblock it if starter.c blocked it."""
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     if sys._xoptions.get("tfprof") == "held":

@@ -10,8 +10,9 @@ TEXT_MAX = 1200
 class TfprofError(Exception):
     """An error with a message for a person.
 
-    ``slug`` names a paragraph of docs/errors.md. ``exit_code`` is that of the command: 2 for a
-    wrong command line, 1 for all other errors, such as a full disk or an unknown job.
+    ``slug`` names a paragraph of docs/errors.md. ``exit_code`` is that of the command: 2 for an
+    invalid command line, environment variable or settings file, 1 for all other errors, such as a
+    full disk or an unknown job.
     """
 
     slug = "internal"

@@ -32,7 +32,7 @@ JOB_WORDS = {
     "created_mono_ns": 40,
     "hello_size": 48,  # bytes of JSON in the hello page; written last
     "hello_generation": 56,
-    "ring_size": 64,  # 0 until the first record
+    "ring_size": 64,  # 0 until the record ring is made
     "head": 72,  # bytes ever written to the ring
     "records": 80,  # sequence number of the last record put
     "dropped_records": 88,  # records dropped, and traced steps without a record
@@ -82,7 +82,7 @@ AGENT_WORDS = {
     "policy_last": 1088,
     "policy_every": 1096,
     "policy_budget": 1104,  # parts per million
-    "policy_count": 1112,  # maximum traced steps of each kind; the order ends with those of the main kind, 0: no limit
+    "policy_count": 1112,  # maximum traced steps of each kind, 0: no limit; the order ends when the main kind has them
     "policy_end_ns": 1120,  # monotonic time at which the order ends, 0: no limit
     "policy_ranges": 1128,  # number of step ranges in the table; 0: policy_first to policy_last is the only range
     "policy_order": 1136,  # id of the order

@@ -23,10 +23,10 @@ def move(table: bytes, units: int, kept_values: int) -> bytes:
 
 
 def with_handler(table: bytes, start: int, handler: int, cleanup: int, kept_values: int) -> bytes:
-    """Return the exception table with a further handler, for all units that have none.
+    """Return the exception table with a further handler, for units that have none.
 
-    These are units from ``start`` to ``handler``, the first unit of the handler. Its cleanup
-    follows at ``cleanup``.
+    It covers the units from ``start`` up to ``handler``, where its own code begins. Its cleanup
+    begins at ``cleanup``.
     """
     out, at = b"", start
     for entry in entries(table):

@@ -638,7 +638,7 @@ static PyObject *own_attribute(PyObject *object, PyObject *name) {
     return value;
 }
 
-/* Return Py_False if the next step is counted here, else Py_True; NULL with an exception. */
+/* Return Py_False if the step was counted, else Py_True; NULL with an exception. */
 static PyObject *needs_python(int is_counted) {
     if (!is_counted && PyErr_Occurred()) return NULL;
     return PyBool_FromLong(!is_counted);

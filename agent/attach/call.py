@@ -147,10 +147,10 @@ class StoppedThread:
         except AttachError:
             self._restore()
             raise
-        # The thread has entered `rt_sigreturn`, which would restore it. The call does not run now.
-        # If this process ends, the registers let the thread run it by itself. Otherwise the thread
-        # is interrupted again: the kernel restarts an interrupted system call if the old registers
-        # are restored at such a stop, but not at this one.
+        # The thread is stopped at the entry of `rt_sigreturn`. The new registers cancel this call.
+        # If this process ends, they make the thread call it again by itself. Otherwise the thread
+        # is interrupted, and the old registers are restored at that second stop. Only there does
+        # the kernel restart a system call that was interrupted.
         repeat_registers = end_registers.copy()
         repeat_registers.orig_rax, repeat_registers.rip = _NO_SYSCALL, self._restorer
         repeat_registers.rsp = frame.address

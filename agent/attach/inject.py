@@ -73,7 +73,7 @@ class HoldsLockError(AttachError):
 
 
 class _NotBlockedError(AttachError):
-    """The main thread is in no system call, as `gil-callback` requires."""
+    """The main thread is in no system call. `gil-callback` needs one that it can interrupt."""
 
 
 def inject(

@@ -65,8 +65,9 @@ class RemoteDebugging:
             return False
         self._memory.write(self._path_at, path + b"\0")
         self._memory.write(self._pending_at, (1).to_bytes(4, "little"))
-        # The write clears an event that the job sets between the read and the write. So all events
-        # that the job would not set again are set here. An event without a cause does nothing.
+        # The job may set an event between the read and the write, which the write then clears. So
+        # the write sets each event that the job would not set again. An event without a cause has
+        # no effect.
         events = self._memory.read(self._events_at, 1)[0]
         self._memory.write(self._events_at, bytes([events | _SIGNAL | _CALLS | _EXCEPTION | _STOP_REQUEST]))
         return True

@@ -50,8 +50,8 @@ _TILES: Final = 1 << 18
 _TILES_AT: Final = 2816
 _USED_FEATURES_AT: Final = 512
 
-#: Results of an interrupted system call that the kernel restarts: as it was, or with its remaining
-#: time. The last is the result of a call that is not restarted (EINTR).
+#: Results of interrupted system calls: of those that the kernel restarts from the beginning, of
+#: one that it restarts with the remaining time, and of one that it does not restart (EINTR).
 _RESTART_RESULTS: Final = (-512, -513, -514)
 _TIMED_RESTART_RESULT: Final = -516
 _INTERRUPTED_RESULT: Final = -4

@@ -47,7 +47,7 @@ class TreeSampler:
         return {
             "processes": len(usages),
             "threads": current.threads,
-            # A sum of fractions varies by 1e-14 with the order of its terms; ticks are hundredths.
+            # Rounding removes the error of the sum, about 1e-14; a tick is 0.01 s.
             "cpu_user_s": round(total.cpu_user_s, 6),
             "cpu_system_s": round(total.cpu_system_s, 6),
             "rss_bytes": current.rss_bytes,

@@ -1,6 +1,6 @@
 """Removes the profiler's hooks from a job for some steps.
 
-Meanwhile the job has the functions that the shim has replaced.
+During these steps, the job calls TensorFlow's own functions.
 """
 
 import resource

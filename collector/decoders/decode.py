@@ -78,8 +78,8 @@ class Decoder(Protocol):
 
 
 #: Maximum of the estimated executions per byte, so that one dense message does not make all later
-#: buffers large. An execution usually has hundreds of bytes. Of denser messages the executions are
-#: counted first.
+#: buffers large. An execution usually has hundreds of bytes. The executions of denser messages are
+#: counted, and these messages are decoded again.
 _ROWS_A_BYTE_MAX: Final = 1 / 32
 
 

@@ -1,6 +1,6 @@
 """Decodes a GraphDef into rows of `graph_nodes`.
 
-The rows are the nodes of the main graph, without large constants.
+The rows are the nodes of the main graph. Large attributes can be left out.
 """
 
 from collections.abc import Sequence

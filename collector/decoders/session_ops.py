@@ -318,8 +318,8 @@ def _asynchronous_ops(
         node, label = stats.get(b"name"), stats.get(b"kernel_type")
         own_batches = batches.get(stats.get(b"step_id"), ()) if label == _ITERATOR_NEXT else ()
         batch = own_batches[0] if len(own_batches) == 1 else None
-        # The event of an op's end lasts until TensorFlow has scheduled the next ops. So the session
-        # may end before it.
+        # The event of an op's end lasts until TensorFlow has scheduled the next ops. It is missing
+        # if the session ends before.
         end_ps = async_ends_ps.get(link, batch and batch.end_ps)
         if end_ps is not None and isinstance(node, bytes) and isinstance(label, bytes) and label not in _CALL_OPS:
             duration_ns = max(0, end_ps - event.start_ps) // 1000

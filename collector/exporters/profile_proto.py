@@ -22,7 +22,7 @@ def pieces(
     """Yield a serialized ProfileProto of ``job`` in pieces.
 
     Arguments and errors are those of `RecordedJob.read`. ``compat``: 1.15 records which output an
-    input comes from; newer versions take the first.
+    input comes from. Newer versions take the first one, unless the job was imported with others.
     """
     return pieces_of(RecordedJob.read(job, steps, compat, kinds))
 

@@ -43,7 +43,7 @@ class ExecutedNodes:
         self._infos: dict[str, LabelInfo | None] = {}
 
     def info(self, name: str) -> LabelInfo | None:
-        """Return op type and inputs of the execution called ``name``; None without a formula."""
+        """Return op type and inputs of the execution ``name``; None if its op has no formula."""
         if name not in self._infos:
             info = parsed_label(self.sample_executions[name].label) if name in self.sample_executions else None
             candidates = self.nodes.candidates(name)

@@ -263,6 +263,18 @@ class CommonShapes:
         return {source: dims for source, dims in common.items() if dims is not None}
 
 
+def common_shape(shapes: Sequence[Dims]) -> Dims | None:
+    """Return the common part of shapes: -1 for sizes that differ, None if ranks differ."""
+    if not shapes or len({len(dims) for dims in shapes}) > 1:
+        return None
+    return tuple(sizes[0] if len(set(sizes)) == 1 else -1 for sizes in zip(*shapes, strict=True))
+
+
+def tf_profiler_shape(dims: Dims | None) -> Shape:
+    """Return a shape in the form of the TF profiler: a scalar is (1,), an unknown rank ()."""
+    return () if dims is None else dims or (1,)
+
+
 # -- as TensorFlow's Python layer completes shapes -------------------------------------------------
 
 
@@ -301,15 +313,3 @@ def with_recorded_shapes(
                     completed_shapes[slot] = merge_shapes(known_shapes[slot], dims)
         outputs[name] = tuple(completed_shapes)
     return outputs
-
-
-def common_shape(shapes: Sequence[Dims]) -> Dims | None:
-    """Return the common part of shapes: -1 for sizes that differ, None if ranks differ."""
-    if not shapes or len({len(dims) for dims in shapes}) > 1:
-        return None
-    return tuple(sizes[0] if len(set(sizes)) == 1 else -1 for sizes in zip(*shapes, strict=True))
-
-
-def tf_profiler_shape(dims: Dims | None) -> Shape:
-    """Return a shape in the form of the TF profiler: a scalar is (1,), an unknown rank ()."""
-    return () if dims is None else dims or (1,)

@@ -102,7 +102,7 @@ def _check(entry: _Entry) -> None:
             "it does not have one memory record per run",
         ),
         (bool(entry.exec.allocations) and not entry.exec.memory_execs, "it has allocations, but did not run"),
-        (any(memory.allocator_bytes_in_use < 0 for memory in entry.exec.memory_execs), "fewer than 0 bytes in use"),
+        (any(memory.allocator_bytes_in_use < 0 for memory in entry.exec.memory_execs), "fewer than 0 bytes are in use"),
     )
     for applies, reason in refusals:
         if applies:

@@ -77,7 +77,7 @@ class RowMaker:
     def rollback(self, mark: MakerMark) -> None:
         """Restore names and trace number, since the rows made after ``mark`` are not stored.
 
-        Nodes that were added since stay: the retry adds them again.
+        Nodes that were added since are kept: the retry adds the same.
         """
         self._interner.rollback(mark.names)
         self.next_trace = mark.next_trace

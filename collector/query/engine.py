@@ -15,7 +15,7 @@ from .required_facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 
 #: Result of a view's fold function.
 Folded = OpView | TreeView
-#: By fact: the columns that require it when they are shown or sorted by.
+#: The columns that require a fact when they are shown or sorted by, by fact.
 _GRAPH_COLUMNS: Final = frozenset({"params", "input_shapes", "op_types"})
 _FLOAT_OPS_COLUMNS: Final = frozenset({"float_ops"})
 _SHAPES_COLUMNS: Final = frozenset({"input_shapes"})

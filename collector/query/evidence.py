@@ -165,7 +165,7 @@ def _executions(job: JobReader, nodes: Sequence[Node], traces: Mapping[int, Any]
 
 
 def _memory_after_steps(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[StepMemory, ...]:
-    """Return the memory after each traced step, sorted by step number."""
+    """Return the residual and the peak memory of each traced step, sorted by step number."""
     step_of_trace = {trace: step for step, traces in steps.items() for trace in traces}
     memory = (
         StepMemory(step_of_trace[trace], residual, in_use)

@@ -101,7 +101,8 @@ class Overview:
 def overview(store: StoreReader, selector: str, *, with_advice: bool = True) -> Overview:
     """Return the summary of the job that ``selector`` names, with advice if ``with_advice``.
 
-    All parts are read from one snapshot of the job. NoSuchJobError unless one job matches.
+    All parts are read from one snapshot of the job. NoSuchJobError unless ``selector`` selects one
+    job.
     """
     job = store.job(selector)
     short_id = ids_of([job])[job.info.hex]

@@ -23,7 +23,7 @@ def selected_jobs(store: LocalStore, selectors: Sequence[str], now_ns: int) -> l
     """Return the jobs that ``selectors`` name.
 
     StoreError ``job-running`` if one of them is running. NoSuchJobError unless each selector
-    matches one job.
+    selects one job.
     """
     uids = {store.job(selector).info.uid for selector in selectors}
     jobs = [listed_job for listed_job in listed_jobs(store, now_ns) if listed_job.job.info.uid in uids]

@@ -20,7 +20,7 @@ def lines(job: OrderTarget, order: Order, answer: OrderAnswer, ops: OrderOps | N
     """
     title = clean(f"{job.id} {job.info.name}".rstrip())
     if answer.state == orders.REFUSED:
-        yield f"{title}: not obeyed: {clean(answer.text)} [{clean(answer.slug)}]"
+        yield f"{title}: order refused: {clean(answer.text)} [{clean(answer.slug)}]"
     elif answer.state == orders.OBEYED:
         yield f"{title}: {order}, from {answer.kind} step {count(answer.step)} on"
     else:

@@ -59,7 +59,7 @@ def _mark(step: StepEntry) -> str:
         (step.traced, "traced"),
         (step.failed, "failed"),
         (step.setup, "set up"),
-        (step.sampled and not step.failed, "time of the last"),
+        (step.sampled and not step.failed, "time of the last step"),
         (step.count > 1 and not step.sampled, f"mean of {step.count} steps"),
     )
     return ", ".join(word for flag, word in marks if flag)

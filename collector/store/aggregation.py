@@ -87,7 +87,7 @@ def aggregate_runs(columns: Columns, run_starts: Any) -> Columns:
 def durations(columns: Columns) -> tuple[Any, Any]:
     """Return the duration of each execution in µs, and whether it has a start time.
 
-    A duration of 0 counts as 1. ``columns``: `base` and the INPUTS of each execution, by name.
+    A duration of 0 counts as 1. ``columns``: `base` and those of INPUTS that are times, by name.
     """
     start = pc.add(columns["base"], columns["start_ns"])
     end = pc.add(start, pc.add(columns["op_start_ns"], columns["op_end_ns"]))

@@ -102,7 +102,7 @@ GRAPH_NODES = pa.schema(
         ("name", _TEXT),
         ("op", _TEXT),
         ("device", _TEXT),  # requested
-        ("node_def", _BYTES),  # serialized NodeDef, large constants cut out
+        ("node_def", _BYTES),  # serialized NodeDef; of a running job without large attributes
     ]
 )
 

@@ -1,7 +1,7 @@
 """Rollups of selected traces.
 
-A generation whose traces are all selected contributes its rollup; of other generations, the ops of
-the selected traces are aggregated.
+If all traces of a generation are selected, its stored rollup is used. Otherwise the ops of its
+selected traces are aggregated.
 """
 
 from bisect import bisect_left, bisect_right

@@ -12,7 +12,7 @@ FLOAT, DOUBLE, INT32, STRING, INT64 = 1, 2, 3, 7, 9
 #: Bytes of a number, by type.
 SIZES: Final = {FLOAT: 4, DOUBLE: 8, INT32: 4, INT64: 8}
 _FORMATS: Final[dict[int, Any]] = {FLOAT: "f", DOUBLE: "d", INT32: "i", INT64: "q"}
-#: Maximum characters of a tensor's text.
+#: Maximum characters of a tensor's text, without the note that the rest is left out.
 TEXT_MAX: Final = 10_000
 _OMITTED: Final = "...omitted from display\n\n"
 

@@ -1,6 +1,6 @@
 """The ordinals of the steps of one kind.
 
-A word in the channel holds the ordinal of the last step that was only counted.
+Steps that are only counted store their ordinal in the channel's counter of their kind.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class PythonOrdinals(object):
     The iteration ends before a step that is to be timed. Such a step calls ``next()``. No two
     threads get the same ordinal.
 
-    The iteration also ends before each check for orders, which the next step does. Written in C,
-    ordinals check by themselves, and the iteration goes on if there is no new order. ``later`` is
-    the number of steps that are only counted after the next check.
+    The iteration also ends when a check for orders is due, which the next step does. The C version
+    does the check itself, and goes on if there is no new order. ``later`` is the number of steps
+    that are only counted after the next check.
     """
 
     __slots__ = ("_next", "_untimed", "_word", "later")

@@ -107,8 +107,8 @@ class Tracker(object):
         self._sampling = Sampling()
         self._last_skip = (0, 0)  # the last step that chose how many steps are only counted, and its end (ns)
         self._order_check_interval = 0  # steps from one check for orders to the next
-        # Steps that were or will be only counted and that no span represents yet. It is negative
-        # after planned steps were not counted.
+        # Number of steps that were, or are planned to be, only counted and that no span includes
+        # yet. It is negative if spans include planned steps that were then not counted.
         self._counted = 0
         self.untimed.reset()
         self.words = _NO_WORDS
@@ -180,7 +180,7 @@ class Tracker(object):
     def put_last_failed(self, key: int) -> None:
         """Put a span for a step that was only counted and failed.
 
-        Its ordinal is not known. The span gets that of the last step that was only counted.
+        Its ordinal is not known. The span gets the ordinal in the channel's counter.
         """
         self.put_failed(self.words[self.count_at], key)
 
@@ -231,7 +231,7 @@ class Tracker(object):
 
     @guarded
     def note_untraced(self, key: int, duration: int) -> None:
-        """Record a step for which ``level`` returned None."""
+        """Record a step that called ``level`` and was not traced."""
         if self.pacer is not None:
             self.cost.traceable = True
             self.spend(0, self._call_pacer(self.pacer.note_untraced, key, duration))

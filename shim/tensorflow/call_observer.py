@@ -1,7 +1,7 @@
 """Calls a callback whenever a function of the job's is called, and another when it ends.
 
-A Python function stays the same object: a call of ours is inserted in front of its code. Anything
-else is replaced by a function that calls it.
+A Python function stays the same object if its code can be changed: a call of ours is inserted in
+front of the code. Anything else is replaced by a function that calls it.
 """
 
 from __future__ import annotations

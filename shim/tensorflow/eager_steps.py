@@ -143,8 +143,8 @@ def _graph_stack() -> Any:
 def _failed_calls() -> Callable[[Any], None]:
     """Return the handler of failures of concrete functions, for calls that were only counted.
 
-    A failed call that is no step, or that is timed, is not reported here. What decides this does
-    not change until the end of the call, so it is tested again.
+    Failures of timed calls, and of calls that are no steps, are not reported here. The handler
+    repeats the test of the call's start, whose result is the same until its end.
     """
     tracker = core.tracker(layout.FUNCTION)
 

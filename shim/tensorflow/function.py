@@ -41,7 +41,7 @@ class _NoCall(object):
     """An object that is deleted at once."""
 
 
-#: The reference to no call: a dead weak reference.
+#: A dead weak reference, the value while no call runs.
 no_call: Callable[[], object] = weakref.ref(_NoCall())
 
 

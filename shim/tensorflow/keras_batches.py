@@ -157,8 +157,8 @@ def _batch_counter(kind: int, begin: Callable[[object], object]) -> Callable[[ob
         )
         return counter
 
-    # Each batch pays for this function, and finds cold caches. So it calls no other function of
-    # ours, and all that it reads lies in one tuple, the default arguments.
+    # This function runs in each batch, with cold caches. So it calls no other function of ours, and
+    # all that it reads lies in one tuple, the default arguments.
     def callback(
         model: Any,
         local: Any = local,

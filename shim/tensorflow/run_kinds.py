@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Iterator, Sequence
 
-OPS_MAX = 256  # maximum ops examined of those that a run waits for
+OPS_MAX = 256  # maximum ops examined among the dependencies of a run
 _VALUE_OPS_MAX = 64  # maximum ops examined of those that an assigned value depends on
 _ASSIGNMENTS_MAX = 8  # maximum assignments of a group examined; the others are assumed to be alike
 _FETCHES_MAX = 64  # maximum fetches and targets examined; the others are assumed to be alike

@@ -1,4 +1,4 @@
-"""Writes a channel (docs/channel.md) in place of the shim, with the standard library alone.
+"""Writes a channel (docs/channel.md) in place of the shim, without its code.
 
     python channel_writer.py FOLDER LAUNCH COUNT INTERVAL_S
 

@@ -58,7 +58,7 @@ def run_metadata(executions: Iterable[Execution], step_start_ns: int) -> bytes:
 
 
 def graph(ops: Mapping[str, str], **data_format: str) -> bytes:
-    """Return a GraphDef from {name: op type}; ``data_format``: that attribute by node name."""
+    """Return a GraphDef from {name: op type}; ``data_format`` has this attribute of nodes."""
     message = graph_pb2.GraphDef()
     for name, op in ops.items():
         node = message.node.add(name=name, op=op)

@@ -29,7 +29,7 @@ IDENTITY = {
 
 
 def span(kind: int, ordinal: int, start_ms: float, ms: float, **other: int) -> dict[str, int]:
-    """Return a row of SPANS that starts ``start_ms`` after the job and takes ``ms``."""
+    """Return a row of SPANS that starts ``start_ms`` after the job's start and takes ``ms``."""
     total = int(ms * MS)
     row = {"kind": kind, "flags": 0, "ordinal": ordinal, "count": 1, "total_ns": total, "min_ns": total}
     row |= {"max_ns": total, "key": 0, "thread": 1, "parent": 0, "start_ns": START_NS + int(start_ms * MS)}

@@ -223,7 +223,7 @@ def test_an_interpreter_whose_interface_is_off_gets_a_pending_call(start, python
 
 
 @pytest.mark.parametrize("python", [path for path in INTERPRETERS if path.parent.parent.name.startswith("3.8.")])
-def test_a_queued_call_whose_flag_the_interpreter_has_cleared_is_flagged_again(start, python, monkeypatch):
+def test_a_pending_call_runs_even_if_the_interpreter_clears_its_flag(start, python, monkeypatch):
     original_queue, cleared_offsets = _Injection._queue, []
 
     def queue_without_signal(injection, thread):

@@ -133,6 +133,6 @@ def test_every_answer_equals_that_of_the_tf_profiler(cases: list[Case]) -> None:
     assert compared >= 100
 
 
-def test_as_many_gradients_lack_a_forward_node_as_in_the_tf_profiler(cases: list[Case]) -> None:
+def test_the_number_of_gradients_without_a_forward_node_equals_that_of_the_tf_profiler(cases: list[Case]) -> None:
     for case in cases:
         assert len(call_tree(case.nodes(-1), case.parity).gradients_without_forward) == case.lost_gradients, case.folder

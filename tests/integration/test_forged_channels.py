@@ -36,7 +36,7 @@ COUNT = int(os.environ.get("TFPROF_FORGED", "120"))
 SEED = int(os.environ.get("TFPROF_FORGED_SEED", "1"))
 #: How long each child of the forger corrupts its channels (seconds).
 CORRUPTION_S = 0.6
-#: Number of channels of one process; below the hard limit of descriptors, which is 4,096 or more.
+#: Number of channels of one process. Each needs two descriptors; the hard limit is 4,096 or more.
 CHANNELS = 1_500
 NEW_JOBS = 5
 #: Number of jobs that end at about the same time.

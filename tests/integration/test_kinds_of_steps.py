@@ -35,7 +35,8 @@ def test_steps_are_counted_by_kind_and_training_has_at_least_half_of_the_traces(
     assert reader.fault() == ""
     counts = {layout.SPAN_NAMES[kind]: reader.count(kind) for kind in layout.STEP_KINDS}
     assert {kind: counts[kind] for kind in reported_counts} == reported_counts
-    if {"init", "batch"} & set(reported_counts):  # no other kinds but those of the session runs in batches
+    # The job counts all its kinds. Only batches may add others: those of their session runs.
+    if {"init", "batch"} & set(reported_counts):
         others = {kind for kind, count in counts.items() if count and kind not in reported_counts}
         assert others <= ({"train", "run", "init"} if "batch" in reported_counts else set())
     kinds = [record.flags for record in reader.records_of(layout.RUN_METADATA) + reader.records_of(layout.XSPACE)]

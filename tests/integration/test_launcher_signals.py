@@ -300,7 +300,7 @@ def _any_job_has_ended() -> bool:
     return any(job["state"] != "running" for job in _jobs())
 
 
-def test_a_job_that_the_launcher_became_is_stored_to_its_end(private_store: Path) -> None:
+def test_with_exec_the_job_is_stored_to_its_end(private_store: Path) -> None:
     with subprocess.Popen(
         [*RUN, "--exec", "--name", "nightly", sys.executable, "-c", CHANNEL_JOB, "400"], stdout=-1, text=True
     ) as job:
@@ -312,7 +312,7 @@ def test_a_job_that_the_launcher_became_is_stored_to_its_end(private_store: Path
     assert (row["lost"], row["status"], row["signal"]) == (0, None, None)
 
 
-def test_an_idle_agent_waits_for_a_job_that_the_launcher_became(private_store: Path, monkeypatch) -> None:
+def test_with_exec_an_idle_agent_waits_for_the_job(private_store: Path, monkeypatch) -> None:
     monkeypatch.setenv("TFPROF_AGENT_IDLE", "0.5")
     instance_dir = runtime_dir.instance_dir(str(private_store))
     code = f"import time; print('up', flush=True); time.sleep(3)\n{CHANNEL_JOB}"

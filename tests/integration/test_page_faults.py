@@ -61,5 +61,5 @@ def test_page_faults_that_remain_are_reported_once(armed_forks, case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case[:2]))
-def test_steps_with_as_many_page_faults_before_the_trace_are_not_traced_again(armed_forks, case):
+def test_steps_are_not_traced_again_if_their_page_faults_did_not_rise(armed_forks, case):
     assert run(armed_forks, case, 1, 80) == (series_ordinals(1), [])

@@ -143,7 +143,7 @@ def places(folder: Path) -> Iterator[str]:
 
 
 def places_of_a_run(store: Path) -> set[str]:
-    """Run the job and return the places of all files that have been in the instance folder."""
+    """Run the job; return the places of all files of its instance folder, and MORE_PLACES."""
     folder, result, has_ended = Path(runtime_dir.make_instance(str(store))), set(MORE_PLACES), threading.Event()
 
     def watch() -> None:

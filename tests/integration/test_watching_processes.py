@@ -99,7 +99,7 @@ def test_ctrl_c_ends_follow_silently(busy_store: tuple[Path, "subprocess.Popen[s
 
 
 @pytest.mark.parametrize(("key", "status"), [(b"q", 0), (b"\x03", -signal.SIGINT)])
-def test_top_shows_the_slow_job_first_and_restores_the_terminal(
+def test_top_shows_the_idle_job_and_then_the_slow_one_first_and_restores_the_terminal(
     busy_store: tuple[Path, "subprocess.Popen[str]"], key: bytes, status: int
 ) -> None:
     store, _ = busy_store

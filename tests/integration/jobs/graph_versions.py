@@ -33,7 +33,10 @@ class FakeChannel:
 
 
 def is_equal(tf_graph, channel):
-    """Return whether the graph in the channel equals TensorFlow's conversion of ``tf_graph``."""
+    """Return whether the graph in the channel equals TensorFlow's conversion of ``tf_graph``.
+
+    Libraries, versions and the values of large constants are not compared.
+    """
     sent = graph_pb2.GraphDef()
     for kind, data, _ in channel.put_records:
         if kind == layout.GRAPH:

@@ -738,9 +738,9 @@ def main(shim, share, way):
         print(cases, "cases run")
 
 
-#: Exceptions that are not raised in the way `outside`. The first two cannot be told from those that
-#: functions of Python raise, which have no arguments either. The others need arguments, which the C
-#: interface cannot give them.
+#: Exceptions that are not raised in the way `outside`. Python's own functions raise the first two
+#: without arguments, too, so they cannot be told apart. The others need arguments, which the C
+#: interface cannot pass.
 NOT_FROM_OUTSIDE = (MemoryError, StopIteration, *(getattr(builtins, name, MemoryError) for name in EXCEPTION_ARGUMENTS))
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Prints a line for each case: whether dropped objects are freed, or messages of TensorFlow."""
+"""Prints a line for each case: whether dropped objects are freed, what is left, or an error."""
 
 import gc
 import weakref
@@ -57,7 +57,7 @@ def method():
 
 
 def cycles():
-    """A function that is made, called and dropped leaves nothing to collect."""
+    """Return the types of objects that a dropped function leaves to the garbage collector."""
 
     def use():
         function = tf.function(lambda x: x * 2.0)

@@ -110,7 +110,7 @@ def sessions():
 
 
 def children():
-    """Forked children exit at once or are killed."""
+    """Forked children call a function, then exit without cleanup or are killed."""
     for number in range(4):
         pid = os.fork()
         if pid == 0:

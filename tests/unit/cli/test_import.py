@@ -82,7 +82,7 @@ def test_json_names_the_job(run: Run, tmp_path: Path) -> None:
 def test_a_step_that_was_not_traced_is_left_out_and_keeps_its_number(run: Run) -> None:
     code, out, err = run("import", "--graph_path", "graph", "--run_meta_path", "run-0,untraced,run-1")
     assert code == 0
-    assert err == "tfprof: Invalid RunMetadata for step 1: untraced has no step_stats, so that step was not traced\n"
+    assert err == "tfprof: Invalid RunMetadata for step 1: untraced has no step_stats; the step was not traced\n"
     assert out.endswith("2 steps\n")
     assert run("op", "last", "-step", "2")[0] == 0
     assert "Available steps: 0 2" in run("op", "last", "-step", "1")[2]

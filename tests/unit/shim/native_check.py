@@ -94,7 +94,7 @@ def raised_by(function):
 
 
 def bound_ordinals(number):
-    """Return (ordinals, word): of the next steps, ``number`` are only counted."""
+    """Return new Ordinals and its count word; the next ``number`` steps are only counted."""
     ordinals, word = native.Ordinals(), ctypes.c_uint64()
     ordinals.bind(ctypes.addressof(word), 0, word)
     ordinals.skip(number, 1 << 62)
@@ -132,7 +132,7 @@ def check_ordinals():
 
 
 def check_orders():
-    """After each interval, steps are only counted if there is no new order."""
+    """After each interval, the C code looks for a new order; without one it goes on counting."""
     memory = (ctypes.c_uint64 * 2)()
     address = ctypes.addressof(memory)
     ordinals = native.Ordinals()
@@ -352,7 +352,7 @@ def check_runs():
 
 
 class Getattr:
-    """An object of a class of the job's."""
+    """An object of the job, whose ``__getattr__`` raises KeyboardInterrupt."""
 
     _tfprof_ordinals: object
 
@@ -473,7 +473,7 @@ def check_reasons(tapes, state):
 
 
 def check_states_of_threads():
-    """Each thread has its own state, which its end deletes."""
+    """Each thread has its own state, which is deleted when the thread ends."""
     tapes = Tapes(100000)
     states = []
 

@@ -1,4 +1,4 @@
-"""The C part of the shim counts as the Python code does, in every supported interpreter."""
+"""The C part of the shim loads and counts correctly in every installed interpreter."""
 
 import subprocess
 

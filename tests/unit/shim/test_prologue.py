@@ -1,4 +1,4 @@
-"""Code with a call in front is otherwise unchanged, in every supported interpreter."""
+"""Code with a call in front is otherwise unchanged, in every installed interpreter."""
 
 import subprocess
 
@@ -8,7 +8,7 @@ from fakes.armed_job import MODERN, ROOT, name_of
 SCRIPT = ROOT / "tests/unit/shim/prologue_check.py"
 
 
-#: How many of the functions are changed at least, by mode. A jump over a long body would need a
+#: Minimum share of the functions that are changed, by mode. A jump over a long body would need a
 #: longer instruction; such functions are not changed.
 SHARES = {"drops": 0.9, "keeps": 0.9, "handles": 0.9, "branches": 0.85}
 

@@ -1,1 +1,1 @@
-"""A fake TensorFlow that every tested Python imports quickly. Its sessions compute nothing."""
+"""A fake TensorFlow that every tested Python imports quickly. Its sessions compute x + 1."""

@@ -243,7 +243,7 @@ def test_a_call_in_progress_belongs_to_another_thread_if_other_threads_call_func
     assert [row.node for row in ops_beside_others] == [b"a"]
 
 
-def test_without_the_end_of_an_executor_the_event_after_an_op_has_the_functions_call() -> None:
+def test_an_op_outside_of_a_recorded_executor_gets_its_call_from_the_next_propagate_event() -> None:
     plane = Plane().line((b"FunctionRun", 10, 90, {b"id": 1}), name=b"python", thread=OWN)
     plane.line((b"FunctionRun", 11, 95, {b"id": 2}), name=b"python", thread=OTHER)
     region = (b"ThreadpoolListener::StartRegion", 20, 20)

@@ -60,7 +60,7 @@ def test_inputs_have_the_shape_of_the_first_output_of_their_source() -> None:
     assert facts_by_name["user"].input_shapes == ((2, 3), (1,), ())
 
 
-def test_with_by_slot_the_last_input_from_a_source_determines_the_slot_of_all_inputs_from_it() -> None:
+def test_with_by_slot_all_inputs_from_one_source_have_the_slot_of_the_last_of_them() -> None:
     user = graph_pb2.NodeDef(name="user", op="Add", input=["v:1"])
     twice = graph_pb2.NodeDef(name="twice", op="Add", input=["v", "v:1"])
     beyond = graph_pb2.NodeDef(name="beyond", op="Add", input=["v:7"])

@@ -181,7 +181,7 @@ def test_in_a_graph_without_steps_each_node_counts_once(tmp_path: Path) -> None:
     assert counts(stored_job) == counts(stored_job, parity=EXACT) == {"never": 35, "y": 7}
 
 
-def test_types_are_read_once_even_if_no_operations_are_counted(tmp_path: Path) -> None:
+def test_each_type_of_an_op_log_is_listed_once_even_if_no_operations_are_counted(tmp_path: Path) -> None:
     log = [{"name": "w", "types": ["_trainable_variables", "mine"]}, {"name": "w", "types": ["mine"]}]
     by_name = nodes(profile(job(tmp_path, [step(2)], log=log), required_facts={GRAPH}))
     assert by_name["w"].op_types == (CPU.decode().lower(), "VariableV2", "_trainable_variables", "mine")
@@ -196,7 +196,7 @@ def test_without_exact_parity_placeholders_have_parameters_only_if_they_stand_fo
     assert {name: exact_nodes[name].stats.params for name in ("x", "known", "w")} == {"x": 0, "known": 20, "w": 35}
 
 
-def test_only_exact_parity_counts_variables_outside_models_and_calls_untrained_ones_trainable(tmp_path: Path) -> None:
+def test_exact_parity_counts_variables_outside_models_and_treats_untrained_ones_as_trainable(tmp_path: Path) -> None:
     log = [{"name": "w", "types": [type_name]} for type_name in ("_trainable_variables", "_tfprof_untrained")]
     frozen_job = job(tmp_path / "frozen", [step(2)], log=log)
     outside_job = job(tmp_path / "outside", [step(2)], log=[{"name": "w", "types": ["_tfprof_state"]}])

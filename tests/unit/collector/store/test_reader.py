@@ -135,7 +135,7 @@ def test_traces_that_several_row_groups_share_are_counted_once(tmp_path, monkeyp
     writer.close()
 
 
-def test_row_groups_without_the_selected_traces_are_not_read(job, monkeypatch):
+def test_ops_are_read_only_from_generations_of_which_some_but_not_all_traces_are_selected(job, monkeypatch):
     read, read_groups = segment.read, segment.groups
     opened_names = []
     monkeypatch.setattr(segment, "read", lambda path, *rest: opened_names.append(path.stem) or read(path, *rest))

@@ -152,7 +152,7 @@ def test_logs_are_fsynced_every_five_seconds_while_they_change(store, monkeypatc
     assert counts == [1, 1, 2, 2, 3]
 
 
-def test_a_tick_fsyncs_some_logs_longest_waiting_first(store, monkeypatch):
+def test_a_tick_fsyncs_a_limited_number_of_logs_and_starts_with_those_that_wait_longest(store, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fdatasync", synced.append)
     monkeypatch.setattr(writer, "SYNCS_A_TICK", 2)

@@ -42,7 +42,7 @@ def test_ops_without_time_are_left_out() -> None:
     assert top_ops([node("a", "Const")], {"a": [0, 0]}, 2) == []
 
 
-def test_if_no_op_runs_in_at_least_half_of_the_steps_shares_are_those_of_the_sums() -> None:
+def test_shares_are_computed_from_total_times_if_no_op_runs_in_half_of_the_steps() -> None:
     result = shares([("A", "a"), ("B", "b")], {"a": [30, 0, 0], "b": [0, 10, 0]})
     assert [(entry.key, entry.median_us, entry.share) for entry in result] == [("A", 0, 0.75), ("B", 0, 0.25)]
 

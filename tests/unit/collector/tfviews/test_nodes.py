@@ -63,7 +63,7 @@ def test_a_node_without_a_graph_has_the_op_type_from_the_profiler() -> None:
     assert [node.op for node in build(rows, names(["dense/MatMul"], [CPU]), graph(), {0: "MatMul"})] == ["MatMul"]
 
 
-def test_receives_sources_and_copies_are_nodes_only_in_a_graph() -> None:
+def test_recv_source_and_memcpy_are_nodes_only_if_a_graph_has_them() -> None:
     node_names = ["RecvTensor", "_SOURCE", "MEMCPYHtoD"]
     rows = rollup([node_row(number, 1, 0) for number in range(3)])
     assert build(rows, names(node_names, [CPU]), graph()) == []

@@ -43,7 +43,7 @@ def test_depth_counts_from_the_start_entry() -> None:
     assert shown_names(max_depth=0, start_name_regexes=("Conv2D",)) == ["Conv2D"]
 
 
-def test_minima_apply_to_running_totals_and_occurrence_to_nodes() -> None:
+def test_min_occurrence_applies_to_the_number_of_nodes_and_other_minima_to_running_totals() -> None:
     assert shown_names(min_bytes=1) == ["Const", "Conv2D", "MatMul"]
     assert shown_names(min_bytes=6) == ["Const", "Conv2D"]
     assert shown_names(min_occurrence=2) == ["Conv2D"]

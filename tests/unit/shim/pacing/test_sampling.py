@@ -27,7 +27,7 @@ NO_TRACE = f"steps={10**9}-{10**9}"
 
 
 class Clock:
-    """A clock that only steps advance."""
+    """A fake clock, which steps and pauses advance."""
 
     def __init__(self):
         self.now = 10**12
@@ -285,7 +285,7 @@ def test_timing_takes_its_share_of_the_budget_at_most(budget):
     assert cost <= budget / 1e6 / 3.5 or timed_count <= FIRST_TIMED + 200_000 / INTERVAL_MAX * 1.1
 
 
-def test_a_counted_step_costs_little_more_than_a_call():
+def test_the_cost_of_a_counted_step_is_bounded():
     word = ctypes.c_uint64()
 
     def new_method():

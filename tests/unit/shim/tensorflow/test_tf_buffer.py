@@ -1,4 +1,4 @@
-"""The check `is_usable`, whether TF_Buffers can be written, with fake buffers."""
+"""`is_usable`, which checks whether TF_Buffers can be written, with fake buffers."""
 
 from types import SimpleNamespace
 

@@ -177,7 +177,7 @@ def test_data_larger_than_the_ring_is_refused_unread_and_tracing_ends_after_some
     assert window.duration_limit_s(channel) == window._DURATION_LIMIT_MIN_S
 
 
-def test_the_recording_of_a_step_that_lasts_too_long_ends(fake_profiler, read, monkeypatch):
+def test_a_recording_is_stopped_if_its_step_lasts_too_long(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     monkeypatch.setattr(window, "_FIRST_DURATION_MAX_S", 0.01)
     monkeypatch.setattr(window, "DURATION_MAX_S", 0.02)
