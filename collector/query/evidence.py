@@ -56,7 +56,7 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         step_kind=step_kind,
         timed_steps=timed_steps,
         step_traces=_latest_traces(job, nodes, steps),
-        step_memory=_memory_after_steps(job, steps),
+        step_memory=_step_memory(job, steps),
         memory_samples=memory_levels(samples, period) if period else (),
         load=cpu_loads(samples, host_samples(job, samples)),
         new_nodes=_new_nodes(job),
@@ -164,7 +164,7 @@ def _executions(job: JobReader, nodes: Sequence[Node], traces: Mapping[int, Any]
     return executions
 
 
-def _memory_after_steps(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[StepMemory, ...]:
+def _step_memory(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[StepMemory, ...]:
     """Return the residual and the peak memory of each traced step, sorted by step number."""
     step_of_trace = {trace: step for step, traces in steps.items() for trace in traces}
     memory = (

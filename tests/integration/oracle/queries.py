@@ -179,7 +179,7 @@ class Questions:
         return self.rng.sample([*SELECTS, "bogus", "tensor_value"] if self.rng.random() < 0.03 else SELECTS, count)
 
     def output(self) -> dict[str, Any]:
-        """Return a question for a timeline, a pprof file, stdout or nothing; rarely an odd output."""
+        """Return a question for a timeline, a pprof file, stdout or nothing; rarely an odd one."""
         if self.rng.random() < 0.03:
             question = self.view(self.rng.choice(("op", *self.timeline_views)))
             question["options"]["output"] = self.rng.choice(ODD_OUTPUTS)
