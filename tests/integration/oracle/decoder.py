@@ -67,16 +67,19 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        if tag & 7 == 0:
-            value, at = _varint(data, at)
-            yield tag >> 3, value
+    # Most tags, values and lengths have one byte. They are read here, since calls would take longer.
+    at, end = 0, len(data)
+    while at < end:
+        tag, at = (data[at], at + 1) if data[at] < 0x80 else _varint(data, at)
+        wire_type = tag & 7
+        if wire_type == 1 or wire_type == 5:
+            number, length = 0, 8 if wire_type == 1 else 4
         else:
-            length = {1: 8, 5: 4}.get(tag & 7)
-            if length is None:
-                length, at = _varint(data, at)
+            number, at = (data[at], at + 1) if data[at] < 0x80 else _varint(data, at)
+            length = number
+        if wire_type == 0:
+            yield tag >> 3, number
+        else:
             yield tag >> 3, data[at : at + length]
             at += length
 
