@@ -67,18 +67,16 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    # Most tags, values and lengths have one byte. They are read here, since calls would take longer.
+    # Most tags, values and lengths have one byte. They are read here, since calls are slower.
     at, end = 0, len(data)
     while at < end:
         tag, at = (data[at], at + 1) if data[at] < 0x80 else _varint(data, at)
         wire_type = tag & 7
-        if wire_type == 1 or wire_type == 5:
-            number, length = 0, 8 if wire_type == 1 else 4
-        else:
-            number, at = (data[at], at + 1) if data[at] < 0x80 else _varint(data, at)
-            length = number
-        if wire_type == 0:
-            yield tag >> 3, number
+        length = {1: 8, 5: 4}.get(wire_type)
+        if length is None:
+            length, at = (data[at], at + 1) if data[at] < 0x80 else _varint(data, at)
+        if wire_type == 0:  # the number is the value itself
+            yield tag >> 3, length
         else:
             yield tag >> 3, data[at : at + length]
             at += length
