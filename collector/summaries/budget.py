@@ -16,12 +16,11 @@ from .jobs import JobRow, integer_of
 _TOLERANCE: Final = 1.1
 #: Time in steps (ns) below which a job is short.
 SHORT_NS: Final = 60 * 10**9
-#: Kinds of which all steps are timed in a `fit`, `evaluate` or `predict`, and the minimum time that
-#: timing takes for one step (ns).
-_TIMED_KINDS: Final = frozenset(
-    layout.SPAN_NAMES[kind] for kind in (layout.BATCH, layout.TEST_BATCH, layout.PREDICT_BATCH)
+#: Kinds of which each step costs at least `_STEP_NS_MIN` (ns), whether it is timed or only counted.
+_COSTLY_KINDS: Final = frozenset(
+    layout.SPAN_NAMES[kind] for kind in (layout.BATCH, layout.TEST_BATCH, layout.PREDICT_BATCH, layout.EAGER)
 )
-_TIMING_NS_MIN: Final = 3_000
+_STEP_NS_MIN: Final = 3_000
 #: Number of early steps of each key that are always traced under a budget, and maximum number of
 #: keys of one kind with such steps.
 _EARLY_STEPS: Final = 3
@@ -55,7 +54,10 @@ def overrun_reason(row: JobRow, values: Mapping[str, Any], traces: pa.Table) -> 
     early_reason = "the first steps of each kind are always traced"
     reasons = (
         (not row.traced, f"no step is traced; counting and timing the steps took {spent} of {steps}"),
-        (_is_mostly_timing(row), f"most of it is for timing short steps: a {row.step_kind} takes {_step_time(row)}"),
+        (
+            _is_mostly_counting(row),
+            f"most of it is for counting and timing short steps: a step takes {_step_time(row)}",
+        ),
         (
             row.cost <= _share(row.trace) * _TOLERANCE,
             f"an order ({_ORDER_SOURCES}) set a budget of {100 * _order_share(values):g} %; earlier steps cost more",
@@ -76,9 +78,9 @@ def _step_time(row: JobRow) -> str:
     return duration(row.steps_ns / max(1, row.steps))
 
 
-def _is_mostly_timing(row: JobRow) -> bool:
-    """Return whether more than half of the cost is for timing each step."""
-    return row.step_kind in _TIMED_KINDS and 2 * row.steps * _TIMING_NS_MIN > (row.cost or 0.0) * row.steps_ns
+def _is_mostly_counting(row: JobRow) -> bool:
+    """Return whether more than half of the cost is for counting and timing each step."""
+    return row.step_kind in _COSTLY_KINDS and 2 * row.steps * _STEP_NS_MIN > (row.cost or 0.0) * row.steps_ns
 
 
 def _is_mostly_ordered(row: JobRow, values: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from ..reentrant_guard import ReentrantGuard
 from ..tensorflow.names import Names
 from .costs import KindCost
 from .current_policy import POLICY
-from .ordinals import Ordinals
+from .ordinals import Ordinals, PythonOrdinals
 from .pacer import FIRST_TRACES, TracePacer
 from .sampling import MARGIN, TIMING_FACTOR, Sampling
 
@@ -104,7 +104,7 @@ class Tracker(object):
         self.cost = KindCost()
         self.put: Put = _discard
         self._skip_lock = _thread.RLock()
-        self._sampling = Sampling()
+        self._sampling = Sampling(self.kind, is_python=isinstance(self.untimed, PythonOrdinals))
         self._last_skip = (0, 0)  # the last step that chose how many steps are only counted, and its end (ns)
         self._order_check_interval = 0  # steps from one check for orders to the next
         # Number of steps that were, or are planned to be, only counted and that no span includes

@@ -277,12 +277,30 @@ def test_the_cost_of_timing_is_part_of_the_cost_of_the_shim(channel, reader):
 
 @pytest.mark.parametrize("budget", [100, 10_000])
 def test_timing_takes_its_share_of_the_budget_at_most(budget):
-    sampling, ordinal, timed_count = Sampling(), 0, 0
+    sampling, ordinal, timed_count = Sampling(layout.RUN, is_python=False), 0, 0
     while ordinal < 200_000:
         ordinal += 1 + sampling.skip(ordinal, 500_000, budget)
         timed_count += 1
     cost = timed_count * sampling._timing_ns / (200_000 * 500_000)
     assert cost <= budget / 1e6 / 3.5 or timed_count <= FIRST_TIMED + 200_000 / INTERVAL_MAX * 1.1
+
+
+def test_counting_and_timing_of_long_steps_stay_within_the_budget():
+    sampling, step_ns, ordinal, cost = Sampling(layout.EAGER, is_python=False), 380_000, 0, 0
+    while ordinal < 200_000:
+        skipped = sampling.skip(ordinal, step_ns, 10_000)
+        cost += sampling.cost(50_000, skipped)
+        ordinal += 1 + skipped
+    assert 0.008 < cost / (ordinal * step_ns) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_python", "counted_ns"),
+    [(layout.RUN, False, 200), (layout.RUN, True, 1000), (layout.EAGER, False, 3000), (layout.BATCH, True, 15_000)],
+)
+def test_the_cost_of_counting_depends_on_the_kind_and_on_the_language(kind, is_python, counted_ns):
+    sampling = Sampling(kind, is_python=is_python)
+    assert sampling.cost(1500, 10) == 1500 + 10 * counted_ns
 
 
 def test_the_cost_of_a_counted_step_is_bounded():
