@@ -56,7 +56,9 @@ class TracePacer(object):
     Under a budget, when steps take more page faults after a trace than before, the next steps are
     traced at once: this usually restores the old memory layout. If it does not, ``lasting_faults``
     becomes the additional page faults per step. ``page_faults`` returns the process's page faults
-    so far. ``should_yield`` returns whether steps of another kind are traced first.
+    so far. ``should_yield`` returns whether steps of another kind are traced first. ``wait_min`` is
+    the minimum number of steps from a step at which the budget does not allow a trace to the next
+    such decision.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class TracePacer(object):
     ) -> None:
         self.known_keys: set[int] = set()
         self.lasting_faults = 0
+        self.wait_min = 1
         self._totals = totals
         self._first_traces = first_traces
         self._should_yield = should_yield
@@ -334,7 +337,7 @@ class TracePacer(object):
             return ordinal + 1
         elapsed, spent = self._totals()
         wait_ns = (spent + self._next_cost()) * MILLION // self.policy.budget - elapsed
-        wait = max(wait_ns // usual, 1)
+        wait = max(wait_ns // usual, self.wait_min)
         wait += wait * (ordinal * 2654435761 % 97) // 388
         return ordinal + wait
 

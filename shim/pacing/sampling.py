@@ -9,6 +9,7 @@ BUDGET_DIVISOR = 4  # timing may use 1/BUDGET_DIVISOR of what counting leaves of
 FIRST_TIMED = 256  # first steps of a kind, which are all timed, so that a short job shows all of its calls
 INTERVAL_MAX = 256  # one in INTERVAL_MAX of the shortest steps is timed, on average
 MARGIN = 8  # steps before the next trace that are all timed, since other threads take ordinals, too
+MARGIN_DIVISOR = 4  # these steps may add 1/MARGIN_DIVISOR to the timed ones
 #: Timing a step costs this many times our measured work, which is the work after the step. Our work
 #: before the step and the cache misses that we cause in TensorFlow are not measured.
 TIMING_FACTOR = 3
@@ -48,6 +49,11 @@ class Sampling(object):
         usual = self._timing_ns
         self._timing_ns = max(_TIMING_MIN_NS, usual + (usual if own_ns > usual else -usual) // 16)
         return min(own_ns, 2 * usual) + counted * self._counted_ns
+
+    @property
+    def margin_interval(self) -> int:
+        """Minimum number of steps from one margin to the next, 1 if all steps are timed."""
+        return MARGIN * MARGIN_DIVISOR * self._interval if self._interval > 1 else 1
 
     def check_interval(self, budget: int) -> int:
         """Return the minimum number of steps from one check for orders to the next.

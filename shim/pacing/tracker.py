@@ -275,6 +275,7 @@ class Tracker(object):
         if pacer is None:
             return
         number = self._sampling.skip(ordinal, duration, pacer.policy.budget)
+        pacer.wait_min = self._sampling.margin_interval
         number = min(number, self._steps_before_trace(ordinal) - MARGIN)
         if number > 0:
             period = max(1, (now - last_ns) // max(1, ordinal - last))

@@ -130,6 +130,16 @@ def test_traces_are_spread_over_the_whole_job():
     assert max(halves) <= 1.5 * min(halves)
 
 
+def test_decisions_without_a_trace_are_at_least_wait_min_apart():
+    job = Job("budget=1%")
+    job.pacer.wait_min = 3_000
+    job.steps(20_000)
+    bursts = [ordinal for ordinal, before in zip(job.traced[1:], job.traced, strict=False) if ordinal - before > 100]
+    assert len(bursts) > 3
+    assert all(3_000 <= second - first < 5_000 for first, second in zip(bursts, bursts[1:], strict=False))
+    assert 0.005 < job.spent / job.elapsed <= 0.0105
+
+
 def test_a_slow_step_that_happens_to_be_traced_does_not_stop_tracing():
     job = Job("budget=1%")
     job.steps(2000)

@@ -17,7 +17,7 @@ from tfprof.shim.channel import spans
 from tfprof.shim.pacing import tracker
 from tfprof.shim.pacing.current_policy import CurrentPolicy
 from tfprof.shim.pacing.ordinals import PythonOrdinals
-from tfprof.shim.pacing.sampling import FIRST_TIMED, INTERVAL_MAX, Sampling
+from tfprof.shim.pacing.sampling import FIRST_TIMED, INTERVAL_MAX, MARGIN, MARGIN_DIVISOR, Sampling
 from tfprof.shim.pacing.tracker import Tracker
 from tfprof.shim.tensorflow import session
 from tfprof.shim.tensorflow.runs import PythonRunSignature, RunSignatures
@@ -283,6 +283,14 @@ def test_timing_takes_its_share_of_the_budget_at_most(budget):
         timed_count += 1
     cost = timed_count * sampling._timing_ns / (200_000 * 500_000)
     assert cost <= budget / 1e6 / 3.5 or timed_count <= FIRST_TIMED + 200_000 / INTERVAL_MAX * 1.1
+
+
+def test_margins_are_far_apart_if_steps_are_sampled():
+    sampling, ordinal = Sampling(layout.RUN, is_python=False), 0
+    assert sampling.margin_interval == 1
+    while ordinal < 20_000:
+        ordinal += 1 + sampling.skip(ordinal, SHORT, 10_000)
+    assert sampling.margin_interval == MARGIN * MARGIN_DIVISOR * INTERVAL_MAX
 
 
 def test_counting_and_timing_of_long_steps_stay_within_the_budget():
