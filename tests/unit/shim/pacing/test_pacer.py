@@ -1,6 +1,7 @@
 """The choice of traced steps, in fake jobs."""
 
 import random
+from itertools import pairwise
 
 import pytest
 from tfprof.formats.policy import Policy
@@ -134,9 +135,9 @@ def test_decisions_without_a_trace_are_at_least_wait_min_apart():
     job = Job("budget=1%")
     job.pacer.wait_min = 3_000
     job.steps(20_000)
-    bursts = [ordinal for ordinal, before in zip(job.traced[1:], job.traced, strict=False) if ordinal - before > 100]
+    bursts = [ordinal for before, ordinal in pairwise(job.traced) if ordinal - before > 100]
     assert len(bursts) > 3
-    assert all(3_000 <= second - first < 5_000 for first, second in zip(bursts, bursts[1:], strict=False))
+    assert all(3_000 <= second - first < 5_000 for first, second in pairwise(bursts))
     assert 0.005 < job.spent / job.elapsed <= 0.0105
 
 
