@@ -50,8 +50,9 @@ _TILES: Final = 1 << 18
 _TILES_AT: Final = 2816
 _USED_FEATURES_AT: Final = 512
 
-#: Results of interrupted system calls: of those that the kernel restarts from the beginning, of
-#: one that it restarts with the remaining time, and of one that it does not restart (EINTR).
+#: Results of interrupted system calls. The kernel restarts a call with one of `_RESTART_RESULTS`
+#: from its beginning, and a call with `_TIMED_RESTART_RESULT` with the remaining time. It does not
+#: restart a call with `_INTERRUPTED_RESULT` (EINTR).
 _RESTART_RESULTS: Final = (-512, -513, -514)
 _TIMED_RESTART_RESULT: Final = -516
 _INTERRUPTED_RESULT: Final = -4

@@ -75,7 +75,7 @@ class Parity(NamedTuple):
 
     @property
     def labels_kernels(self) -> bool:
-        """Whether timeline labels in RunMetadata and kernel names count as op types.
+        """Whether kernel names, and timeline labels in RunMetadata, count as op types.
 
         -account_type_regexes then matches both. The labels of profiler windows always count.
         """

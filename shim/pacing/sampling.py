@@ -9,7 +9,7 @@ BUDGET_DIVISOR = 4  # timing may use 1/BUDGET_DIVISOR of what counting leaves of
 FIRST_TIMED = 256  # first steps of a kind, which are all timed, so that a short job shows all of its calls
 INTERVAL_MAX = 256  # one in INTERVAL_MAX of the shortest steps is timed, on average
 MARGIN = 8  # steps before the next trace that are all timed, since other threads take ordinals, too
-MARGIN_DIVISOR = 4  # these steps may add 1/MARGIN_DIVISOR to the timed ones
+MARGIN_DIVISOR = 4  # margins may increase the number of timed steps by 1/MARGIN_DIVISOR
 #: Timing a step costs this many times our measured work, which is the work after the step. Our work
 #: before the step and the cache misses that we cause in TensorFlow are not measured.
 TIMING_FACTOR = 3

@@ -41,7 +41,7 @@ class _NoCall(object):
     """An object that is deleted at once."""
 
 
-#: A dead weak reference, the value while no call runs.
+#: The value of ``outermost_call`` while no call runs: a dead weak reference.
 no_call: Callable[[], object] = weakref.ref(_NoCall())
 
 

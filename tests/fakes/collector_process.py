@@ -86,7 +86,7 @@ class StepStream:
         self.agent.close()
 
     def exchange(self):
-        """Send, and receive until 2 ms pass without an answer; return the number of acked steps."""
+        """Send and receive until 2 ms pass without an answer; return the number of acked steps."""
         now = time.monotonic()
         if now > self._last_greeting + 0.2:
             self._last_greeting = now

@@ -114,26 +114,23 @@ class _Job:
         except subprocess.TimeoutExpired:
             self._process.terminate()
             out = errors = ""
-        leftovers = list(self._leftovers())
-        for process in leftovers:
-            with suppress(psutil.Error):
-                process.kill()
+        leftovers = _killed_leftovers(self._mark)
         self._process.communicate()
-        return ScriptResult(status, out, errors, [f"{process.pid}" for process in leftovers])
-
-    def _leftovers(self) -> Iterator[psutil.Process]:
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if process.environ().get(_CELL_VARIABLE) == self._mark and process.status() != psutil.STATUS_ZOMBIE:
-                    yield process
+        return ScriptResult(status, out, errors, leftovers)
 
 
 class _ForkedJob:
-    """A bare job in a process that is forked after the import of TensorFlow."""
+    """A bare job in a process that is forked after the import of TensorFlow.
+
+    An environment variable marks the programs that it starts.
+    """
 
     def __init__(self, row: Row, version: Version, instance: Instance) -> None:
+        self._mark = uuid.uuid4().hex
         self._server = instance.fork_server(version.python)
-        self._script = self._server.start(JOBS / row.script, *row.arguments(version), folder=Path.cwd())
+        self._script = self._server.start(
+            JOBS / row.script, *row.arguments(version), folder=Path.cwd(), **{_CELL_VARIABLE: self._mark}
+        )
 
     def end(self) -> ScriptResult:
         """Wait until the process ends; it is killed after a timeout."""
@@ -142,7 +139,19 @@ class _ForkedJob:
         result = self._script.finish()
         timer.cancel()
         out = "".join(f"{line}\n" for line in result.output)
-        return ScriptResult(result.status, out, self._server.import_errors + result.errors, [])
+        errors = self._server.import_errors + result.errors
+        return ScriptResult(result.status, out, errors, _killed_leftovers(self._mark))
+
+
+def _killed_leftovers(mark: str) -> list[str]:
+    """Kill the processes that have ``mark`` in their environment; return their pids."""
+    pids = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get(_CELL_VARIABLE) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                pids.append(f"{process.pid}")
+                process.kill()
+    return pids
 
 
 def _sums_by_kind(reports: Any) -> dict[str, int | None]:

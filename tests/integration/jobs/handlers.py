@@ -738,9 +738,9 @@ def main(shim, share, way):
         print(cases, "cases run")
 
 
-#: Exceptions that are not raised in the way `outside`. Python's own functions raise the first two
-#: without arguments, too, so they cannot be told apart. The others need arguments, which the C
-#: interface cannot pass.
+#: Exceptions that are not raised in the way `outside`. Python's own functions also raise the first
+#: two without arguments, so the test could not distinguish them. The C interface cannot pass the
+#: arguments that the others need.
 NOT_FROM_OUTSIDE = (MemoryError, StopIteration, *(getattr(builtins, name, MemoryError) for name in EXCEPTION_ARGUMENTS))
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ def check_ordinals():
 
 
 def check_orders():
-    """After each interval, the C code looks for a new order; without one it goes on counting."""
+    """The C code checks for orders after each interval, and continues if there is none."""
     memory = (ctypes.c_uint64 * 2)()
     address = ctypes.addressof(memory)
     ordinals = native.Ordinals()
@@ -352,7 +352,7 @@ def check_runs():
 
 
 class Getattr:
-    """An object of the job, whose ``__getattr__`` raises KeyboardInterrupt."""
+    """An object of the job; its ``__getattr__`` raises KeyboardInterrupt."""
 
     _tfprof_ordinals: object
 
