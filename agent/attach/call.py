@@ -30,6 +30,8 @@ _STOPS_MAX: Final = 10_000
 _FUTEX: Final = 202
 _FUTEX_WAITS: Final = (0, 9)
 _FUTEX_OPERATION: Final = 0x7F
+#: The system call that continues an interrupted wait with a time limit.
+_RESTART_SYSCALL: Final = 219
 #: Time limit for a called function to stop at its next system call, unless it waits for a lock
 #: (seconds).
 _RUN_S: Final = 20.0
@@ -97,13 +99,13 @@ class StoppedThread:
         self,
         function: int,
         arguments: tuple[int, ...],
-        timeout_s: float = 1.0,
+        lock_timeout_s: float = 1.0,
         on_syscall: OnSyscall | None = None,
     ) -> Registers:
         """Call ``function`` and return the registers at its return; rax is not its result.
 
-        BackedOutError if the function waits for a lock for ``timeout_s``, StillRunningError if it
-        takes much longer for another reason.
+        BackedOutError if the function waits for its first lock for ``lock_timeout_s``,
+        StillRunningError if it takes much longer for another reason.
         """
         frame = self._frame
         registers = self.state.registers.copy()
@@ -117,10 +119,14 @@ class StoppedThread:
         registers.rsp = frame.address - 8
         self._memory.write(frame.address, frame.data)
         self._memory.write(registers.rsp, struct.pack("<Q", self._restorer))
-        return self._make_call(frame, registers, timeout_s, on_syscall)
+        return self._make_call(frame, registers, lock_timeout_s, on_syscall)
 
-    def run(self, code: int, timeout_s: float, **registers: int) -> Registers:
-        """Run machine code that ends with `rt_sigreturn`; return the registers there."""
+    def run(self, code: int, **registers: int) -> Registers:
+        """Run machine code that ends with `rt_sigreturn`; return the registers there.
+
+        The code is never undone: while it waits for one lock it may hold another. StillRunningError
+        if it takes too long.
+        """
         frame = self._frame
         start_registers = self.state.registers.copy()
         start_registers.orig_rax, start_registers.rip, start_registers.rsp = _NO_SYSCALL, code, frame.address
@@ -128,19 +134,22 @@ class StoppedThread:
         for name, value in registers.items():
             setattr(start_registers, name, value)
         self._memory.write(frame.address, frame.data)
-        return self._make_call(frame, start_registers, timeout_s, None)
+        return self._make_call(frame, start_registers)
 
     def _make_call(
-        self, frame: SignalFrame, registers: Registers, timeout_s: float, on_syscall: OnSyscall | None
+        self,
+        frame: SignalFrame,
+        registers: Registers,
+        lock_timeout_s: float = _RUN_S,
+        on_syscall: OnSyscall | None = None,
     ) -> Registers:
         thread = self._thread
         thread.set_registers(registers)  # from here on the thread restores itself
         thread.set_signal_mask(ALL_BLOCKED)
         try:
-            end_registers = self._run_until_return(timeout_s, on_syscall)
+            end_registers = self._run_until_return(lock_timeout_s, on_syscall)
         except BackedOutError:
-            thread.interrupt(self._timeout_s)
-            self._restore()
+            self._undo()
             raise
         except StillRunningError:
             raise
@@ -159,20 +168,20 @@ class StoppedThread:
         self._restore()
         return end_registers
 
-    def _run_until_return(self, timeout_s: float, on_syscall: OnSyscall | None) -> Registers:
+    def _run_until_return(self, lock_timeout_s: float, on_syscall: OnSyscall | None) -> Registers:
         """Run the thread until the call has returned.
 
-        Only a call that waits for a lock can be undone, since it has done nothing yet. Any other
-        call may have done its work, or may hold a lock, which would stay locked.
-        BackedOutError if the call waits for a lock, StillRunningError if it takes too long for
-        another reason.
+        Only a call that waits for its first lock can be undone, since it has done nothing yet. Any
+        other call may have done its work, or may hold a lock, which would stay locked.
+        BackedOutError if the call waits for a lock for ``lock_timeout_s``, below _RUN_S.
+        StillRunningError if it takes too long for another reason.
         """
         waits_for_lock = is_in_syscall = False
         for _ in range(_STOPS_MAX):
             try:
-                registers = self._thread.next_syscall(timeout_s if waits_for_lock else max(timeout_s, _RUN_S))
+                registers = self._thread.next_syscall(lock_timeout_s if waits_for_lock else _RUN_S)
             except NotStoppingError:
-                if waits_for_lock:
+                if waits_for_lock and lock_timeout_s < _RUN_S:
                     raise BackedOutError("the function called in the process is blocked; the call was undone") from None
                 raise StillRunningError(
                     "the function called in the process has not returned yet, and continues by itself"
@@ -185,11 +194,26 @@ class StoppedThread:
                 on_syscall(registers)
         raise StillRunningError("the function called in the process makes many system calls, and continues by itself")
 
+    def _undo(self) -> None:
+        """Stop the thread in the called function and restore it; StillRunningError if it runs."""
+        try:
+            self._thread.interrupt(self._timeout_s)
+        except NotStoppingError:
+            raise StillRunningError(
+                "the function called in the process waits for a lock, and continues by itself"
+            ) from None
+        self._restore()
+
     def _restore(self) -> None:
         """Restore everything, the registers last and all at once."""
         self._thread.set_signal_mask(self.state.mask)
         self._thread.set_extended_state(self.state.extended_state)
         self._thread.set_registers(self.state.registers)
+
+
+def lock_address(registers: Registers) -> int:
+    """Return the address of the lock that a stopped thread waits for; 0 if it waits for none."""
+    return registers.rdi if registers.orig_rax in (_FUTEX, _RESTART_SYSCALL) else 0
 
 
 def _enters_lock_wait(registers: Registers) -> bool:

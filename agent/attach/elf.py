@@ -82,8 +82,8 @@ class Image:
         self._load_bias = address - (self._load_segments[0].address - self._load_segments[0].offset)
         self._dynamic = next((segment for segment in segments if segment.kind == _PT_DYNAMIC), None)
 
-    def symbols(self, symbol_names: frozenset[str]) -> Mapping[str, int]:
-        """Return the addresses in the process of the dynamic symbols ``symbol_names``.
+    def symbols(self, symbol_names: frozenset[str]) -> Mapping[str, range]:
+        """Return the addresses that the dynamic symbols ``symbol_names`` occupy in the process.
 
         Symbols that the file does not define are left out.
         """
@@ -98,10 +98,13 @@ class Image:
         }
         size = (strings_at if strings_at > table_at else self._end(table_at)) - table_at
         table = self._memory.read(table_at, min(size, _TABLE_MAX))
-        addresses: dict[str, int] = {}
-        for name, _, _, section, value, _ in _SYMBOL.iter_unpack(table[: len(table) // _SYMBOL.size * _SYMBOL.size]):
+        addresses: dict[str, range] = {}
+        for name, _, _, section, value, length in _SYMBOL.iter_unpack(
+            table[: len(table) // _SYMBOL.size * _SYMBOL.size]
+        ):
             if section and name in names:
-                addresses.setdefault(names[name], value + self._load_bias)
+                start = value + self._load_bias
+                addresses.setdefault(names[name], range(start, start + length))
                 if len(addresses) == len(symbol_names):
                     break
         return addresses

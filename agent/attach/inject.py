@@ -9,17 +9,15 @@ from typing import Any, Final, NamedTuple
 from ...formats.errors import FolderError
 from ..processes import Process
 from . import maps, remote_debugging
-from .call import BackedOutError, StillRunningError, StoppedThread
+from .call import BackedOutError, StillRunningError, StoppedThread, lock_address
 from .errors import AttachError, GoneError, RefusedError
 from .memory import ProcessMemory
 from .work_area import PAGE, WorkArea, WorkProgress, WorkState, pack
 from .work_area_file import WorkAreaFile
 
-#: Time limits (seconds): for a thread to stop, for a call in it, for the machine code of
-#: `gil-callback`, and for the work.
+#: Time limits (seconds): for a thread to stop, for a call in it to get a lock, and for the work.
 STOP_S: Final = 2.0
 CALL_S: Final = 0.25
-CALLBACK_S: Final = 10.0
 WORK_S: Final = 60.0
 #: Time limit for the work to begin (seconds), and how many times the limit is extended. The work
 #: runs in a new thread, which may wait long for the GIL while the main thread computes.
@@ -73,7 +71,10 @@ class HoldsLockError(AttachError):
 
 
 class _NotBlockedError(AttachError):
-    """The main thread is in no system call. `gil-callback` needs one that it can interrupt."""
+    """The main thread is in no system call, or waits for a lock of the interpreter.
+
+    `gil-callback` needs a system call that it can interrupt.
+    """
 
 
 def inject(
@@ -202,16 +203,16 @@ class _Injection:
         """Make the main thread look at its queued calls; return the method.
 
         A blocked thread is made to run an empty text, since the interpreter runs queued calls
-        before any text. If the thread is not blocked, a second call is queued. This sets the
-        interpreter's flag for queued calls again: until Python 3.12 the interpreter can lose this
-        flag, if it is set while another flag is cleared.
+        before any text. Otherwise a second call is queued. This sets the interpreter's flag for
+        queued calls again: until Python 3.12 the interpreter can lose this flag, if it is set while
+        another flag is cleared.
         """
-        with contextlib.suppress(_NotBlockedError, BackedOutError):
-            if not is_blocked(self._pid):
-                self._with_stopped_thread(self._queue_nothing)
-            elif CALLBACK in methods:
+        if CALLBACK in methods and is_blocked(self._pid):
+            with contextlib.suppress(_NotBlockedError, BackedOutError):
                 self._with_stopped_thread(lambda thread: self._call_back(thread, self._area.empty_text_at))
                 return CALLBACK
+        with contextlib.suppress(BackedOutError):
+            self._with_stopped_thread(self._queue_nothing)
         return PENDING_CALL
 
     def _with_stopped_thread(self, work: Callable[[StoppedThread], None]) -> None:
@@ -243,12 +244,15 @@ class _Injection:
     def _call_back(self, thread: StoppedThread, text_at: int) -> None:
         if thread.state.registers.orig_rax == _NO_SYSCALL:
             raise _NotBlockedError("its main thread is not blocked")
+        if lock_address(thread.state.registers) in self._functions.runtime:
+            # The condition variable of the GIL cannot be used again by a thread that waits for it:
+            # whoever signals it next may wait for this thread for ever.
+            raise _NotBlockedError("its main thread waits for the GIL, so it is not blocked")
         python, code = self._functions.python, self._area.address + self._area.size
         thread.call(self._functions.mprotect, (code, PAGE, _PROT_READ_EXEC))
         self._memory.write(code, _CALLBACK_CODE)
         end_registers = thread.run(
             code,
-            CALLBACK_S,
             r12=python["PyGILState_Check"],
             r13=python["PyGILState_Ensure"],
             r14=python["PyRun_SimpleString"],

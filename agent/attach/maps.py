@@ -65,9 +65,13 @@ class NoPythonError(RefusedError):
 
 
 class Functions(NamedTuple):
-    """Addresses in a process: symbols of Python, `mmap`, `mprotect`, and an `rt_sigreturn`."""
+    """Addresses in a process: symbols of Python, `mmap`, `mprotect`, and an `rt_sigreturn`.
+
+    ``runtime`` is the interpreter's state, which contains the GIL; empty if it is not exported.
+    """
 
     python: Mapping[str, int]
+    runtime: range
     mmap: int
     mprotect: int
     restorer: int
@@ -112,12 +116,12 @@ def has_python(pid: int) -> bool:
         memory.close()
 
 
-def _interpreter(pid: int, mapped_files: list[MappedFile], memory: ProcessMemory) -> Mapping[str, int] | None:
+def _interpreter(pid: int, mapped_files: list[MappedFile], memory: ProcessMemory) -> Mapping[str, range] | None:
     """Return the symbols of the interpreter that runs in the process, None if there is none."""
     names = PYTHON_FUNCTIONS | {_TYPE}
     for path in _interpreter_files(pid, mapped_files):
         symbols = _symbols(mapped_files, path, names | {remote_debugging.RUNTIME}, memory)
-        if names <= symbols.keys() and _is_initialized(memory, symbols[_TYPE]):
+        if names <= symbols.keys() and _is_initialized(memory, symbols[_TYPE].start):
             return symbols
     return None
 
@@ -145,13 +149,18 @@ def functions(pid: int, memory: ProcessMemory) -> Functions:
         system_functions = _symbols(mapped_files, path, _SYSTEM_FUNCTIONS, memory)
         restorer = _restorer(mapped_files, path, memory)
         if len(system_functions) == len(_SYSTEM_FUNCTIONS) and restorer:
-            return Functions(python, **system_functions, restorer=restorer)
+            runtime = python.get(remote_debugging.RUNTIME, range(0))
+            return Functions(_starts(python), runtime, **_starts(system_functions), restorer=restorer)
     raise AttachError("the process has no known C library", "not-python")
+
+
+def _starts(symbols: Mapping[str, range]) -> Mapping[str, int]:
+    return {name: addresses.start for name, addresses in symbols.items()}
 
 
 def _symbols(
     mapped_files: list[MappedFile], path: str, names: frozenset[str], memory: ProcessMemory
-) -> Mapping[str, int]:
+) -> Mapping[str, range]:
     """Return the addresses of the symbols ``names`` of the mapped file at ``path``.
 
     Only a mapping as a program or library counts: there Python's functions are in executable
@@ -164,7 +173,9 @@ def _symbols(
             except (OSError, AttachError):
                 continue  # mapped as data: not a loaded program or library
             if all(
-                _is_code(mapped_files, path, address) for name, address in addresses.items() if name in PYTHON_FUNCTIONS
+                _is_code(mapped_files, path, symbol.start)
+                for name, symbol in addresses.items()
+                if name in PYTHON_FUNCTIONS
             ):
                 return addresses
     return {}

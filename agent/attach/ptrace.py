@@ -139,6 +139,7 @@ class TracedThread:
         if self._stopped:
             self._resume(_CONT)
         while self._wait(timeout_s) != _EVENT_STOP:
+            self._ask(_INTERRUPT)  # any other stop, as at the end of a system call, cancels the request
             self._resume(_CONT)
 
     def release(self) -> None:

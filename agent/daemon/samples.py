@@ -96,7 +96,7 @@ class Sampler:
     def note_reopened(self, now: float) -> None:
         """Handle a REOPEN of a job: try again after REOPEN_S.
 
-        A message is answered with a REOPEN for each of its jobs that the collector does not know.
+        A message is answered with REOPENs for some of its jobs that the collector does not know.
         """
         if now >= self._not_before:
             self._not_before = now + REOPEN_S

@@ -14,9 +14,20 @@ import psutil
 import pytest
 from fakes.polling import until
 from tfprof.agent import processes
-from tfprof.agent.attach import remote_debugging
+from tfprof.agent.attach import maps, remote_debugging
+from tfprof.agent.attach.call import BackedOutError, StoppedThread
 from tfprof.agent.attach.errors import AttachError, GoneError
-from tfprof.agent.attach.inject import CALLBACK, METHODS, PENDING_CALL, REMOTE_DEBUGGING, WORK_S, _Injection, inject
+from tfprof.agent.attach.inject import (
+    CALL_S,
+    CALLBACK,
+    METHODS,
+    PENDING_CALL,
+    REMOTE_DEBUGGING,
+    STOP_S,
+    WORK_S,
+    _Injection,
+    inject,
+)
 from tfprof.agent.attach.memory import ProcessMemory
 from tfprof.agent.attach.ptrace import TracedThread
 from tfprof.formats import runtime_dir
@@ -37,20 +48,20 @@ FIGURES = os.environ.get("TFPROF_TEST_FIGURES")
 
 pytestmark = pytest.mark.usefixtures("private_store")
 
-#: A script is BEGIN, one kind of WORK, and END. The work checks its own results. END looks
-#: for the stop file every 50 rounds, so slow work counts each round as 50. At last END prints the
-#: number of rounds.
+#: A script is BEGIN, one kind of WORK, and END. The work checks its own results. END looks for the
+#: stop file only now and then: each look releases the GIL for a moment, and a thread that waits for
+#: the GIL then begins its wait anew.
 BEGIN = """
-import ctypes, hashlib, os, signal, sys, threading, time
-total, rounds = hashlib.sha256(), 0
+import ctypes, os, signal, sys, threading, time
+next_look_s = 0.0
 print("ready", flush=True)
 """
 END = """
-    rounds += 1
-    if rounds % 50 == 0 and os.path.exists(sys.argv[1]):
-        break
+    if time.monotonic() > next_look_s:
+        if os.path.exists(sys.argv[1]):
+            break
+        next_look_s = time.monotonic() + 0.02
 signal.setitimer(signal.ITIMER_REAL, 0); signal.setitimer(signal.ITIMER_PROF, 0)
-print(rounds, flush=True)
 """
 WORK = {
     "arithmetic": "while True:\n    assert sum(i * i for i in range(300)) == 8955050",
@@ -79,25 +90,33 @@ WORK = {
         "for _ in range(8): threading.Thread(target=work, daemon=True).start()\n"
         "while True:\n    assert sum(range(1000)) == 499500"
     ),
+    "gil": (  # a thread that holds the GIL most of the time
+        "import ctypes\nsleep = ctypes.PyDLL(None).usleep\n"
+        "def work():\n    while True: sleep(200000)\n"
+        "threading.Thread(target=work, daemon=True).start()\n"
+        "while True:\n    assert sum(range(1000)) == 499500"
+    ),
     "signals": (
         "got = [0]\ndef handler(*_): got[0] += 1\n"
         "signal.signal(signal.SIGALRM, handler); signal.signal(signal.SIGPROF, handler)\n"
         "signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005); signal.setitimer(signal.ITIMER_PROF, 0.0005, 0.0005)\n"
         "while True:\n    assert sum(range(1000)) == 499500"
     ),
-    "sleep": (
-        "while True:\n    before = time.monotonic(); time.sleep(0.4);"
-        " assert time.monotonic() - before >= 0.399; rounds += 49"
+    "sleep": ("while True:\n    before = time.monotonic(); time.sleep(0.4); assert time.monotonic() - before >= 0.399"),
+    "native": ("import ctypes\nsleep = ctypes.CDLL(None).usleep\nwhile True:\n    assert sleep(300000) == 0"),
+    "mutex": (  # it prints the address of a function, and of a lock that another thread holds
+        "import ctypes\nlibc, mutex = ctypes.CDLL(None), (ctypes.c_char * 64)()\n"
+        "def work(): libc.pthread_mutex_lock(mutex); time.sleep(1000)\n"
+        "threading.Thread(target=work, daemon=True).start(); time.sleep(0.2)\n"
+        "print(ctypes.cast(libc.pthread_mutex_lock, ctypes.c_void_p).value, ctypes.addressof(mutex), flush=True)\n"
+        "while True:\n    assert sum(range(1000)) == 499500"
     ),
-    "native": (
-        "import ctypes\nsleep = ctypes.CDLL(None).usleep\nwhile True:\n    assert sleep(300000) == 0; rounds += 49"
-    ),
-    "asleep": "import ctypes\nsleep = ctypes.CDLL(None).sleep\nwhile True:\n    sleep(5); rounds += 49",
-    "lock": (
-        "lock = threading.Lock(); lock.acquire()\nwhile True:\n    assert not lock.acquire(timeout=0.4); rounds += 49"
-    ),
-    "blocks": "import subprocess\nwhile True:\n    subprocess.call(['sleep', '0.3']); rounds += 49",
+    "asleep": "import ctypes\nsleep = ctypes.CDLL(None).sleep\nwhile True:\n    sleep(5)",
+    "lock": ("lock = threading.Lock(); lock.acquire()\nwhile True:\n    assert not lock.acquire(timeout=0.4)"),
+    "blocks": "import subprocess\nwhile True:\n    subprocess.call(['sleep', '0.3'])",
 }
+#: Kinds of work that are interrupted in all interpreters.
+BUSY = tuple(kind for kind in WORK if kind not in ("asleep", "mutex"))
 #: Kinds of work that do not load ctypes. The injected code needs ctypes, which every TensorFlow job
 #: has loaded. In jobs of these kinds, the thread of the injected code has to import it. After each
 #: system call of the import, the thread waits for the GIL.
@@ -105,7 +124,7 @@ WITHOUT_CTYPES = ("gc", "sleep", "lock", "blocks")
 
 
 class Job:
-    """An interpreter at work; `end` stops it and returns its number of rounds."""
+    """An interpreter at work; `end` stops it."""
 
     def __init__(self, python, kind, folder, **variables):
         self.stop = folder / f"stop{time.monotonic_ns()}"
@@ -126,8 +145,7 @@ class Job:
     def end(self):
         self.stop.touch()
         out, err = self.process.communicate(timeout=120)
-        assert (self.process.returncode, err) == (0, "")
-        return int(out)
+        assert (self.process.returncode, out, err) == (0, "", "")
 
 
 @pytest.fixture
@@ -171,7 +189,7 @@ def note_figures(**figures):
             file.write(json.dumps(figures) + "\n")
 
 
-@pytest.mark.parametrize("kind", [kind for kind in WORK if kind != "asleep"])
+@pytest.mark.parametrize("kind", BUSY)
 @pytest.mark.parametrize("python", INTERPRETERS, ids=lambda path: path.parent.parent.name)
 def test_a_busy_interpreter_runs_injected_code_and_continues(start, python, kind):
     job = start(python, kind)
@@ -199,7 +217,7 @@ def python_3_14():
     return Path(PYTHON_3_14)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in WORK if kind != "asleep"])
+@pytest.mark.parametrize("kind", BUSY)
 def test_an_interpreter_with_a_remote_debugging_interface_runs_a_file_and_continues(start, python_3_14, kind):
     job = start(python_3_14, kind)
     time.sleep(0.05)
@@ -251,6 +269,18 @@ def test_a_job_that_ends_in_injected_code_is_reported_at_once(start):
         inject(processes.process(job.process.pid), {"code": "import os; os._exit(3)"})
     assert time.monotonic() - before < WORK_S / 2
     assert job.process.wait() == 3
+
+
+def test_a_call_that_waits_for_a_lock_is_undone(start):
+    job = start(INTERPRETERS[-1], "mutex")
+    lock_function, mutex = map(int, job.process.stdout.readline().split())
+    memory = ProcessMemory(job.process.pid)
+    restorer = maps.functions(job.process.pid, memory).restorer
+    for _ in range(3):
+        with StoppedThread(job.process.pid, memory, restorer, STOP_S) as thread, pytest.raises(BackedOutError):
+            thread.call(lock_function, (mutex,), CALL_S)
+    memory.close()
+    job.end()
 
 
 def test_a_zombie_counts_as_gone(start):
