@@ -6,6 +6,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import pyarrow.compute as pc
@@ -28,6 +29,10 @@ from .worker_process import WorkerSlot
 #: Maximum number of remembered ended jobs. A repeated CLOSE of such a job is acked, and its late
 #: samples are dropped.
 ENDED_MAX: Final = 4_096
+#: Maximum number of REOPENs that answer one SAMPLES message. The agent sends the message again
+#: anyway. Many such messages, each with hundreds of unknown jobs, would fill the socket with
+#: REOPENs, and ZeroMQ drops the other answers to an agent whose queue is full.
+REOPENS_MAX: Final = 16
 #: Internal errors after which a job is quarantined.
 FAILURES_MAX: Final = 20
 #: Poll interval while a worker process runs (milliseconds).
@@ -141,7 +146,7 @@ class OpenJobs:
         """Store the samples of ``host`` and of the jobs on it, and return the answers.
 
         Samples of jobs that have ended, are in quarantine or failed to open are dropped. If a job
-        is unknown, nothing is stored, and the answers are a REOPEN for each unknown job.
+        is unknown, nothing is stored, and the answers are REOPENs for at most REOPENS_MAX jobs.
         """
         values = document(body)
         t_ns = integer(values, "t_ns", -1)
@@ -151,7 +156,7 @@ class OpenJobs:
         samples_by_uid = {_uid(text): _object(sample) for text, sample in job_samples.items()}
         known_uids = self.open.keys() | self._ended_jobs.keys() | self._failed_opens | self.quarantined.keys()
         if unknown_uids := samples_by_uid.keys() - known_uids:
-            return [Head(wire.REOPEN, uid) for uid in unknown_uids]
+            return [Head(wire.REOPEN, uid) for uid in islice(unknown_uids, REOPENS_MAX)]
         errors = []
         if host_sample:
             errors += self._try_to_store(0, partial(self._sample_host, host, head.last, t_ns, host_sample))

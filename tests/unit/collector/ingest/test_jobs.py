@@ -7,7 +7,7 @@ from fakes.wire_agent import record, span
 from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.decoders.proto.xplane_pb2 import XSpace
 from tfprof.collector.errors import FormatError, StoreError
-from tfprof.collector.ingest.jobs import OpenJobs
+from tfprof.collector.ingest.jobs import REOPENS_MAX, OpenJobs
 from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -231,6 +231,15 @@ def test_samples_are_stored_by_job_and_host(ingest):
 
 def test_samples_of_an_unknown_job_request_a_reopening(ingest):
     assert ingest.samples(1, {"t_ns": 5, "jobs": {"77": {}}}) == [Head(wire.REOPEN, 0x77)]
+
+
+def test_samples_of_very_many_unknown_jobs_have_few_answers(ingest):
+    uids = set(range(100, 500))
+    while len(uids) > 100:
+        answers = ingest.samples(1, {"t_ns": 5, "jobs": {f"{uid:x}": {} for uid in uids}})
+        assert {answer.type for answer in answers} == {wire.REOPEN}
+        assert len(answers) == REOPENS_MAX
+        uids -= {answer.uid for answer in answers}
 
 
 def test_samples_of_an_ended_job_are_dropped(ingest):
