@@ -58,7 +58,8 @@ class TracePacer(object):
     becomes the additional page faults per step. ``page_faults`` returns the process's page faults
     so far. ``should_yield`` returns whether steps of another kind are traced first. ``wait_min`` is
     the minimum number of steps from a step at which the budget does not allow a trace to the next
-    such decision.
+    such decision. After such a decision, ``wait_ns`` is the time that the steps up to ``trigger``
+    take if they are as long as before.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class TracePacer(object):
         self.known_keys: set[int] = set()
         self.lasting_faults = 0
         self.wait_min = 1
+        self.wait_ns = 0
         self._totals = totals
         self._first_traces = first_traces
         self._should_yield = should_yield
@@ -97,6 +99,10 @@ class TracePacer(object):
         self._plan = _PLANS[policy.mode]
         self.known_keys.clear()
         self.trigger = self._plan(self, 0)
+
+    def decide_at(self, ordinal: int) -> None:
+        """Decide at step ``ordinal``, if not before, whether the budget allows a trace."""
+        self.trigger = min(self.trigger, ordinal)
 
     def is_finished(self, ordinal: int) -> bool:
         """Return whether no step after ``ordinal`` is traced.
@@ -279,7 +285,8 @@ class TracePacer(object):
 
     # -- decisions and plans: for each mode, whether a step is traced, and the next trigger ------
 
-    def _trace_none(self, _ordinal: int) -> bool:
+    def _trace_none(self, ordinal: int) -> bool:
+        self.trigger = self._plan(self, ordinal)
         return False
 
     def _trace_all(self, _ordinal: int) -> bool:
@@ -339,6 +346,7 @@ class TracePacer(object):
         wait_ns = (spent + self._next_cost()) * MILLION // self.policy.budget - elapsed
         wait = max(wait_ns // usual, self.wait_min)
         wait += wait * (ordinal * 2654435761 % 97) // 388
+        self.wait_ns = wait * usual
         return ordinal + wait
 
     def _next_cost(self) -> int:

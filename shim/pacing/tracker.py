@@ -32,6 +32,7 @@ _END_CHECK_NS = 250000000  # approximate time between two checks whether a bound
 _END_CHECK_STEPS = 256  # maximum steps between two such checks, since steps may become longer
 _ORDER_CHECK_NS = 75000000  # usual time between two checks for orders while steps are only counted
 _LASTING_FAULTS = "each step takes %d more page faults since some were traced, and further traces did not undo this"
+_TIMES = layout.TIMES_AT // 8
 _TRACED, _EXTRA, _SELF = WORD["traced"], WORD["extra_ns"], WORD["self_ns"]
 
 
@@ -55,6 +56,7 @@ class Tracker(object):
     __slots__ = (
         "_counted",
         "_current_policy",
+        "_decision_at",
         "_end_check_at",
         "_ensure_channel",
         "_first_traces",
@@ -114,6 +116,7 @@ class Tracker(object):
         self.words = _NO_WORDS
         self.generation = 0
         self._current_policy: CurrentPolicy | None = None
+        self._decision_at = NEVER  # time in steps, ns, at which the pacer decides, even if the trigger is far
         self._revision = 0  # of the policy that the pacer follows
         self._end_check_at = NEVER  # step that checks whether the order in force has ended
         self._last_end_check = (0, 0)  # the last step that checked, and when (ns)
@@ -217,6 +220,8 @@ class Tracker(object):
             return None
         is_selected = self._call_pacer(pacer.should_trace, ordinal, key, count)
         self.trigger = min(pacer.trigger, self._end_check_at)
+        if pacer.wait_ns:
+            self._decision_at, pacer.wait_ns = self.words[_TIMES + self.kind] + pacer.wait_ns, 0
         if pacer.lasting_faults:
             channel.report("page-faults", _LASTING_FAULTS % pacer.lasting_faults)
             pacer.lasting_faults = 0
@@ -276,6 +281,10 @@ class Tracker(object):
             return
         number = self._sampling.skip(ordinal, duration, pacer.policy.budget)
         pacer.wait_min = self._sampling.margin_interval
+        if self.words[_TIMES + self.kind] >= self._decision_at:
+            self._decision_at = NEVER
+            pacer.decide_at(ordinal + 1)
+            self.trigger = min(self.trigger, pacer.trigger)
         number = min(number, self._steps_before_trace(ordinal) - MARGIN)
         if number > 0:
             period = max(1, (now - last_ns) // max(1, ordinal - last))
@@ -336,6 +345,7 @@ class Tracker(object):
     def _follow(self, current_policy: CurrentPolicy, pacer: TracePacer) -> None:
         """Pass the policy in force to the pacer."""
         self._revision = current_policy.revision
+        self._decision_at = NEVER
         if not current_policy.is_bounded:
             self._end_check_at = NEVER
         self._call_pacer(pacer.follow, current_policy.policy, current_policy.max_traced or NEVER)

@@ -3,6 +3,7 @@
 import random
 import sys
 import threading
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from tfprof.formats.layout import WORD
 from tfprof.formats.policy import Policy
 from tfprof.shim import guard
 from tfprof.shim.clock import mono
+from tfprof.shim.pacing import tracker as tracker_module
 from tfprof.shim.pacing.costs import Costs
 from tfprof.shim.pacing.current_policy import CurrentPolicy
 from tfprof.shim.pacing.tracker import Tracker
@@ -27,6 +29,41 @@ def tracker(monkeypatch):
     policy = CurrentPolicy(words, Policy.from_text("budget=5%"), lambda *_: True, lambda: None, mono())
     opened: Any = (channel, lambda *_: None, policy)
     return Tracker(layout.RUN, lambda: opened)
+
+
+class TimedJob:
+    """A job with a fake clock, whose steps use a tracker as the wrappers do.
+
+    ``traced`` has the ordinals of the traced steps.
+    """
+
+    def __init__(self, tracker, monkeypatch):
+        self.tracker = tracker
+        self.now = mono()
+        self.traced = []
+        monkeypatch.setattr(tracker_module, "mono", lambda: self.now)
+
+    def step(self, duration):
+        tracker = self.tracker
+        for _ in tracker.untimed:
+            self._spend(duration)
+            return
+        ordinal = tracker.next()
+        if ordinal < tracker.trigger and 1 in tracker.known_keys:
+            self._spend(duration)
+            tracker.put_timed(self.now - duration, duration, ordinal, 1)
+        elif tracker.level(ordinal, 1) is None:
+            self._spend(duration)
+            tracker.note_untraced(1, duration)
+        else:
+            self._spend(duration)
+            tracker.note_traced(1, duration, 50_000_000)
+            self.traced.append(ordinal)
+
+    def _spend(self, duration):
+        self.now += duration
+        for time_at in (WORD["step_ns"], layout.TIMES_AT // 8 + layout.RUN):
+            self.tracker.words[time_at] += duration
 
 
 @pytest.fixture
@@ -77,3 +114,15 @@ def test_a_step_of_a_signal_handler_within_the_pacer_is_not_traced(tracker):
         tracker.note_untraced(1, 1_000_000)
     assert levels
     assert set(levels) == {None}
+
+
+def test_steps_that_become_much_longer_are_soon_traced(tracker, monkeypatch):
+    job = TimedJob(tracker, monkeypatch)
+    for _ in range(100_000):
+        job.step(50_000)
+    assert 3 < len(job.traced) < 10  # the budget allows a trace every 20,000 steps
+    for _ in range(200):
+        job.step(100_000_000)
+    long_steps = [ordinal for ordinal in job.traced if ordinal > 100_000]
+    assert len(long_steps) > 10
+    assert max(later - earlier for earlier, later in pairwise([100_000, *long_steps])) < 30
