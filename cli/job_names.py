@@ -9,7 +9,6 @@ from click.shell_completion import CompletionItem
 
 from ..collector.errors import TfprofError
 from ..collector.store import catalog
-from ..collector.store.reader import LocalStore
 from ..collector.summaries.jobs import short_ids
 from ..formats import runtime_dir
 
@@ -21,6 +20,8 @@ _ONE_WORD: Final = re.compile(r"[\w.@%+,/-]+", re.ASCII)
 
 def complete_jobs(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the names and ids of jobs that begin with ``incomplete``; none without a store."""
+    from ..collector.store.reader import LocalStore  # noqa: PLC0415  # only completion needs it here
+
     try:
         store = ctx.params.get("store") or runtime_dir.require_absolute(runtime_dir.default_store())
         infos = [job.info for job in LocalStore(store).jobs()]

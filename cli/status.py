@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import click
 
-from ..collector.decoders.decode import decoder
 from ..collector.errors import StoreError
 from ..collector.render import status_text
 from ..collector.store import catalog
@@ -56,8 +55,10 @@ def status(store: str, as_json: bool) -> None:
     It includes their start, delay, lost and refused data, and memory.
     """
     daemons = statuses(store)
-    # A collector that is not running would use the decoder installed here.
-    daemons["collector"].setdefault("decoder", decoder("auto").name)
+    if "decoder" not in daemons["collector"]:  # it is not running, and would use the decoder installed here
+        from ..collector.decoders.decode import decoder  # noqa: PLC0415  # it takes longer than all other imports
+
+        daemons["collector"]["decoder"] = decoder("auto").name
     if as_json:
         from ..collector.query.documents import status_document  # noqa: PLC0415  # only --json needs it
 
