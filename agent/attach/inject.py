@@ -247,7 +247,7 @@ class _Injection:
         if lock_address(thread.state.registers) in self._functions.runtime:
             # The condition variable of the GIL cannot be used again by a thread that waits for it:
             # whoever signals it next may wait for this thread for ever.
-            raise _NotBlockedError("its main thread waits for the GIL, so it is not blocked")
+            raise _NotBlockedError("its main thread waits for the GIL, where no callback can run")
         python, code = self._functions.python, self._area.address + self._area.size
         thread.call(self._functions.mprotect, (code, PAGE, _PROT_READ_EXEC))
         self._memory.write(code, _CALLBACK_CODE)
