@@ -104,6 +104,7 @@ def test_every_record_arrives_once_and_then_the_end_of_the_job(bench: Bench) -> 
     bench.start_agent()
     job, uid = bench.job(300, 0.001)
     assert job.stdout.readline() == "done\n"
+    until(lambda: bench.collector.bodies_of_type(wire.OPEN))  # the agent has found the channel
     job.kill()
     job.wait()
     bench.write_end(job, None, 9)
