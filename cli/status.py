@@ -55,8 +55,9 @@ def status(store: str, as_json: bool) -> None:
     It includes their start, delay, lost and refused data, and memory.
     """
     daemons = statuses(store)
-    if "decoder" not in daemons["collector"]:  # it is not running, and would use the decoder installed here
-        from ..collector.decoders.decode import decoder  # noqa: PLC0415  # it takes longer than all other imports
+    # A collector that is not running would use the decoder installed here.
+    if "decoder" not in daemons["collector"]:
+        from ..collector.decoders.decode import decoder  # noqa: PLC0415  # slow to import
 
         daemons["collector"]["decoder"] = decoder("auto").name
     if as_json:

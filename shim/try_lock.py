@@ -1,4 +1,4 @@
-"""A lock that never waits: taking it fails if it is held.
+"""A lock that is taken without waiting; an attempt fails if the lock is held.
 
 An exception of the job's, as from a signal handler, may end our code at any line. So an object
 stands for the held lock, and the lock is released when this object is deleted.

@@ -140,7 +140,7 @@ class StoppedThread:
         self,
         frame: SignalFrame,
         registers: Registers,
-        lock_timeout_s: float = _RUN_S,
+        lock_timeout_s: float | None = None,
         on_syscall: OnSyscall | None = None,
     ) -> Registers:
         thread = self._thread
@@ -168,20 +168,21 @@ class StoppedThread:
         self._restore()
         return end_registers
 
-    def _run_until_return(self, lock_timeout_s: float, on_syscall: OnSyscall | None) -> Registers:
+    def _run_until_return(self, lock_timeout_s: float | None, on_syscall: OnSyscall | None) -> Registers:
         """Run the thread until the call has returned.
 
         Only a call that waits for its first lock can be undone, since it has done nothing yet. Any
         other call may have done its work, or may hold a lock, which would stay locked.
-        BackedOutError if the call waits for a lock for ``lock_timeout_s``, below _RUN_S.
-        StillRunningError if it takes too long for another reason.
+        BackedOutError if the call waits for a lock for ``lock_timeout_s``; None if it is never
+        undone. StillRunningError if it takes too long for another reason.
         """
-        waits_for_lock = is_in_syscall = False
+        undo_after_s: float | None = None  # set while the thread waits for a lock
+        is_in_syscall = False
         for _ in range(_STOPS_MAX):
             try:
-                registers = self._thread.next_syscall(lock_timeout_s if waits_for_lock else _RUN_S)
+                registers = self._thread.next_syscall(_RUN_S if undo_after_s is None else undo_after_s)
             except NotStoppingError:
-                if waits_for_lock and lock_timeout_s < _RUN_S:
+                if undo_after_s is not None:
                     raise BackedOutError("the function called in the process is blocked; the call was undone") from None
                 raise StillRunningError(
                     "the function called in the process has not returned yet, and continues by itself"
@@ -189,7 +190,7 @@ class StoppedThread:
             if registers.orig_rax == _RT_SIGRETURN and registers.rsp == self._frame.address:
                 return registers
             is_in_syscall = not is_in_syscall
-            waits_for_lock = is_in_syscall and _enters_lock_wait(registers)
+            undo_after_s = lock_timeout_s if is_in_syscall and _enters_lock_wait(registers) else None
             if on_syscall is not None:
                 on_syscall(registers)
         raise StillRunningError("the function called in the process makes many system calls, and continues by itself")

@@ -71,7 +71,7 @@ class HoldsLockError(AttachError):
 
 
 class _NotBlockedError(AttachError):
-    """The main thread is in no system call, or waits for a lock of the interpreter.
+    """The main thread is in no system call, or it waits for the GIL.
 
     `gil-callback` needs a system call that it can interrupt.
     """
@@ -126,7 +126,7 @@ class _Injection:
 
         None if that is not possible.
         """
-        runtime_at = self._functions.python.get(remote_debugging.RUNTIME)
+        runtime_at = self._functions.runtime.start
         interface = remote_debugging.find(self._memory, runtime_at) if runtime_at else None
         if interface is None or interface.is_busy or is_blocked(self._pid):
             return None
@@ -208,7 +208,7 @@ class _Injection:
         another flag is cleared.
         """
         if CALLBACK in methods and is_blocked(self._pid):
-            with contextlib.suppress(_NotBlockedError, BackedOutError):
+            with contextlib.suppress(_NotBlockedError):
                 self._with_stopped_thread(lambda thread: self._call_back(thread, self._area.empty_text_at))
                 return CALLBACK
         with contextlib.suppress(BackedOutError):
@@ -245,8 +245,8 @@ class _Injection:
         if thread.state.registers.orig_rax == _NO_SYSCALL:
             raise _NotBlockedError("its main thread is not blocked")
         if lock_address(thread.state.registers) in self._functions.runtime:
-            # The condition variable of the GIL cannot be used again by a thread that waits for it:
-            # whoever signals it next may wait for this thread for ever.
+            # The thread is registered as a waiter in the GIL's condition variable. If the callback
+            # also used this variable, the next signal to it could wait for this thread forever.
             raise _NotBlockedError("its main thread waits for the GIL, where no callback can run")
         python, code = self._functions.python, self._area.address + self._area.size
         thread.call(self._functions.mprotect, (code, PAGE, _PROT_READ_EXEC))

@@ -29,9 +29,9 @@ from .worker_process import WorkerSlot
 #: Maximum number of remembered ended jobs. A repeated CLOSE of such a job is acked, and its late
 #: samples are dropped.
 ENDED_MAX: Final = 4_096
-#: Maximum number of REOPENs that answer one SAMPLES message. The agent sends the message again
-#: anyway. Many such messages, each with hundreds of unknown jobs, would fill the socket with
-#: REOPENs, and ZeroMQ drops the other answers to an agent whose queue is full.
+#: Maximum number of REOPENs that answer one SAMPLES message. The agent sends the message again and
+#: then gets the others. Hundreds of REOPENs for each message would fill the agent's queue, and
+#: ZeroMQ would drop other answers to this agent.
 REOPENS_MAX: Final = 16
 #: Internal errors after which a job is quarantined.
 FAILURES_MAX: Final = 20

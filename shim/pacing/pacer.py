@@ -58,8 +58,8 @@ class TracePacer(object):
     becomes the additional page faults per step. ``page_faults`` returns the process's page faults
     so far. ``should_yield`` returns whether steps of another kind are traced first. ``wait_min`` is
     the minimum number of steps from a step at which the budget does not allow a trace to the next
-    such decision. After such a decision, ``wait_ns`` is the time that the steps up to ``trigger``
-    take if they are as long as before.
+    such decision. Such a decision sets ``wait_ns`` to the time that the steps up to ``trigger``
+    take if they are as long as before; the tracker reads it and sets it to 0.
     """
 
     def __init__(

@@ -13,12 +13,12 @@ MARGIN_DIVISOR = 4  # margins may increase the number of timed steps by 1/MARGIN
 #: Timing a step costs this many times our measured work, which is the work after the step. Our work
 #: before the step and the cache misses that we cause in TensorFlow are not measured.
 TIMING_FACTOR = 3
-_COUNTED_NS = 200  # ns: approximate cost of counting a step in C
-_LONG_COUNTED_NS = 3000  # ns: the same for _LONG_KINDS
+_COUNTED_NS = 200  # approximate cost of counting a step in C, ns
+_LONG_COUNTED_NS = 3000  # approximate cost of counting a step of _LONG_KINDS in C, ns
 _LONG_KINDS = (layout.EAGER, layout.BATCH, layout.TEST_BATCH, layout.PREDICT_BATCH)
 _PYTHON_FACTOR = 5  # counting in Python takes about this many times as long
-CHECK_NS = 1000  # ns: approximate cost of a counted step that also checks for orders
-_TIMING_NS = 3000  # ns: assumed cost of timing a step, until it is measured
+CHECK_NS = 1000  # approximate cost of a counted step that also checks for orders, ns
+_TIMING_NS = 3000  # assumed cost of timing a step until it is measured, ns
 _TIMING_MIN_NS = 1000
 
 
@@ -69,7 +69,7 @@ class Sampling(object):
         """
         self._mean += (duration - self._mean) // 4 if self._mean else duration
         step_ns = max(self._mean, duration, 1)
-        # per step, in millionths of a nanosecond
+        # What counting leaves of the budget for each step, in millionths of a nanosecond.
         available = max(1, (budget or DEFAULT.budget) * step_ns - self._counted_ns * MILLION)
         affordable_interval = self._timing_ns * BUDGET_DIVISOR * MILLION // available
         self._interval = (

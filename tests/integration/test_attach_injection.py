@@ -14,7 +14,7 @@ import psutil
 import pytest
 from fakes.polling import until
 from tfprof.agent import processes
-from tfprof.agent.attach import maps, remote_debugging
+from tfprof.agent.attach import maps
 from tfprof.agent.attach.call import BackedOutError, StoppedThread
 from tfprof.agent.attach.errors import AttachError, GoneError
 from tfprof.agent.attach.inject import (
@@ -246,7 +246,7 @@ def test_a_pending_call_runs_even_if_the_interpreter_clears_its_flag(start, pyth
 
     def queue_without_signal(injection, thread):
         """Queue the call and clear its signal, as the interpreter may do at that moment."""
-        runtime = injection._functions.python[remote_debugging.RUNTIME]
+        runtime = injection._functions.runtime.start
         before = injection._memory.read(runtime, RUNTIME_SIZE)
         original_queue(injection, thread)
         after = injection._memory.read(runtime, RUNTIME_SIZE)

@@ -32,7 +32,7 @@ def tracker(monkeypatch):
 
 
 class TimedJob:
-    """A job with a fake clock, whose steps use a tracker as the wrappers do.
+    """A job with a fake clock. Its steps use a tracker as the wrappers do.
 
     ``traced`` has the ordinals of the traced steps.
     """
