@@ -50,7 +50,7 @@ JOB_WORDS = {
     "detached": 184,  # 1 when the shim has removed all its patches
     "span_open": 192,  # span_head + 1 while the entry at span_head is still being filled with short steps
     "missed": 200,  # steps selected by number that were not traced, because the profiler session was in use
-    "order_step": 208,  # ordinal of the first step under the policy of `policy_seen`
+    "order_step": 208,  # ordinal of the first step that the policy of `policy_seen` selects by its number
     "order_kind": 216,  # kind of that step
     "order_traced": 224,  # steps traced under that policy
     "order_over": 232,  # generation of the last order that ended: the policy before it is in force again
@@ -88,6 +88,7 @@ AGENT_WORDS = {
     "policy_order": 1136,  # id of the order
     "policy_writing": 1144,  # 1 while these words and the table are being changed
     "detach": 1152,  # 1: the shim disarms itself and ignores the policy
+    "order_end": 1160,  # 1: an order without an end ends, too
 }
 #: Index of each word in the control page.
 WORD = {name: at // 8 for name, at in list(JOB_WORDS.items()) + list(AGENT_WORDS.items())}
@@ -128,7 +129,8 @@ SPAN_TOTAL, SPAN_TAG, SPAN_MIN, SPAN_MAX = 1, 3, 5, 6
     INPUT,  # a session run that feeds a queue
     EAGER,  # a training step of eager ops: from the gradient tape to the end of the optimizer's update
     CALL,  # a direct call of a Keras model, outside of all steps above
-) = range(1, 18)
+    ACTIVITY,  # no step: what else the job's Python does; its key has the category (activities.py)
+) = range(1, 19)
 SPAN_NAMES = {
     RUN: "run",
     BATCH: "batch",
@@ -147,6 +149,7 @@ SPAN_NAMES = {
     INPUT: "input",
     EAGER: "eager",
     CALL: "call",
+    ACTIVITY: "activity",
 }
 #: Kinds of a session's runs.
 RUN_KINDS = (TRAIN, RUN, SUMMARY, CHECKPOINT, INIT, INPUT)
@@ -170,6 +173,8 @@ FLAG_TRACED = 1  # the step is traced: averages of step times leave it out
 FLAG_FAILED = 2  # the step ended by an exception
 FLAG_SETUP = 4  # the first run of a traced variant of a callable: its time may not be typical
 FLAG_SAMPLED = 8  # only the last step was timed: total = its time * count; with FLAG_FAILED no step was timed
+FLAG_REQUESTED = 16  # with FLAG_TRACED: the job itself requested the trace
+FLAG_IN_STEP = 32  # the activity ran within a step of its thread
 
 # -- records -------------------------------------------------------------------------------------
 #: size including this header, kind, flags, seq, step, start (monotonic ns), start (real ns),
@@ -181,10 +186,9 @@ XSPACE = 4  # XSPACE_HEAD, then XSpace bytes of the profiler session that record
 REFUSED = 7  # JSON {"slug", "text"}: why the shim refused something
 FRAMES = 9  # JSON: op -> Python frames of a graph; step = graph number
 #: Header before the bytes of an XSPACE: start of the session (real ns), number of batches that the
-#: step stands for, and the low 32 bits of the line id of the step's thread in the XSpace (0:
-#: unknown). The lowest bit is not part of the id: it is XSPACE_OTHER_THREADS, set if other threads
-#: were in calls when the session began.
-XSPACE_HEAD = struct.Struct("<QII")
+#: step stands for, and the step's thread: its pthread_t, an address (0: unknown). The lowest bit is
+#: free, and is XSPACE_OTHER_THREADS, set if other threads were in calls when the session began.
+XSPACE_HEAD = struct.Struct("<QIQ")
 XSPACE_OTHER_THREADS = 1
 RECORD_NAMES = {
     GRAPH: "graph",

@@ -11,6 +11,8 @@ from .policy import NEVER, Policy, PolicyError
 TRACE, END, DETACH = "trace", "end", "detach"
 #: States of an answer: the order is in force, has ended, or was refused.
 OBEYED, ENDED, REFUSED = "obeyed", "ended", "refused"
+#: State of a missing answer: the order may have been applied.
+UNANSWERED = "unanswered"
 #: Slugs of temporary refusals: the agent is starting, or the job is being opened again.
 TEMPORARY_SLUGS = ("no-agent",)
 #: Maximum size of the body of an order or an answer (bytes).
@@ -90,8 +92,10 @@ class Order(NamedTuple):
 class OrderAnswer(NamedTuple):
     """The answer to an order to job ``uid``.
 
-    ``kind`` and ``step`` identify the first step under the order. After its end, ``traced`` steps
-    were traced between ``from_ns`` and ``to_ns`` (real time). A refusal has ``slug`` and ``text``.
+    ``kind`` and ``step`` identify the first step that the order selects by its number, else the
+    first step under the order. After its end, ``traced`` steps were traced between ``from_ns`` and
+    ``to_ns`` (real time); with a ``slug``, their number is unknown. A refusal has ``slug`` and
+    ``text``.
     """
 
     uid: int

@@ -43,6 +43,11 @@ def encode_varint(value: int) -> bytes:
     return bytes(out)
 
 
+def bytes_field(number: int, data: bytes) -> bytes:
+    """Return ``data`` as the field ``number``, which is below 16."""
+    return bytes((number << 3 | BYTES,)) + encode_varint(len(data)) + data
+
+
 def wire_type(data: Data, start: int) -> int:
     """Return the type of the field at ``start``: VARINT, FIXED64, BYTES or FIXED32."""
     return data[start] & 7

@@ -66,6 +66,19 @@ class Policy(object):
         """Return mode, level, first, last, every, budget: their sequence in the channel."""
         return (self.mode, self.level, self.first, self.last, self.every, self.budget)
 
+    def next_selected(self, ordinal: int) -> int:
+        """Return the first step from ``ordinal`` on that is selected by its number.
+
+        NEVER if there is none, as under a budget.
+        """
+        if self.mode == layout.MODE_ALL:
+            return ordinal
+        if self.mode == layout.MODE_EVERY:
+            return ordinal + -ordinal % self.every
+        if self.mode == layout.MODE_STEPS:
+            return min((max(first, ordinal) for first, last in self.ranges if ordinal <= last), default=NEVER)
+        return NEVER
+
     @classmethod
     def from_text(cls, trace: str, level: str = "auto") -> Policy:
         """Return the policy in the texts of --trace and --trace-level; PolicyError when invalid."""

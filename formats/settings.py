@@ -76,6 +76,14 @@ _ROWS = (
         "Size of the record ring of each process, from 1M to 1G.",
     ),
     Setting(
+        "output",
+        "TFPROF_OUTPUT",
+        "",
+        str,
+        ("launcher",),
+        "Files that tfprof-run writes when a job ends, separated by commas; {name} and {id} are the job's.",
+    ),
+    Setting(
         "run",
         "TFPROF_RUN",
         "",

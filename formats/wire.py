@@ -12,7 +12,9 @@ from .version import WIRE_VERSION
 
 MAGIC = b"TFPW"
 #: Versions of the wire that this build supports.
-SUPPORTED_VERSIONS = tuple(range(1, WIRE_VERSION + 1))
+SUPPORTED_VERSIONS = (1, WIRE_VERSION)
+#: Version of development builds of 0.3.0. They also offer version 1, but send other records.
+_UNRELEASED_VERSION = 2
 #: magic, version, type, uid, about (the type that an ACK, STALL or REFUSE answers), first, last
 HEAD = struct.Struct("<4sHHQQQQ")
 #: Maximum size of a body; larger ones are refused unread. The largest record fits, and only small
@@ -39,9 +41,16 @@ REOPEN = 132  # job uid is not known, or its data has a gap: send OPEN, then eve
 # agent -> collector -> client
 ANSWER = 133  # JSON of the result of order `last` to job uid
 
+#: The numbers of COUNTERS, SAMPLES and EVENT count from COUNTED_FROM plus the real time (ns) at
+#: which the agent began to count; those of tfprof 0.2.0 are the real time.
+COUNTED_FROM = 1 << 63
+#: A repeated message is less than this behind the last stored one of the same agent: agents keep
+#: fewer messages of a type. Another agent begins elsewhere, even if the clock was set back.
+_REPEATED_MAX = 1 << 20
+
 #: Version that added a type, for each type that version 1 lacks. The head of a message of such a
 #: type has this version.
-_ADDED_IN = {ORDER: 2, ANSWER: 2}
+_ADDED_IN = {ORDER: 3, ANSWER: 3}
 
 
 class Head(NamedTuple):
@@ -54,14 +63,21 @@ class Head(NamedTuple):
     last: int = 0
 
 
+def is_repeated(number: int, stored: int) -> bool:
+    """Return whether a message is stored already, by its number and that of the last stored one."""
+    if number < COUNTED_FROM:
+        return number <= stored < COUNTED_FROM
+    return 0 <= stored - number < _REPEATED_MAX
+
+
 def common_version(peer_versions: Sequence[int]) -> int:
     """Return the highest version that this build supports and that is in ``peer_versions``.
 
-    VersionError with both sides' versions if there is no such version. FormatError if
-    ``peer_versions`` is empty.
+    VersionError with both sides' versions if there is no such version, or if the peer is a
+    development build. FormatError if ``peer_versions`` is empty.
     """
     common = set(SUPPORTED_VERSIONS).intersection(peer_versions)
-    if common:
+    if common and max(peer_versions) != _UNRELEASED_VERSION:
         return max(common)
     if not peer_versions:
         raise FormatError("no wire version is offered")

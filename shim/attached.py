@@ -19,23 +19,11 @@ _ROOT = "_tfprof"
 _PATH_ROOT = "/<tfprof>"
 
 
-class _Loader(object):
-    """Loads a module from its source text; its file name looks like that of a frozen module."""
+class _Importer(object):
+    """Finds and loads the modules of one folder among ``sources``, which are texts by path.
 
-    def __init__(self, source: str, file: str) -> None:
-        self._source = source
-        self._file = file
-
-    def create_module(self, _spec: object) -> None:
-        """Let the import system make the module."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the module's code."""
-        exec(compile(self._source, "<tfprof/%s>" % self._file, "exec", 0, True), module.__dict__)  # noqa: S102 - ours
-
-
-class _Finder(object):
-    """Finds the modules of one folder among ``sources``, which are texts by path."""
+    The file names of the modules look like those of frozen modules.
+    """
 
     def __init__(self, sources: Mapping[str, str], folder: str) -> None:
         self._sources = sources
@@ -43,27 +31,34 @@ class _Finder(object):
 
     def find_spec(self, name: str, _target: object = None) -> Any:
         """Return the spec of module ``name``, None where there is none."""
-        file = name.rpartition(".")[2] + ".py"
-        source = self._sources.get(self._folder + "/" + file)
-        if source is None:
-            return None
-        return sys.modules["_frozen_importlib"].ModuleSpec(name, _Loader(source, file))
+        is_ours = self._path(name) in self._sources
+        return sys.modules["_frozen_importlib"].ModuleSpec(name, self) if is_ours else None
+
+    def create_module(self, _spec: object) -> None:
+        """Let the import system make the module."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module's code."""
+        path = self._path(module.__name__)
+        code = compile(self._sources[path], "<tfprof/%s>" % path.rpartition("/")[2], "exec", 0, True)
+        exec(code, module.__dict__)  # noqa: S102 - ours
+
+    def _path(self, name: str) -> str:
+        return "%s/%s.py" % (self._folder, name.rpartition(".")[2])
 
 
 def _make_packages(sources: Mapping[str, str]) -> None:
-    """Add the packages of ``sources`` to `sys.modules`."""
     folders = {path.rpartition("/")[0] for path in sources}
     for folder in sorted(folders | {""}):
         name = "%s/%s" % (_ROOT, folder) if folder else _ROOT
         package: Any = type(sys)(name.replace("/", "."))
         path = "%s/%s" % (_PATH_ROOT, folder)
         package.__path__ = [path]
-        sys.path_importer_cache[path] = _Finder(sources, folder)
+        sys.path_importer_cache[path] = _Importer(sources, folder)
         sys.modules[package.__name__] = package
 
 
 def _remove_modules() -> None:
-    """Remove our modules and finders from the import system."""
     for name in [name for name in sys.modules if name.partition(".")[0] == _ROOT]:
         del sys.modules[name]
     for path in [path for path in sys.path_importer_cache if str(path).startswith(_PATH_ROOT)]:
@@ -80,30 +75,29 @@ def _arm(request: dict[str, Any]) -> dict[str, Any]:
     Return whether it is armed, whether it was before, and whether it has a channel.
     """
     core = _core()
-    if core is not None and core.state() is not None:
-        return {"armed": True, "before": True}
-    _remove_modules()
-    _make_packages(request["sources"])
-    try:
-        core = __import__(_ROOT + ".shim.core", fromlist=["arm"])
-        core.arm(request["environ"], True)
-    except BaseException:
-        core = _core()
-        if core is not None:
-            core.disarm()
+    before = core is not None and core.state() is not None
+    if not before:
         _remove_modules()
-        raise
-    state = core.state()
+        _make_packages(request["sources"])
+        vars(sys.modules[_ROOT + ".shim.pacing"])["compiled"] = request["compiled"]
+        try:
+            __import__(_ROOT + ".shim.arming", fromlist=["arm"]).arm(request["environ"], True)
+        except BaseException:
+            if _core() is not None:
+                _core().disarm()
+            _remove_modules()
+            raise
+    state = _core().state()
     if state is None:
         _remove_modules()
         return {"armed": False, "before": False}
-    return {"armed": True, "before": False, "channel": state.channel is not None, "refused": state.refused}
+    return {"armed": True, "before": before, "channel": state.channel is not None, "refused": state.refused}
 
 
-def _disarm(_request: dict[str, Any]) -> dict[str, Any]:
-    """Disarm the process; return whether it was armed."""
+def _disarm(request: dict[str, Any]) -> dict[str, Any]:
+    """Disarm the process if the launch that ``request`` names armed it; return whether it did."""
     core = _core()
-    if core is None or core.state() is None:
+    if core is None or core.state() is None or core.state().launch != request["launch"]:
         return {"armed": False, "before": False}
     core.disarm()
     return {"armed": False, "before": True}

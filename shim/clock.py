@@ -1,13 +1,15 @@
 """Private references to functions for clocks and ids, since a job may replace the originals."""
 
 import _thread
-import os
 import sys
 import time
+
+from .own_os import os
 
 mono = time.monotonic_ns
 real = time.time_ns
 getpid = os.getpid
+sleep = time.sleep
 
 _GETTID = {"x86_64": 186, "aarch64": 178}
 

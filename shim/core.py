@@ -1,28 +1,18 @@
 """The shim's state in this process: armed or not, channel, patches (docs/how-it-works.md)."""
 
 import _thread
-import os
 import sys
 
-from . import clock, guard, hook, process_events
-from .tensorflow import patches as tensorflow
+from . import guard, hook, process_events
+from .own_os import os
 
 TYPE_CHECKING = False  # types are quoted: importing even __future__ would slow down every interpreter's start
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable, Mapping, Tuple
+    from typing import Any, Callable, Collection, Mapping
 
     from .channel.ring import Channel
-    from .channel.spans import Put
-    from .pacing.current_policy import CurrentPolicy
-    from .pacing.tracker import Tracker
-
-    OpenChannel = Tuple[Channel, Put, CurrentPolicy]
-    NoChannelYet = Tuple[()]
-
-#: The frameworks that are patched: modules with NAME, VERSION and PATCHES (tensorflow/patches.py).
-FRAMEWORKS = (tensorflow,)
-
+    from .pacing.tracker import NoChannelYet, OpenChannel, Tracker
 
 _ROOT_IN_JOBS = "_tfprof"  # name of the root package in jobs
 
@@ -32,33 +22,39 @@ class State(object):
 
     ``environ`` has the settings. ``saw_start``: every step of the process began after the shim was
     armed in it. This is false where it is unknown: in a process that was attached to, and in a
-    forked child. ``framework`` is the entry of FRAMEWORKS that was imported first. ``trackers`` has
-    one tracker for each step kind in use. ``replaced`` is the undo list of the patches.
-    ``undo_calls`` are further functions that ``disarm`` calls. ``refused``: the channel cannot be
+    forked child. ``frameworks`` are modules like tensorflow/patches.py, ``loaded_frameworks`` those
+    that the job has imported. ``trackers`` has one tracker for each step kind in use. ``replaced``
+    is the undo list of the patches. ``undo_calls`` are further functions that ``disarm`` calls.
+    ``missing`` are texts about names that a framework lacks. ``refused``: the channel cannot be
     created.
     """
 
-    def __init__(self, launch: int, folder: str, environ: "Mapping[str, str]", attached: bool) -> None:
+    def __init__(
+        self, launch: int, folder: str, environ: "Mapping[str, str]", frameworks: "Collection[Any]", attached: bool
+    ) -> None:
         self.launch = launch
         self.folder = folder
         self.environ = environ
         self.saw_start = not attached
         self.lock = _thread.RLock()
-        self.framework: "ModuleType | None" = None
+        self.frameworks = frameworks
+        self.loaded_frameworks: "list[Any]" = []
         self.trackers: "dict[int, Tracker]" = {}
         self.budgeted_kinds: "set[int]" = set()
         self.replaced: "list[tuple[Any, str, Any, Any]]" = []
         self.undo_calls: "list[Callable[[], object]]" = []
+        self.missing: "list[str]" = []
         self.forget()
 
     def forget(self) -> None:
         """Reset the channel: the process has none yet, or is a forked child."""
-        self.pid = clock.getpid()
-        self.threads: "clock.ThreadId | None" = None
-        self.channel: "Channel | None" = None
-        self.put: "Put | None" = None
-        self.current_policy: "CurrentPolicy | None" = None
+        self.opened: "OpenChannel | None" = None
         self.refused = False
+
+    @property
+    def channel(self) -> "Channel | None":
+        """The process's channel, if it is open."""
+        return None if self.opened is None else self.opened[0]
 
 
 _state: "State | None" = None
@@ -69,11 +65,11 @@ def state() -> "State | None":
     return _state
 
 
-def arm(environ: "Mapping[str, str]", attached: bool = False) -> None:
+def arm(environ: "Mapping[str, str]", frameworks: "Collection[Any]", attached: bool = False) -> None:
     """Arm the shim if ``environ`` has a valid TFPROF_RUN; patch loaded modules now. Idempotent.
 
-    A setuid or setgid process is not armed. ``attached``: the process was already running, perhaps
-    in the middle of a step.
+    ``frameworks`` are modules like tensorflow/patches.py. A setuid or setgid process is not armed.
+    ``attached``: the process was already running, perhaps in the middle of a step.
     """
     global _state
     launch_and_folder = _launch_and_folder(environ)
@@ -81,9 +77,11 @@ def arm(environ: "Mapping[str, str]", attached: bool = False) -> None:
         return
     if os.getuid() != os.geteuid() or os.getgid() != os.getegid():
         return
-    _state = State(*launch_and_folder, environ=environ, attached=attached)
+    _state = State(*launch_and_folder, environ=environ, frameworks=frameworks, attached=attached)
+    guard.packages.update(*(framework.OWN_PACKAGES for framework in frameworks))
     process_events.in_child(_after_fork)
-    hook.install({name: framework for framework in FRAMEWORKS for name in framework.PATCHES}, _patch)
+    framework_of = {name: framework for framework in frameworks for name in [*framework.PATCHES, *framework.PACKAGES]}
+    hook.install(framework_of, lambda name, module: _patch(framework_of[name], name, module))
 
 
 def disarm() -> None:
@@ -98,14 +96,13 @@ def disarm() -> None:
     try:
         _undo(last_state)
     except BaseException:
-        _undo(last_state)  # an exception of the job's interrupted the first call
+        _undo(last_state)  # completes the first call, which an exception of the job's interrupted
         raise
     finally:
         _remove_modules()
 
 
 def _undo(last_state: "State") -> None:
-    """Undo the changes of ``last_state``; a second call completes an interrupted first one."""
     global _state
     _state = None
     hook.remove()
@@ -119,7 +116,7 @@ def _undo(last_state: "State") -> None:
     process_events.forget()
     if last_state.channel is not None:
         last_state.channel.detach()
-    guard.count_errors_in(None)
+    guard.count = None
 
 
 def at_disarm(call: "Callable[[], object]") -> None:
@@ -157,25 +154,25 @@ def tracker(kind: int, budgeted: bool = True) -> "Tracker":
     if kind_tracker is None:
         from .pacing.tracker import Tracker
 
-        kind_tracker = _state.trackers.setdefault(kind, Tracker(kind, _ensure_channel))
+        framework, counted_ns = _framework_of(kind)
+        new_tracker = Tracker(kind, _ensure_channel, counted_ns, lambda: _module(framework, framework.RECORDER))
+        kind_tracker = _state.trackers.setdefault(kind, new_tracker)
     if budgeted:
         _state.budgeted_kinds.add(kind)
     return kind_tracker
 
 
-def channel() -> "Channel | None":
-    """Return the process's channel, created if needed.
-
-    None where that fails, or while the channel is being created.
-    """
-    opened = _ensure_channel()
-    return opened[0] if opened else None
+def _framework_of(kind: int) -> "tuple[Any, int]":
+    """Return the framework that has steps of ``kind``, and the cost of counting one (ns)."""
+    assert _state is not None
+    kinds = ((framework, _module(framework, framework.KINDS).COUNTED_NS) for framework in _state.frameworks)
+    return next((framework, counted_ns[kind]) for framework, counted_ns in kinds if kind in counted_ns)
 
 
-def thread_id() -> int:
-    """Return the kernel's id of the calling thread."""
-    threads = _state.threads if _state is not None else None
-    return threads.tid if threads is not None else 0
+def _module(framework: "Any", name: str) -> "Any":
+    full_name = "%s.%s" % (framework.__package__, name)
+    __import__(full_name)
+    return sys.modules[full_name]
 
 
 def _launch_and_folder(environ: "Mapping[str, str]") -> "tuple[int, str] | None":
@@ -196,27 +193,22 @@ def _ensure_channel() -> "OpenChannel | NoChannelYet | None":
     """
     if _state is None:
         return None
-    if _state.pid != clock.getpid():
-        _after_fork()
-    if _state.put is None:
-        from .channel import channel_setup
+    if _state.opened is None:
+        from . import opening
 
         if _state.lock._is_owned():  # type: ignore[attr-defined]  # threading.Condition relies on it
             return ()
         with _state.lock:  # another thread may be creating the channel
-            if _state.channel is None and not _state.refused:
-                channel_setup.open_channel(_state)
-    channel, put, current_policy = _state.channel, _state.put, _state.current_policy
-    if _state.refused or channel is None or put is None or current_policy is None:
-        return None
-    return channel, put, current_policy
+            if _state.opened is None and not _state.refused:
+                opening.open_channel(_state, disarm)
+    return _state.opened
 
 
 def _after_fork() -> None:
     """Drop the parent's channel in a forked child, and reset the trackers."""
-    if _state is None or _state.pid == clock.getpid():
+    if _state is None:
         return
-    guard.count_errors_in(None)
+    guard.count = None
     parents_channel = _state.channel
     _state.lock = _thread.RLock()
     _state.saw_start = False
@@ -235,23 +227,49 @@ def _remove_modules() -> None:
     root = __package__.partition(".")[0]
     if root != _ROOT_IN_JOBS:
         return
-    guard.retire()
+    guard.is_retired = True
     for name in [name for name in sys.modules if name.partition(".")[0] == root]:
         for path in getattr(sys.modules.pop(name), "__path__", ()):
             sys.path_importer_cache.pop(path, None)
 
 
 @guard.guarded
-def _patch(name: str, module: "ModuleType") -> None:
-    """Patch ``module``, just loaded as ``name``, if there is a channel."""
+def _patch(framework: "Any", name: str, module: "ModuleType") -> None:
+    """Patch ``module`` of ``framework``, just loaded as ``name``, if there is a channel.
+
+    A package is only checked, and only after a module of the framework.
+    """
     if _state is None:
         return
-    framework = next(framework for framework in FRAMEWORKS if name in framework.PATCHES)
-    if _state.framework is None:
-        _state.framework = framework
+    if name in framework.PACKAGES:
+        if _state.channel is not None:
+            _check(framework, framework.PACKAGES[name], module)
+        return
+    if framework not in _state.loaded_frameworks:
+        _state.loaded_frameworks.append(framework)
     if _ensure_channel() is None:
         return
-    patch_module, function = framework.PATCHES[name]
-    patch_module = "%s.%s" % (framework.__package__, patch_module)
-    __import__(patch_module)
-    getattr(sys.modules[patch_module], function)(module)
+    patch_module, function, names = framework.PATCHES[name]
+    if _check(framework, names, module) is not False:
+        getattr(_module(framework, patch_module), function)(module)
+
+
+@guard.guarded
+def _check(framework: "Any", names: str, module: "ModuleType") -> bool:
+    """Report which of ``names`` the module lacks; return whether it can be patched."""
+    from . import name_check, opening
+
+    table = _module(framework, framework.NAMES)
+    missing, can_be_patched = name_check.check(module, getattr(table, names), opening.version_of(framework))
+    if missing:
+        effect = "some steps, or parts of them, may not be recorded" if can_be_patched else "it is not patched"
+        report_missing("%s lacks names that tfprof relies on: %s; %s" % (module.__name__, ", ".join(missing), effect))
+    return can_be_patched
+
+
+def report_missing(text: str) -> None:
+    """Report once that the framework lacks something; forked children report it, too."""
+    if _state is not None and text not in _state.missing:
+        _state.missing.append(text)
+        if _state.channel is not None:
+            _state.channel.report("patch-missing", text)

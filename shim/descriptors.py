@@ -5,61 +5,16 @@ A job may have closed these; its output must not land in our files.
 
 from __future__ import annotations
 
-import errno
-import os
+import fcntl
 
 from .guard import raised_by_job
+from .own_os import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
 _LOWEST = 3  # lowest descriptor of our files
-_O_PATH = getattr(os, "O_PATH", 0o10000000)
-_ROOT = "/"
-
-
-class StandardFdsReserved(object):
-    """While entered, new descriptors are 3 or above: placeholders occupy 0, 1 and 2 if closed.
-
-    Placeholders can be neither read nor written, so that the job's own calls on them fail with
-    EBADF as before.
-    """
-
-    __slots__ = ("_placeholders", "_root")
-
-    def __enter__(self) -> None:
-        self._placeholders: list[int] = []
-        self._root = os.stat(_ROOT)
-        try:
-            self._reserve()
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __exit__(self, *_error: object) -> None:
-        for fd in self._placeholders:
-            if refers_to(fd, self._root):  # unless the job has replaced it
-                os.close(fd)
-
-    def _reserve(self) -> None:
-        while not _are_standard_open():
-            fd = os.open(_ROOT, _O_PATH | os.O_CLOEXEC)
-            if fd >= _LOWEST:  # another thread has taken the last standard descriptor
-                os.close(fd)
-                return
-            self._placeholders.append(fd)
-
-
-def _are_standard_open() -> bool:
-    for fd in range(_LOWEST):
-        try:
-            os.fstat(fd)
-        except OSError as error:
-            if error.errno != errno.EBADF or raised_by_job(error):
-                raise
-            return False
-    return True
 
 
 def refers_to(fd: int, file: os.stat_result) -> bool:
@@ -94,16 +49,19 @@ def open_descriptor(function: Callable[[], int], error_number: Callable[[], int]
     If an exception of the job's arrives meanwhile, the descriptor is closed. If ``function``
     returns a negative number, raise OSError with the number that ``error_number`` returns.
     """
-    fd = -1
+    fds: list[int] = []
     try:
-        with StandardFdsReserved():
-            fd = function()
-        if fd < 0:
+        fds.append(function())
+        if fds[0] < 0:
             number = error_number()
+            fds.clear()
             raise OSError(number, os.strerror(number))  # noqa: TRY301 - nothing is to be closed
-        return fd  # noqa: TRY300 - the handler closes fd if an exception arrives just before this line
+        if fds[0] < _LOWEST:
+            fds.append(fcntl.fcntl(fds[0], fcntl.F_DUPFD_CLOEXEC, _LOWEST))
+            os.close(fds.pop(0))
+        return fds[0]
     except BaseException:
-        if fd >= 0:
+        for fd in fds:
             os.close(fd)
         raise
 

@@ -1,48 +1,30 @@
 """The guard: contains our exceptions and lets the job's own pass."""
 
-import os
 import sys
+
+from .cpython.codes import uninterrupted_start
+from .own_os import OUR_FILE_PREFIXES, os
 
 TYPE_CHECKING = False  # types are quoted: importing even __future__ would slow down every interpreter's start
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
     from typing import Any, Callable, ParamSpec, TypeVar
 
-    from .channel.ring import Channel
-
     P = ParamSpec("P")
     R = TypeVar("R")
 
-#: Prefix of our code's file names in frames.
-OUR_FILE_PREFIX = os.path.dirname((lambda: 0).__code__.co_filename) + os.sep
 #: Errors that calls of ours may raise without arguments. Any other error without arguments was set
 #: by another thread (`raised_by_job`).
 _WITHOUT_ARGUMENTS = (MemoryError, StopIteration)
-#: Packages whose compiled parts raise errors without arguments.
-_COMPILED = ("google", "keras", "tensorflow", "tensorflow_core", "tf_keras")
+#: The frameworks' packages; the errors of their compiled parts may have no arguments, too.
+packages: "set[str]" = set()
+_STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
+_INSTALLED = ("site-", "dist-")  # beginnings of the folders of other packages within it
 _environment = {name: os.environ.get("TFPROF_" + name.upper()) for name in ("debug", "raise")}
 _lets_errors_out: "bool | None" = None  # whether our errors reach the job; None: not yet read
-#: Since Python 3.11, a function begins with the instruction RESUME, which runs signal handlers.
-#: With the operand _AFTER_YIELD_FROM it runs none.
-_RESUME = (lambda: 0).__code__.co_code[0] if sys.version_info >= (3, 11) else None
-_AFTER_YIELD_FROM = 2
-#: Instructions that begin a ``try`` in Python 3.7.
-_SETUP_EXCEPT, _SETUP_FINALLY = 121, 122
 _REPLACED_MAX = 8  # maximum length of a chain of errors in which each replaced the one before
-_is_retired = False
-_channel: "Channel | None" = None
-
-
-def count_errors_in(channel: "Channel | None") -> None:
-    """Count internal errors in ``channel`` from now on; None: do not count them."""
-    global _channel
-    _channel = channel
-
-
-def retire() -> None:
-    """Contain our errors silently from now on: nothing of ours can be imported any more."""
-    global _is_retired
-    _is_retired = True
+is_retired = False  # nothing of ours can be imported any more: our errors are contained silently
+count: "Callable[[str], object] | None" = None  # called with the traceback of each internal error
 
 
 def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
@@ -76,29 +58,6 @@ def called_back(function: "Callable[P, object]") -> "Callable[P, None]":
     return uninterrupted_start(call)
 
 
-def uninterrupted_start(function: "Callable[P, R]") -> "Callable[P, R]":
-    """Let no signal handler run in ``function`` before its first line, and return it.
-
-    If that line is a ``try``, all exceptions of signal handlers are raised within it. Python 3.8 to
-    3.10 need no change for this. Python 3.7 needs a change only for a ``try`` with ``except``: its
-    first instruction is replaced by that of a ``try`` with ``finally``. Both instructions have the
-    same effect as long as no ``return`` leaves the block.
-    """
-    code = function.__code__
-    if sys.version_info < (3, 8):
-        from .codes import copy_code
-
-        raw = bytes((_SETUP_FINALLY,)) + code.co_code[1:]
-        if code.co_code[0] == _SETUP_EXCEPT:
-            function.__code__ = copy_code(code, co_code=raw)
-    if _RESUME is not None:
-        raw = bytearray(code.co_code)
-        offset = next(offset for offset in range(0, len(raw), 2) if raw[offset] == _RESUME)
-        raw[offset + 1] = _AFTER_YIELD_FROM
-        function.__code__ = code.replace(co_code=bytes(raw))
-    return function
-
-
 def contain_in_callback() -> None:
     """Handle the current exception of a callback whose errors Python drops.
 
@@ -123,20 +82,25 @@ def contain(error: BaseException) -> bool:
     if job_error is error:
         return False
     if job_error is not None:
+        context = job_error.__context__
         try:
-            _raise_again(job_error)
+            raise job_error
         finally:
-            del job_error  # its traceback has this frame
-    if _is_retired:
+            job_error.__context__ = context
+            del job_error, context  # their tracebacks have this frame
+    if is_retired:
         return True
     if _lets_errors_out is None:
         _lets_errors_out = _is_on("raise")
     if _lets_errors_out:
         return False
-    if _channel is not None:
-        _count_error(_channel, error)
+    import traceback
+
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    if count is not None:
+        count(text)
     if _is_on("debug"):
-        _print(_traceback_text(error))
+        _print(text)
     return True
 
 
@@ -145,10 +109,11 @@ def raised_by_job(error: BaseException) -> bool:
 
     Each except clause that handles an error, and does not call `contain`, calls this.
 
-    The job's signal handlers and trace functions may raise in our code. They get the interrupted
-    frame as an argument. Another thread may also set an exception in this one. Such an exception
-    has no arguments, and no raise statement raised it. If an error of ours replaces an exception of
-    the job's, as in a failed clean-up, the error counts as the job's until ``contain`` handles it.
+    The job's signal handlers and trace functions may raise in our code: then a frame of the job's
+    is below ours in the traceback. Another thread may also set an exception in this one. It is
+    recognized if its class is the job's, or if it has no arguments and no raise statement raised
+    it. If an error of ours replaces an exception of the job's, as in a failed clean-up, the error
+    counts as the job's until ``contain`` handles it.
     """
     return _job_exception(error) is not None
 
@@ -177,87 +142,78 @@ def _job_exception(error: BaseException) -> "BaseException | None":
     return None
 
 
-def _raise_again(error: BaseException) -> None:
-    """Raise ``error`` again, and keep its context."""
-    context = error.__context__
-    try:
-        raise error
-    finally:
-        error.__context__ = context
-        del error  # its traceback has this frame
-
-
 def _is_of_job(error: BaseException) -> bool:
+    """Return whether ``error`` itself is the job's, and not that of a call of ours."""
     if not isinstance(error, Exception):
         return True
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
         error = error.__cause__  # Python replaces a StopIteration that leaves a generator
-    caller, last = None, None
+    caller, last, is_below_ours = None, None, False
     trace = error.__traceback__
     while trace is not None:
-        if caller is not None and _interrupts(trace.tb_frame, caller):
-            return True
-        caller, last, trace = trace.tb_frame, trace, trace.tb_next
+        frame = trace.tb_frame
+        if is_below_ours and _is_of_job_file(frame):
+            return caller is None or caller.f_code is not of_job.__code__ or _has_handler(trace)
+        is_below_ours = is_below_ours or _is_ours(frame)
+        caller, last, trace = frame, trace, trace.tb_next
+    if not _is_known_module(type(error).__module__):
+        return True
     if last is None or error.args or isinstance(error, _WITHOUT_ARGUMENTS):
         return False
-    return type(error).__module__.partition(".")[0] not in _COMPILED and not _is_at_raise(last)
+    return type(error).__module__.partition(".")[0] not in packages and not _is_at_raise(last)
 
 
-def _interrupts(frame: "FrameType", caller: "FrameType") -> bool:
-    """Return whether ``frame`` is that of a signal handler, or has ``caller`` as an argument.
+def of_job(function: "Callable[P, R]", *args: "P.args", **kwargs: "P.kwargs") -> "R":
+    """Call ``function``, which may run code of the job's; errors of that code count as ours."""
+    return function(*args, **kwargs)
 
-    If a signal arrives when a function has only just been entered, some versions of Python pass the
-    frame of the function's caller to the handler.
+
+def _has_handler(trace: "TracebackType | None") -> bool:
+    """Return whether ``trace`` has the frame of a signal handler or trace function.
+
+    These get the interrupted frame as an argument.
     """
-    code = frame.f_code
-    if (code.co_filename, code.co_name) in _handlers():
-        return True
-    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
-    for name in code.co_varnames[:count]:
-        argument = frame.f_locals.get(name)
-        for value in argument if type(argument) is tuple else (argument,):
-            if value is not None and (value is caller.f_back or _is_below(value, caller)):
-                return True
-    return False
-
-
-def _is_below(frame: object, caller: "FrameType") -> bool:
-    """Return whether ``frame`` is ``caller`` or was called by it.
-
-    Frames between them may be missing in a traceback: an import removes its own from ImportErrors.
-    """
-    while type(frame) is type(caller):
-        if frame is caller:
+    while trace is not None:
+        values = list(trace.tb_frame.f_locals.values())
+        values += [item for value in values if type(value) is tuple for item in value]
+        if any(type(value) is type(trace.tb_frame) for value in values):
             return True
-        frame = frame.f_back
+        trace = trace.tb_next
     return False
+
+
+def _is_of_job_file(frame: "FrameType") -> bool:
+    """Return whether the code of ``frame`` is the job's.
+
+    It is neither ours, nor a framework's, nor the standard library's.
+    """
+    name = frame.f_code.co_filename
+    if name.startswith((*OUR_FILE_PREFIXES, "<frozen ")) or _is_of_standard_library(name):
+        return False
+    return not packages.intersection(name.split(os.sep))
+
+
+def _is_known_module(name: str) -> bool:
+    """Return whether a module is ours, a framework's, built-in or the standard library's."""
+    top = name.partition(".")[0]
+    if top in packages or top in sys.builtin_module_names or top in (__package__.partition(".")[0], "builtins"):
+        return True
+    file: "Any" = getattr(sys.modules.get(name), "__file__", None)
+    return isinstance(file, str) and _is_of_standard_library(file)
+
+
+def _is_of_standard_library(name: str) -> bool:
+    length = len(_STANDARD_LIBRARY)
+    return name[:length] == _STANDARD_LIBRARY and not name.startswith(_INSTALLED, length)
 
 
 def _is_at_raise(trace: "TracebackType") -> bool:
-    """Return whether ``trace`` ends in a raise statement."""
-    if _is_retired and "opcode" not in sys.modules:
+    if is_retired and "opcode" not in sys.modules:
         return True
     import opcode
 
     number = trace.tb_frame.f_code.co_code[trace.tb_lasti]
     return opcode.opname[number] in ("RAISE_VARARGS", "RERAISE")
-
-
-def _handlers() -> "set[tuple[str, str]]":
-    """Return (file, name) of the job's current signal handlers that are written in Python."""
-    handlers: "set[tuple[str, str]]" = set()
-    if _is_retired and "_signal" not in sys.modules:  # the interpreter ends, and runs no handlers any more
-        return handlers
-    import _signal
-
-    for number in range(1, _signal.NSIG):
-        handler: "Any" = _signal.getsignal(number)
-        method = getattr(type(handler), "__call__", None)  # noqa: B004 - the attribute itself is needed
-        for candidate in (handler, getattr(handler, "func", None), method):
-            code = getattr(getattr(candidate, "__func__", candidate), "__code__", None)
-            if code is not None:
-                handlers.add((code.co_filename, code.co_name))
-    return handlers
 
 
 def _raise_later(frame: "FrameType | None", error: BaseException) -> None:
@@ -284,16 +240,16 @@ def _raise_later(frame: "FrameType | None", error: BaseException) -> None:
 
 
 def _is_ours(frame: "FrameType") -> bool:
-    return frame.f_code.co_filename.startswith(OUR_FILE_PREFIX)
+    return frame.f_code.co_filename.startswith(OUR_FILE_PREFIXES)
 
 
 def _is_on(name: str) -> bool:
     """Return whether the setting ``name`` was on at the job's start; an invalid value means off."""
-    from ..formats.settings import SETTINGS
-
     try:
+        from ..formats.settings import SETTINGS
+
         return bool(SETTINGS[name].value(_environment[name]))
-    except ValueError as error:
+    except (ImportError, KeyError, ValueError) as error:  # the job may have removed our modules
         if raised_by_job(error):
             raise
         return False
@@ -301,26 +257,7 @@ def _is_on(name: str) -> bool:
 
 def _print(text: str) -> None:
     try:
-        sys.stderr.write(text)
+        of_job(sys.stderr.write, text)
     except Exception as error:  # the job may have closed or replaced stderr
         if raised_by_job(error):
             raise
-
-
-def _traceback_text(error: BaseException) -> str:
-    import traceback
-
-    return "".join(traceback.format_exception(type(error), error, error.__traceback__))
-
-
-def _count_error(channel: "Channel", error: BaseException) -> None:
-    """Count an internal error in ``channel``, which keeps the first traceback."""
-    from ..formats import layout
-
-    word = layout.WORD["faults"]
-    channel.words[word] += 1
-    if channel.words[word] == 1:
-        text = _traceback_text(error).encode("utf-8", "replace")[-layout.FAULT_MAX :]
-        at = layout.FAULT_AT
-        channel.view[at + 4 : at + 4 + len(text)] = text
-        channel.view[at : at + 4] = len(text).to_bytes(4, "little")

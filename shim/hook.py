@@ -19,9 +19,6 @@ class _Loader(object):
     def __getattr__(self, name: str) -> "Any":
         return getattr(self._real_loader, name)
 
-    def create_module(self, spec: "ModuleSpec") -> "Any":
-        return self._real_loader.create_module(spec)
-
     def exec_module(self, module: "ModuleType") -> None:
         # Before its first line, the module gets its own loader back.
         spec: "Any" = module.__spec__
@@ -47,14 +44,12 @@ class _Finder(object):
         _in_search.add(name)
         try:
             for finder in list(sys.meta_path):
-                find: "Callable[..., ModuleSpec | None] | None" = (
-                    None if finder is _Finder else getattr(finder, "find_spec", None)
-                )
-                spec = None if find is None else find(name, path, target)
+                find: "Any" = None if finder is _Finder else getattr(finder, "find_spec", None)
+                spec: "Any" = None if find is None else find(name, path, target)
                 if spec is not None:
                     if hasattr(spec.loader, "exec_module"):
-                        spec.loader = _Loader(spec.loader, name)  # type: ignore[assignment] # by __getattr__
-                    return spec
+                        spec.loader = _Loader(spec.loader, name)
+                    return spec  # type: ignore[no-any-return]
         finally:
             _in_search.discard(name)
         return None

@@ -2,13 +2,15 @@
 
 Python cannot unregister a callback in forked children. ``atexit.unregister`` compares the callbacks
 of the job with ours, which may run code of the job. So one function is registered for each event
-when it is first needed, and stays registered; ``forget`` empties its list of calls. The function
-has separate globals, so that it keeps nothing else of ours alive.
+when it is first needed, and stays registered; ``forget`` removes our calls from its list. The
+module `posix` keeps the functions' globals, so that the next attach uses the same functions
+(agent/attach/scripts.py). These keep nothing else of ours alive.
 """
 
-import os
+import posix
 
-from .guard import called_back, contain_in_callback, guarded, uninterrupted_start
+from .cpython.codes import uninterrupted_start
+from .guard import called_back, contain_in_callback, guarded
 
 TYPE_CHECKING = False  # types are quoted: importing even __future__ would slow down every interpreter's start
 if TYPE_CHECKING:
@@ -16,11 +18,9 @@ if TYPE_CHECKING:
 
     Call = Callable[[], object]
 
-_end_calls: "list[Call]" = []
-_child_calls: "list[Call]" = []
-_added_calls: "list[tuple[str, Call]]" = []  # event and call
-_registered_events: "set[str]" = set()
-_child_handlers: "list[Call]" = []  # handler of an exception between two calls in a child
+#: The globals of the registered functions, by event: calls, handlers, and the function itself.
+_kept: "dict[str, dict[str, Any]]" = vars(posix).setdefault("_tfprof_calls", {})
+_added_calls: "dict[tuple[str, Call], Call]" = {}  # by event and unguarded call
 
 
 def at_end(call: "Call") -> None:
@@ -29,43 +29,36 @@ def at_end(call: "Call") -> None:
         return
     import atexit
 
-    _add(call, guarded(call), _end_calls, "end", atexit.register, [])
+    _add("end", call, guarded(call), atexit.register)
 
 
 def in_child(call: "Call") -> None:
     """Call ``call`` in forked children, guarded; idempotent."""
-    _child_handlers[:] = [contain_in_callback]
-    _add(call, called_back(call), _child_calls, "child", _register_in_child, _child_handlers)
+    _add("child", call, called_back(call), lambda run: posix.register_at_fork(after_in_child=run), contain_in_callback)
 
 
 def forget() -> None:
     """Drop all callbacks."""
+    for namespace in _kept.values():
+        namespace["calls"][:] = [call for call in namespace["calls"] if call not in _added_calls.values()]
+        namespace["handlers"].clear()
     _added_calls.clear()
-    _end_calls.clear()
-    _child_calls.clear()
-    _child_handlers.clear()
 
 
-def _register_in_child(function: "Any") -> None:
-    os.register_at_fork(after_in_child=function)
-
-
-def _add(
-    call: "Call",
-    guarded_call: "Call",
-    calls: "list[Call]",
-    event: str,
-    register: "Callable[[Any], object]",
-    handlers: "list[Call]",
-) -> None:
+def _add(event: str, call: "Call", guarded_call: "Call", register: "Any", *handlers: "Call") -> None:
+    """Add ``call``; the ``handlers`` handle an exception between two calls."""
     if (event, call) in _added_calls:
         return
-    _added_calls.append((event, call))
-    calls.append(guarded_call)
-    if event not in _registered_events:
-        _registered_events.add(event)
+    namespace = _kept.setdefault(event, {"calls": [], "handlers": []})
+    if "run" not in namespace:
         function_type: "Any" = type(_run)
-        register(function_type(_run.__code__, {"calls": calls, "handlers": handlers}))
+        run = function_type(_run.__code__, namespace)
+        register(run)
+        namespace["run"] = run
+    namespace["run"].__code__ = _run.__code__
+    namespace["handlers"][:] = handlers
+    _added_calls[event, call] = guarded_call
+    namespace["calls"].append(guarded_call)
 
 
 # The functions with this code have no globals except `calls` and `handlers`. So the code uses no

@@ -7,8 +7,9 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType
-    from typing import Callable
+    from typing import Callable, TypeVar
+
+    R = TypeVar("R")
 
 _WAIT = 1.0  # maximum wait for another thread (seconds), far longer than a switch between busy threads takes
 
@@ -32,7 +33,10 @@ class ReentrantGuard(object):
         """Take the lock and return it, for the caller to release; None if it cannot be taken."""
         lock, frame = self._lock, sys._getframe(1)
         if lock._is_owned():  # type: ignore[attr-defined]  # threading.Condition relies on it; typeshed omits it
-            if self._is_held_by_caller(frame):
+            caller = frame.f_back
+            while caller is not None and id(caller) != self._frame_id:
+                caller = caller.f_back
+            if caller is not None:  # a caller took the lock
                 return None
             lock = self._lock = _thread.RLock()
         if lock.acquire(True, _WAIT):
@@ -41,14 +45,12 @@ class ReentrantGuard(object):
         self._lock = _thread.RLock()
         return None
 
-    def _is_held_by_caller(self, frame: FrameType) -> bool:
-        """Return whether a caller of ``frame`` took the lock."""
-        caller = frame.f_back
-        while caller is not None and id(caller) != self._frame_id:
-            caller = caller.f_back
-        return caller is not None
-
-    def fast_path(self) -> tuple[Callable[[], bool], Callable[[bool], bool], Callable[[], None]]:
-        """Return the parts of ``take`` that never wait: is_owned, acquire, release."""
-        lock = self._lock
-        return lock._is_owned, lock.acquire, lock.release  # type: ignore[attr-defined]
+    def call(self, function: Callable[..., R], *args: object) -> R | None:
+        """Return the result of ``function``, called with the lock; None if it cannot be taken."""
+        lock = self.take()
+        if lock is None:
+            return None
+        try:
+            return function(*args)
+        finally:
+            lock.release()

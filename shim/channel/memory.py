@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import os
-import sys
 
 from .. import libc
 from ..descriptors import open_descriptor
 from ..guard import raised_by_job
+from ..own_os import os
 
 _CLOEXEC, _ALLOW_SEALING, _NOEXEC_SEAL = 1, 2, 8
 #: Commands of fcntl, and seals (<linux/fcntl.h>).
@@ -18,6 +17,7 @@ SEAL_SHRINK, SEAL_GROW = 2, 4
 #: The number of the system call by machine, for Python before 3.8.
 _MEMFD_CREATE = {"x86_64": 319, "aarch64": 279}
 _RLIMIT_FSIZE = 1
+_Limits = ctypes.c_ulong * 2  # soft and hard; made once: the job's garbage collection has to free each class
 
 
 def create(name: str) -> int:
@@ -40,10 +40,15 @@ def reserve(fd: int, size: int) -> None:
     The limit of file sizes is checked first. Beyond it the kernel sends SIGXFSZ, which ends a job
     that has restored the signal's default action.
     """
-    limits = ctypes.create_string_buffer(16)  # soft and hard
-    if libc.plain.getrlimit(_RLIMIT_FSIZE, limits) == 0 and size > int.from_bytes(limits.raw[:8], sys.byteorder):
-        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    check_limit(size)
     os.posix_fallocate(fd, 0, size)
+
+
+def check_limit(size: int) -> None:
+    """Raise OSError if the limit of file sizes is below ``size`` bytes."""
+    limits = _Limits()
+    if libc.plain.getrlimit(_RLIMIT_FSIZE, limits) == 0 and size > limits[0]:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
 
 
 def _create(name: str, flags: int) -> int:

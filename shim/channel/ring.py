@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
-import os
 from functools import partial
 
 from ...formats import layout
@@ -16,11 +15,11 @@ from ...formats.errors import TfprofError
 from ...formats.layout import WORD
 from ...formats.version import CHANNEL_VERSION
 from .. import libc
-from ..clock import getpid, mono, real
+from ..clock import ThreadId, getpid, mono, real
+from ..descriptors import refers_to
 from ..guard import raised_by_job
-from ..pacing.costs import Costs
+from ..own_os import os
 from ..reentrant_guard import ReentrantGuard
-from ..try_lock import TryLock
 from . import memory
 
 TYPE_CHECKING = False
@@ -32,7 +31,7 @@ _PROT_READ_WRITE, _MAP_SHARED = 3, 1
 _HEAD, _TAIL, _RECORDS = WORD["head"], WORD["tail"], WORD["records"]
 _DROPPED_TRACES, _RING_ERROR = WORD["dropped_traces"], WORD["ring_error"]
 _DROPPED, _DROPPED_BYTES = WORD["dropped_records"], WORD["dropped_bytes"]
-_MISSED = WORD["missed"]
+_MISSED, _FAULTS = WORD["missed"], WORD["faults"]
 
 
 class ChannelError(TfprofError):
@@ -44,9 +43,9 @@ class ChannelError(TfprofError):
 class Channel(object):
     """One process's channel.
 
-    ``words`` are its 8-byte words, ``view`` its bytes up to the record ring, ``costs`` the costs
-    of tracing. ``uid`` and ``launch`` are 64-bit numbers, ``ring_bytes`` the size that the record
-    ring will have. ChannelError when the system refuses the memory.
+    ``words`` are its 8-byte words, ``view`` its bytes up to the record ring. ``uid`` and ``launch``
+    are 64-bit numbers, ``ring_bytes`` the size that the record ring will have. ``threads`` has the
+    calling thread's ``tid``. ChannelError when the system refuses the memory.
     """
 
     def __init__(self, uid: int, launch: int, ring_bytes: int) -> None:
@@ -55,10 +54,10 @@ class Channel(object):
         self.data_max = min(ring_bytes, layout.RECORD_MAX) - layout.RECORD.size  # bytes of data that a record may have
         self.ring: memoryview[int] | None = None
         self.ring_problem: tuple[str, str] | None = None  # (slug, text): why there will never be a record ring
-        self.names: dict[int, str] = {}  # names of called functions, by span key
-        self.names_lock = TryLock()  # held while names are added
+        self.hello: Any = None  # set once it can be written
+        self.threads = ThreadId()
         self._guard = ReentrantGuard()
-        self._reported_too_large = False  # whether a record that is too large was reported
+        self._reported: set[str] = set()  # slugs that are reported once
         self._fd = -1
         try:
             self._open()
@@ -73,14 +72,8 @@ class Channel(object):
     def _describe(self, uid: int, launch: int) -> None:
         """Write the words that identify the channel, and last the magic, which makes it valid."""
         self.words = self.view.cast("Q")
-        self.costs = Costs(self.words)
-        for name, value in (
-            ("uid", uid),
-            ("pid", self.pid),
-            ("created_real_ns", real()),
-            ("created_mono_ns", mono()),
-            ("launch", launch),
-        ):
+        values = {"uid": uid, "pid": self.pid, "created_real_ns": real(), "created_mono_ns": mono(), "launch": launch}
+        for name, value in values.items():
             self.words[WORD[name]] = value
         start, magic_size = layout.START.pack(layout.MAGIC, CHANNEL_VERSION, layout.PAGE), len(layout.MAGIC)
         self.view[magic_size : len(start)] = start[magic_size:]
@@ -93,13 +86,12 @@ class Channel(object):
         except OSError as error:
             if raised_by_job(error):
                 raise
-            raise ChannelError(
-                "the system refuses anonymous memory files: %s" % error.strerror, "memfd-refused"
-            ) from None
+            text = "the system refuses anonymous memory files: %s" % error.strerror
+            raise ChannelError(text, "memfd-refused") from None
         # Before the first access: if another process truncated the file, SIGBUS would end this one.
         fcntl.fcntl(self._fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
         memory.reserve(self._fd, layout.RING_AT)
-        self._inode = _inode(self._fd)
+        self._file = os.fstat(self._fd)
         self.view = _mapping(self._fd, layout.RING_AT)
 
     def write_hello(self, data: bytes) -> None:
@@ -123,28 +115,28 @@ class Channel(object):
         flags: int = 0,
     ) -> bool:
         """Put one record with the bytes ``data``; False when it was dropped and counted."""
+        lock = None
         size = layout.RECORD.size + len(data)
-        if len(data) > self.data_max:
-            self._drop(size)
-            self._report_too_large(kind, len(data))
-            return False
-        lock = self._guard.take()
-        if lock is None:
-            self._drop(size)
-            return False
         try:
-            if not self._has_space(size):
-                self._drop(size)
+            if len(data) > self.data_max:
+                text = "a %s of %d bytes: a record in this ring has at most %d"
+                text %= layout.RECORD_NAMES.get(kind, "record"), len(data), self.data_max
+                self.report("record-too-large", text, is_unique=True)
+            else:
+                lock = self._guard.take()
+            if lock is None or not self._has_space(size):
+                self.words[_DROPPED] += 1
+                self.words[_DROPPED_BYTES] += size
                 return False
-            words = self.words
-            number = words[_RECORDS] + 1
+            number = self.words[_RECORDS] + 1
             header = layout.RECORD.pack(size, kind, flags, number, step, start_mono, start_real, duration, thread, key)
-            at = self._copy(self._copy(words[_HEAD], header), data)
-            words[_RECORDS] = number
-            words[_HEAD] = at
+            at = self._copy(self._copy(self.words[_HEAD], header), data)
+            self.words[_RECORDS] = number
+            self.words[_HEAD] = at
             return True
         finally:
-            lock.release()
+            if lock is not None:
+                lock.release()
 
     def count_lost_trace(self, *, record_counted: bool = False) -> None:
         """Count a traced step whose data is lost.
@@ -157,30 +149,28 @@ class Channel(object):
 
     def count_missed_step(self) -> None:
         """Count a step that was selected by its number and could not be traced."""
-        lock = self._guard.take()
-        if lock is not None:
-            try:
-                self.words[_MISSED] += 1
-            finally:
-                lock.release()
+        self.words[_MISSED] += 1
 
-    def report(self, slug: str, text: str) -> bool:
-        """Put a REFUSED record with a reason; False when it was dropped."""
+    def count_fault(self, text: str) -> None:
+        """Count an internal error; the channel keeps the first ``text``, a traceback."""
+        self.words[_FAULTS] += 1
+        if self.words[_FAULTS] == 1:
+            data = text.encode("utf-8", "replace")[-layout.FAULT_MAX :]
+            at = layout.FAULT_AT
+            self.view[at + 4 : at + 4 + len(data)] = data
+            self.view[at : at + 4] = len(data).to_bytes(4, "little")
+
+    def report(self, slug: str, text: str, is_unique: bool = False) -> bool:
+        """Put a REFUSED record with a reason; False when it was dropped.
+
+        ``is_unique``: the channel gets one record of ``slug``.
+        """
         import json
 
+        if is_unique and slug in self._reported:
+            return True
+        self._reported.add(slug)
         return self.put(layout.REFUSED, json.dumps({"slug": slug, "text": text}).encode(), 0, mono(), real())
-
-    def _report_too_large(self, kind: int, size: int) -> None:
-        """Report once that a record is too large for this ring."""
-        if self._reported_too_large:
-            return
-        self._reported_too_large = True
-        text = "a %s of %d bytes: a record in this ring has at most %d" % (
-            layout.RECORD_NAMES.get(kind, "record"),
-            size,
-            self.data_max,
-        )
-        self.report("record-too-large", text)
 
     def grow(self) -> None:
         """Create the record ring once; ChannelError when that fails, or has failed before."""
@@ -199,7 +189,8 @@ class Channel(object):
 
         A forked child calls this for its parent's channel.
         """
-        if _inode(self._fd) == self._inode:
+        self.hello = None  # it refers to this object
+        if refers_to(self._fd, self._file):
             os.close(self._fd)
 
     def detach(self) -> None:
@@ -212,7 +203,7 @@ class Channel(object):
         self.abandon()
 
     def _grow(self) -> None:
-        if _inode(self._fd) != self._inode:
+        if not refers_to(self._fd, self._file):
             self.words[_RING_ERROR] = errno.EBADF
             raise ChannelError("the program closed the channel's descriptor before the first trace", "channel-closed")
         size = layout.RING_AT + self.ring_bytes
@@ -251,10 +242,6 @@ class Channel(object):
             ring[: len(data) - size] = view[size:]
         return at + len(data)
 
-    def _drop(self, size: int) -> None:
-        self.words[_DROPPED] += 1
-        self.words[_DROPPED_BYTES] += size
-
 
 class _Unmapper(object):
     """Unmaps memory when this object dies.
@@ -286,13 +273,3 @@ def _mapping(fd: int, size: int) -> memoryview[int]:
     array: Any = (ctypes.c_ubyte * size).from_address(address)
     array.unmapper = _Unmapper(address, size)
     return memoryview(array).cast("B")
-
-
-def _inode(fd: int) -> tuple[int, int] | None:
-    try:
-        info = os.fstat(fd)
-    except OSError as error:
-        if raised_by_job(error):
-            raise
-        return None
-    return info.st_dev, info.st_ino

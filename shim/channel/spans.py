@@ -9,28 +9,7 @@ from ..reentrant_guard import ReentrantGuard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Protocol
-
-    from ..clock import ThreadId
     from .ring import Channel
-
-    class Put(Protocol):
-        """Puts a span, or one entry for several: times in ns, start on the monotonic clock."""
-
-        def __call__(
-            self,
-            __kind: int,
-            __start: int,
-            __duration: int,
-            __ordinal: int,
-            __key: int = 0,
-            __flags: int = 0,
-            __parent: int = 0,
-            __count: int = 1,
-            __counted: int = 0,
-        ) -> None:
-            """Put the span."""
-
 
 SHORT = 1000000  # ns: shorter steps share an entry until their times add up to this time
 
@@ -39,81 +18,21 @@ _DROPPED, _STEP_NS = WORD["dropped_spans"], WORD["step_ns"]
 _COUNTS, _TIMES, _FAILED = layout.COUNTS_AT // 8, layout.TIMES_AT // 8, layout.FAILED_AT // 8
 
 
-def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put:  # noqa: C901, PLR0915 - for its cost
-    """Return ``put(kind, start, duration, ordinal, key, flags, parent, count, counted)``.
+class SpanWriter(object):
+    """Writes the span ring; the time of ``budgeted_kinds`` counts as time in steps."""
 
-    Times are in ns, start is on the monotonic clock. ``counted`` is the number of steps before this
-    one that were only counted. Each is assumed to have lasted as long as this one.
+    def __init__(self, channel: Channel, budgeted_kinds: set[int]) -> None:
+        self._words = channel.words
+        self._view = channel.view
+        self._threads = channel.threads
+        self._budgeted_kinds = budgeted_kinds
+        self._guard = ReentrantGuard()
+        # The open entry, which is being filled: what a step must have to join it, and its words.
+        self._joining: tuple[int, ...] | None = None
+        self._open_at = 0
 
-    ``budgeted_kinds`` is the set of kinds whose time counts as time in steps. ``threads`` has the
-    calling thread's ``tid``. ``put`` runs after every timed step, when the core's caches are cold,
-    and access to an object takes longer than the work on it. For this reason ``put`` is a closure
-    over local variables, which also hold copies of the words that only ``put`` writes.
-    """
-    words, view, pack, counts, short = channel.words, channel.view, layout.SPAN.pack_into, _COUNTS, SHORT
-    times, failed, failed_flag = _TIMES, _FAILED, layout.FLAG_FAILED
-    sampled_flag = layout.FLAG_SAMPLED
-    spans_at, size, slots, head_at, step_at = layout.SPANS_AT, layout.SPAN_SIZE, layout.SPAN_COUNT, _HEAD, _STEP_NS
-    guard = ReentrantGuard()
-    is_owned, acquire, release = guard.fast_path()
-    head, step_ns, limit = words[_HEAD], words[_STEP_NS], 0  # while the head is below the limit, an entry is free
-    last_kind = is_budgeted = 0  # kind of the last span, and whether its time counts as time in steps
-    # The open entry, which is being filled: the values that a step must have to join it, and its
-    # sums. o_next is the ordinal of the next such step, 0 if no entry is open.
-    o_next = o_kind = o_key = o_flags = o_parent = o_thread = 0
-    o_at = o_total = o_tag = o_low = o_high = 0
-    busy = False  # whether a put is under way and has the lock
-
-    def wait(count: int) -> Callable[[], None] | None:
-        """Wait for the lock and return the function that releases it.
-
-        None if the lock cannot be taken; the span then counts as dropped.
-        """
-        nonlocal is_owned, acquire, release
-        # If this thread has the lock but no put is under way, a signal handler interrupted a put
-        # right after it took the lock. This put may use the lock, and leaves its release to the
-        # other one. If the lock stays taken, other threads replace it.
-        if not busy and is_owned():
-            return _release_nothing
-        lock = None if is_owned() else guard.take()
-        is_owned, acquire, release = guard.fast_path()
-        if lock is not None:
-            return lock.release
-        words[_DROPPED] += count
-        return None
-
-    def publish(kind: int, total: int) -> None:
-        """Count the entry at the head, of ``total`` ns, as written."""
-        nonlocal head, step_ns
-        words[head_at] = head = head + 1
-        words[times + kind] += total
-        if kind in budgeted_kinds:
-            words[step_at] = step_ns = step_ns + total
-
-    def drop_if_full(kind: int, duration: int, count: int) -> bool:
-        """Read how many entries are free; if none is free, count the span as dropped."""
-        nonlocal limit, step_ns
-        limit = min(words[_TAIL], head) + slots
-        if head < limit:
-            return False
-        words[_DROPPED] += count
-        words[times + kind] += duration
-        if is_budgeted:
-            words[step_at] = step_ns = step_ns + duration
-        return True
-
-    def recover(count: int) -> None:
-        """Restore the state from the channel after an exception in a put of ``count`` steps.
-
-        These steps count as dropped.
-        """
-        nonlocal head, step_ns, o_next
-        o_next, head, step_ns = 0, words[head_at], words[step_at]
-        if words[_OPEN] == head + 1:  # the entry that was being filled
-            words[head_at] = head = head + 1
-        words[_DROPPED] += count
-
-    def put(  # noqa: C901, PLR0912, PLR0915 - as above
+    def put(
+        self,
         kind: int,
         start: int,
         duration: int,
@@ -124,80 +43,85 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
         count: int = 1,
         counted: int = 0,
     ) -> None:
-        nonlocal head, step_ns, last_kind, is_budgeted, busy
-        nonlocal o_next, o_kind, o_key, o_flags, o_parent, o_thread, o_at, o_total, o_tag, o_low, o_high
-        unlock = None
+        """Put a span, or one entry for ``count`` steps.
+
+        Times are in ns, start is on the monotonic clock. ``counted`` is the number of steps before
+        this one that were only counted. Each is assumed to have lasted as long as this one.
+        """
+        words, lock = self._words, None
         try:
-            thread = threads.tid
-            unlock = wait(count + counted) if is_owned() or not acquire(False) else release
+            values = (kind, flags, key, self._threads.tid, parent)
+            lock = self._guard.take()
             # Steps that are only counted raise this word without the lock.
-            if words[counts + kind] < ordinal + count - 1:  # noqa: PLR1730
-                words[counts + kind] = ordinal + count - 1
-            if flags & failed_flag:
-                words[failed + kind] += count
-            if unlock is None:
-                return
-            busy = True
-            if kind != last_kind:
-                last_kind, is_budgeted = kind, kind in budgeted_kinds
-            if o_next:
-                if (
-                    ordinal == o_next
-                    and duration < short
-                    and key == o_key
-                    and thread == o_thread
-                    and kind == o_kind
-                    and flags == o_flags
-                    and parent == o_parent
-                    and count == 1
-                    and not counted
-                ):
-                    words[o_at + SPAN_TOTAL] = o_total = o_total + duration
-                    words[o_at + SPAN_TAG] = o_tag = o_tag + 1
-                    if duration < o_low:
-                        words[o_at + SPAN_MIN] = o_low = duration
-                    elif duration > o_high:
-                        words[o_at + SPAN_MAX] = o_high = duration
-                    if o_total < short:
-                        o_next = ordinal + 1
-                    else:
-                        o_next = 0
-                        publish(kind, o_total)
-                    return
-                o_next = 0
-                publish(o_kind, o_total)
-            mean = duration if count == 1 else duration // count
-            if counted:
-                start, duration = max(0, start - mean * counted), duration + mean * counted
-                ordinal, count, flags = max(1, ordinal - counted), count + counted, flags | sampled_flag
-            if head >= limit and drop_if_full(kind, duration, count):
-                return
-            at = spans_at + head % slots * size
-            pack(view, at, start, duration, ordinal, count, kind, flags, key, thread, mean, mean, parent)
-            if duration >= short or flags & sampled_flag:
-                words[head_at] = head = head + 1
-                words[times + kind] += duration
-                if is_budgeted:
-                    words[step_at] = step_ns = step_ns + duration
-                return
-            words[_OPEN] = head + 1
-            o_next, o_kind, o_key, o_flags, o_parent, o_thread = ordinal + count, kind, key, flags, parent, thread
-            o_at, o_total, o_low, o_high = at // 8, duration, mean, mean
-            o_tag = count | kind << 32 | flags << 48
-        except BaseException as error:
-            if busy and unlock is not None:
-                recover(count + counted)
-            else:
+            if words[_COUNTS + kind] < ordinal + count - 1:  # noqa: PLR1730 - no call, which a handler may interrupt
+                words[_COUNTS + kind] = ordinal + count - 1
+            if flags & layout.FLAG_FAILED:
+                words[_FAILED + kind] += count
+            if lock is None:  # a signal handler interrupted a put, or another thread has the lock for too long
                 words[_DROPPED] += count + counted
+            elif duration < SHORT and count == 1 and not counted and self._joining == (ordinal, *values):
+                self._join(duration, ordinal, values)
+            else:
+                self._close()
+                self._write(start, duration, ordinal, count, counted, values)
+        except BaseException as error:
+            words[_DROPPED] += count + counted
+            if lock is not None:
+                self._recover()
             if not contain(error):
                 raise
         finally:
-            if unlock is not None:
-                busy = False
-                unlock()
+            if lock is not None:
+                lock.release()
 
-    return put
+    def _join(self, duration: int, ordinal: int, values: tuple[int, ...]) -> None:
+        """Add a step to the open entry."""
+        words, at = self._words, self._open_at
+        words[at + SPAN_TOTAL] += duration
+        words[at + SPAN_TAG] += 1  # the lowest bits are the number of steps
+        words[at + SPAN_MIN] = min(words[at + SPAN_MIN], duration)
+        words[at + SPAN_MAX] = max(words[at + SPAN_MAX], duration)
+        self._joining = (ordinal + 1, *values)
+        if words[at + SPAN_TOTAL] >= SHORT:
+            self._close()
 
+    def _write(
+        self, start: int, duration: int, ordinal: int, count: int, counted: int, values: tuple[int, ...]
+    ) -> None:
+        """Write a new entry, which stays open if its steps are short."""
+        words, (kind, flags, key, thread, parent) = self._words, values
+        mean = duration // count
+        if counted:
+            start, duration = max(0, start - mean * counted), duration + mean * counted
+            ordinal, count, flags = max(1, ordinal - counted), count + counted, flags | layout.FLAG_SAMPLED
+        head = words[_HEAD]
+        if head - min(words[_TAIL], head) >= layout.SPAN_COUNT:
+            words[_DROPPED] += count
+            self._add_time(kind, duration)
+            return
+        at = layout.SPANS_AT + head % layout.SPAN_COUNT * layout.SPAN_SIZE
+        numbers = start, duration, ordinal, count, kind, flags, key, thread, mean, mean, parent
+        layout.SPAN.pack_into(self._view, at, *numbers)
+        self._open_at, self._joining = at // 8, (ordinal + count, *values)
+        if duration >= SHORT or flags & layout.FLAG_SAMPLED:
+            self._close()
+        else:
+            words[_OPEN] = head + 1
 
-def _release_nothing() -> None:
-    """Release nothing: the lock was taken before this call."""
+    def _close(self) -> None:
+        """Publish the open entry, if any."""
+        joining, self._joining = self._joining, None
+        if joining is not None:
+            self._words[_HEAD] += 1
+            self._add_time(joining[1], self._words[self._open_at + SPAN_TOTAL])
+
+    def _add_time(self, kind: int, duration: int) -> None:
+        self._words[_TIMES + kind] += duration
+        if kind in self._budgeted_kinds:
+            self._words[_STEP_NS] += duration
+
+    def _recover(self) -> None:
+        """Publish an entry that was being filled when an exception interrupted a put."""
+        self._joining = None
+        if self._words[_OPEN] == self._words[_HEAD] + 1:
+            self._words[_HEAD] += 1

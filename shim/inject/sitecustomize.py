@@ -26,12 +26,13 @@ def _tfprof():
     for function in (rename, Loader.get_code):
         rename(function.__code__, __file__)
     root = os.path.dirname(os.path.dirname(here))
-    for suffix in "", ".formats", ".shim", ".shim.channel", ".shim.pacing", ".shim.tensorflow":
+    folders = "", ".channel", ".cpython", ".pacing", ".steps", ".tensorflow"
+    for suffix in ["", ".formats"] + [".shim" + folder for folder in folders]:
         package = sys.modules["_tfprof" + suffix] = type(sys)("_tfprof" + suffix)
         package.__path__ = [root + suffix.replace(".", os.sep)]
         sys.path_importer_cache[package.__path__[0]] = external.FileFinder(package.__path__[0], (Loader, [".py"]))
     try:
-        __import__("_tfprof.shim.core", fromlist=["arm"]).arm(os.environ)
+        __import__("_tfprof.shim.arming", fromlist=["arm"]).arm(os.environ)
     except Exception:
         try:
             if __import__("_tfprof.formats.settings", fromlist=["SETTINGS"]).SETTINGS["debug"].read():

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _STEP, _SELF, _EXTRA = (layout.WORD[name] for name in ("step_ns", "self_ns", "extra_ns"))
 _TIMES = layout.TIMES_AT // 8
+OTHER_TRACES = 2  # traces that all kinds but the main one get in any case
 
 
 class KindCost(object):
@@ -53,12 +54,12 @@ class Costs(object):
         all_kinds = words[_STEP], words[_SELF] + words[_EXTRA]
         return max(this_kind, all_kinds, key=lambda pair: pair[1] * MILLION - budget * pair[0])
 
-    def should_yield(self, kind: int, traces_min: int) -> bool:
+    def should_yield(self, kind: int) -> bool:
         """Return whether steps of ``kind`` must wait for traces of the main kind.
 
         The main kind gets at least as many traces as all other kinds together. There are two
         exceptions: the first trace of each kind never waits, and the other kinds together get
-        ``traces_min`` - 1 traces in any case.
+        OTHER_TRACES traces in any case.
         """
         if not self.of_kind(kind).traced:
             return False
@@ -67,4 +68,4 @@ class Costs(object):
         if main is None or main == kind:
             return False
         other_traces = sum(cost.traced for step_kind, cost in costs.items() if step_kind != main)
-        return other_traces + 1 >= max(costs[main].traced, traces_min)
+        return other_traces >= max(costs[main].traced - 1, OTHER_TRACES)

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from ...formats import layout
 from ...formats.layout import WORD
-from ...formats.policy import Policy, PolicyError
+from ...formats.policy import NEVER, Policy, PolicyError
 from ...formats.step_kinds import main_kind
 from ..reentrant_guard import ReentrantGuard
+from .costs import Costs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable
+    from typing import Any, Callable
 
 POLICY = WORD["policy"]
 _POLICY_WORDS = [WORD["policy_" + name] for name in ("mode", "level", "first", "last", "every", "budget")]
 _COUNT, _END, _RANGES = WORD["policy_count"], WORD["policy_end_ns"], WORD["policy_ranges"]
-_WRITING, _DETACH, _BEAT = WORD["policy_writing"], WORD["detach"], WORD["agent_beat_ns"]
+_WRITING, _DETACH, _ORDER_END = WORD["policy_writing"], WORD["detach"], WORD["order_end"]
+_BEAT = WORD["agent_beat_ns"]
 _SEEN, _REFUSED, _LOST = WORD["policy_seen"], WORD["policy_refused"], WORD["agent_lost"]
 _STEP, _KIND, _TRACED, _OVER, _BUDGET = (WORD["order_" + name] for name in ("step", "kind", "traced", "over", "budget"))
 _TABLE = layout.RANGES_AT // 8
@@ -35,6 +37,7 @@ class CurrentPolicy(object):
     ``revision`` grows with each change. ``generation`` is that of the last policy read from the
     channel. ``max_traced`` is the maximum number of traced steps of each kind under the order in
     force, 0 for no limit. ``is_bounded``: the order ends by itself. ``detach`` disarms the shim.
+    ``costs`` are the costs of tracing.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class CurrentPolicy(object):
         self.generation = 0
         self.max_traced = 0
         self.is_bounded = False
+        self.costs = Costs(words)
         self._words = words
         self._initial_policy = policy
         self._base_policy = policy  # in force again after the end of an order
@@ -64,22 +68,19 @@ class CurrentPolicy(object):
         self._silent_since_ns = 0
         self._guard = ReentrantGuard()
 
-    def update(self, now: int, kind: int, ordinal: int) -> None:
+    def update(self, now: int, kind: int, ordinal: int, batch: Any = None) -> None:
         """Apply a new order at step ``ordinal`` of ``kind``; end an order that expired by ``now``.
 
-        ``now`` is in ns on the monotonic clock.
+        ``now`` is in ns on the monotonic clock. If the step is traced, it is recorded as ``batch``.
         """
-        lock = self._guard.take()
-        if lock is None:
-            return
-        try:
-            if self._words[POLICY] != self.generation:
-                self._apply(kind, ordinal, now)
-            self._kinds.add(kind)
-            if self._end_ns and now >= self._end_ns:
-                self._end()
-        finally:
-            lock.release()
+        self._guard.call(self._update, now, kind, ordinal, batch)
+
+    def _update(self, now: int, kind: int, ordinal: int, batch: Any) -> None:
+        if self._words[POLICY] != self.generation:
+            self._apply(kind, ordinal, now, batch)
+        self._kinds.add(kind)
+        if self._end_ns and now >= self._end_ns:
+            self._end()
 
     def count_traced(self) -> None:
         """Count a traced step of the current order.
@@ -95,14 +96,11 @@ class CurrentPolicy(object):
 
         The caller has traced all steps of ``kind`` that the order selects.
         """
-        lock = self._guard.take()
-        if lock is None:
-            return
-        try:
-            if self.is_bounded and revision == self.revision and self._main_kind(kind) == kind:
-                self._end()
-        finally:
-            lock.release()
+        self._guard.call(self._end_if_finished, kind, revision)
+
+    def _end_if_finished(self, kind: int, revision: int) -> None:
+        if self.is_bounded and revision == self.revision and self._main_kind(kind) == kind:
+            self._end()
 
     def _main_kind(self, default: int) -> int | None:
         """Return the main kind since the order's start, ``default`` without steps."""
@@ -124,17 +122,16 @@ class CurrentPolicy(object):
         if not self._silent_since_ns:
             self._silent_since_ns = now
         elif now - self._silent_since_ns >= _GRACE_NS and self.policy.mode != layout.MODE_OFF:
-            self._end_ns, self.max_traced, self.is_bounded = 0, 0, False
             self._words[_LOST] = 1
             self._set_policy(_OFF)
         return False
 
-    def _apply(self, kind: int, ordinal: int, now: int) -> None:
+    def _apply(self, kind: int, ordinal: int, now: int, batch: Any) -> None:
         """Apply the policy in the agent's words; an invalid one is refused and changes nothing."""
         words = self._words
         generation = words[POLICY]
         policy_words = [words[at] for at in _POLICY_WORDS]
-        count, end_ns, detach = words[_COUNT], words[_END], words[_DETACH]
+        count, end_ns, detach, order_end = words[_COUNT], words[_END], words[_DETACH], words[_ORDER_END]
         range_count = min(words[_RANGES], layout.RANGES_MAX)
         table = [words[_TABLE + at] for at in range(2 * range_count)]
         if words[_WRITING] or words[POLICY] != generation:
@@ -146,29 +143,31 @@ class CurrentPolicy(object):
             words[_REFUSED] = generation
             self._report(error.slug, error.args[0])
             return
-        for at, value in ((_TRACED, 0), (_STEP, ordinal), (_KIND, kind), (_LOST, 0), (_SEEN, generation)):
+        first = policy.next_selected(ordinal)
+        wait = 0 if first == NEVER else first - ordinal
+        if batch is not None:
+            kind, ordinal = batch.tracker.kind, batch.ordinal
+        for at, value in ((_TRACED, 0), (_STEP, ordinal + wait), (_KIND, kind), (_LOST, 0), (_SEEN, generation)):
             words[at] = value
         # An order proves that an agent is alive.
         self._silent_since_ns, self._beat, self._beat_ns = 0, words[_BEAT], now
         if detach:
             self._detach()
             return
+        if order_end and not self.is_bounded:
+            self._base_policy = self._initial_policy
         self._times = {step_kind: words[_TIMES + step_kind] for step_kind in layout.STEP_KINDS}
         self._kinds.clear()
-        self.max_traced, self._end_ns = count, end_ns
-        self.is_bounded = bool(count or end_ns or policy.mode == layout.MODE_STEPS)
+        self._set_policy(policy, count, end_ns, bool(count or end_ns or policy.mode == layout.MODE_STEPS))
         if not self.is_bounded:
             self._base_policy = policy
-        self._set_policy(policy)
 
     def _end(self) -> None:
-        """Return to the policy before the order."""
-        self.max_traced, self._end_ns, self.is_bounded = 0, 0, False
         self._words[_OVER] = self.generation
         self._set_policy(self._base_policy)
 
-    def _set_policy(self, policy: Policy) -> None:
+    def _set_policy(self, policy: Policy, max_traced: int = 0, end_ns: int = 0, is_bounded: bool = False) -> None:
         """Put ``policy`` in force, for the job and for readers of the channel."""
         self._words[_BUDGET] = 0 if policy is self._initial_policy else policy.budget
-        self.policy = policy
+        self.policy, self.max_traced, self._end_ns, self.is_bounded = policy, max_traced, end_ns, is_bounded
         self.revision += 1

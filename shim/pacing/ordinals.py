@@ -1,76 +1,81 @@
-"""The ordinals of the steps of one kind.
+"""The ordinals of steps, which the shim's C part takes (native.c).
 
-Steps that are only counted store their ordinal in the channel's counter of their kind.
+Without it every step is timed: where no compiler has built it, or where this Python is unknown. An
+attach sends it along, as the package's attribute ``compiled``.
 """
 
 from __future__ import annotations
 
-import ctypes
+import _imp
 import itertools
-import operator
+import posix
+import sys
 
-from .. import native
+from ..channel import memory
+from ..cpython.version import CURRENT
+from ..guard import raised_by_job
+from ..own_os import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator
+    from typing import Any
+
+_SUFFIX = ".abi3.so"
 
 
-class PythonOrdinals(object):
-    """The ordinals of steps, from 1 on; iterating takes those of steps that are only counted.
+class TimedOrdinals(object):
+    """The ordinals of steps, from 1 on; no two threads get the same one.
 
-    The iteration ends before a step that is to be timed. Such a step calls ``next()``. No two
-    threads get the same ordinal.
-
-    The iteration also ends when a check for orders is due, which the next step does. The C version
-    does the check itself, and goes on if there is no new order. ``later`` is the number of steps
-    that are only counted after the next check.
+    It has the methods and attributes of the C part's Ordinals (native.c), but lets each step be
+    timed, which counts itself in the channel.
     """
 
-    __slots__ = ("_next", "_untimed", "_word", "later")
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Start again at 1, and store no ordinal until the next `bind`."""
-        self._next = itertools.count(1).__next__
-        self._untimed: Iterator[None] = itertools.repeat(None, 0)
-        self._word = ctypes.c_uint64()
-        self.later = 0
-
-    def bind(self, _address: int, _order_address: int, word: ctypes.c_uint64) -> None:
-        """Store the ordinal of each step that is only counted in ``word``, at ``_address``."""
-        self._word = word
-
-    def skip(self, number: int, interval: int) -> None:
-        """Let the next ``number`` steps be only counted, and check for orders each ``interval``."""
-        first = max(0, min(number, interval))
-        self.later = max(0, number) - first
-        self._untimed = itertools.repeat(None, first)
-
-    def follow(self, _generation: int) -> int:
-        """Follow a new order: return ``later``, and set it to 0."""
-        later, self.later = self.later, 0
-        return later
+    timed_at = counted = generation = word = order = 0
+    take_untimed = take_counted = int  # called without arguments: 0
 
     @property
-    def left(self) -> int:
-        """How many of the next steps are only counted, before a check for orders."""
-        return operator.length_hint(self._untimed)
+    def last(self) -> int:
+        """The last ordinal before the first step of this process; to set it begins again."""
+        return 0
 
-    def next(self) -> int:
-        """Return the next ordinal, for a step that is timed."""
-        return self._next()
-
-    def __iter__(self) -> PythonOrdinals:
-        return self
-
-    def __next__(self) -> int:
-        next(self._untimed)
-        ordinal = self._next()
-        self._word.value = ordinal
-        return ordinal
+    @last.setter
+    def last(self, ordinal: int) -> None:
+        self.next = itertools.count(ordinal + 1).__next__
 
 
-Ordinals: Any = PythonOrdinals if native.module is None else native.module.Ordinals
+def _load() -> Any:
+    """Return the C part, None where it cannot be loaded."""
+    compiled = getattr(sys.modules[__package__], "compiled", None)
+    if CURRENT is None or compiled == b"" or _SUFFIX not in _imp.extension_suffixes():
+        return None
+    try:
+        if compiled:
+            return _load_from_memory(compiled)
+        return _load_file(__package__, os.path.join(os.path.dirname(__file__), "_native" + _SUFFIX))
+    except (ImportError, SystemError, OSError) as error:
+        if raised_by_job(error):
+            raise
+        return None
+
+
+def _load_file(package: str, path: str) -> Any:
+    return _imp.create_dynamic(sys.modules["_frozen_importlib"].ModuleSpec(package + "._native", None, origin=path))
+
+
+def _load_from_memory(compiled: bytes) -> Any:
+    """Return the module in ``compiled``; the process keeps it, since it cannot be unloaded."""
+    key = hash(compiled)
+    kept: dict[int, Any] = vars(posix).setdefault("_tfprof_compiled", {})
+    if key not in kept:
+        fd = memory.create("native")
+        try:
+            memory.reserve(fd, len(compiled))
+            os.write(fd, compiled)
+            kept[key] = _load_file("_tfprof.%x" % abs(key), "/proc/self/fd/%d" % fd)
+        finally:
+            os.close(fd)
+    return kept[key]
+
+
+native = _load()
+Ordinals: Any = TimedOrdinals if native is None else native.Ordinals

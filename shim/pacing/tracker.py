@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import _thread
 import ctypes
 
 from ...formats import layout
 from ...formats.layout import WORD
 from ...formats.policy import NEVER
 from ..clock import mono
-from ..guard import contain, guarded
+from ..guard import guarded
 from ..reentrant_guard import ReentrantGuard
-from ..tensorflow.names import Names
 from .costs import KindCost
 from .current_policy import POLICY
-from .ordinals import Ordinals, PythonOrdinals
-from .pacer import FIRST_TRACES, TracePacer
-from .sampling import MARGIN, TIMING_FACTOR, Sampling
+from .ordinals import Ordinals
+from .pacer import TracePacer
+from .sampling import TIMING_FACTOR, Sampling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Container
+    from typing import Any, Callable, Container, Tuple
 
     from ..channel.ring import Channel
-    from ..channel.spans import Put
-    from ..core import NoChannelYet, OpenChannel
-    from .costs import Costs
     from .current_policy import CurrentPolicy
+
+    Put = Callable[..., None]  # see SpanWriter.put
+    OpenChannel = Tuple[Channel, Put, CurrentPolicy]
+    NoChannelYet = Tuple[()]
 
 _END_CHECK_NS = 250000000  # approximate time between two checks whether a bounded order has ended
 _END_CHECK_STEPS = 256  # maximum steps between two such checks, since steps may become longer
-_ORDER_CHECK_NS = 75000000  # usual time between two checks for orders while steps are only counted
-_LASTING_FAULTS = "each step takes %d more page faults since some were traced, and further traces did not undo this"
 _TIMES = layout.TIMES_AT // 8
 _TRACED, _EXTRA, _SELF = WORD["traced"], WORD["extra_ns"], WORD["self_ns"]
 
@@ -39,63 +36,34 @@ _TRACED, _EXTRA, _SELF = WORD["traced"], WORD["extra_ns"], WORD["self_ns"]
 class Tracker(object):
     """Steps of ``kind``; the wrappers around the job's calls use its fields directly.
 
-    A step that begins takes the next ordinal of ``untimed``, or of ``next()`` if ``untimed`` is
-    empty:
+    A step that begins calls ``take_untimed``, which returns its ordinal if it is only counted:
 
-    1. With an ordinal of ``untimed``, it is counted, but not timed. If it fails, ``put_failed`` is
-       called.
-    2. If ``ordinal < trigger and words[POLICY] == generation and key in known_keys``, it is timed,
-       and its time is passed to ``put_timed``.
+    1. A step that is only counted calls ``put_failed`` if it fails. Any other step takes its
+       ordinal of ``next``.
+    2. If ``is_surely_untraced(ordinal, key)``, its time is passed to ``put_timed``.
     3. Otherwise ``level`` decides whether the step is traced.
 
     ``put`` writes a span: (kind, start, duration, ordinal, key, flags, parent, count, counted).
-    Before the first step and in a forked child there is no channel: ``trigger`` is 0, ``untimed``
-    is empty, and ``level`` opens the channel, as ``open`` does.
+    Before the first step and in a forked child there is no channel: ``trigger`` is 0, no step is
+    only counted, and ``level`` opens the channel, as ``open`` does.
     """
-
-    __slots__ = (
-        "_counted",
-        "_current_policy",
-        "_decision_at",
-        "_end_check_at",
-        "_ensure_channel",
-        "_first_traces",
-        "_last_end_check",
-        "_last_skip",
-        "_order_check_interval",
-        "_pacer_guard",
-        "_revision",
-        "_sampling",
-        "_skip_lock",
-        "channel",
-        "cost",
-        "count_at",
-        "generation",
-        "kind",
-        "known_keys",
-        "names",
-        "next",
-        "pacer",
-        "put",
-        "trigger",
-        "untimed",
-        "words",
-    )
 
     def __init__(
         self,
         kind: int,
         ensure_channel: Callable[[], OpenChannel | NoChannelYet | None],
-        first_traces: int = FIRST_TRACES,
+        counted_ns: int = 0,
+        recorder: Callable[[], Any] = bool,
     ) -> None:
+        """``counted_ns`` is the cost of counting a step; ``recorder`` returns what records one."""
         self.kind = kind
+        self.recorder = recorder
+        self._counted_ns = counted_ns
         # This returns (channel, put, policy), () while the process has no channel yet, and None if
         # there will be no channel.
         self._ensure_channel = ensure_channel
-        self._first_traces = first_traces
-        self.count_at = layout.COUNTS_AT // 8 + kind
-        self.untimed = Ordinals()
-        self.next = self.untimed.next
+        self.ordinals = Ordinals()
+        self.take_untimed = self.ordinals.take_untimed
         self.forget()
 
     def forget(self) -> None:
@@ -105,14 +73,12 @@ class Tracker(object):
         self.channel: Channel | None = None
         self.cost = KindCost()
         self.put: Put = _discard
-        self._skip_lock = _thread.RLock()
-        self._sampling = Sampling(self.kind, is_python=isinstance(self.untimed, PythonOrdinals))
-        self._last_skip = (0, 0)  # the last step that chose how many steps are only counted, and its end (ns)
-        self._order_check_interval = 0  # steps from one check for orders to the next
-        # Number of steps that were, or are planned to be, only counted and that no span includes
-        # yet. It is negative if spans include planned steps that were then not counted.
-        self._counted = 0
-        self.untimed.reset()
+        self._sampling = Sampling(self._counted_ns)
+        ordinals = self.ordinals  # the same object, since others refer to its methods
+        ordinals.word = ordinals.order = 0  # before the memory there may be unmapped
+        self._counter: ctypes.c_uint64 | None = None
+        ordinals.last = ordinals.counted = ordinals.timed_at = ordinals.generation = 0
+        self.next = ordinals.next
         self.words = _NO_WORDS
         self.generation = 0
         self._current_policy: CurrentPolicy | None = None
@@ -121,49 +87,40 @@ class Tracker(object):
         self._end_check_at = NEVER  # step that checks whether the order in force has ended
         self._last_end_check = (0, 0)  # the last step that checked, and when (ns)
         self.known_keys: Container[int] = frozenset()
-        self.names = Names()
+        self.published_keys: set[int] = set()  # keys whose names are in the hello, or beyond its maximum
         self.pacer: TracePacer | None = None
         self.trigger = 0
 
     def stop(self) -> None:
         """Stop tracing and counting."""
         self.forget()
-        self.known_keys = _AllKeys()
+        self.known_keys = range(1 << 64)  # all keys
         self.trigger = NEVER
-        self.untimed.skip(NEVER, NEVER)
+        self.ordinals.timed_at = NEVER
+
+    def is_surely_untraced(self, ordinal: int, key: int, count: int = 1) -> bool:
+        """Return whether none of ``count`` steps from ``ordinal`` on can be traced."""
+        return ordinal + count <= self.trigger and self.words[POLICY] == self.generation and key in self.known_keys
 
     def put_timed(self, start: int, duration: int, ordinal: int, key: int, work_start: int = 0) -> None:
-        """Put the span of a step that found ``untimed`` empty, and of the steps counted before it.
+        """Put the span of a timed step, and of the steps before it that were only counted.
 
-        If steps are too short to time each one, choose how many of the next are only counted. If
-        this step only checked for orders, count it instead, and put no span.
+        If steps are too short to time each one, choose how many of the next are only counted.
         ``work_start`` is the time at which our own work began, if that was later than the step's
         end.
         """
-        counted, work_start = 0, work_start or start + duration
-        lock = self._skip_lock
-        is_reentry = lock._is_owned()  # type: ignore[attr-defined]  # threading.Condition relies on it
-        try:
-            # Without the lock, as on re-entry from a signal handler, only this step's span is put.
-            # If ``untimed`` is not empty, another thread has chosen the next steps meanwhile.
-            if not is_reentry and lock.acquire(False) and not self.untimed.left:
-                if self.untimed.later:
-                    self._continue_skip(ordinal)
-                    self.spend(TIMING_FACTOR * (mono() - work_start))
-                    return
-                counted, self._counted = self._counted, 0
-                if counted < 0:
-                    counted, self._counted = 0, counted
-                self._choose_skip(ordinal, duration, work_start)
-        except Exception as error:
-            if not contain(error):
-                raise
-        finally:
-            if not is_reentry and lock._is_owned():  # type: ignore[attr-defined]
-                lock.release()
+        work_start = work_start or start + duration
+        counted = 0 if self.ordinals.timed_at > ordinal + 1 else self._choose_skip(ordinal, duration) or 0
         self.put(self.kind, start, duration, ordinal, key, 0, 0, 1, counted)
         own_ns = TIMING_FACTOR * (mono() - work_start)
         self.spend(self._sampling.cost(own_ns, counted))
+
+    def decide_if_due(self, ordinal: int) -> None:
+        """Let the pacer decide about the step after ``ordinal`` if its planned time has passed."""
+        if self.pacer is not None and self.words[_TIMES + self.kind] >= self._decision_at:
+            self._decision_at = NEVER
+            self.pacer.trigger = min(self.pacer.trigger, ordinal + 1)
+            self.trigger = min(self.trigger, self.pacer.trigger)
 
     def spend(self, own_ns: int, extra: int = 0) -> None:
         """Add to the cost: our own work, and the ``extra`` ns by which traced steps took longer."""
@@ -173,24 +130,16 @@ class Tracker(object):
             self.words[_EXTRA] += extra
 
     def announce_name(self, key: int, name: str) -> None:
-        """Publish ``name`` for steps with ``key``, which has no name in ``names`` yet."""
-        self.spend(self.names.publish(key, name) or 0)
+        """Publish ``name`` for steps with ``key``, which is not in ``published_keys`` yet."""
+        self.open()
+        hello = None if self.channel is None else self.channel.hello
+        if hello is not None:
+            self.spend(hello.publish(key, name, self.published_keys) or 0)
 
     def put_failed(self, ordinal: int, key: int) -> None:
         """Put a span without a time for a step that was only counted and failed."""
-        self.put_counted(mono(), 0, ordinal, key, layout.FLAG_FAILED | layout.FLAG_SAMPLED)
-
-    def put_last_failed(self, key: int) -> None:
-        """Put a span for a step that was only counted and failed.
-
-        Its ordinal is not known. The span gets the ordinal in the channel's counter.
-        """
-        self.put_failed(self.words[self.count_at], key)
-
-    def put_counted(self, start: int, duration: int, ordinal: int, key: int, flags: int) -> None:
-        """Put the span of a step that was only counted."""
-        self._counted -= 1
-        self.put(self.kind, start, duration, ordinal, key, flags)
+        self.ordinals.counted -= 1
+        self.put(self.kind, mono(), 0, ordinal, key, layout.FLAG_FAILED | layout.FLAG_SAMPLED)
 
     @guarded
     def open(self) -> None:
@@ -199,10 +148,10 @@ class Tracker(object):
             self._begin()
 
     @guarded
-    def level(self, ordinal: int, key: int, count: int = 1) -> int | None:
+    def level(self, ordinal: int, key: int, count: int = 1, batch: Any = None) -> int | None:
         """Return the policy's trace level for step ``ordinal``, None when the step is not traced.
 
-        The step counts as ``count`` steps.
+        The step counts as ``count`` steps. If it is traced, it is recorded as ``batch``.
         """
         if self.channel is None and not self._begin():
             return None
@@ -210,7 +159,7 @@ class Tracker(object):
         if current_policy is None or pacer is None or channel is None:  # stopped meanwhile by another thread
             return None
         if self.words[POLICY] != self.generation or current_policy.is_bounded:
-            self._check_orders(current_policy, pacer, ordinal, now)
+            self._check_orders(current_policy, pacer, ordinal, now, batch)
             if self.channel is None:  # the order was to detach
                 return None
         is_attended = current_policy.is_attended(now)
@@ -222,16 +171,15 @@ class Tracker(object):
         self.trigger = min(pacer.trigger, self._end_check_at)
         if pacer.wait_ns:
             self._decision_at, pacer.wait_ns = self.words[_TIMES + self.kind] + pacer.wait_ns, 0
-        if pacer.lasting_faults:
-            channel.report("page-faults", _LASTING_FAULTS % pacer.lasting_faults)
-            pacer.lasting_faults = 0
         # Without a record ring, a trace would only cost time.
         return pacer.policy.level if is_selected and channel.ring_problem is None else None
 
     def count_missed(self, ordinal: int, count: int = 1) -> None:
         """Count a missed step if the policy selects one of ``count`` steps from ``ordinal`` on."""
         pacer, channel = self.pacer, self.channel
-        if channel is not None and pacer is not None and any(map(pacer.selects, range(ordinal, ordinal + count))):
+        if channel is None or pacer is None or pacer.is_finished(-1):
+            return
+        if pacer.policy.next_selected(ordinal) < ordinal + count:
             channel.count_missed_step()
 
     @guarded
@@ -258,57 +206,28 @@ class Tracker(object):
             if self.pacer.is_finished(self.pacer.last_selected):
                 self._current_policy.end_if_finished(self.kind, self._revision)
 
-    @property
-    def is_tracing(self) -> bool:
-        """Whether the policy in force traces steps."""
-        return self.pacer is not None and self.pacer.policy.mode != layout.MODE_OFF
-
     def _call_pacer(self, method: Callable[..., int | None], *args: object) -> int:
         """Call ``method`` of the pacer under its lock; 0 on re-entry, as from a signal handler."""
-        lock = self._pacer_guard.take()
-        if lock is None:
-            return 0
-        try:
-            return method(*args) or 0
-        finally:
-            lock.release()
+        return self._pacer_guard.call(method, *args) or 0
 
-    def _choose_skip(self, ordinal: int, duration: int, now: int) -> None:
-        """Choose how many steps are only counted after step ``ordinal``."""
-        pacer = self.pacer
-        (last, last_ns), self._last_skip = self._last_skip, (ordinal, now)
-        if pacer is None:
-            return
-        number = self._sampling.skip(ordinal, duration, pacer.policy.budget)
-        pacer.wait_min = self._sampling.margin_interval
-        if self.words[_TIMES + self.kind] >= self._decision_at:
-            self._decision_at = NEVER
-            pacer.decide_at(ordinal + 1)
-            self.trigger = min(self.trigger, pacer.trigger)
-        number = min(number, self._steps_before_trace(ordinal) - MARGIN)
-        if number > 0:
-            period = max(1, (now - last_ns) // max(1, ordinal - last))
-            self._order_check_interval = max(
-                _ORDER_CHECK_NS // period, self._sampling.check_interval(pacer.policy.budget)
-            )
-            self._counted += number
-            self.untimed.skip(number, self._order_check_interval)
+    @guarded
+    def _choose_skip(self, ordinal: int, duration: int) -> int:
+        """Choose how many steps are only counted after step ``ordinal``.
 
-    def _continue_skip(self, ordinal: int) -> None:
-        """Count step ``ordinal``, which found no new order, and let more steps be only counted."""
-        self.words[self.count_at] = max(self.words[self.count_at], ordinal)
-        later = self.untimed.later
-        number = max(0, min(later - 1, self._steps_before_trace(ordinal) - MARGIN))
-        self._counted += number + 1 - later
-        self.untimed.skip(number, self._order_check_interval)
-
-    def _steps_before_trace(self, ordinal: int) -> int:
-        """Return how many steps after ``ordinal`` begin before a step of this kind may be traced.
-
-        Steps of some kinds are never traced themselves, but session runs within them are. Those
-        traces do not depend on the number of the step.
+        Return how many were only counted before it. A step that may be traced is timed. Steps of
+        some kinds are never traced themselves, but session runs within them are, whatever the
+        number of the step.
         """
-        return self.trigger - ordinal if self.cost.traceable else NEVER
+        counted: int = self.ordinals.take_counted()
+        pacer = self.pacer
+        if pacer is None:
+            return counted
+        number = self._sampling.skip(ordinal, duration, pacer.policy.budget)
+        self.decide_if_due(ordinal)
+        if self.cost.traceable:
+            number = min(number, self.trigger - ordinal - 1)
+        self.ordinals.timed_at = ordinal + 1 + number
+        return counted
 
     def _begin(self) -> bool:
         """Open the channel and start the pacer; False if there is no channel."""
@@ -319,68 +238,46 @@ class Tracker(object):
             return False
         channel, self.put, self._current_policy = opened
         self.words = channel.words
-        counter = ctypes.c_uint64.from_buffer(channel.words, 8 * self.count_at)
-        address = ctypes.addressof(counter)
-        self.untimed.bind(address, address + 8 * (POLICY - self.count_at), counter)
-        self.cost = channel.costs.of_kind(self.kind)
-        self._start_pacer(self._current_policy, channel.costs)
+        self._counter = counter = ctypes.c_uint64.from_buffer(channel.words, layout.COUNTS_AT + 8 * self.kind)
+        self.ordinals.word = ctypes.addressof(counter)
+        self.ordinals.order = self.ordinals.word + 8 * POLICY - layout.COUNTS_AT - 8 * self.kind
+        kind, current_policy, costs = self.kind, self._current_policy, self._current_policy.costs
+        self.cost = costs.of_kind(kind)
+        self._revision = current_policy.revision
+        self.pacer = TracePacer(
+            current_policy.policy,
+            lambda: costs.totals(kind, current_policy.policy.budget),
+            should_yield=lambda: costs.should_yield(kind),
+        )
+        self.known_keys, self.trigger = self.pacer.known_keys, self.pacer.trigger
         self.channel = channel  # set last: after an exception, the next step opens the channel again
         return True
 
-    def _check_orders(self, current_policy: CurrentPolicy, pacer: TracePacer, ordinal: int, now: int) -> None:
+    def _check_orders(
+        self, current_policy: CurrentPolicy, pacer: TracePacer, ordinal: int, now: int, batch: Any
+    ) -> None:
         """Check for a new order and for the end of the one in force; choose the next check."""
         if current_policy.is_bounded and current_policy.revision == self._revision and pacer.is_finished(ordinal - 1):
             current_policy.end_if_finished(self.kind, self._revision)
-        current_policy.update(now, self.kind, ordinal)
+        current_policy.update(now, self.kind, ordinal, batch)
         if self.channel is None:
             return
         if self.generation != current_policy.generation:
             self.generation = current_policy.generation
-            dropped = self.untimed.follow(self.generation)
-            self._counted -= dropped
+            self.ordinals.timed_at, self.ordinals.generation = 0, self.generation
         (last, last_ns), self._last_end_check = self._last_end_check, (ordinal, now)
         interval = (ordinal - last) * _END_CHECK_NS // max(now - last_ns, 1)
         self._end_check_at = ordinal + max(1, min(interval, _END_CHECK_STEPS))
 
     def _follow(self, current_policy: CurrentPolicy, pacer: TracePacer) -> None:
-        """Pass the policy in force to the pacer."""
         self._revision = current_policy.revision
         self._decision_at = NEVER
         if not current_policy.is_bounded:
             self._end_check_at = NEVER
         self._call_pacer(pacer.follow, current_policy.policy, current_policy.max_traced or NEVER)
 
-    def _start_pacer(self, current_policy: CurrentPolicy, costs: Costs) -> None:
-        kind = self.kind
-        self._revision = current_policy.revision
-        self.pacer = TracePacer(
-            current_policy.policy,
-            lambda: costs.totals(kind, current_policy.policy.budget),
-            self._first_traces,
-            should_yield=lambda: costs.should_yield(kind, FIRST_TRACES),
-        )
-        self.known_keys = self.pacer.known_keys
-        self.trigger = self.pacer.trigger
 
-
-class _AllKeys(object):
-    """A set that contains every key."""
-
-    def __contains__(self, _key: object) -> bool:
-        return True
-
-
-def _discard(
-    _kind: int,
-    _start: int,
-    _duration: int,
-    _ordinal: int,
-    _key: int = 0,
-    _flags: int = 0,
-    _parent: int = 0,
-    _count: int = 1,
-    _counted: int = 0,
-) -> None:
+def _discard(*_span: int) -> None:
     """Discard a span."""
 
 

@@ -6,18 +6,17 @@ Keras trains through callables in graph mode.
 from __future__ import annotations
 
 import sys
+from functools import partial
+from types import SimpleNamespace
 
 from ...formats import layout, pb_wire
-from .. import core, native
-from ..clock import mono
+from ...formats.run_keys import with_feeds
+from .. import core
+from ..cpython.tracebacks import mimic, strip_our_frames
 from ..guard import called_back, guarded
-from ..pacing.current_policy import POLICY
-from ..tracebacks import mimic, strip_our_frames
+from ..steps import observer
 from ..weak_table import WeakTable
-from . import counted_calls
-from .keras_callables import options_of
-from .run_kinds import with_feeds
-from .traced_run import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
+from .measured_call import TRACE_LEVEL, TracedCall, batch_of, measure, with_level
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,10 +28,8 @@ if TYPE_CHECKING:
 
     Original = Callable[..., Any]
 
-_FAILED, _SETUP = layout.FLAG_FAILED, layout.FLAG_SETUP
 _OPTIONS = 4  # CallableOptions.run_options
-#: Attributes of a callable: its variants, and the ordinals of calls that C code may count.
-_VARIANTS, _ORDINALS = "_tfprof_variants", "_tfprof_ordinals"
+_VARIANTS = "_tfprof_variants"  # the attribute of a callable that holds its variants
 _UNTRACEABLE = "a callable was made before tfprof was attached: its steps are timed but not traced"
 
 #: Callables that have attributes of ours.
@@ -41,53 +38,41 @@ _callables = WeakTable()
 
 def patch(cls: Any, signatures: RunSignatures, tf_session: Any) -> None:
     """Measure and trace the callables of class ``cls``."""
+
+    def init_called(tf_callable: Any, session: Any, options: Any) -> observer.EndCallback:
+        return observer.EndCallback(lambda _failed: _remember(tf_callable, session, options, signatures))
+
+    @called_back
+    def deleted(tf_callable: Any) -> None:
+        _forget(tf_callable, tf_session)
+
     core.at_disarm(lambda: _forget_all(tf_session))
-    core.replace(cls, "__init__", lambda original: _init(original, signatures))
-    counted_calls.replace(
-        cls,
-        "__call__",
-        "TF_SessionRunCallable",
-        lambda original: _call(original, signatures, tf_session),
-        _call_wrapper,
-        None if native.module is None else counted_calls.Counter(native.module.call_needs_python, 1, _report_failure),
-    )
-    core.replace(cls, "__del__", lambda original: _del(original, tf_session))
+    observer.observe(cls, "__init__", init_called, 3, observes_end=True)
+    core.replace(cls, "__call__", lambda original: _call(original, signatures, tf_session))
+    observer.observe(cls, "__del__", deleted)
 
 
 class _TracedVariants(object):
     """The options (bytes), span key and tracker of one callable, and its variants by trace level.
 
-    ``is_traceable``: the options are known. ``run_options``: the job's RunOptions in them (bytes).
+    ``options`` is None if they are unknown: then the callable cannot be traced. ``run_options`` are
+    the job's RunOptions in them (bytes).
     """
 
-    __slots__ = (
-        "handles",
-        "is_reported",
-        "is_traceable",
-        "key",
-        "options",
-        "requested_level",
-        "run_options",
-        "tracker",
-    )
-
-    def __init__(self, tracker: Tracker, key: int, options: bytes, is_traceable: bool = True) -> None:
+    def __init__(self, tracker: Tracker, key: int, options: bytes | None) -> None:
         self.options = options
-        self.is_traceable = is_traceable
         self.key = key
         self.tracker = tracker
-        self.run_options = b"".join(pb_wire.field_contents(options, _OPTIONS))
+        self.run_options = b"".join(pb_wire.field_contents(options or b"", _OPTIONS))
         self.requested_level = pb_wire.last_varint(self.run_options, TRACE_LEVEL)
         self.handles: dict[int, Any] = {}
-        self.is_reported = False  # whether `unknown-callable` was reported
 
     def handle(self, session: Any, level: int, tf_session: Any) -> tuple[Any, int]:
         """Return (handle of the variant at ``level``, span flag: FLAG_SETUP if it is new)."""
         handle = self.handles.get(level)
         if handle is not None:
             return handle, 0
-        traced_options = with_level(b"", level)
-        options = self.options + b"\x22" + pb_wire.encode_varint(len(traced_options)) + traced_options
+        options = (self.options or b"") + pb_wire.bytes_field(_OPTIONS, with_level(b"", level))
         buffer = tf_session.TF_NewBufferFromString(options)
         try:
             handle = tf_session.TF_SessionMakeCallable(session._session, buffer)
@@ -96,51 +81,17 @@ class _TracedVariants(object):
         stored_handle = self.handles.setdefault(level, handle)
         if stored_handle is not handle:  # another thread was faster
             tf_session.TF_SessionReleaseCallable(session._session, handle)
-        return stored_handle, _SETUP
-
-
-class _CallProxy(object):
-    """The ``self`` of ``_Callable.__call__`` in a traced run: session and variant's handle."""
-
-    __slots__ = ("_handle", "_session")
-
-    def __init__(self, session: Any, handle: Any) -> None:
-        self._session = session
-        self._handle = handle
-
-
-class _BytesSink(object):
-    """Stands for the caller's RunMetadata and keeps its bytes."""
-
-    __slots__ = ("raw",)
-
-    def __init__(self) -> None:
-        self.raw: bytes | None = None
-
-    def ParseFromString(self, raw: bytes) -> None:  # noqa: N802 - the name of protobuf
-        """Keep ``raw``."""
-        self.raw = raw
-
-
-def _init(original: Original, signatures: RunSignatures) -> Original:
-    def __init__(self: Any, session: Any, callable_options: Any) -> None:  # noqa: N807 - it replaces this method
-        try:
-            original(self, session, callable_options)
-        except BaseException as error:
-            strip_our_frames(error, original)
-            raise
-        _remember(self, session, callable_options, signatures)
-
-    return mimic(__init__, original, "TF_SessionMakeCallable")
+        return stored_handle, layout.FLAG_SETUP
 
 
 @guarded
-def _remember(tf_callable: Any, session: Any, callable_options: Any, signatures: RunSignatures) -> _TracedVariants:
-    """Make the variants of a callable with these options, store them in it, and return them."""
-    run_key, tracker = signatures.of_names(session.graph, list(callable_options.fetch), list(callable_options.target))
-    key = with_feeds(run_key, len(callable_options.feed))
-    variants = _TracedVariants(tracker, key, callable_options.SerializeToString())
-    return _store(tf_callable, variants)
+def _remember(tf_callable: Any, session: Any, options: Any, signatures: RunSignatures) -> _TracedVariants | None:
+    """Make the variants of a callable with these CallableOptions, store and return them."""
+    if tf_callable._handle is None:  # TensorFlow refused the options
+        return None
+    run_key, tracker = signatures.of_names(session.graph, list(options.fetch), list(options.target))
+    key = with_feeds(run_key, len(options.feed))
+    return _store(tf_callable, _TracedVariants(tracker, key, options.SerializeToString()))
 
 
 def _store(tf_callable: Any, variants: _TracedVariants) -> _TracedVariants:
@@ -149,8 +100,6 @@ def _store(tf_callable: Any, variants: _TracedVariants) -> _TracedVariants:
         return variants
     _callables.set(tf_callable)
     stored: _TracedVariants = vars(tf_callable).setdefault(_VARIANTS, variants)
-    if not stored.requested_level:
-        vars(tf_callable)[_ORDINALS] = stored.tracker.untimed
     return stored
 
 
@@ -158,165 +107,63 @@ def _find(
     tf_callable: Any, caller: FrameType, signatures: RunSignatures, unknown_variants: _TracedVariants
 ) -> _TracedVariants:
     """Return the variants of a callable that was made before the patch; ``caller`` calls it."""
-    options = options_of(tf_callable, caller)
+    options = _options_of(tf_callable, caller)
     variants = None if options is None else _remember(tf_callable, tf_callable._session, options, signatures)
     return variants or _store(tf_callable, unknown_variants)
 
 
 def _call(original: Original, signatures: RunSignatures, tf_session: Any) -> Original:
-    """Return the function that runs a call of a callable."""
-    slow_path, unknown_variants = (
-        _slow_path(original, tf_session),
-        _TracedVariants(signatures.unknown_signature.tracker, 0, b"", is_traceable=False),
-    )
+    unknown_variants = _TracedVariants(signatures.unknown_signature.tracker, 0, None)
 
-    def call(tf_callable: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        variants = vars(tf_callable).get(_VARIANTS) or _find(
-            tf_callable, sys._getframe(2), signatures, unknown_variants
-        )
-        tracker = variants.tracker
-        if not variants.requested_level:
-            for ordinal in tracker.untimed:
-                try:
-                    return original(tf_callable, *args, **kwargs)
-                except BaseException:
-                    tracker.put_failed(ordinal, variants.key)
-                    raise
-        ordinal = tracker.next()
-        key = variants.key
-        if (
-            ordinal < tracker.trigger
-            and tracker.words[POLICY] == tracker.generation
-            and key in tracker.known_keys
-            and not variants.requested_level
-        ):
-            start = mono()
-            try:
-                result = original(tf_callable, *args, **kwargs)
-            except BaseException:
-                tracker.put(tracker.kind, start, mono() - start, ordinal, key, _FAILED)
-                raise
-            tracker.put_timed(start, mono() - start, ordinal, key)
-            return result
-        return slow_path(tf_callable, ordinal, variants, args, kwargs)
-
-    return call
-
-
-def _call_wrapper(call: Original, original: Original) -> Original:
-    """Return the replacement of ``_Callable.__call__`` where C code does not count."""
-
+    # Most calls are only counted.
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces this method
+        ordinal = 0
         try:
-            return call(self, args, kwargs)
+            variants = self.__dict__.get(_VARIANTS) or _find(self, sys._getframe(1), signatures, unknown_variants)
+            if not variants.requested_level:
+                ordinal = variants.tracker.take_untimed()
+            if ordinal:
+                return original(self, *args, **kwargs)
+            begin = partial(_begin, variants, tf_session, kwargs.get("run_metadata") or None)
+            call = partial(original, **kwargs) if kwargs else original
+            return measure(variants.tracker, variants.key, bool(variants.requested_level), begin, call, (self, *args))
         except BaseException as error:
+            if ordinal:
+                variants.tracker.put_failed(ordinal, variants.key)
             strip_our_frames(error, original)
             raise
 
-    return __call__
-
-
-def _report_failure(tf_callable: Any) -> None:
-    """Record the failure of a call that was only counted."""
-    variants = vars(tf_callable).get(_VARIANTS)
-    if variants is not None:
-        variants.tracker.put_last_failed(variants.key)
-
-
-def _slow_path(original: Original, tf_session: Any) -> Original:
-    """Return the slow path of a call: it may be traced."""
-
-    def slow_path(
-        tf_callable: Any, ordinal: int, variants: _TracedVariants, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        metadata = kwargs.get("run_metadata") or None
-        traced_run, receiver = _begin(tf_session, tf_callable, ordinal, variants, metadata) or (None, None)
-        if traced_run is None:
-            return call_untraced(tf_callable, variants.tracker, ordinal, variants.key, args, kwargs)
-        sink, flags = _BytesSink(), _FAILED
-        traced_run.mark_start()
-        try:
-            result = original(receiver, *args, run_metadata=sink)
-            flags = 0
-            return result
-        finally:
-            traced_run.mark_end(flags)
-            _finish(traced_run, tf_callable._session, sink.raw, metadata)
-
-    def call_untraced(
-        tf_callable: Any, tracker: Tracker, ordinal: int, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        flags, start = _FAILED, mono()
-        try:
-            result = original(tf_callable, *args, **kwargs)
-            flags = 0
-            return result
-        finally:
-            duration = mono() - start
-            tracker.put(tracker.kind, start, duration, ordinal, key, flags)
-            if not flags:
-                tracker.note_untraced(key, duration)
-
-    return slow_path
+    return mimic(__call__, original, "TF_SessionRunCallable")
 
 
 @guarded
 def _begin(
-    tf_session: Any, tf_callable: Any, ordinal: int, variants: _TracedVariants, metadata: Any
-) -> tuple[TracedRun, Any] | None:
-    """Return (traced run, ``self`` for the original), None when the call is not traced."""
-    work_start, tracker, key = mono(), variants.tracker, variants.key
-    level = tracker.level(ordinal, key)
-    if variants.requested_level:
-        return TracedRun(tracker, ordinal, key, variants.requested_level, True, work_start), tf_callable
-    if level is None:
+    variants: _TracedVariants, tf_session: Any, metadata: Any, tracker: Tracker, ordinal: int, key: int, arguments: Any
+) -> TracedCall | None:
+    """Return the traced run, None when the call is not traced."""
+    if variants.options is None:
+        if tracker.level(ordinal, key, batch=batch_of(tracker)) is not None and tracker.channel is not None:
+            tracker.channel.report("unknown-callable", _UNTRACEABLE, is_unique=True)
         return None
-    if not variants.is_traceable:
-        _report(variants)
-        return None
-    session = tf_callable._session
-    if metadata is not None and shows_statistics(session, variants.run_options):
-        return None
-    level, hold = chosen_level(level, tf_session)
-    traced_run = TracedRun(tracker, ordinal, key, level, False, work_start, hold)
-    try:
-        handle, flag = variants.handle(session, level, tf_session)
-    except BaseException:
-        traced_run.mark_end()
-        raise
-    traced_run.flags |= flag
-    return traced_run, _CallProxy(session, handle)
+    prepare, session = partial(_prepare, variants, metadata, arguments), arguments[0]._session
+    return TracedCall.begin(prepare, tf_session, tracker, ordinal, key, session, variants.run_options, metadata)
 
 
-@guarded
-def _finish(traced_run: TracedRun, session: Any, raw: bytes | None, metadata: Any) -> None:
-    """Give the job the metadata that it expects; put the whole metadata into the channel."""
-    try:
-        if raw is not None and metadata is not None:
-            metadata.ParseFromString(raw if traced_run.requested_by_job else pb_wire.without_field(raw, STEP_STATS))
-    finally:
-        traced_run.put(session, raw)
-
-
-def _report(variants: _TracedVariants) -> None:
-    """Report once that steps of unknown callables are not traced."""
-    channel = variants.tracker.channel
-    if channel is not None and not variants.is_reported:
-        variants.is_reported = channel.report("unknown-callable", _UNTRACEABLE)
-
-
-def _del(original: Original, tf_session: Any) -> Original:
-    forget = called_back(_forget)
-
-    def __del__(self: Any) -> None:  # noqa: N807 - it replaces this method
-        forget(self, tf_session)
-        original(self)
-
-    return mimic(__del__, original, "TF_SessionReleaseCallable")
+def _prepare(variants: _TracedVariants, metadata: Any, arguments: tuple[Any, ...], run: TracedCall, level: int) -> None:
+    """Call a variant of the callable if the callable itself has no trace level."""
+    tf_callable, *others = arguments
+    if not run.requested_by_job:
+        handle, flag = variants.handle(run.session, level, run.tf_session)
+        run.flags |= flag
+        tf_callable = SimpleNamespace(_session=run.session, _handle=handle)
+    parsed: list[bytes] = []
+    own_metadata = SimpleNamespace(ParseFromString=parsed.append)
+    run.arguments, run.keywords = (tf_callable, *others), {"run_metadata": own_metadata}
+    run.raw = lambda: parsed[0] if parsed else None
+    run.show = None if metadata is None else metadata.ParseFromString
 
 
 def _forget_all(tf_session: Any) -> None:
-    """Forget all callables."""
     for tf_callable in _callables.existing():
         _forget(tf_callable, tf_session)
 
@@ -324,12 +171,38 @@ def _forget_all(tf_session: Any) -> None:
 @guarded
 def _forget(tf_callable: Any, tf_session: Any) -> None:
     """Remove our attributes from a callable, and release its variants."""
-    vars(tf_callable).pop(_ORDINALS, None)
     variants = vars(tf_callable).pop(_VARIANTS, None)
-    if variants is None or not variants.handles:
-        return
-    session = tf_callable._session
-    if session._session is None or session._closed:
-        return
-    for handle in variants.handles.values():
-        tf_session.TF_SessionReleaseCallable(session._session, handle)
+    session = None if variants is None else tf_callable._session
+    if session is not None and session._session is not None and not session._closed:
+        for handle in variants.handles.values():
+            tf_session.TF_SessionReleaseCallable(session._session, handle)
+
+
+# -- callables that a graph function of Keras made before the shim was attached ------------------
+
+
+@guarded
+def _options_of(tf_callable: Any, caller: FrameType) -> Any:
+    """Return the CallableOptions of ``tf_callable``, which a method of its graph function calls.
+
+    TensorFlow does not store what a callable runs, but Keras's function does. Return None if
+    ``caller``, the frame of that method, is something else, or if Keras would add a cast to the
+    job's graph.
+    """
+    owner: Any = caller.f_locals.get("self")
+    attributes = getattr(owner, "__dict__", {})
+    if attributes.get("_callable_fn") is not tf_callable or not hasattr(owner, "_make_callable"):
+        return None
+    if any(
+        symbol.dtype != value.dtype for symbol, value in zip(attributes["_feed_symbols"], attributes["_symbol_vals"])
+    ):
+        return None
+    # Keras's own code makes the options, in what it takes for a session. It works on a copy, so
+    # that the job's function is unchanged.
+    owner_copy = object.__new__(type(owner))
+    vars(owner_copy).update(attributes)
+    all_options: list[Any] = []
+    session = SimpleNamespace(_make_callable_from_options=all_options.append)
+    arguments = (attributes[name] for name in ("_feed_arrays", "_feed_symbols", "_symbol_vals"))
+    owner_copy._make_callable(*arguments, session)
+    return next(iter(all_options), None)

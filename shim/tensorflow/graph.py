@@ -6,7 +6,7 @@ import json
 import sys
 
 from ...formats import layout
-from ...formats.pb_wire import encode_varint, fields, varint
+from ...formats.pb_wire import bytes_field, encode_varint, fields, varint
 from .. import clock
 from ..try_lock import TryLock
 from ..weak_table import WeakTable
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 ATTR_MAX = 4096
 _NODE, _LIBRARY = 1, 2  # fields of a GraphDef
 _ATTR = 5  # field of a NodeDef
-_NODE_TAG, _ATTR_TAG = 0x0A, 0x2A
-_SHAPES_KEY = b"\x0a\x0e_output_shapes\x12"
+_VARIABLE_OPS = ("VarHandleOp", "VariableV2", "Variable")
 _SESSION = "tensorflow.python.client.session"
 
 _sent_graphs: _SentGraphs | None = None
@@ -75,55 +74,41 @@ class _SentGraphs(object):
         return state
 
 
-def ensure_sent(graph: Any, channel: Channel) -> int:
-    """Send the new parts of ``graph`` into ``channel``; return the ns spent, 0 if there were none.
+def ensure_sent(graph: Any, channel: Channel, call: Any = None) -> None:
+    """Send the new parts of ``graph`` into ``channel``.
 
-    This never waits. If another thread holds the graph, or if the ring is full, a later call tries
-    again.
+    ``call``: if the graph is that of a function, TensorFlow's function and its arguments, perhaps
+    empty. The graphs of the function's callees are sent, too. The call is searched for models,
+    whose weights are looked up. This never waits. If another thread holds the graph, or if the ring
+    is full, a later call tries again.
     """
-    sent_graphs = _sent_into(channel)
-    hold = sent_graphs.lock.take()
-    if hold is None:
-        return 0
-    try:
-        return _ensure_graph_sent(graph, sent_graphs)
-    finally:
-        del hold
-
-
-def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
-    """Send a function's graph and those of its callees; return the ns spent.
-
-    ``call`` is TensorFlow's function and its arguments. They are searched for models, whose weights
-    are looked up.
-    """
-    sent_graphs = _sent_into(channel)
-    hold = sent_graphs.lock.take()
-    if hold is None:
-        return 0
-    try:
-        start = clock.mono()
-        graphs = _reachable_graphs(graph)
-        states = [(each, sent_graphs.state_of(each)) for each in graphs]
-        new_states = [(each, state) for each, state in states if state.version < 0]
-        weights = models.Weights(models.referred_models(call) if new_states else [])
-        for inner, state in reversed(new_states):  # innermost first: there the names of placeholders are most specific
-            state.add(variables.captured_parameters(inner, sent_graphs.variables, weights))
-        return clock.mono() - start + sum(_ensure_graph_sent(each, sent_graphs) for each in graphs)
-    finally:
-        del hold
-
-
-def _sent_into(channel: Channel) -> _SentGraphs:
     global _sent_graphs
     sent_graphs = _sent_graphs
     if sent_graphs is None or sent_graphs.channel is not channel:
         sent_graphs = _sent_graphs = _SentGraphs(channel)
-    return sent_graphs
+    hold = sent_graphs.lock.take()
+    if hold is None:
+        return
+    try:
+        graphs = [graph] if call is None else _reachable_graphs(graph)
+        if call is not None:
+            _add_parameters(graphs, sent_graphs, call)
+        for each in graphs:
+            _ensure_graph_sent(each, sent_graphs)
+    finally:
+        del hold
+
+
+def _add_parameters(graphs: list[Any], sent_graphs: _SentGraphs, call: Any) -> None:
+    """Add the parameters of those graphs of functions that are not sent yet."""
+    states = [(each, sent_graphs.state_of(each)) for each in graphs]
+    new_states = [(each, state) for each, state in states if state.version < 0]
+    weights = models.Weights(models.referred_models(call) if new_states else [])
+    for inner, state in reversed(new_states):  # innermost first: there the names of placeholders are most specific
+        state.add(variables.captured_parameters(inner, sent_graphs.variables, weights))
 
 
 def _reachable_graphs(graph: Any) -> list[Any]:
-    """Return ``graph`` and the graphs of its callees, callers first."""
     graphs: dict[int, Any] = {}
     waiting = [graph]
     while waiting:
@@ -139,27 +124,22 @@ def _reachable_graphs(graph: Any) -> list[Any]:
     return list(graphs.values())
 
 
-def _ensure_graph_sent(graph: Any, sent_graphs: _SentGraphs) -> int:
-    """Do the work of ``ensure_sent``; the caller holds the lock of ``sent_graphs``."""
+def _ensure_graph_sent(graph: Any, sent_graphs: _SentGraphs) -> None:
+    """Send the new parts of one graph; the caller holds the lock of ``sent_graphs``."""
     state, lock = sent_graphs.state_of(graph), graph._lock
     if state.is_refused or lock._is_owned():
-        return 0
+        return
     try:
-        if not lock.acquire(False):
-            return 0
-        version = graph.version
-        if version == state.version and state.pending is None:
-            return 0
-        start = clock.mono()
-        _send(graph, state, sent_graphs.channel, version)
-        return clock.mono() - start
+        if lock.acquire(False) and (graph.version != state.version or state.pending is not None):
+            _send(graph, state, sent_graphs.channel)
     finally:
         if lock._is_owned():  # an exception of the job's may come just before or after ``acquire``
             lock.release()
 
 
-def _send(graph: Any, state: _GraphState, channel: Channel, version: int) -> None:
+def _send(graph: Any, state: _GraphState, channel: Channel) -> None:
     """Put the graph's new nodes and their frames; the caller holds the graph's lock."""
+    version = graph.version
     if version != state.version and state.pending is None:
         ops = graph.get_operations()[state.node_count :]
         raw = graph_def(graph)
@@ -170,7 +150,7 @@ def _send(graph: Any, state: _GraphState, channel: Channel, version: int) -> Non
         state.version, state.library_size = version, size
         state.node_count += len(ops)
         record = frames(ops)
-        state.add(variables.changed_nodes(graph, ops, state.known_keys))
+        state.add(variables.changed_nodes(graph, state.known_keys))
         record.update(state.variables)
         state.variables = {}
         state.pending = json.dumps(record, separators=(",", ":")).encode()
@@ -182,12 +162,8 @@ def _put(channel: Channel, state: _GraphState, kind: int, data: bytes) -> bool:
     """Put one record of a graph; after a record that is too large, the graph is no longer sent."""
     if len(data) > channel.data_max:
         state.is_refused, state.pending = True, None
-        text = "graph %d: a record of %d bytes, and the ring has room for %d" % (
-            state.number,
-            len(data),
-            channel.data_max,
-        )
-        channel.report("graph-too-large", text)
+        text = "graph %d: a record of %d bytes, and the ring has room for %d"
+        channel.report("graph-too-large", text % (state.number, len(data), channel.data_max))
         return False
     return channel.put(kind, data, step=state.number, start_mono=clock.mono(), start_real=clock.real())
 
@@ -211,11 +187,6 @@ def graph_def(graph: Any) -> bytes:
 # -- shapes, written into the bytes: protobuf in Python would take ten times as long -------------
 
 
-def _field(tag: int, data: bytes) -> bytes:
-    """Return ``data`` as a length-delimited field."""
-    return bytes((tag,)) + encode_varint(len(data)) + data
-
-
 def library_size(raw: bytes) -> int:
     """Return the size of the functions in a GraphDef, in bytes."""
     return sum(end - start for number, start, _, end in fields(raw) if number == _LIBRARY)
@@ -233,16 +204,11 @@ def with_shapes(raw: bytes, first: int, known_shapes: dict[bytes, bytes], with_l
                 node = raw[content:end]
                 if len(node) > ATTR_MAX:
                     node = without_weights(node)
-                yield _field(_NODE_TAG, node + known_shapes.get(_name(node), b""))
+                length, at = varint(node, 1)  # the first field is the name
+                yield bytes_field(_NODE, node + known_shapes.get(node[at : at + length], b""))
             index += 1
         elif number != _LIBRARY or with_library:
             yield raw[start:end]
-
-
-def _name(node: bytes) -> bytes:
-    """Return the name in the bytes of a NodeDef: its first field."""
-    length, at = varint(node, 1)
-    return node[at : at + length]
 
 
 def without_weights(node: bytes) -> bytes:
@@ -254,21 +220,16 @@ def without_weights(node: bytes) -> bytes:
 
 def shapes(ops: list[Any]) -> dict[bytes, bytes]:
     """Return node name -> bytes of the attribute `_output_shapes`, for ops that have outputs."""
-    dims_bytes: dict[Dims, bytes] = {}
     attributes: dict[tuple[Dims, ...], bytes] = {}
     by_node: dict[bytes, bytes] = {}
     for op in ops:
         key = tuple(_dims(output.shape) for output in op.outputs)
         if not key:
             continue
-        data = attributes.get(key)
-        if data is None:
-            for dims in key:
-                if dims not in dims_bytes:
-                    dims_bytes[dims] = _field(0x3A, shape_bytes(dims))
-            value = _field(0x0A, b"".join(dims_bytes[dims] for dims in key))
-            data = attributes[key] = _field(_ATTR_TAG, _SHAPES_KEY + encode_varint(len(value)) + value)
-        by_node[op.name.encode()] = data
+        if key not in attributes:
+            value = bytes_field(1, b"".join(bytes_field(7, shape_bytes(dims)) for dims in key))
+            attributes[key] = bytes_field(_ATTR, bytes_field(1, b"_output_shapes") + bytes_field(2, value))
+        by_node[op.name.encode()] = attributes[key]
     return by_node
 
 
@@ -283,7 +244,7 @@ def shape_bytes(dims: Dims) -> bytes:
     """Return a TensorShapeProto of ``dims``: sizes, -1 unknown; None for an unknown rank."""
     if dims is None:
         return b"\x18\x01"
-    return b"".join(_field(0x12, b"\x08" + encode_varint(size & (1 << 64) - 1) if size else b"") for size in dims)
+    return b"".join(bytes_field(2, b"\x08" + encode_varint(size & (1 << 64) - 1) if size else b"") for size in dims)
 
 
 # -- frames --------------------------------------------------------------------------------------
@@ -293,13 +254,12 @@ def frames(ops: list[Any]) -> dict[str, Any]:
     """Return the frames in which the ops were created, in the form of docs/channel.md."""
     files: dict[str, int] = {}
     functions: dict[str, int] = {}
-    rows: dict[tuple[int, int, int], int] = {}
-    starts: list[int] = []  # the first lines of the rows' functions
+    rows: dict[tuple[int, int, int, int], int] = {}
     stacks: dict[tuple[int, ...], int] = {}
     trace_indices: dict[Any, int] = {}
     nodes: dict[str, int] = {}
     for op in ops:
-        trace = variables.frames_of(op)
+        trace = op._traceback if hasattr(op, "_traceback") else op.traceback
         if trace is None:
             continue  # made by TensorFlow from another op's definition
         # Newer versions hash and compare a stack trace without making its frames.
@@ -309,23 +269,23 @@ def frames(ops: list[Any]) -> dict[str, Any]:
         if index is None:
             stack = []
             for frame in trace:
-                stack.append(_index(rows, (_index(files, frame.filename), frame.lineno, _index(functions, frame.name))))
-                if len(starts) < len(rows):
-                    starts.append(getattr(frame, "func_start_lineno", 0) or -1)  # newer versions lack it
+                start = getattr(frame, "func_start_lineno", 0) or -1  # newer versions lack it
+                row = _index(files, frame.filename), frame.lineno, _index(functions, frame.name), start
+                stack.append(_index(rows, row))
             index = _index(stacks, tuple(stack))
             if has_own_hash:
                 trace_indices[trace] = index
         nodes[op.name] = index
-    record = {
+    starts = [start for _, _, _, start in rows]
+    return {
         "files": list(files),
         "functions": list(functions),
-        "frames": list(rows),
+        "frames": [row[:3] for row in rows],
         "stacks": list(stacks),
         "nodes": nodes,
+        "variable_ops": [op.name for op in ops if op.type in _VARIABLE_OPS and op.name in nodes],
+        **({"starts": starts} if max(starts, default=-1) > 0 else {}),
     }
-    if max(starts, default=-1) > 0:
-        record["starts"] = starts
-    return record
 
 
 def _index(table: dict[K, int], key: K) -> int:

@@ -6,7 +6,6 @@ Each set of fetches and targets is examined once. The table of op types decides.
 from __future__ import annotations
 
 import re
-import zlib
 from collections import deque
 from itertools import islice
 
@@ -14,7 +13,7 @@ from ...formats import layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator, Sequence
+    from typing import Any, Iterable, Iterator
 
 OPS_MAX = 256  # maximum ops examined among the dependencies of a run
 _VALUE_OPS_MAX = 64  # maximum ops examined of those that an assigned value depends on
@@ -40,23 +39,11 @@ _TYPES = [
 _ASSIGN = {"Assign", "AssignVariableOp"}
 _ADD = {"AssignAdd", "AssignAddVariableOp"}
 _RESTORE = {"Restore", "RestoreV2", "RestoreSlice"}
-_type_purposes: dict[str, int | None] = {}  # op type -> its purpose by the table
 _GLOBAL_STEP = "global_step"  # name of TensorFlow's collection, and of its variable
 
 #: Priority of kinds, for a run whose ops have several: a run that trains is a training run,
 #: whatever else it fetches.
 _PRIORITY = (layout.TRAIN, layout.RUN, layout.CHECKPOINT, layout.SUMMARY, layout.INIT, layout.INPUT)
-
-
-def with_feeds(key: int, feeds: int) -> int:
-    """Return the span key of a run with ``feeds`` feeds; ``key`` is from ``signature_key``."""
-    return key | (min(15, feeds)) << 28
-
-
-def signature_key(fetches: Sequence[str], targets: Sequence[str]) -> int:
-    """Return the key of runs with these names: the counts of fetches and targets, and a hash."""
-    names = "\0".join(list(fetches) + ["\0"] + list(targets))
-    return min(len(fetches), 15) << 24 | min(len(targets), 15) << 20 | zlib.crc32(names.encode()) & 0xFFFFF
 
 
 def kind_of(graph: Any, ops: Iterable[Any]) -> int:
@@ -65,15 +52,10 @@ def kind_of(graph: Any, ops: Iterable[Any]) -> int:
     step_counters.update(getattr(getattr(each, "op", None), "name", "") for each in graph.get_collection(_GLOBAL_STEP))
     unknown_ops: list[Any] = []
     kinds = {_purpose(op, step_counters, unknown_ops) for op in islice(ops, _FETCHES_MAX)}
-    if layout.TRAIN not in kinds and any(
-        _type_purpose(op, step_counters) == layout.TRAIN for op in _walk(unknown_ops, OPS_MAX)
-    ):
+    dependencies = () if layout.TRAIN in kinds else _walk(unknown_ops, OPS_MAX)
+    if any(_type_purpose(op, step_counters) == layout.TRAIN for op in dependencies):
         return layout.TRAIN
-    return _highest_priority(kinds)
-
-
-def _highest_priority(kinds: set[int]) -> int:
-    return next((kind for kind in _PRIORITY if kind in kinds), layout.RUN)
+    return min(kinds, key=_PRIORITY.index, default=layout.RUN)
 
 
 def _purpose(op: Any, step_counters: set[str], unknown_ops: list[Any]) -> int:
@@ -96,16 +78,13 @@ def _purpose(op: Any, step_counters: set[str], unknown_ops: list[Any]) -> int:
                 kinds.add(kind)
         if layout.TRAIN in kinds:
             break
-    return _highest_priority(kinds)
+    return min(kinds, key=_PRIORITY.index, default=layout.RUN)
 
 
 def _type_purpose(op: Any, step_counters: set[str]) -> int | None:
-    op_type = op.type
-    if op_type in _ADD:
+    if op.type in _ADD:
         return layout.TRAIN if op.inputs[0].op.name in step_counters else None
-    if op_type not in _type_purposes:
-        _type_purposes[op_type] = next((kind for pattern, kind in _TYPES if pattern.match(op_type)), None)
-    return _type_purposes[op_type]
+    return next((kind for pattern, kind in _TYPES if pattern.match(op.type)), None)
 
 
 def _assignment_purpose(op: Any) -> int:

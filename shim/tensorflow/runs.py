@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ...formats import layout
-from .. import core, native
+from ...formats.run_keys import signature_key
+from .. import core
 from ..clock import mono
 from ..guard import guarded
 from ..weak_table import WeakTable
-from .run_kinds import kind_of, signature_key
+from .run_kinds import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     from ..pacing.tracker import Tracker
 
 #: Attributes of a session: the signature of its last run, and those of all its runs.
-_LAST_RUN, _ALL_RUNS = "_tfprof_run", "_tfprof_runs"
+LAST_RUN, _ALL_RUNS = "_tfprof_run", "_tfprof_runs"
 _SIGNATURES_MAX = 256  # maximum signatures remembered per session
 
 
-class PythonRunSignature(object):
+class RunSignature(object):
     """Span key (without feeds) and tracker of runs with the same ``fetches`` and ``targets``."""
 
     __slots__ = ("fetches", "key", "targets", "tracker")
@@ -30,9 +31,6 @@ class PythonRunSignature(object):
         self.targets = targets
         self.key = key
         self.tracker = tracker
-
-
-RunSignature: Any = PythonRunSignature if native.module is None else native.module.RunSignature
 
 
 class RunSignatures(object):
@@ -45,27 +43,19 @@ class RunSignatures(object):
         self._sessions = WeakTable()  # sessions that have our attributes
         core.at_disarm(self._forget)
 
-    def of_run(self, session: Any, fetches: list[Any], targets: list[Any]) -> Any:
-        """Return the signature of a run."""
-        signature = session.__dict__.get(_LAST_RUN, self.unknown_signature)
-        if fetches != signature.fetches or targets != signature.targets:
-            return self.find(session, fetches, targets)
-        return signature
-
-    def find(self, session: Any, fetches: list[Any], targets: list[Any]) -> Any:
+    def find(self, session: Any, fetches: list[Any], targets: list[Any]) -> RunSignature:
         """Return the signature of a run, and remember it as that of the last run of ``session``."""
         if core.state() is None:  # already disarmed
             return self.unknown_signature
         signature = self._find(session, fetches, targets)
         if signature is None:
             signature = RunSignature(list(fetches), list(targets), 0, self.unknown_signature.tracker)
-        vars(session)[_LAST_RUN] = signature
+        vars(session)[LAST_RUN] = signature
         return signature
 
     def _forget(self) -> None:
-        """Remove our attributes from the sessions."""
         for session in self._sessions.existing():
-            for name in (_LAST_RUN, _ALL_RUNS):
+            for name in (LAST_RUN, _ALL_RUNS):
                 vars(session).pop(name, None)
 
     def of_names(self, graph: Any, fetches: Sequence[str], targets: Sequence[str]) -> tuple[int, Tracker]:
@@ -86,19 +76,14 @@ class RunSignatures(object):
         object_ids = (tuple(map(id, fetches)), tuple(map(id, targets)))
         signature = signatures.get(object_ids)
         if signature is None:
-            signature = self._examine(session.graph, fetches, targets)
+            op_name = self.tf_session.TF_OperationName
+            outputs = ["%s:%d" % (op_name(each.oper), each.index) for each in fetches]
+            key, tracker = self.of_names(session.graph, outputs, list(map(op_name, targets)))
             if len(signatures) >= _SIGNATURES_MAX:
                 signatures.clear()
-            signatures[object_ids] = signature
+            # The signature keeps the objects alive, so that no other object gets the same id.
+            signature = signatures[object_ids] = RunSignature(list(fetches), list(targets), key, tracker)
         return signature
-
-    def _examine(self, graph: Any, fetches: list[Any], targets: list[Any]) -> RunSignature:
-        op_name = self.tf_session.TF_OperationName
-        outputs = ["%s:%d" % (op_name(each.oper), each.index) for each in fetches]
-        key, tracker = self.of_names(graph, outputs, list(map(op_name, targets)))
-        # The ids of these objects are the key. The signature keeps the objects alive, so that no
-        # other object gets the same id.
-        return RunSignature(list(fetches), list(targets), key, tracker)
 
     @guarded
     def _kind(self, graph: Any, names: Sequence[str]) -> int:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from ...formats import layout, pb_wire
-from .. import core, native
-from ..clock import mono
+from functools import partial
+
+from ...formats import layout
+from ...formats.run_keys import fetches_key, with_feeds
+from .. import core
+from ..cpython.tracebacks import mimic, strip_our_frames
 from ..guard import guarded
-from ..pacing.current_policy import POLICY
-from ..tracebacks import mimic, strip_our_frames
-from . import callables, counted_calls, tf_buffer
-from .run_kinds import with_feeds
-from .runs import RunSignature, RunSignatures
-from .traced_run import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
+from ..steps import observer
+from ..steps.step import Step
+from ..weak_table import WeakTable
+from . import callables
+from .measured_call import TracedCall, measure, with_level
+from .runs import LAST_RUN, RunSignatures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,243 +24,98 @@ if TYPE_CHECKING:
 
     Original = Callable[..., Any]
 
-_PARTIAL, _FAILED = layout.PARTIAL_RUN, layout.FLAG_FAILED
+#: The RunMetadata (bytes) that the job is to find in a buffer of its own.
+_shown_metadata = WeakTable()
 
 
 def patch(module: Any) -> None:
     """Measure and trace the sessions of ``tensorflow.python.client.session``."""
     base, tf_session = module.BaseSession, module.tf_session
+    _make_buffers_uninterruptible(tf_session)
     signatures = RunSignatures(tf_session)
-    patch_runs(base, signatures, tf_session)
-    core.replace(base, "_call_tf_sessionprun", lambda original: _partial_run(original, core.tracker(_PARTIAL, False)))
-    callables.patch(base._Callable, signatures, tf_session)
+    core.replace(tf_session, "TF_GetBuffer", _get_buffer)
+    core.replace(base, "_call_tf_sessionrun", lambda original: measured_run(original, signatures, tf_session))
+    observer.observe(base, "_call_tf_sessionprun", _partial_run_called, 4, observes_end=True)
+    if hasattr(base, "_Callable"):
+        callables.patch(base._Callable, signatures, tf_session)
 
 
-def patch_runs(base: Any, signatures: RunSignatures, tf_session: Any) -> None:
-    """Measure and trace the runs of sessions of class ``base``."""
-    counted_calls.replace(
-        base,
-        "_call_tf_sessionrun",
-        "TF_SessionRun_wrapper",
-        lambda original: _run(original, signatures, tf_session),
-        _run_wrapper,
-        _run_counter(signatures),
-    )
+def _make_buffers_uninterruptible(tf_session: Any) -> None:
+    """Let no Python code run when a TF_Buffer is made or freed, in TensorFlow 1.15.
+
+    Its class is made by SWIG, and has methods in Python. Their callers in C drop the exceptions
+    that signal handlers raise in them.
+    """
+    buffer_class = vars(tf_session).get("TF_Buffer")
+    if "__swig_setmethods__" in vars(buffer_class or object):
+        core.replace(buffer_class, "__setattr__", lambda _: object.__setattr__)
+        core.replace(buffer_class, "__del__", lambda _: bool)  # called without arguments
 
 
-def _run(original: Original, signatures: RunSignatures, tf_session: Any) -> Original:
-    """Return the function that runs a step of a session."""
-    slow_path, signature_of = _slow_path(original, tf_session), signatures.of_run
+def measured_run(original: Original, signatures: RunSignatures, tf_session: Any) -> Original:
+    """Return the replacement of ``BaseSession._call_tf_sessionrun``."""
+    unknown_signature, find = signatures.unknown_signature, signatures.find
 
-    def run(session: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any) -> Any:
-        signature = signature_of(session, fetch_list, target_list)
-        tracker = signature.tracker
-        if options is None:
-            for ordinal in tracker.untimed:
-                try:
-                    return original(session, options, feed_dict, fetch_list, target_list, run_metadata)
-                except BaseException:
-                    tracker.put_failed(ordinal, with_feeds(signature.key, len(feed_dict)))
-                    raise
-        ordinal = tracker.next()
-        if ordinal < tracker.trigger and options is None and tracker.words[POLICY] == tracker.generation:
-            key = with_feeds(signature.key, len(feed_dict))
-            if key in tracker.known_keys:
-                start = mono()
-                try:
-                    result = original(session, options, feed_dict, fetch_list, target_list, run_metadata)
-                except BaseException:
-                    tracker.put(tracker.kind, start, mono() - start, ordinal, key, _FAILED)
-                    raise
-                tracker.put_timed(start, mono() - start, ordinal, key)
-                return result
-        return slow_path(session, signature, ordinal, options, feed_dict, fetch_list, target_list, run_metadata)
+    @guarded
+    def begin(tracker: Tracker, ordinal: int, key: int, arguments: tuple[Any, ...]) -> TracedCall | None:
+        session, options, metadata = arguments[0], arguments[1], arguments[-1]
+        job_options = b"" if options is None else bytes(tf_session.TF_GetBuffer(options))
+        prepare = partial(_prepare, job_options, arguments)
+        return TracedCall.begin(prepare, tf_session, tracker, ordinal, key, session, job_options, metadata)
 
-    return run
-
-
-def _run_wrapper(run: Original, original: Original) -> Original:
-    """Return the replacement of ``BaseSession._call_tf_sessionrun`` where C code does not count."""
-
+    # Most runs have the signature of the last run of their session, and are only counted.
     def _call_tf_sessionrun(
         self: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any
     ) -> Any:
+        ordinal = 0
         try:
-            return run(self, options, feed_dict, fetch_list, target_list, run_metadata)
+            signature = self.__dict__.get(LAST_RUN, unknown_signature)
+            if fetch_list != signature.fetches or target_list != signature.targets:
+                signature = find(self, fetch_list, target_list)
+            if options is None:
+                ordinal = signature.tracker.take_untimed()
+            if ordinal:
+                return original(self, options, feed_dict, fetch_list, target_list, run_metadata)
+            tracker, key = signature.tracker, with_feeds(signature.key, len(feed_dict))
+            arguments = (self, options, feed_dict, fetch_list, target_list, run_metadata)
+            return measure(tracker, key, options is not None, begin, original, arguments)
         except BaseException as error:
+            if ordinal:
+                signature.tracker.put_failed(ordinal, with_feeds(signature.key, len(feed_dict)))
             strip_our_frames(error, original)
             raise
 
-    return _call_tf_sessionrun
+    return mimic(_call_tf_sessionrun, original, "TF_SessionRun_wrapper")
 
 
-def _run_counter(signatures: RunSignatures) -> counted_calls.Counter | None:
-    """Return the counter of runs like the last one of their session."""
-
-    def report(session: Any, _options: Any, feed_dict: Any, fetch_list: Any, target_list: Any) -> None:
-        signature = signatures.of_run(session, fetch_list, target_list)
-        signature.tracker.put_last_failed(with_feeds(signature.key, len(feed_dict)))
-
-    return None if native.module is None else counted_calls.Counter(native.module.run_needs_python, 5, report)
-
-
-def _slow_path(original: Original, tf_session: Any) -> Original:
-    """Return the slow path of a run: it may be traced."""
-
-    def slow_path(
-        session: Any,
-        signature: RunSignature,
-        ordinal: int,
-        options: Any,
-        feed_dict: Any,
-        fetch_list: Any,
-        target_list: Any,
-        run_metadata: Any,
-    ) -> Any:
-        tracker, key = signature.tracker, with_feeds(signature.key, len(feed_dict))
-        buffers = _RunBuffers.for_run(tf_session, tracker, session, ordinal, key, options, run_metadata)
-        if buffers is None:
-            return run_untraced(
-                session, tracker, ordinal, key, options, feed_dict, fetch_list, target_list, run_metadata
-            )
-        flags = _FAILED
-        try:
-            buffers.traced_run.mark_start()
-            try:
-                result = original(session, buffers.options, feed_dict, fetch_list, target_list, buffers.metadata)
-                flags = 0
-                return result
-            finally:
-                buffers.traced_run.mark_end(flags)
-                buffers.finish(session, run_metadata)
-        finally:
-            buffers.free()
-
-    def run_untraced(
-        session: Any,
-        tracker: Tracker,
-        ordinal: int,
-        key: int,
-        options: Any,
-        feed_dict: Any,
-        fetch_list: Any,
-        target_list: Any,
-        run_metadata: Any,
-    ) -> Any:
-        flags = _FAILED
-        start = mono()
-        try:
-            result = original(session, options, feed_dict, fetch_list, target_list, run_metadata)
-            flags = 0
-            return result
-        finally:
-            duration = mono() - start
-            tracker.put(tracker.kind, start, duration, ordinal, key, flags)
-            if not flags:
-                tracker.note_untraced(key, duration)
-
-    return slow_path
+def _prepare(job_options: bytes, arguments: tuple[Any, ...], run: TracedCall, level: int) -> None:
+    """Replace options without a trace level, and add metadata."""
+    session, options, *others, metadata = arguments
+    run.show = None if metadata is None else partial(_shown_metadata.set, metadata)
+    if not run.requested_by_job:
+        options = run.tf_session.TF_NewBufferFromString(with_level(job_options, level))
+        run.own_buffers.append(options)
+    if metadata is None:
+        metadata = run.tf_session.TF_NewBuffer()
+        run.own_buffers.append(metadata)
+    run.arguments, run.keywords = (session, options, *others, metadata), {}
+    get_buffer = run.tf_session.TF_GetBuffer
+    run.raw = lambda: bytes(get_buffer(metadata))
 
 
-class _RunBuffers(object):
-    """The buffers that replace the job's in a traced run."""
+def _get_buffer(original: Original) -> Original:
+    """Return the replacement of ``TF_GetBuffer``, which hides our statistics from the job."""
 
-    __slots__ = ("metadata", "options", "own_buffers", "tf_session", "traced_run")
+    def TF_GetBuffer(buffer: Any) -> Any:  # noqa: N802 - it replaces this function
+        shown = _shown_metadata.get(buffer)
+        return original(buffer) if shown is None else shown
 
-    def __init__(self, tf_session: Any, traced_run: TracedRun) -> None:
-        self.tf_session = tf_session
-        self.traced_run = traced_run
-        self.options: Any = None
-        self.metadata: Any = None
-        self.own_buffers: list[Any] = []
-
-    @classmethod
-    @guarded
-    def for_run(
-        cls,
-        tf_session: Any,
-        tracker: Tracker,
-        session: Any,
-        ordinal: int,
-        key: int,
-        options: Any,
-        run_metadata: Any,
-    ) -> _RunBuffers | None:
-        """Return the buffers for this run, None when it is not traced."""
-        work_start = mono()
-        job_options = b"" if options is None else bytes(tf_session.TF_GetBuffer(options))
-        requested_level = pb_wire.last_varint(job_options, TRACE_LEVEL)
-        level, hold = tracker.level(ordinal, key), None
-        if requested_level:
-            level = requested_level
-        elif level is None or (run_metadata is not None and not cls._is_separable(tf_session, session, job_options)):
-            return None
-        else:
-            level, hold = chosen_level(level, tf_session)
-        buffers = cls(tf_session, TracedRun(tracker, ordinal, key, level, bool(requested_level), work_start, hold))
-        buffers.options, buffers.metadata = options, run_metadata
-        try:
-            if not requested_level:
-                buffers.options = buffers.register(tf_session.TF_NewBufferFromString(with_level(job_options, level)))
-            if not requested_level or run_metadata is None:
-                buffers.metadata = buffers.register(tf_session.TF_NewBuffer())
-        except BaseException:
-            buffers.traced_run.mark_end()
-            buffers.free()
-            raise
-        return buffers
-
-    @staticmethod
-    def _is_separable(tf_session: Any, session: Any, job_options: bytes) -> bool:
-        """Return whether our statistics can be removed from the job's metadata."""
-        return tf_buffer.is_usable(tf_session) and not shows_statistics(session, job_options)
-
-    def register(self, buffer: Any) -> Any:
-        """Register ``buffer``, one of ours, to be freed, and return it."""
-        self.own_buffers.append(buffer)
-        return buffer
-
-    @guarded
-    def finish(self, session: Any, run_metadata: Any) -> None:
-        """Give the job the metadata that it expects; put the whole metadata into the channel."""
-        raw = None
-        try:
-            if not self.traced_run.flags & _FAILED:
-                raw = bytes(self.tf_session.TF_GetBuffer(self.metadata))
-                if run_metadata is not None and run_metadata is not self.metadata:
-                    tf_buffer.set_content(self.tf_session, run_metadata, pb_wire.without_field(raw, STEP_STATS))
-        finally:
-            self.traced_run.put(session, raw)
-
-    @guarded
-    def free(self) -> None:
-        """Free our own buffers."""
-        while self.own_buffers:
-            self.tf_session.TF_DeleteBuffer(self.own_buffers.pop())
+    return TF_GetBuffer
 
 
-def _partial_run(original: Original, tracker: Tracker) -> Original:
-    """Return the replacement of ``BaseSession._call_tf_sessionprun``.
-
-    Partial runs take no options and are only measured.
-    """
-
-    def _call_tf_sessionprun(self: Any, handle: Any, feed_dict: Any, fetch_list: Any) -> Any:
-        ordinal = tracker.next()
-        key = with_feeds(min(len(fetch_list), 15) << 24, len(feed_dict))
-        if tracker.channel is None:
-            tracker.level(ordinal, key)
-        start = mono()
-        flags = _FAILED
-        try:
-            result = original(self, handle, feed_dict, fetch_list)
-            flags = 0
-        except BaseException as error:
-            strip_our_frames(error, original)
-            raise
-        else:
-            return result
-        finally:
-            tracker.put(_PARTIAL, start, mono() - start, ordinal, key, flags)
-
-    return mimic(_call_tf_sessionprun, original, "TF_SessionPRun_wrapper")
+def _partial_run_called(_session: Any, _handle: Any, feed_dict: Any, fetch_list: Any) -> observer.EndCallback:
+    """Measure a partial run, which takes no options and so cannot be traced."""
+    tracker = core.tracker(layout.PARTIAL_RUN, False)
+    key = with_feeds(fetches_key(len(fetch_list)), len(feed_dict))
+    step = Step(tracker, tracker.next(), key, needs_window=False)
+    return observer.EndCallback(lambda failed: step.end(layout.FLAG_FAILED if failed else 0))

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
-import os
 
-from . import descriptors, libc
-from .channel import memory
-from .guard import raised_by_job
+from .. import descriptors, libc
+from ..channel import memory
+from ..guard import raised_by_job
+from ..own_os import os
+from ..steps.window import ExportError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,10 +40,6 @@ _PROFILER_FILES = (
 _FURTHER_LINES = (b"\n", b"Dumped ")
 #: The logging library writes this line once, before the first message of a process.
 _PREAMBLE = b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR"
-
-
-class RedirectError(Exception):
-    """TensorFlow's log lines cannot be redirected, so no profiler session is started."""
 
 
 class FilteredStderr(object):
@@ -107,7 +104,7 @@ class FilteredStderr(object):
 def _stderr_stream() -> tuple[ctypes.c_int, Callable[[], object]]:
     """Return the descriptor field of the C library's ``stderr`` and a function that flushes it.
 
-    RedirectError when the stream is not laid out as expected.
+    ExportError when the stream is not laid out as expected.
     """
     try:
         streams = [ctypes.c_void_p.in_dll(libc.plain, name) for name in _STREAMS]
@@ -119,7 +116,8 @@ def _stderr_stream() -> tuple[ctypes.c_int, Callable[[], object]]:
     if len(fields) != len(_STREAMS) or any(
         field.value != libc.plain.fileno(stream) for field, stream in zip(fields, streams)
     ):
-        raise RedirectError("this C library's stderr is not as expected")
+        text = "TensorFlow's log lines cannot be kept off standard error: this C library's stderr is not as expected"
+        raise ExportError("profiler-noisy", text)
     return fields[-1], lambda: libc.plain.fflush(streams[-1])
 
 

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+import weakref
+import zlib
+
 from ...formats import layout
-from ...formats.layout import WORD
+from .. import core
 from ..clock import mono
-from ..pacing.current_policy import POLICY
 from ..pacing.sampling import TIMING_FACTOR
 from . import window
+from .thread_state import no_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ..pacing.tracker import Tracker
-
-_TRACED = WORD["traced"]
+    from .thread_state import ThreadState
 
 
 def begin(tracker: Tracker, key: int = 0, name: object = None, needs_window: bool = True) -> Step | CountedStep:
-    """Begin a step, which is timed or only counted.
+    """Begin a step, which is timed or, if it ``needs_window`` (see `Step`), perhaps only counted.
 
-    ``name`` is what ``key`` stands for, if anything; ``needs_window`` is described in `Step`.
+    ``name`` is what ``key`` stands for, if anything.
     """
-    for ordinal in tracker.untimed:
-        return CountedStep(tracker, ordinal, key) if needs_window else CountedRunStep(tracker, ordinal, key)
+    ordinal = tracker.take_untimed() if needs_window else 0
+    if ordinal:
+        return CountedStep(tracker, ordinal, key)
     ordinal = tracker.next()
-    if name is not None and key not in tracker.names.published:
+    if name is not None and key not in tracker.published_keys:
         tracker.announce_name(key, str(name))
-    return Step(tracker, ordinal, key, needs_window, is_sampled=True)
+    return Step(tracker, ordinal, key, needs_window, is_sampled=needs_window)
 
 
 class CountedStep(object):
@@ -50,32 +51,6 @@ class CountedStep(object):
             self.tracker.put_failed(self.ordinal, self.key)
 
 
-class CountedRunStep(CountedStep):
-    """A counted step that consists of session runs; it has a span if a run is traced."""
-
-    __slots__ = ("has_run", "start")
-
-    needs_window = False
-
-    def __init__(self, tracker: Tracker, ordinal: int, key: int) -> None:
-        super().__init__(tracker, ordinal, key)
-        self.has_run = False  # whether a run is recorded as this step
-        self.start = mono()
-
-    def end(self, flags: int = 0, end_ns: int = 0) -> None:
-        """Put the step's span, if any; the step ends now, or at ``end_ns`` if this is not 0."""
-        if self.has_run:
-            put_counted_run(self, flags, end_ns)
-        else:
-            super().end(flags)
-
-
-def put_counted_run(step: Any, flags: int, end_ns: int = 0) -> None:
-    """Put the span of a counted step of which a run is recorded."""
-    duration = (end_ns or mono()) - step.start
-    step.tracker.put_counted(step.start, duration, step.ordinal, step.key, flags | layout.FLAG_TRACED)
-
-
 class Step(object):
     """A step that has begun; ``flags`` say whether it is traced.
 
@@ -84,28 +59,8 @@ class Step(object):
     as ``count`` steps.
     """
 
-    __slots__ = (
-        "count",
-        "flags",
-        "has_run",
-        "is_paced",
-        "is_sampled",
-        "key",
-        "needs_window",
-        "ordinal",
-        "start",
-        "traced_at_start",
-        "tracker",
-    )
-
     def __init__(
-        self,
-        tracker: Tracker,
-        ordinal: int,
-        key: int,
-        needs_window: bool,
-        is_sampled: bool = False,
-        count: int = 1,
+        self, tracker: Tracker, ordinal: int, key: int, needs_window: bool, is_sampled: bool = False, count: int = 1
     ) -> None:
         self.tracker = tracker
         self.ordinal = ordinal
@@ -116,13 +71,11 @@ class Step(object):
         self.needs_window = needs_window
         self.is_sampled = is_sampled
         self.count = count
-        if window.current is not None or not (
-            ordinal + count <= tracker.trigger
-            and tracker.words[POLICY] == tracker.generation
-            and key in tracker.known_keys
-        ):
-            self._decide_trace(needs_window)
-        self.traced_at_start = tracker.words[_TRACED]  # number of traced steps of all kinds
+        if window.current is not None or not tracker.is_surely_untraced(ordinal, key, count):
+            tracker.open()  # `window.begin` does not open it while another thread has a window
+            if needs_window:
+                self.is_paced, is_traced = window.begin(tracker, ordinal, key, count) or (False, False)
+                self.flags = layout.FLAG_TRACED if is_traced else 0
         self.start = mono()
 
     def end(self, flags: int = 0, parent: int = 0, end_ns: int = 0) -> None:
@@ -136,18 +89,42 @@ class Step(object):
             window.end_step(self, duration, self.count)
         elif self.is_paced:
             tracker.note_untraced(self.key, duration)
-        elif not self.needs_window and tracker.words[_TRACED] != self.traced_at_start:
+        elif self.has_run:
             flags |= layout.FLAG_TRACED
         flags |= self.flags
         if not self.is_sampled or flags or self.is_paced:
             put_start = mono()
             tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, self.count)
             tracker.spend(TIMING_FACTOR * (mono() - put_start))
+            tracker.decide_if_due(self.ordinal)
         else:
             tracker.put_timed(self.start, duration, self.ordinal, self.key, work_start)
 
-    def _decide_trace(self, needs_window: bool) -> None:
-        self.tracker.open()  # `window.begin` does not open it while another thread has a window
-        if needs_window:
-            self.is_paced, is_traced = window.begin(self.tracker, self.ordinal, self.key, self.count)
-            self.flags = layout.FLAG_TRACED if is_traced else 0
+
+class OutermostStep(object):
+    """A thread's running step outside of loops; no other step of the thread begins within it."""
+
+    __slots__ = ("__weakref__", "step", "thread_state")
+
+    def __init__(self, state: ThreadState, kind: int, name: object = None, needs_window: bool = True) -> None:
+        self.thread_state = state
+        self.step: Step | CountedStep | None = None
+        tracker = core.tracker(kind, needs_window)
+        state.outermost_call = weakref.ref(self)
+        self.step = begin(tracker, 0 if name is None else key_of(name), name, needs_window)
+
+    def leave(self) -> None:
+        """Let other steps begin in the thread, even if this one has not ended; idempotent."""
+        if self.thread_state.outermost_call() is self:
+            self.thread_state.outermost_call = no_call
+
+    def end(self, failed: bool, end_ns: int = 0) -> None:
+        """End the step, now or at ``end_ns``."""
+        self.leave()
+        if self.step is not None:
+            self.step.end(layout.FLAG_FAILED if failed else 0, end_ns=end_ns)
+
+
+def key_of(name: object) -> int:
+    """Return the span key of steps with this name."""
+    return zlib.crc32(str(name).encode())

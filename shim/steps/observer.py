@@ -6,13 +6,16 @@ front of the code. Anything else is replaced by a function that calls it.
 
 from __future__ import annotations
 
+import functools
+import itertools
+import opcode
 import sys
 import types
 
 from .. import core
+from ..cpython.prologue import with_call
+from ..cpython.tracebacks import copy_metadata, strip_our_frames
 from ..guard import called_back, guarded
-from ..prologue import with_call
-from ..tracebacks import copy_metadata, strip_our_frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +24,29 @@ if TYPE_CHECKING:
 #: Instructions that release the result of a callback when the observed function returns. That
 #: function keeps it on its stack (prologue.py). In 3.7, END_FINALLY may also raise.
 _RETURN_OPNAMES = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
-_return_opcodes: set[int] = set()  # the numbers of these instructions, looked up at the first use
+_RETURN_OPCODES = {opcode.opmap[name] for name in _RETURN_OPNAMES if name in opcode.opmap}
 _END_FRAMES = 3  # frames from `_has_failed` to the observed function
+
+
+class _Inserted(functools.partial):  # type: ignore[type-arg]  # not generic in Python 3.7
+    """A callback in a constant of the job's code, which the job may pickle.
+
+    The copy of the code calls `itertools.chain` instead, which does nothing.
+    """
+
+    def __reduce__(self) -> Any:
+        return functools.partial, (itertools.chain,)
+
+
+def _constant(guarded_callback: Callable[..., object]) -> functools.partial[Any]:
+    """Return a constant that calls the callback until ``disarm``, and then `itertools.chain`.
+
+    TensorFlow may keep the code with this constant for ever, as part of the stack trace of an op.
+    """
+    constant = functools.partial(itertools.chain)
+    constant.__setstate__((_Inserted(guarded_callback), (), {}, None))  # type: ignore[attr-defined]
+    core.at_disarm(lambda: constant.__setstate__((itertools.chain, (), {}, None)))  # type: ignore[attr-defined]
+    return constant
 
 
 class EndCallback(object):
@@ -40,41 +64,23 @@ class EndCallback(object):
 
 
 def _has_failed() -> bool:
-    """Return whether the observed function ends by an exception."""
     frame = sys._getframe(_END_FRAMES)
-    return frame.f_code.co_code[frame.f_lasti] not in return_opcodes()
+    return frame.f_code.co_code[frame.f_lasti] not in _RETURN_OPCODES
 
 
-def return_opcodes() -> set[int]:
-    """Return the numbers of the instructions in `_RETURN_OPNAMES`."""
-    if not _return_opcodes:
-        import opcode
-
-        _return_opcodes.update({opcode.opmap[name] for name in _RETURN_OPNAMES if name in opcode.opmap})
-    return _return_opcodes
-
-
-def observe(
-    owner: Any,
-    name: str,
-    callback: Callable[..., object],
-    count: int = 1,
-    observes_end: bool = False,
-    fast_callback: Callable[..., object] | None = None,
-    on_failure: Callable[..., object] | None = None,
-) -> None:
+def observe(owner: Any, name: str, callback: Callable[..., object], count: int = 1, observes_end: bool = False) -> None:
     """Call ``callback`` with the first ``count`` arguments of each call of ``owner.name``.
 
     This lasts until ``disarm``. Errors of ``callback`` do not reach the job. Nothing happens if
     ``owner`` itself has no such function. ``observes_end``: the callback may return an
-    ``EndCallback``. ``fast_callback`` is called instead where the code can be changed. It contains
-    its own errors. ``on_failure`` is called there with the same arguments when the function fails.
+    ``EndCallback``.
     """
-    guarded_callback, function = guarded(callback), _innermost(owner.__dict__.get(name))
-    inserted_callback = fast_callback or guarded_callback
-    code = None
+    original = getattr(owner, "__dict__", {}).get(name)
+    if original is None:
+        return
+    guarded_callback, function, code = guarded(callback), _innermost(original), None
     if isinstance(function, types.FunctionType):
-        code = with_call(function.__code__, inserted_callback, count, observes_end, on_failure)
+        code = with_call(function.__code__, _constant(guarded_callback), count, observes_end)
     if code is not None:
         core.replace(function, "__code__", lambda _: code)
     else:
@@ -98,12 +104,12 @@ def _wrapper(original: Any, guarded_callback: Callable[..., object], count: int)
         try:
             result = original(*arguments, **keywords)
         except BaseException as error:
-            if end_callback is not None:
+            if isinstance(end_callback, EndCallback):
                 end_callback.failed = True
-                end_callback = None
+            end_callback = None
             strip_our_frames(error, original)
             raise
-        if end_callback is not None:
+        if isinstance(end_callback, EndCallback):
             end_callback.failed = False
         return result
 

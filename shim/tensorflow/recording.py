@@ -1,4 +1,7 @@
-"""One session of TensorFlow's profiler; the thread of the step starts and exports it.
+"""Records a step with TensorFlow's profiler; the thread of the step starts and exports a session.
+
+The windows (steps/window.py) use this module. It also notices profiler sessions and servers of the
+job.
 
 When a step exceeds the time or memory limit of a recording, a second thread drops the session. That
 thread runs no Python code. It is a chain of built-in functions, made before it starts, and it
@@ -13,35 +16,41 @@ import _signal
 import _thread
 import ctypes
 import operator
-import os
 import sys
-import time
+import weakref
+from io import open as _open  # the job's tests may replace the builtin function
 from itertools import chain, repeat, starmap
 
-from .. import clock, descriptors, guard, libc, stderr_guard
+from ...formats import layout
+from .. import clock, guard, libc
 from ..channel import memory
-from . import allocations
+from ..file_size_signal import without_signal
+from ..own_os import os
+from ..steps import observer, window
+from ..steps.thread_state import is_other_thread_in_call
+from ..steps.window import BUSY_REASON, ExportError
+from . import allocations, graph, models, stderr_guard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import Any, Callable
+
+    from ..channel.ring import Channel
 
 MODULE = "tensorflow.python.profiler.internal._pywrap_profiler"
 _FOLDERS = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private and has a random name
 _SUFFIX = ".xplane.pb"
 _LEVEL = 3  # the default, 2, omits ops of less than about 8,000 cycles
+#: A variable that TensorFlow's message names if it switches the profiler off; the error is one of
+#: BUSY_ERRORS.
+_DISABLING = "TF_DISABLE_PROFILING"
 BUSY_ERRORS = ("AlreadyExistsError", "UnavailableError")
-BUSY_REASON = ("profiler-busy", "another profiler session is active: steps are not traced meanwhile")
 _SIGNALS = frozenset(range(1, _signal.NSIG)) - {32, 33}  # all but those that the C library reserves
 _DROP_WAIT = 10000000000  # ns to wait for a session that is being dropped
 _POLL_S = 0.05  # seconds between checks of the process's size
-_Usage = ctypes.c_long * 18  # struct rusage; made once: the job's garbage collection would have to free each class
-_PEAK = 4  # index of the peak resident size (KiB) in a `_Usage`
+_LOG_MAX = 1 << 16  # maximum bytes of TensorFlow's log lines about a session
 _DROP_PAUSE = 0.002  # seconds between checks whether the session is dropped
-
-
-class TooLargeError(Exception):
-    """A session's data is larger than the record ring allows."""
 
 
 class _Level(object):
@@ -56,33 +65,45 @@ class _Level(object):
 
 
 _OPTIONS = {"host_tracer_level": _Level()}
+#: Attributes of a function: what they refer to has the concrete functions. The first two are those
+#: of TensorFlow up to 2.10, the others those up to 2.14.
+_INNER_FUNCTIONS = ("_stateful_fn", "_stateless_fn", "_variable_creation_fn", "_no_variable_creation_fn")
+
+_is_server_started = False  # the job's profiler server may start a session at any time
 
 
-class StepSession(object):
-    """A session that records from ``open`` to ``export`` or ``drop``.
+def obstacle(level: int) -> tuple[str, str] | None:
+    """Return (slug, text) of what keeps steps from being recorded, None if nothing does."""
+    if level == layout.LEVEL_SOFTWARE:
+        return ("profiler-off", "with --trace-level software, steps that need a profiler session are not traced")
+    if _is_server_started:
+        return ("profiler-server", "the job runs a profiler server, which a session of ours would disturb")
+    module = sys.modules.get(MODULE)  # TensorFlow itself imports it
+    if not hasattr(getattr(module, "ProfilerSession", None), "export_to_tb"):
+        return ("profiler-missing", "this TensorFlow has no profiler session that writes an XSpace")
+    return None
 
-    ``open`` limits its duration and the size of the process. ``start_ns`` and ``end_ns`` are on the
-    monotonic clock, ``start_real_ns`` is on the real one. ``is_unwanted``: ``drop`` was called,
-    perhaps during ``open``.
+
+class Recording(object):
+    """A session over one step of the calling thread, and the functions called in it.
+
+    It records from ``open`` to ``export`` or ``drop``.
+
+    ``open`` limits its duration and the size of the process. ``start_ns`` is on the monotonic
+    clock, ``start_real_ns`` on the real one. ``is_unwanted``: ``drop`` was called, perhaps during
+    ``open``.
     """
 
-    __slots__ = (
-        "_folder",
-        "_gone_token",
-        "_log",
-        "_sessions",
-        "_stop_token",
-        "_watch_lock",
-        "end_ns",
-        "is_unwanted",
-        "start_ns",
-        "start_real_ns",
-    )
+    RECORD_KIND, HEAD_SIZE = layout.XSPACE, layout.XSPACE_HEAD.size
 
     def __init__(self) -> None:
-        self.start_ns = self.start_real_ns = self.end_ns = 0
+        self.start_ns = self.start_real_ns = 0
+        self._thread_ident = _thread.get_ident()
+        self._is_disturbed = is_other_thread_in_call()
+        #: by id, the functions called so far, and their models
+        self._functions: dict[int, tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = {}
         self._folder = ""
-        self._log: stderr_guard.FilteredStderr | None = None
+        self._log: Any = None  # the FilteredStderr of an open session
         self._sessions: list[Any] = []
         #: Has an entry while the session may be stopped; the thread that takes the entry stops it.
         self._stop_token: dict[int, bool] = {}
@@ -100,24 +121,20 @@ class StepSession(object):
         session_class = sys.modules[MODULE].ProfilerSession
         self._folder = _folder()
         try:
+            memory.check_limit(_LOG_MAX)
             self._log = stderr_guard.FilteredStderr()
             with self._log:
                 self._sessions.append(session_class())  # the only reference, so that `free` ends the session
                 original_start(session_class)(self._sessions[0], self._folder, _OPTIONS)
+            self._stop_token[0] = False
+            self._watch(seconds, kib)
         except Exception as error:
             self.free()
             if guard.raised_by_job(error):
                 raise
             return _reason(error)
-        self._stop_token[0] = False
-        try:
-            self._watch(seconds, kib)
-        except RuntimeError as error:
-            self.drop()
-            if guard.raised_by_job(error):
-                raise
-            return ("profiler-failed", str(error))
         self.start_ns, self.start_real_ns = clock.mono(), clock.real()
+        self._is_disturbed |= is_other_thread_in_call()  # other threads may have begun calls meanwhile
         allocations.enable()
         if self.is_unwanted:  # another thread called `drop` before the session could be dropped
             self.drop()
@@ -129,25 +146,36 @@ class StepSession(object):
         """Whether an open session is stopped or about to be."""
         return not self._stop_token
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether an opened session is gone, with its data."""
+        return not self._gone_token.empty()
+
     def export(self, size_max: int) -> bytes | None:
         """Stop recording and return the XSpace; None when the session is gone.
 
-        TooLargeError above ``size_max`` bytes.
+        ExportError above ``size_max`` bytes, or if TensorFlow cannot write it.
         """
         try:
             if not self._take_stop_token():
                 return None
-            with descriptors.StandardFdsReserved():
-                try:
-                    os.mkdir(self._folder, 0o700)
-                    with self._open_log:
-                        self._sessions[0].export_to_tb()
-                    self.end_ns = clock.mono()
-                    return _content(self._folder, size_max)
-                finally:
-                    _remove(self._folder)
+            return without_signal(lambda: self._export(size_max))
+        except Exception as error:
+            if isinstance(error, ExportError) or guard.raised_by_job(error):
+                raise
+            raise ExportError(*_reason(error)) from None
         finally:
             self.free()
+
+    def _export(self, size_max: int) -> bytes:
+        memory.check_limit(_LOG_MAX)
+        try:
+            os.mkdir(self._folder, 0o700)
+            with self._log:
+                self._sessions[0].export_to_tb()
+            return _content(self._folder, size_max)
+        finally:
+            _remove(self._folder)
 
     def drop(self) -> None:
         """Stop recording and discard the data.
@@ -170,7 +198,7 @@ class StepSession(object):
         try:
             if log is not None:
                 with log:
-                    self._sessions.clear()
+                    without_signal(self._sessions.clear)
         finally:
             if log is not None:
                 log.close()
@@ -185,21 +213,39 @@ class StepSession(object):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
         self._stop_token.clear()
 
-    @property
-    def _open_log(self) -> stderr_guard.FilteredStderr:
-        assert self._log is not None
-        return self._log
+    def head(self, count: int) -> bytes:
+        """Return the head of the record of a step that counts as ``count`` steps."""
+        others = layout.XSPACE_OTHER_THREADS if self._is_disturbed else 0
+        return layout.XSPACE_HEAD.pack(self.start_real_ns, count, self._thread_ident | others)
+
+    def note_call(self, call: dict[str, Any]) -> None:
+        """Note that a function was called; ``call`` has the call's ``self`` and ``args``."""
+        function = call.get("self")
+        if function is None:
+            return
+        entry = self._functions.get(id(function))
+        if entry is None or entry[0]() is not function:
+            model_refs = [weakref.ref(each) for each in call.get("args") or () if models.is_model(each)]
+            self._functions[id(function)] = (weakref.ref(function), model_refs)
+
+    @guard.guarded
+    def send_graphs(self, channel: Channel) -> None:
+        """Send the graphs of the functions that were called."""
+        for reference, model_refs in list(self._functions.values()):
+            function = reference()
+            for concrete in concrete_functions(function):
+                graph.ensure_sent(concrete.graph, channel, (function, model_refs))
 
     def _watch(self, seconds: float, kib: int) -> None:
         """Drop the session after ``seconds`` or above ``kib``, unless it is stopped before."""
-        log = self._open_log
+        log = self._log
         pause = min(_POLL_S, seconds)
         polls = max(1, round(seconds / pause))
-        usage = _Usage()
+        usage = libc.Usage()
         ended_flags = starmap(self._watch_lock.acquire, repeat((True, pause), polls))
         results = starmap(libc.plain.getrusage, repeat((0, usage)))  # always 0
         seals = starmap(libc.plain.fcntl, [(log.fd, memory.GET_SEALS)])
-        sizes = map(operator.or_, results, starmap(operator.getitem, repeat((usage, _PEAK))))
+        sizes = map(operator.or_, results, starmap(operator.getitem, repeat((usage, libc.PEAK))))
         calls = chain(
             # Waits until the recording has ended or must end; every result so far is false, which
             # continues the chain.
@@ -228,7 +274,7 @@ class StepSession(object):
         taken = self._end_watch()
         deadline = clock.mono() + (0 if taken else _DROP_WAIT)
         while self._gone_token.empty() and clock.mono() < deadline:
-            time.sleep(_DROP_PAUSE)
+            clock.sleep(_DROP_PAUSE)
         return taken
 
     def _end_watch(self) -> bool:
@@ -239,6 +285,29 @@ class StepSession(object):
         return True
 
 
+def concrete_functions(function: Any) -> list[Any]:
+    """Return the existing concrete functions of ``function``, without tracing."""
+    functions: list[Any] = [function] if hasattr(function, "structured_input_signature") else []
+    for holder in (function, *(getattr(function, name, None) for name in _INNER_FUNCTIONS)):
+        cache = getattr(holder, "_function_cache", None)
+        values = getattr(cache, "values", None) or getattr(cache, "all_values", None)
+        if values is not None:
+            functions.extend(values())
+    return functions
+
+
+def patch(module: ModuleType) -> None:
+    """Drop our window when the job starts a profiler session or server of ``module``."""
+    observer.observe(getattr(module, "ProfilerSession", None), "start", window.claim, observes_end=True)
+    observer.observe(module, "start_server", _server_starting)
+
+
+def _server_starting(_port: int) -> None:
+    global _is_server_started
+    _is_server_started = True
+    window.drop_current()
+
+
 def original_start(cls: type) -> Callable[..., object]:
     """Return the unpatched method that starts a session."""
     start: Callable[..., object] = cls.__dict__["start"]
@@ -247,10 +316,12 @@ def original_start(cls: type) -> Callable[..., object]:
 
 def _reason(error: Exception) -> tuple[str, str]:
     """Return (slug, text) of the error that kept a session from starting."""
+    if _DISABLING in str(error):
+        return ("profiler-disabled", "the job's environment switches TensorFlow's profiler off (%s)" % _DISABLING)
     if type(error).__name__ in BUSY_ERRORS:
         return BUSY_REASON
-    if isinstance(error, stderr_guard.RedirectError):
-        return ("profiler-noisy", "TensorFlow's log lines cannot be kept off standard error: %s" % error)
+    if isinstance(error, ExportError):
+        return error.args[0], error.args[1]
     return ("profiler-failed", "%s: %s" % (type(error).__name__, error))
 
 
@@ -261,13 +332,14 @@ def _folder() -> str:
 
 
 def _content(folder: str, size_max: int) -> bytes:
-    """Return the one XSpace below the folder; TooLargeError above ``size_max`` bytes."""
+    """Return the one XSpace below the folder; ExportError above ``size_max`` bytes."""
     for path, is_folder in _tree(folder):
         if not is_folder and path.endswith(_SUFFIX):
             size = os.stat(path).st_size
             if size > size_max:
-                raise TooLargeError(size)
-            with open(path, "rb") as file:
+                text = "the record of a step takes %d bytes, and the ring has room for %d" % (size, size_max)
+                raise ExportError("window-too-large", text)
+            with _open(path, "rb") as file:
                 return file.read()
     raise OSError("the profiler session wrote nothing")
 
@@ -286,7 +358,7 @@ def _remove(folder: str) -> None:
 def _tree(folder: str) -> list[tuple[str, bool]]:
     """Return (path, whether it is a folder) of ``folder`` and all below it, parents first.
 
-    ``os.walk`` would drop errors of signal handlers.
+    ``os.walk`` and ``os.path.isdir`` would drop errors of signal handlers.
     """
     entries = [(folder, True)]
     for path, is_folder in entries:

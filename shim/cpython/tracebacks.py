@@ -8,22 +8,22 @@ dropped.
 
 from __future__ import annotations
 
-import sys
-
+from ..own_os import OUR_FILE_PREFIXES
 from .codes import copy_code
-from .guard import OUR_FILE_PREFIX
+from .version import CURRENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import types
     from typing import Any, Callable, TypeVar
 
+    from .version import Version
+
     F = TypeVar("F", bound=Callable[..., Any])
 
 _METADATA = ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
-_CAN_DROP_OWN_ENTRY = sys.version_info >= (3, 11)
-#: Before Python 3.8, a call that spans several lines has the number of the last line.
-_REPORTS_LAST_LINE = sys.version_info < (3, 8)
+#: Whether an except clause can drop its own entry. Unknown versions are later ones, which can, too.
+_CAN_DROP_OWN_ENTRY = CURRENT is None or CURRENT.drops_own_entry
 
 
 def mimic(wrapper: F, original: Any, marker: str) -> F:
@@ -34,8 +34,8 @@ def mimic(wrapper: F, original: Any, marker: str) -> F:
     """
     copy_metadata(wrapper, original)
     code = getattr(original, "__code__", None)
-    if code is not None and not _CAN_DROP_OWN_ENTRY:
-        wrapper.__code__ = _code_at_line(wrapper.__code__, code, line_of_call(code, marker))
+    if code is not None and CURRENT is not None and not CURRENT.drops_own_entry:
+        wrapper.__code__ = _code_at_line(wrapper.__code__, code, _line_of_call(code, CURRENT, marker), CURRENT)
     return wrapper
 
 
@@ -55,7 +55,7 @@ def strip_our_frames(error: BaseException, original: Any) -> None:
     """
     own_entry = error.__traceback__
     entry = own_entry.tb_next if own_entry is not None else None
-    while entry is not None and entry.tb_frame.f_code.co_filename.startswith(OUR_FILE_PREFIX):
+    while entry is not None and entry.tb_frame.f_code.co_filename.startswith(OUR_FILE_PREFIXES):
         entry = entry.tb_next
     if _CAN_DROP_OWN_ENTRY:
         error.__traceback__ = entry
@@ -64,51 +64,39 @@ def strip_our_frames(error: BaseException, original: Any) -> None:
         own_entry.tb_next = entry.tb_next if is_of_original else entry
 
 
-def is_raised_below_ours(error: BaseException) -> bool:
-    """Return whether the function that handles ``error`` has called a function of ours."""
-    own_entry = error.__traceback__
-    entry = None if own_entry is None else own_entry.tb_next
-    return entry is not None and entry.tb_frame.f_code.co_filename.startswith(OUR_FILE_PREFIX)
-
-
-def _code_at_line(code: types.CodeType, original: types.CodeType, line: int) -> types.CodeType:
+def _code_at_line(code: types.CodeType, original: types.CodeType, line: int, version: Version) -> types.CodeType:
     """Return ``code`` with file, name and first line of ``original``.
 
     All its instructions have the line number ``line``.
     """
-    table = "co_lnotab" if sys.version_info < (3, 10) else "co_linetable"
+    lines, size = line - original.co_firstlineno, len(code.co_code)
+    table = b"\0\x7f" * (lines // 127) + bytes((0, lines % 127))
+    if version.line_table == "linetable":
+        table += b"\xfe\0" * (size // 254) + bytes((size % 254, 0))
     fields: dict[str, Any] = {
         "co_filename": original.co_filename,
         "co_name": original.co_name,
         "co_firstlineno": original.co_firstlineno,
-        table: _line_table(line - original.co_firstlineno, len(code.co_code)),
+        "co_" + version.line_table: table,
     }
     return copy_code(code, **fields)
 
 
-def _line_table(lines: int, size: int) -> bytes:
-    """Return the line table of a code of ``size`` bytes, all on the same line.
+def _line_of_call(code: types.CodeType, version: Version, marker: str) -> int:
+    """Return the line at which ``code`` calls ``marker``, a name that it uses.
 
-    This line is ``lines`` lines after the first line of the code.
+    In Python 3.7, a call that spans several lines has the number of the last line.
     """
-    table = b"\0\x7f" * (lines // 127) + bytes((0, lines % 127))
-    if sys.version_info >= (3, 10):
-        table += b"\xfe\0" * (size // 254) + bytes((size % 254, 0))
-    return table
-
-
-def line_of_call(code: types.CodeType, marker: str) -> int:
-    """Return the line at which ``code`` calls ``marker``, a name that it uses."""
     import dis
 
     line, marker_line = code.co_firstlineno, None
     for instruction in dis.get_instructions(code):
         if instruction.starts_line is not None:
             line = instruction.starts_line
-            if marker_line is not None and not _REPORTS_LAST_LINE:
+            if marker_line is not None and not version.reports_last_line:
                 break
         if instruction.argval == marker:
             marker_line = line
         elif marker_line is not None and instruction.opname.startswith("CALL"):
-            return line if _REPORTS_LAST_LINE else marker_line
+            return line if version.reports_last_line else marker_line
     return marker_line or code.co_firstlineno

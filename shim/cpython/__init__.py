@@ -1,0 +1,1 @@
+"""What depends on the version of CPython; version.py lists the known ones."""

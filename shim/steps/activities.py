@@ -1,0 +1,210 @@
+"""Activities: what the job's Python does beside the ops (formats/activities.py), as spans.
+
+Short activities of one name are added up until they take a millisecond together, so that their
+number does not matter. Activities of a thread are nested: each knows the one that encloses it.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+from ...formats import activities, layout
+from ...formats.layout import WORD
+from .. import core
+from ..channel.spans import SHORT
+from ..clock import mono
+from ..guard import called_back, guarded
+from ..own_os import OUR_FILE_PREFIXES
+from ..process_events import at_end, in_child
+from .thread_state import local
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..pacing.tracker import Tracker
+    from .thread_state import ThreadState
+
+_COST_NS = 1500  # approximate cost of an activity
+_SUMS_MAX = 256  # maximum number of sums
+#: Shorter activities of a category are not recorded (ns): most methods of a callback do nothing.
+_MIN_NS = {activities.CALLBACK: 2000}
+_OF_GRAPHS = (activities.TRACING, activities.FIRST_RUN)  # only half of the names: some programs make many functions
+_UNREAD_MAX = layout.SPAN_COUNT // 2  # entries of the span ring; above that, activities are only added up
+_HEAD, _TAIL = WORD["span_head"], WORD["span_tail"]
+_keys: dict[tuple[int, str], int] = {}  # span keys by category and name
+
+
+class Recorder(object):
+    """What puts the activities of this process into the channel of ``tracker``."""
+
+    def __init__(self, tracker: Tracker) -> None:
+        self.tracker = tracker
+        self.published_keys = tracker.published_keys
+        self._put = tracker.put  # also when the tracker has stopped
+        self._words = tracker.words
+        self._threads = tracker.channel.threads if tracker.channel is not None else None
+        #: Sums: (key, flags, parent, thread) -> [start of the first (ns), total (ns), count].
+        self._sums: dict[tuple[int, int, int, int], list[int]] = {}
+
+    def add(
+        self, state: ThreadState, key: int, outer: int, start: int, duration: int, *, is_only_added: bool = False
+    ) -> None:
+        """Put an activity of the calling thread, or add it to its sum, which is put later."""
+        in_step = state.outermost_call() is not None or (state.loops and state.loops[-1].batch is not None)
+        about = key, layout.FLAG_IN_STEP if in_step else 0, outer, self._threads.tid if self._threads else 0
+        words = self._words
+        may_put = not is_only_added and words[_HEAD] - words[_TAIL] < _UNREAD_MAX
+        if duration >= SHORT and may_put:
+            self._put_row(about, [start, duration, 1])
+            return
+        row = self._sums.get(about)
+        if row is None:
+            if len(self._sums) >= _SUMS_MAX:
+                self.flush()
+            row = self._sums[about] = [start, 0, 0]
+        row[1] += duration
+        row[2] += 1
+        if row[1] >= SHORT and may_put:
+            self._put_row(about, self._sums.pop(about, None))
+
+    def flush(self) -> None:
+        """Put all sums."""
+        for about in list(self._sums):
+            self._put_row(about, self._sums.pop(about, None))
+
+    def _put_row(self, about: tuple[int, int, int, int], row: list[int] | None) -> None:
+        if row is None:  # another thread has put it
+            return
+        key, flags, outer, _ = about
+        ordinal = self._words[layout.COUNTS_AT // 8 + self.tracker.kind] + 1
+        self._put(layout.ACTIVITY, row[0], row[1], ordinal, key, flags, outer, row[2])
+        self.tracker.spend(_COST_NS * row[2])
+
+
+_recorder: Recorder | None = None
+
+
+class Activity(object):
+    """A running activity of the calling thread; it ends when this object is deleted."""
+
+    __slots__ = ("_category", "_key", "_outer", "_start", "_state")
+
+    def __init__(self, state: ThreadState, category: int, key: int) -> None:
+        self._state = state
+        self._category = category
+        self._key = key
+        self._outer = state.activity
+        state.activity = key
+        self._start = mono()
+
+    @called_back
+    def __del__(self) -> None:
+        end, state = mono(), self._state
+        if state.activity == self._key:
+            state.activity = self._outer
+        duration = end - self._start
+        if self._category == activities.TRACING:
+            state.traced_ns = end
+        if _recorder is not None and duration >= _MIN_NS.get(self._category, 0):
+            _recorder.add(state, self._key, self._outer, self._start, duration)
+
+
+def begin(category: int, name: str) -> Activity | None:
+    """Begin an activity; None within one of the same name, or while a function is traced."""
+    state: ThreadState = local.thread_state
+    outer = state.activity
+    key = 0 if _is_tracing(outer) else _key(category, name)
+    return None if not key or outer == key else Activity(state, category, key)
+
+
+@guarded
+def put_first_run(state: ThreadState, name: object) -> None:
+    """Put the rest of the call of a function after its graph was made; the call ends now."""
+    start, state.traced_ns = state.traced_ns, 0
+    key = _key(activities.FIRST_RUN, str(name))
+    if key and _recorder is not None and not _is_tracing(state.activity):
+        _recorder.add(state, key, state.activity, start, mono() - start)
+
+
+def _is_tracing(key: int) -> bool:
+    return activities.number_of(key) == activities.TRACING
+
+
+def _key(category: int, name: str) -> int:
+    """Return the span key of activities called ``name``, 0 without a channel."""
+    key = _keys.get((category, name))
+    if key is None:
+        if len(_keys) >= activities.NAMES_MAX // (2 if category in _OF_GRAPHS else 1):
+            name = activities.OTHERS
+        key = _keys[category, name] = activities.key_of(category, name)
+    recorder = _recorder or _open()
+    if recorder is None:
+        return 0
+    if key not in recorder.published_keys:
+        recorder.tracker.announce_name(key, name)
+    return key
+
+
+def _open() -> Recorder | None:
+    """Begin to record activities in the process's channel; return None if there is none."""
+    global _recorder
+    if core.state() is None:
+        return None
+    tracker = core.tracker(layout.ACTIVITY, False)
+    tracker.open()
+    if tracker.channel is None:
+        return None
+    core.at_disarm(_end)
+    at_end(_flush)
+    in_child(_after_fork)
+    _recorder = Recorder(tracker)
+    return _recorder
+
+
+def _flush() -> None:
+    if _recorder is not None:
+        _recorder.flush()
+
+
+def _end() -> None:
+    global _recorder
+    recorder, _recorder = _recorder, None
+    if recorder is not None:
+        recorder.flush()
+
+
+def _after_fork() -> None:
+    """Forget the parent's activities in a forked child."""
+    global _recorder
+    _recorder = None
+
+
+# -- garbage collections -------------------------------------------------------------------------
+
+
+def observe_collections() -> None:
+    """Observe garbage collections until ``disarm``; idempotent."""
+    if not any(callback is _collected for callback in gc.callbacks):
+        gc.callbacks.append(_collected)
+        core.at_disarm(_ignore_collections)
+
+
+def _ignore_collections() -> None:
+    gc.callbacks.remove(_collected)
+
+
+@called_back
+def _collected(phase: str, about: dict[str, Any]) -> None:
+    """Note the start or the end of a collection, which may interrupt our own code."""
+    state: ThreadState = local.thread_state
+    if phase == "start":
+        state.collection_start = mono()
+        return
+    start, state.collection_start = state.collection_start, 0
+    key = _key(activities.GC, "generation %d" % about["generation"]) if start else 0
+    if key and _recorder is not None:
+        interrupted = sys._getframe(1).f_back  # None in a thread that runs no Python code
+        is_in_ours = interrupted is not None and interrupted.f_code.co_filename.startswith(OUR_FILE_PREFIXES)
+        _recorder.add(state, key, state.activity, start, mono() - start, is_only_added=is_in_ours)

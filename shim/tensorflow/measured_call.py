@@ -1,0 +1,202 @@
+"""A timed run of a graph: measured, and traced if it is selected or if the job requests a trace."""
+
+from __future__ import annotations
+
+import sys
+
+from ...formats import layout, pb_wire
+from .. import guard
+from ..clock import mono
+from ..guard import guarded
+from ..steps import window
+from ..steps.traced_run import TracedRun, enclosing_batch
+from . import graph, recording
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from ..channel.ring import Channel
+    from ..pacing.tracker import Tracker
+    from ..try_lock import Hold
+
+#: Numbers of TensorFlow's fields: RunOptions.trace_level,
+#: RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
+TRACE_LEVEL, _REPORT_ON_OOM, _STEP_STATS = 1, 7, 1
+_BATCH_RUN_KINDS = (layout.TRAIN, layout.RUN)  # kinds of runs that a Keras batch consists of
+_FAILED = layout.FLAG_FAILED
+
+
+def measure(
+    tracker: Tracker,
+    key: int,
+    may_be_requested: bool,
+    begin: Callable[..., TracedCall | None],
+    original: Callable[..., Any],
+    arguments: tuple[Any, ...],
+) -> Any:
+    """Call ``original`` as a timed run and return its result.
+
+    ``begin(tracker, ordinal, key, arguments)`` returns a traced run, None if it is not traced.
+    ``may_be_requested``: the job may request the trace.
+    """
+    ordinal = tracker.next()
+    is_untraced = not may_be_requested and tracker.is_surely_untraced(ordinal, key)
+    traced_call = None if is_untraced else begin(tracker, ordinal, key, arguments)
+    if traced_call is not None:
+        return traced_call.call(original)
+    start = mono()
+    try:
+        result = original(*arguments)
+    except BaseException:
+        tracker.put(tracker.kind, start, mono() - start, ordinal, key, _FAILED)
+        raise
+    duration = mono() - start
+    if is_untraced:
+        tracker.put_timed(start, duration, ordinal, key)
+    else:
+        tracker.put(tracker.kind, start, duration, ordinal, key)
+        tracker.note_untraced(key, duration)
+    return result
+
+
+class TracedCall(TracedRun):
+    """A traced run of ``session``: a call with arguments of ours.
+
+    The function that prepares it sets ``arguments`` and ``keywords``, ``raw``, which returns the
+    RunMetadata, and ``show``, which gives the job what it expects of that, if anything.
+    """
+
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    raw: Callable[[], bytes | None]
+    show: Callable[[bytes], object] | None
+    session: Any
+    tf_session: Any
+    own_buffers: list[Any]  # freed after the call
+
+    @classmethod
+    def begin(
+        cls,
+        prepare: Callable[[TracedCall, int], object],
+        tf_session: Any,
+        tracker: Tracker,
+        ordinal: int,
+        key: int,
+        session: Any,
+        options: bytes,
+        metadata: Any,
+    ) -> TracedCall | None:
+        """Return the traced run, None if the run is not traced.
+
+        ``prepare(run, level)`` prepares a run at a trace level. ``options`` are the job's
+        RunOptions, ``metadata`` is where it expects the RunMetadata, if it does.
+        """
+        work_start = mono()
+        requested_level = pb_wire.last_varint(options, TRACE_LEVEL)
+        level, hold = tracker.level(ordinal, key, batch=batch_of(tracker)), None
+        if requested_level:
+            level = requested_level
+        elif level is None or (metadata is not None and _shows_statistics(session, options)):
+            return None
+        else:
+            level, hold = chosen_level(level, tf_session)
+        claims_session = bool(requested_level) and level > layout.LEVEL_SOFTWARE
+        run = cls(tracker, ordinal, key, bool(requested_level), work_start, hold, claims_session)
+        run.tf_session, run.session, run.own_buffers = tf_session, session, []
+        try:
+            prepare(run, level)
+        except BaseException:
+            run.mark_end()
+            run.free()
+            raise
+        return run
+
+    @guarded
+    def free(self) -> None:
+        """Free our own buffers."""
+        while self.own_buffers:
+            self.tf_session.TF_DeleteBuffer(self.own_buffers.pop())
+
+    def call(self, original: Callable[..., Any]) -> Any:
+        """Call ``original`` and return its result."""
+        flags = _FAILED
+        try:
+            self.mark_start()
+            try:
+                result = original(*self.arguments, **self.keywords)
+                flags = 0
+                return result
+            finally:
+                self.mark_end(flags)
+                self._finish()
+        finally:
+            self.free()
+
+    @guarded
+    def _finish(self) -> None:
+        """Give the job the metadata that it expects; put the whole metadata into the channel."""
+        raw = None
+        try:
+            if not self.flags & _FAILED:
+                raw = self.raw()
+                if raw is not None and self.show is not None:
+                    self.show(raw if self.requested_by_job else pb_wire.without_field(raw, _STEP_STATS))
+        finally:
+            self.put(layout.RUN_METADATA, raw, batch_of(self.tracker), self._send_graph)
+
+    @guarded
+    def _send_graph(self, channel: Channel) -> None:
+        graph.ensure_sent(self.session.graph, channel)
+
+
+def batch_of(tracker: Tracker) -> Any:
+    """Return the batch as which a traced run of ``tracker`` is recorded, None for itself."""
+    return enclosing_batch() if tracker.kind in _BATCH_RUN_KINDS else None
+
+
+# -- the trace level in RunOptions, and the profiler session that a level needs ------------------
+
+
+def with_level(options: bytes, level: int) -> bytes:
+    """Return RunOptions bytes with another trace level: the last value of a field counts."""
+    return options + b"\x08" + pb_wire.encode_varint(level)
+
+
+def _shows_statistics(session: Any, options: bytes) -> bool:
+    """Return whether the job gets step statistics even if it requests no trace of the run."""
+    if pb_wire.last_varint(options, _REPORT_ON_OOM):
+        return True
+    config = getattr(session, "_config", None)
+    return config is not None and bool(config.graph_options.build_cost_model > 0)
+
+
+def chosen_level(level: int, tf_session: Any) -> tuple[int, Hold | None]:
+    """Return the trace level of a run: FULL only with the profiler session, which is then held."""
+    hold = window.reserve() if level == layout.LEVEL_FULL else None
+    try:
+        is_held = hold is not None and _is_profiler_free(tf_session)
+        return (layout.LEVEL_FULL, hold) if is_held else (layout.LEVEL_SOFTWARE, None)
+    finally:
+        del hold  # a traceback that the job keeps must not hold it
+
+
+@guarded
+def _is_profiler_free(tf_session: Any) -> bool:
+    """Start and end a session; return whether none was active, None after an unexpected error."""
+    if hasattr(tf_session, "TFE_NewProfiler"):
+        session = tf_session.TFE_NewProfiler()
+        try:
+            return bool(tf_session.TFE_ProfilerIsOk(session))
+        finally:
+            tf_session.TFE_DeleteProfiler(session)
+    session = sys.modules[recording.MODULE].ProfilerSession()
+    options = {"host_tracer_level": 0, "python_tracer_level": 0, "device_tracer_level": 0}
+    try:
+        recording.original_start(type(session))(session, "", options)
+    except Exception as error:
+        if type(error).__name__ not in recording.BUSY_ERRORS or guard.raised_by_job(error):
+            raise
+        return False
+    session.stop()
+    return True
