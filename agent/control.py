@@ -18,12 +18,20 @@ def write_policy(channel: ChannelReader, policy: Policy, order: int = 0, count: 
     """
     if len(policy.ranges) > layout.RANGES_MAX:
         raise PolicyError(f"an order can have {layout.RANGES_MAX} ranges of steps at most")
-    return _write(channel, policy, order, count, end_ns, detach=0)
+    return _write(channel, policy, order, count, end_ns)
 
 
-def end_order(channel: ChannelReader, order: int = 0) -> int:
-    """Make the job return to the policy that it had before its order; return the new generation."""
-    return _write(channel, Policy(layout.MODE_OFF), order, 0, time.monotonic_ns(), detach=0)
+def end_order(channel: ChannelReader, order: int) -> int:
+    """Make the job return to the policy before the order in force; return the new generation.
+
+    After an order without an end this is the policy of the job's start.
+    """
+    return _write(channel, Policy(layout.MODE_OFF), order, 0, time.monotonic_ns(), order_end=1)
+
+
+def withdraw(channel: ChannelReader) -> int:
+    """Withdraw an order that the job has not applied; return the new generation."""
+    return _write(channel, Policy(layout.MODE_OFF), 0, 0, time.monotonic_ns())
 
 
 def detach(channel: ChannelReader, order: int = 0) -> int:
@@ -31,7 +39,9 @@ def detach(channel: ChannelReader, order: int = 0) -> int:
     return _write(channel, Policy(layout.MODE_OFF), order, 0, 0, detach=1)
 
 
-def _write(channel: ChannelReader, policy: Policy, order: int, count: int, end_ns: int, *, detach: int) -> int:
+def _write(
+    channel: ChannelReader, policy: Policy, order: int, count: int, end_ns: int, *, detach: int = 0, order_end: int = 0
+) -> int:
     channel.set_word("policy_writing", 1)
     for name, value in zip(_WORDS, policy.words(), strict=True):
         channel.set_word(name, value)
@@ -43,6 +53,7 @@ def _write(channel: ChannelReader, policy: Policy, order: int, count: int, end_n
         ("policy_end_ns", end_ns),
         ("policy_order", order),
         ("detach", detach),
+        ("order_end", order_end),
     ):
         channel.set_word(name, value)
     generation = channel.word("policy") + 1

@@ -6,6 +6,7 @@ import time
 from typing import Final
 
 from ..commands import daemons
+from ..formats.errors import FolderError
 from ..formats.private_files import read_file
 
 AGENT: Final = "agent"
@@ -29,8 +30,19 @@ def log_path(instance_dir: str, name: str) -> str:
 
 
 def start_daemon(instance_dir: str, store: str, name: str) -> None:
-    """Start daemon ``name`` of the instance and return at once; DaemonError when that fails."""
-    daemons.spawn(_MODULES[name], ["--store", store], log_path(instance_dir, name))
+    """Start daemon ``name`` of the instance, unless it runs or is starting; return at once.
+
+    DaemonError when that fails.
+    """
+    lock = daemons.PidFileLock(instance_dir, name)
+    try:
+        if lock.take():
+            daemons.spawn(_MODULES[name], ["--store", store], log_path(instance_dir, name), lock)
+    except OSError as error:
+        text = f"cannot use {error.filename or lock.path}: {error.strerror}"
+        raise daemons.DaemonError(text, FolderError.slug) from None
+    finally:
+        lock.close()
 
 
 def last_log_line(instance_dir: str, name: str, since_ns: int = 0) -> str:

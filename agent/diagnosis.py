@@ -8,9 +8,11 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
-from ..formats import addresses, layout, runtime_dir, settings
+from ..commands.environment import initial_environment
+from ..formats import addresses, layout, runtime_dir, settings, tested_versions
 from ..formats.errors import FolderError, TfprofError
 from . import python_command
 from .attach import maps, targets
@@ -19,8 +21,6 @@ from .attach.targets import Target
 #: Verdicts: the part can be profiled, can be profiled with the limit in the text, or cannot be
 #: profiled.
 OK, NOTE, NO = "ok", "note", "no"
-#: Oldest and newest version of CPython whose functions the shim can patch in place.
-PYTHON_RANGE: Final = ((3, 7), (3, 13))
 #: Time limit of the start of a command's interpreter (seconds).
 PROBE_S: Final = 30.0
 _PROBE: Final = (
@@ -33,7 +33,6 @@ _PROFILED_STEPS: Final = (
     ((1, 15), "session runs and Keras; functions are timed only"),
 )
 _CGROUP_MEMORY: Final = "sys/fs/cgroup/memory.max"
-_LINE_MAX: Final = 256
 
 
 #: Verdict and text of a check; None if there is nothing to report.
@@ -73,7 +72,7 @@ def check_command(command: Sequence[str]) -> Iterator[Finding]:
         yield Finding("program", NO, f"{command[0]} is not found, or cannot be executed")
         return
     yield Finding("program", *_program_outcome(program))
-    python = _python_of(program)
+    python = python_command.interpreter_of(program)
     if python is None:
         yield Finding(
             "python", NOTE, "unknown: each Python that the program starts is profiled if it inherits the environment"
@@ -111,25 +110,16 @@ def _program_outcome(path: str) -> tuple[str, str]:
     return OK, path
 
 
-def _python_of(path: str) -> list[str] | None:
-    """Return the Python that runs the program at ``path``, with its options, or None."""
-    if python_command.is_python(path):
-        return [path]
-    try:
-        with open(path, "rb") as file:
-            line = os.fsdecode(file.readline(_LINE_MAX))
-    except OSError:
-        return None
-    words = line[2:].split() if line.startswith("#!") else []
-    if words and os.path.basename(words[0]) == "env":
-        words = [word for word in words[1:] if word != "-S"]
-        words[:1] = [shutil.which(words[0]) or words[0]] if words else []
-    return words if words and python_command.is_python(words[0]) else None
-
-
 def _interpreter_findings(python: Sequence[str]) -> Iterator[Finding]:
     try:
-        result = subprocess.run([*python, "-c", _PROBE], capture_output=True, timeout=PROBE_S, check=True, text=True)
+        result = subprocess.run(
+            [*python, "-c", _PROBE],
+            env=initial_environment(),
+            capture_output=True,
+            timeout=PROBE_S,
+            check=True,
+            text=True,
+        )
         name, version, executable, path = json.loads(result.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         yield Finding("python", NO, f"{python[0]} does not run")
@@ -161,18 +151,15 @@ def _python_outcome(pid: int) -> Outcome:
 
 
 def _python_verdict(name: str, version: Sequence[int], executable: str) -> tuple[str, str]:
-    version_text = ".".join(map(str, version))
-    low, high = PYTHON_RANGE
+    text, tested = ".".join(map(str, version)), tested_versions.PYTHON
+    remark = f"CPython {text} at {executable}: {tested_versions.remark(text, tested)}"
     if name != "cpython":
-        return NO, f"{executable} is {name} {version_text}: the shim needs CPython"
-    if tuple(version[:2]) < low:
-        return NO, f"Python {version_text} is too old: the shim needs {low[0]}.{low[1]} or later"
-    if tuple(version[:2]) > high:
-        return (
-            NOTE,
-            f"Python {version_text} at {executable} is newer than the tested versions: some steps may be missed",
-        )
-    return OK, f"CPython {version_text} at {executable}"
+        return NO, f"{executable} is {name} {text}: the shim needs CPython"
+    if not tested_versions.is_outside(text, tested):
+        return OK, remark
+    if tested_versions.release(text) < tested_versions.release(tested[0]):
+        return NO, f"{remark}; the shim needs {tested[0]} or later"
+    return NOTE, f"{remark}; {tested_versions.OTHER_PYTHON}"
 
 
 def _tensorflow_outcome(pid: int, is_loaded: bool | None) -> Outcome:
@@ -184,7 +171,7 @@ def _tensorflow_outcome(pid: int, is_loaded: bool | None) -> Outcome:
     root = f"/proc/{pid}/root"
     package = _tensorflow_in(root + folder for folder in folders)
     return (
-        (NOTE, "its version is unknown")
+        (NOTE, "its version is unknown, and may be untested")
         if package is None
         else _tensorflow_verdict(package[0], package[1].removeprefix(root))
     )
@@ -204,11 +191,10 @@ def _tensorflow_in(folders: Iterable[str]) -> tuple[str, str] | None:
 
 
 def _tensorflow_verdict(version: str, folder: str) -> tuple[str, str]:
-    release = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    for oldest_release, text in _PROFILED_STEPS:
-        if release >= oldest_release:
-            return OK, f"{version} in {folder}: {text}"
-    return NOTE, f"{version} in {folder} is older than 1.15, the oldest tested version"
+    tested = tested_versions.FRAMEWORKS["tensorflow"]
+    steps = (text for oldest, text in _PROFILED_STEPS if tested_versions.release(version) >= oldest)
+    verdict = NOTE if tested_versions.is_outside(version, tested) else OK
+    return verdict, "; ".join([f"{version} in {folder}: {tested_versions.remark(version, tested)}", *islice(steps, 1)])
 
 
 def _namespace_outcome(pid: int) -> Outcome:

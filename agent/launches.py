@@ -1,7 +1,8 @@
-"""The files by which launchers and the agent communicate: LAUNCH.json and LAUNCH.done.
+"""The files by which launchers and the agent communicate.
 
-LAUNCH.json is the launcher's description of the launch. LAUNCH.done is the agent's result. A
-launcher is `tfprof-run`, or `tfprof attach` for each process.
+LAUNCH.json is the launcher's description of the launch. LAUNCH.done is the agent's result.
+LAUNCH-UID.left is the last state of a channel that the launcher closed before all its data was
+stored. A launcher is `tfprof-run`, or `tfprof attach` for each process.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ from . import identity
 
 _DESCRIPTION_SUFFIX: Final = ".json"
 _RESULT_SUFFIX: Final = ".done"
+_LEFT_SUFFIX: Final = "-%s.left"
 #: Age at which both files of an ended launch are removed (seconds).
 RETENTION_S: Final = 24 * 3600.0
 
@@ -69,6 +71,14 @@ _JOB_TYPES: Final[Mapping[str, type]] = {
 _REASON_TYPES: Final[Mapping[str, type]] = {"slug": str, "text": str}
 
 
+class LeftChannel(NamedTuple):
+    """Hello and counters of a channel ``uid`` whose process has ended, read by the launcher."""
+
+    uid: int
+    hello: dict[str, Any]
+    counters: dict[str, Any]
+
+
 class DumpRequest(NamedTuple):
     """A request to write profiles into ``folder`` at the end of a launch.
 
@@ -109,6 +119,17 @@ def new(store: str, name: str | None, command: list[str] | None, tagged_pid: int
         command=command,
         tags=identity.process_tags(tagged_pid),
     )
+
+
+def end_of(launch: Launch | None, pid: int, t_ns: int) -> dict[str, Any]:
+    """Return state, status, signal and end time of process ``pid``, which was gone at ``t_ns``.
+
+    The launcher reports them for its child only. Times are real ns.
+    """
+    if launch is None or launch.job_pid != pid or not launch.ended_ns:
+        return {"state": "ended", "status": None, "signal": None, "t_ns": t_ns}
+    state = "exited" if launch.signal is None else "killed"
+    return {"state": state, "status": launch.status, "signal": launch.signal, "t_ns": launch.ended_ns}
 
 
 def run_of(instance_dir: str, launch: Launch) -> str:
@@ -175,6 +196,18 @@ def _has_fields(value: object, types: Mapping[str, type]) -> bool:
     return isinstance(value, dict) and all(
         isinstance(value.get(name), field_type) for name, field_type in types.items()
     )
+
+
+def write_left(instance_dir: str, launch: int, channel: LeftChannel) -> None:
+    """Write the last state of a channel of ``launch`` for the agent; OSError when that fails."""
+    write_json(_path(instance_dir, launch, _LEFT_SUFFIX % hex_id(channel.uid)), channel._asdict())
+
+
+def read_left(instance_dir: str, launch: int, uid: int) -> LeftChannel | None:
+    """Return the last state of channel ``uid`` of ``launch``; None without a valid one."""
+    fields = read_json(_path(instance_dir, launch, _LEFT_SUFFIX % hex_id(uid))) or {}
+    hello, counters = fields.get("hello"), fields.get("counters")
+    return LeftChannel(uid, hello, counters) if isinstance(hello, dict) and isinstance(counters, dict) else None
 
 
 def list_launches(instance_dir: str) -> list[int]:

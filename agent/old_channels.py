@@ -53,4 +53,4 @@ def _too_large_of_1(header: bytes) -> bytes:
 
 
 #: By (from, to): a version without a row is refused.
-ADAPTERS: Final = {(1, 2): Adapter(_counters_of_1, converted_records, _too_large_of_1)}
+ADAPTERS: Final = {(1, CHANNEL_VERSION): Adapter(_counters_of_1, converted_records, _too_large_of_1)}

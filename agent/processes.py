@@ -106,6 +106,49 @@ def usage(process: Process) -> ProcessUsage | None:
     return ProcessUsage(user_s, system_s, *_disk_bytes(process.pid), stat.threads, stat.rss_pages * _PAGE)
 
 
+class ThreadTimes(NamedTuple):
+    """What the threads of a process did so far, in seconds.
+
+    ``main_cpu_s`` and ``main_queued_s``: the main thread used a CPU, and waited for one.
+    ``queued_s``: the sum of the waits of all living threads.
+    """
+
+    main_cpu_s: float = 0.0
+    main_queued_s: float = 0.0
+    queued_s: float = 0.0
+
+
+def thread_times(process: Process) -> ThreadTimes | None:
+    """Return the times of the threads of ``process``, None if the kernel does not tell.
+
+    This reads a small file for each thread.
+    """
+    try:
+        threads = os.listdir(f"/proc/{process.pid}/task")
+    except OSError:
+        return None
+    times = {thread: read for thread in threads if (read := _schedstat(process.pid, thread)) is not None}
+    main = times.get(str(process.pid))
+    if main is None:
+        return None
+    return ThreadTimes(main[0] / 1e9, main[1] / 1e9, sum(queued for _, queued in times.values()) / 1e9)
+
+
+def _schedstat(pid: int, thread: str) -> tuple[int, int] | None:
+    """Return the time of a thread on a CPU and in the queue for one (ns), None if unknown."""
+    try:
+        fd = os.open(f"/proc/{pid}/task/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        cpu, queued, *_ = os.read(fd, 128).split()
+        return int(cpu), int(queued)
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(fd)
+
+
 def _disk_bytes(pid: int) -> tuple[int, int]:
     """Return bytes read from and written to disks, 0 where they are unknown."""
     try:

@@ -1,4 +1,4 @@
-"""Command lines of Python interpreters: what they run, and which option keeps the shim out."""
+"""Command lines of Python interpreters: what they run, and which options keep the shim out."""
 
 import os
 import re
@@ -15,17 +15,29 @@ _SCRIPT: Final = "script"
 _LAST_OPTIONS: Final = frozenset({"c", "m", _SCRIPT})
 #: Long options whose value is the next word.
 _LONG_OPTIONS_WITH_VALUE: Final = frozenset({"--check-hash-based-pycs"})
+#: Maximum length of a script's first line.
+_LINE_MAX: Final = 256
 
 
 class PythonCommand(NamedTuple):
     """A parsed command line of a Python interpreter.
 
-    ``isolating_option`` is the first of `-I`, `-E` and `-S`, which keep the shim out.
+    ``isolating_options`` are those of `IES`, which keep the shim out, in order.
     ``script_or_module`` is None for `-c`, standard input and an interactive Python.
     """
 
-    isolating_option: str | None = None
+    isolating_options: str = ""
     script_or_module: str | None = None
+
+    @property
+    def isolating_option(self) -> str | None:
+        """The first option that keeps the shim out, None if there is none."""
+        return f"-{self.isolating_options[0]}" if self.isolating_options else None
+
+    @property
+    def keeps_path(self) -> bool:
+        """Whether PYTHONPATH stays on `sys.path`, but no sitecustomize removes a folder from it."""
+        return set(self.isolating_options) == {"S"}
 
 
 def is_python(path: str) -> bool:
@@ -37,13 +49,31 @@ def parse(command: Sequence[str]) -> PythonCommand | None:
     """Return the parsed command line, None if ``command`` does not start a Python."""
     if not command or not is_python(command[0]):
         return None
-    isolating_option: str | None = None
+    isolating_options = ""
     for option, value in _options(iter(command[1:])):
         if option in _LAST_OPTIONS:
-            return PythonCommand(isolating_option, value if option != "c" else None)
+            return PythonCommand(isolating_options, value if option != "c" else None)
         if option in _ISOLATING_OPTIONS:
-            isolating_option = isolating_option or f"-{option}"
-    return PythonCommand(isolating_option)
+            isolating_options += option
+    return PythonCommand(isolating_options)
+
+
+def interpreter_of(path: str) -> list[str] | None:
+    """Return the Python that runs the program at ``path``, with the options in the first line.
+
+    None if no Python runs it.
+    """
+    if is_python(path):
+        return [path]
+    try:
+        with open(path, "rb") as file:
+            line = os.fsdecode(file.readline(_LINE_MAX))
+    except OSError:
+        return None
+    words = line[2:].split() if line.startswith("#!") else []
+    if words and os.path.basename(words[0]) == "env":
+        words = words[2:] if words[1:2] == ["-S"] else words[1:]
+    return words if words and is_python(words[0]) else None
 
 
 def _options(words: Iterator[str]) -> Iterator[tuple[str, str | None]]:

@@ -10,29 +10,34 @@ from typing import Any, Final
 
 from ...formats.errors import TfprofError
 from ..processes import Process
-from . import payload
-from .inject import inject
+from . import payload, targets
+from .errors import RefusedError
+from .inject import METHODS, inject
 
 _FORBIDDEN: Final = "the system forbids it; a container must be started with --cap-add=SYS_PTRACE"
 
 
 def _work(request: dict[str, Any]) -> dict[str, Any]:
-    return payload.arming_work(request["environ"]) if request["action"] == "arm" else payload.disarming_work()
+    if request["action"] == "arm":
+        return payload.arming_work(request["environ"])
+    return payload.disarming_work(request["launch"])
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Execute ``request`` and return its result, or slug and text of an error."""
     try:
         process = Process(request["pid"], request["started"])
-        result = inject(process, _work(request), tuple(request["methods"]), request.get("user_id"))
+        methods = tuple(request.get("methods", METHODS))
+        result = inject(process, _work(request), methods, request.get("user_id"))
         shim_answer = payload.parse_answer(result.answer)
         return {"method": result.method, "stopped_ns": result.stopped_ns, "shim": shim_answer._asdict()}
     except TfprofError as error:
         return {"slug": error.slug, "text": error.args[0]}
-    except ProcessLookupError:
+    except (ProcessLookupError, FileNotFoundError):  # a file below /proc/PID
         return {"slug": "process-gone", "text": f"process {request['pid']} is gone"}
     except PermissionError:
-        return {"slug": "ptrace-forbidden", "text": _FORBIDDEN}
+        refusal = targets.refusal_of(request["pid"]) or RefusedError(_FORBIDDEN, "ptrace-forbidden")
+        return {"slug": refusal.slug, "text": refusal.args[0]}
     except OSError as error:
         return {"slug": "attach-failed", "text": f"{error.filename or 'the process'}: {error.strerror}"}
 

@@ -20,6 +20,9 @@ from .payload import ShimAnswer
 #: The method for a job that already has a channel: nothing is injected.
 CHANNEL: Final = "channel"
 ALL_METHODS: Final = (CHANNEL, *METHODS)
+#: Slugs of errors after which there is nothing to disarm. After a long wait, an attempt would wait
+#: as long again.
+_UNCHANGED: Final = ("already-profiled", "attach-unanswered", "holds-gil", "job-stopped", "no-new-code")
 #: Time limit for a new channel (seconds).
 CHANNEL_TIMEOUT_S: Final = 5.0
 #: Time limit for a found channel to become valid (seconds).
@@ -71,26 +74,41 @@ class Attachment:
         if channel is not None:
             if CHANNEL not in self._options.methods:
                 channel.close()
-                raise RefusedError("it is already profiled", "already-profiled")
+                raise _already_profiled()
             return channel
         if not methods:
             raise RefusedError("it has no channel", "no-channel-there")
-        self._launch = self._make_launch()
+        self._launch = launch = self._make_launch()
         try:
             self.ensure_agent()
         except BaseException:
             self.close_launch()
             raise
         try:
-            environ = {**self._options.settings, "TFPROF_RUN": launches.run_of(self._instance_dir, self._launch)}
-            result = helper.arm(self.process, environ, methods)
-            self.method, self.stopped_ns = result.method, result.stopped_ns
-            return self._new_channel(result.answer)
-        except BaseException:  # also KeyboardInterrupt
-            with contextlib.suppress(AttachError):
-                helper.disarm(self.process)
+            answer = self._arm(launch, methods)
+            new_channel = self._new_channel(answer)
+        except BaseException as error:  # also KeyboardInterrupt
+            if not (isinstance(error, AttachError) and error.slug in _UNCHANGED):
+                with contextlib.suppress(AttachError):
+                    helper.disarm(self.process, launch.launch)
             self.close_launch()
             raise
+        if answer.before:
+            self.close_launch()
+            self._launch = None
+        else:
+            self._announce(new_channel)
+        return new_channel
+
+    def _arm(self, launch: Launch, methods: tuple[str, ...]) -> ShimAnswer:
+        """Arm the process, unless another tfprof has just done so."""
+        environ = {**self._options.settings, "TFPROF_RUN": launches.run_of(self._instance_dir, launch)}
+        result = helper.arm(self.process, environ, methods)
+        if not result.answer.before:
+            self.method, self.stopped_ns = result.method, result.stopped_ns
+        elif CHANNEL not in self._options.methods:
+            raise _already_profiled()
+        return result.answer
 
     def _make_launch(self) -> Launch:
         pid = self.process.pid
@@ -110,9 +128,10 @@ class Attachment:
         while self.process.is_alive and time.monotonic() < deadline:
             channel = _channel(self.process)
             if channel is not None:
-                self._announce(channel)
                 return channel
             time.sleep(POLL_S)
+        if self.process.is_alive and self._maps_tensorflow():
+            raise AttachError("its main interpreter has not imported TensorFlow", "no-tensorflow")
         raise AttachError("it has not loaded TensorFlow", "no-tensorflow")
 
     def _maps_tensorflow(self) -> bool:
@@ -157,10 +176,14 @@ class Attachment:
         # The agent learns from an open descriptor which process a channel belongs to. So it must
         # find the channel before the process closes the descriptor.
         self._wait(lambda: bool(self.channel.word("agent_pid")), FOUND_TIMEOUT_S)
-        control.detach(self.channel)
+        self.order_detach()
         self._wait(lambda: False, DETACH_TIMEOUT_S)
         if self.is_alive:
-            helper.disarm(self.process)
+            helper.disarm(self.process, self.launch)
+
+    def order_detach(self) -> None:
+        """Make the job disarm the shim at its next step."""
+        control.detach(self.channel)
 
     def _wait(self, condition: Callable[[], bool], timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
@@ -193,6 +216,10 @@ class Attachment:
                 break
             sleep(POLL_S)
         return result
+
+
+def _already_profiled() -> RefusedError:
+    return RefusedError("it is already profiled", "already-profiled")
 
 
 def _channel(process: Process) -> ChannelReader | None:

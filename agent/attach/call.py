@@ -15,12 +15,12 @@ from .ptrace import ALL_BLOCKED, NotStoppingError, Registers, TracedThread
 from .signal_frame import SavedState, SignalFrame, build
 
 _RT_SIGRETURN: Final = 15
-_MMAP: Final = 9
+_MMAP, _MPROTECT = 9, 10
 #: -1, as orig_rax outside of a system call, and as the descriptor of anonymous memory.
 _NO_SYSCALL = _NO_FILE = (1 << 64) - 1
 _CODE_64_BIT: Final = 0x33
 _DIRECTION_FLAG: Final = 0x400
-_PROT_READ_WRITE: Final = 1 | 2
+_PROT_READ_WRITE, _PROT_READ_EXEC = 1 | 2, 1 | 4
 _PRIVATE_ANONYMOUS: Final = 0x22
 _FIRST_ERROR: Final = (1 << 64) - 4096
 #: Maximum number of stops of a called function, two for each system call. A contended lock causes
@@ -84,15 +84,24 @@ class StoppedThread:
 
     def map(self, mmap: int, size: int) -> int:
         """Call ``mmap`` for ``size`` new bytes and return their address."""
-        results: list[int] = []
+        address = self._result(_MMAP, mmap, (0, size, _PROT_READ_WRITE, _PRIVATE_ANONYMOUS, _NO_FILE, 0))
+        if address >= _FIRST_ERROR:
+            raise AttachError("the process gets no memory from the system")
+        return address
+
+    def make_executable(self, mprotect: int, address: int, size: int) -> bool:
+        """Call ``mprotect`` to let memory be executed, not written; return whether that worked."""
+        return self._result(_MPROTECT, mprotect, (address, size, _PROT_READ_EXEC)) == 0
+
+    def _result(self, number: int, function: int, arguments: tuple[int, ...]) -> int:
+        """Call ``function``, which makes the system call ``number``; return that call's result."""
+        results = [_FIRST_ERROR]
 
         def keep_result(registers: Registers) -> None:
-            if registers.orig_rax == _MMAP:
+            if registers.orig_rax == number:
                 results.append(registers.rax)
 
-        self.call(mmap, (0, size, _PROT_READ_WRITE, _PRIVATE_ANONYMOUS, _NO_FILE, 0), on_syscall=keep_result)
-        if not results or results[-1] >= _FIRST_ERROR:
-            raise AttachError("the process gets no memory from the system")
+        self.call(function, arguments, on_syscall=keep_result)
         return results[-1]
 
     def call(

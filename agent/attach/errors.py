@@ -15,6 +15,13 @@ class RefusedError(AttachError):
     slug = "not-attachable"
 
 
+def stopped_error(pid: int) -> RefusedError:
+    """Return the error for process ``pid``, which is stopped."""
+    return RefusedError(
+        f"it is stopped, by SIGSTOP or by a debugger: continue it first (kill -CONT {pid})", "job-stopped"
+    )
+
+
 class GoneError(AttachError):
     """The process ended during the attach, or executed another program."""
 

@@ -1,29 +1,23 @@
-"""Starts the short-lived helper process that attaches, and reads its answer."""
+"""Arms and disarms jobs in a short-lived helper process, or in one of root's."""
 
-import json
-import subprocess
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from ...commands import daemons
 from ..processes import Process
 from .errors import AttachError
+from .helper_process import HelperProcess, disarming_request, failure
 from .identities import RequestHandler
 from .inject import METHODS
 from .payload import ShimAnswer
 
-_HELPER: Final = "tfprof.agent.attach.__main__"
 #: Time limit of the helper (seconds), longer than the helper's own limits for the work in the job.
 _TIMEOUT_S: Final = 120.0
-#: Time limit for the end of the helper after SIGTERM (seconds).
-_END_S: Final = 5.0
 
 
 class InjectionResult(NamedTuple):
     """The result of an injection.
 
-    Its fields are the method, the time for which the main thread was stopped (ns), and the shim's
-    answer.
+    Its fields are the method, the longest stop of the main thread (ns), and the shim's answer.
     """
 
     method: str
@@ -42,17 +36,17 @@ def set_request_handler(handler: RequestHandler) -> None:
 
 def arm(process: Process, environ: Mapping[str, str], methods: tuple[str, ...] = METHODS) -> InjectionResult:
     """Arm the shim in ``process`` with the settings in ``environ``; AttachError if that fails."""
-    return _ask({"action": "arm", "environ": dict(environ)}, process, methods)
+    request = {"action": "arm", "pid": process.pid, "started": process.started, "environ": dict(environ)}
+    return _ask({**request, "methods": methods})
 
 
-def disarm(process: Process, methods: tuple[str, ...] = METHODS) -> InjectionResult:
-    """Disarm the shim in ``process``; AttachError if that fails."""
-    return _ask({"action": "disarm"}, process, methods)
+def disarm(process: Process, launch: int) -> InjectionResult:
+    """Disarm the shim in ``process`` if ``launch`` armed it; AttachError if that fails."""
+    return _ask(disarming_request(process.pid, process.started, launch))
 
 
-def _ask(request: dict[str, Any], process: Process, methods: tuple[str, ...]) -> InjectionResult:
-    full_request = {**request, "pid": process.pid, "started": process.started, "methods": methods}
-    answer = (_request_handler or [answer_by_subprocess])[0](full_request)
+def _ask(request: dict[str, Any]) -> InjectionResult:
+    answer = (_request_handler or [answer_by_subprocess])[0](request)
     if "slug" in answer:
         raise AttachError(answer["text"], answer["slug"])
     return InjectionResult(answer["method"], answer["stopped_ns"], ShimAnswer(**answer["shim"]))
@@ -60,38 +54,11 @@ def _ask(request: dict[str, Any], process: Process, methods: tuple[str, ...]) ->
 
 def answer_by_subprocess(request: dict[str, Any]) -> dict[str, Any]:
     """Return the answer of a new helper process to ``request``."""
-    pipe = subprocess.PIPE
     try:
-        with subprocess.Popen(
-            daemons.isolated_command(_HELPER, []),
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            text=True,
-            start_new_session=True,  # Ctrl-C reaches only this process, which then sends SIGTERM to the helper
-        ) as helper:
-            try:
-                output, errors = helper.communicate(json.dumps(request), _TIMEOUT_S)
-            finally:
-                _end(helper)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return _failure(str(error))
+        helper = HelperProcess(request)
+    except OSError as error:
+        return failure(str(error))
     try:
-        answer: dict[str, Any] = json.loads(output)
-    except ValueError:
-        last_line = errors.splitlines()[-1:] or [f"it ended with status {helper.returncode} and no answer"]
-        return _failure(last_line[0])
-    return answer
-
-
-def _failure(reason: str) -> dict[str, Any]:
-    return {"slug": "attach-failed", "text": f"the attaching process failed: {reason}"}
-
-
-def _end(helper: "subprocess.Popen[str]") -> None:
-    """End the helper if it still runs; at SIGTERM it withdraws its request from the job."""
-    helper.terminate()
-    try:
-        helper.wait(_END_S)
-    except subprocess.TimeoutExpired:
-        helper.kill()
+        return helper.answer(_TIMEOUT_S) or failure(f"it did not end within {_TIMEOUT_S:g} s")
+    finally:
+        helper.end()

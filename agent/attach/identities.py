@@ -65,6 +65,22 @@ def _is_container_user(pid: int, user_id: int) -> bool:
     return int.from_bytes(creator, sys.byteorder) != user_id
 
 
+def _needs_root(pid: int, user_id: int) -> bool:
+    """Return whether no process of user ``user_id`` could open the channel of process ``pid``."""
+    return _is_container_user(pid, user_id) or _is_closed_to_its_user(pid, user_id)
+
+
+def _is_closed_to_its_user(pid: int, user_id: int) -> bool:
+    """Return whether only root may open the memory and descriptors of process ``pid``.
+
+    The process is then not dumpable, and `prctl(2)` says that its files below /proc are root's.
+    """
+    try:
+        return os.stat(f"/proc/{pid}/mem").st_uid != user_id
+    except OSError:
+        return False
+
+
 def user_to_become(pids: list[int]) -> int | None:
     """Return the user whose identity root takes on for ``pids``, None if that is not needed.
 
@@ -72,7 +88,7 @@ def user_to_become(pids: list[int]) -> int | None:
     """
     if os.geteuid() != 0:
         return None
-    owners = {0 if _is_container_user(pid, owner) else owner for pid in pids if (owner := owner_of(pid)) is not None}
+    owners = {0 if _needs_root(pid, owner) else owner for pid in pids if (owner := owner_of(pid)) is not None}
     if len(owners) > 1:
         raise RefusedError("they belong to several users: attach to processes of one user at a time", "several-users")
     return next(iter(owners - {0}), None)

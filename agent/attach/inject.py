@@ -8,14 +8,16 @@ from typing import Any, Final, NamedTuple
 
 from ...formats.errors import FolderError
 from ..processes import Process
-from . import maps, remote_debugging
+from . import maps, priority, remote_debugging, traceback_timer
 from .call import BackedOutError, StillRunningError, StoppedThread, lock_address
-from .errors import AttachError, GoneError, RefusedError
+from .errors import AttachError, GoneError, RefusedError, stopped_error
 from .memory import ProcessMemory
 from .work_area import PAGE, WorkArea, WorkProgress, WorkState, pack
 from .work_area_file import WorkAreaFile
 
-#: Time limits (seconds): for a thread to stop, for a call in it to get a lock, and for the work.
+#: Time limits (seconds): for other attaching processes to end their work, for a thread to stop, for
+#: a call in it to get a lock, and for the work.
+LOCK_S: Final = 30.0
 STOP_S: Final = 2.0
 CALL_S: Final = 0.25
 WORK_S: Final = 60.0
@@ -38,7 +40,6 @@ REMOTE_DEBUGGING, PENDING_CALL, CALLBACK = "remote-debugging", "pending-call", "
 #: takes the GIL and runs the text, as a callback from C would (docs/attach.md).
 METHODS: Final = (REMOTE_DEBUGGING, PENDING_CALL, CALLBACK)
 
-_PROT_READ_EXEC: Final = 5
 #: orig_rax of a thread that is in no system call.
 _NO_SYSCALL: Final = (1 << 64) - 1
 #: call *r12 (PyGILState_Check); test eax, eax; jnz end; call *r13 (PyGILState_Ensure);
@@ -48,7 +49,7 @@ _CALLBACK_CODE: Final = bytes.fromhex("41ffd485c0751341ffd589c34889ef41ffd689df4
 
 
 class RawResult(NamedTuple):
-    """Finished work: the method, the time that the main thread was stopped (ns), and the answer."""
+    """Finished work: the method, the longest stop of the main thread (ns), and the answer."""
 
     method: str
     stopped_ns: int
@@ -56,25 +57,29 @@ class RawResult(NamedTuple):
 
 
 class NoAnswerError(AttachError):
-    """The work did not end in time; work that has not begun by then does nothing later."""
+    """The work did not begin in time, and does nothing later."""
 
     slug = "attach-unanswered"
 
 
-class HoldsLockError(AttachError):
-    """The main thread is in a system call and holds the GIL.
+class NoCallbackError(AttachError):
+    """The main thread is in no system call, or waits for the GIL: no callback can run in it."""
 
-    No other thread can run Python code until the call returns.
+
+class HoldsLockError(NoCallbackError):
+    """The main thread is in a system call and holds the GIL, so no Python code can run.
+
+    In a process that has ever had a second interpreter, CPython cannot tell whether this is so, and
+    reports it always.
     """
 
     slug = "holds-gil"
 
 
-class _NotBlockedError(AttachError):
-    """The main thread is in no system call, or it waits for the GIL.
+class NoNewCodeError(NoCallbackError):
+    """The process may not make memory executable."""
 
-    `gil-callback` needs a system call that it can interrupt.
-    """
+    slug = "no-new-code"
 
 
 def inject(
@@ -82,14 +87,18 @@ def inject(
 ) -> RawResult:
     """Run ``work`` (see `work_area.pack`) in ``process`` by one of ``methods``.
 
-    AttachError if that fails, RefusedError if ``user_id`` is given and the process belongs to
-    another user, OSError if the system forbids it.
+    AttachError if that fails, OSError if the system forbids it. RefusedError if the process is
+    stopped, if its timer of tracebacks is due, or if ``user_id`` is given and is not its user.
     """
     memory = ProcessMemory(process.pid)
     try:
+        memory.lock(LOCK_S)
+        if process.is_stopped:
+            raise stopped_error(process.pid)
         injection = _Injection(process, work, memory)
         if user_id is not None and injection.owner != str(user_id):
             raise RefusedError("it belongs to another user", "other-user")
+        traceback_timer.check(process.pid, memory, injection.functions, WORK_S)
         return injection.run(methods)
     finally:
         memory.close()
@@ -104,16 +113,17 @@ class _Injection:
         self._fingerprint = _program_fingerprint(process)
         self.owner = self._fingerprint[0]
         self._process = process
-        self._functions = maps.functions(process.pid, memory)
+        self.functions = maps.functions(process.pid, memory)
         self._archive = pack(work)
         self._area = WorkArea(self._archive)
+        self._obstacle: NoCallbackError | None = None  # the reason why no callback was possible
         self._stopped_ns = 0
 
     def run(self, methods: tuple[str, ...]) -> RawResult:
         """Start the work by one of ``methods`` that is possible, and wait for it."""
         progress = self._run_file() if REMOTE_DEBUGGING in methods else None
         if progress is not None:
-            return RawResult(REMOTE_DEBUGGING, 0, _answer_text(progress))
+            return RawResult(REMOTE_DEBUGGING, 0, _answer_text(progress, self._why_not_begun))
         if methods == (REMOTE_DEBUGGING,):
             raise AttachError(
                 "its Python has no remote debugging interface (only 3.14 has one), or cannot use it now",
@@ -126,7 +136,7 @@ class _Injection:
 
         None if that is not possible.
         """
-        runtime_at = self._functions.runtime.start
+        runtime_at = self.functions.runtime.start
         interface = remote_debugging.find(self._memory, runtime_at) if runtime_at else None
         if interface is None or interface.is_busy or is_blocked(self._pid):
             return None
@@ -142,13 +152,12 @@ class _Injection:
                 interface.withdraw()
                 if area.wait(WITHDRAWN_S, WorkState.BEGUN).state == WorkState.QUEUED:
                     return None
-            progress = area.wait(WORK_S)
-            if progress.state >= WorkState.DONE:
-                file.wait_until_freed(self._pid)
-            return progress
+            return area.wait(WORK_S)
         finally:
             with contextlib.suppress(OSError):
                 area.release()
+                if area.has_begun:
+                    file.wait_until_freed(self._pid)
             file.remove()
 
     def _run_in_memory(self, methods: tuple[str, ...]) -> RawResult:
@@ -174,18 +183,19 @@ class _Injection:
         finally:
             with contextlib.suppress(OSError):  # the process is gone
                 area.release(keep_mapped=is_area_used)
-        if progress.state >= WorkState.DONE:
-            area.wait_until_freed()
-        return RawResult(method, self._stopped_ns, _answer_text(progress))
+                if area.has_begun and not is_area_used:
+                    area.wait_until_freed()
+        return RawResult(method, self._stopped_ns, _answer_text(progress, self._why_not_begun))
 
     def _begin(self, methods: tuple[str, ...]) -> str:
         """Make the interpreter run the text, at once or soon; return the method."""
         if CALLBACK in methods and (PENDING_CALL not in methods or is_blocked(self._pid)):
             try:
                 self._with_stopped_thread(lambda thread: self._call_back(thread, self._area.text_at))
-            except _NotBlockedError:
+            except NoCallbackError as error:
                 if PENDING_CALL not in methods:
                     raise
+                self._obstacle = error
             else:
                 return CALLBACK
         for attempts_left in reversed(range(TRIES)):
@@ -208,8 +218,11 @@ class _Injection:
         another flag is cleared.
         """
         if CALLBACK in methods and is_blocked(self._pid):
-            with contextlib.suppress(_NotBlockedError):
+            try:
                 self._with_stopped_thread(lambda thread: self._call_back(thread, self._area.empty_text_at))
+            except NoCallbackError as error:
+                self._obstacle = error
+            else:
                 return CALLBACK
         with contextlib.suppress(BackedOutError):
             self._with_stopped_thread(self._queue_nothing)
@@ -219,18 +232,22 @@ class _Injection:
         """Stop the main thread for ``work``; the first call also places the work area."""
         start_ns = time.monotonic_ns()
         try:
-            with StoppedThread(self._pid, self._memory, self._functions.restorer, STOP_S) as thread:
+            with (
+                priority.raised(),
+                StoppedThread(self._pid, self._memory, self.functions.restorer, STOP_S) as thread,
+            ):
                 if _program_fingerprint(self._process) != self._fingerprint:
                     raise GoneError(f"process {self._pid} has become another program meanwhile")
                 if not self._area.address:
-                    address = thread.map(self._functions.mmap, self._area.size + PAGE)
+                    address = thread.map(self.functions.mmap, self._area.size + PAGE)
                     self._area.place(self._memory, address)
+                    self._memory.write(address + self._area.size, _CALLBACK_CODE)
                 work(thread)
         finally:
-            self._stopped_ns += time.monotonic_ns() - start_ns
+            self._stopped_ns = max(self._stopped_ns, time.monotonic_ns() - start_ns)
 
     def _queue(self, thread: StoppedThread) -> None:
-        python = self._functions.python
+        python = self.functions.python
         thread.call(python["Py_AddPendingCall"], (python["PyRun_SimpleString"], self._area.text_at), CALL_S)
 
     def _queue_nothing(self, thread: StoppedThread) -> None:
@@ -238,19 +255,19 @@ class _Injection:
 
         The call changes nothing: before queued calls, the interpreter checks for signals itself.
         """
-        python = self._functions.python
+        python = self.functions.python
         thread.call(python["Py_AddPendingCall"], (python["PyErr_CheckSignals"], 0), CALL_S)
 
     def _call_back(self, thread: StoppedThread, text_at: int) -> None:
         if thread.state.registers.orig_rax == _NO_SYSCALL:
-            raise _NotBlockedError("its main thread is not blocked")
-        if lock_address(thread.state.registers) in self._functions.runtime:
+            raise NoCallbackError("its main thread is not blocked")
+        if lock_address(thread.state.registers) in self.functions.runtime:
             # The thread is registered as a waiter in the GIL's condition variable. If the callback
             # also used this variable, the next signal to it could wait for this thread forever.
-            raise _NotBlockedError("its main thread waits for the GIL, where no callback can run")
-        python, code = self._functions.python, self._area.address + self._area.size
-        thread.call(self._functions.mprotect, (code, PAGE, _PROT_READ_EXEC))
-        self._memory.write(code, _CALLBACK_CODE)
+            raise NoCallbackError("its main thread waits for the GIL, where no callback can run")
+        python, code = self.functions.python, self._area.address + self._area.size
+        if not thread.make_executable(self.functions.mprotect, code, PAGE):
+            raise NoNewCodeError("the process may not make memory executable (PR_SET_MDWE, or a rule of the host)")
         end_registers = thread.run(
             code,
             r12=python["PyGILState_Check"],
@@ -260,18 +277,30 @@ class _Injection:
             rbp=text_at,
         )
         if end_registers.r12:
-            raise HoldsLockError("its main thread is in a system call and holds the GIL: no other code can run")
+            raise HoldsLockError(
+                "its main thread holds the GIL in a system call, or the process has several interpreters"
+            )
+
+    def _why_not_begun(self) -> AttachError:
+        """Return the error for work that has not begun in time."""
+        if self._process.is_stopped:
+            return stopped_error(self._pid)
+        text = "its main thread did not return to Python code of its main interpreter in time; nothing was changed"
+        if isinstance(self._obstacle, (HoldsLockError, NoNewCodeError)):
+            return NoAnswerError(f"{text} (no callback: {self._obstacle.args[0]})", self._obstacle.slug)
+        return NoAnswerError(text)
 
 
-def _answer_text(progress: WorkProgress) -> str:
+def _answer_text(progress: WorkProgress, why_not_begun: Callable[[], AttachError]) -> str:
     """Return the text of the answer; AttachError if the work failed or did not end in time."""
     if progress.state == WorkState.DONE:
         return progress.text
     if progress.state == WorkState.FAILED:
         raise AttachError(f"the code failed in the process: {progress.text}")
     if progress.state == WorkState.BEGUN:
-        raise NoAnswerError(f"the code of tfprof did not end within {WORK_S:g} s in the process; it may still end")
-    raise NoAnswerError("its main thread did not return to Python in time; nothing was changed")
+        text = f"the code of tfprof did not end within {WORK_S:g} s in the process; it may still end"
+        raise AttachError(text, "attach-unfinished")
+    raise why_not_begun()
 
 
 def is_blocked(pid: int) -> bool:

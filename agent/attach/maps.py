@@ -36,6 +36,8 @@ PYTHON_FUNCTIONS: Final = frozenset(
         "PyRun_SimpleString",
     )
 )
+#: The function that runs Python code. It may be missing.
+_EVALUATION: Final = "_PyEval_EvalFrameDefault"
 _SYSTEM_FUNCTIONS: Final = frozenset(("mmap", "mprotect"))
 #: A type that every CPython exports. Its flags tell whether the interpreter is initialized. A
 #: process may contain several interpreters of which only one runs, as when an extension module is
@@ -67,11 +69,15 @@ class NoPythonError(RefusedError):
 class Functions(NamedTuple):
     """Addresses in a process: symbols of Python, `mmap`, `mprotect`, and an `rt_sigreturn`.
 
-    ``runtime`` is the interpreter's state, which contains the GIL; empty if it is not exported.
+    ``runtime`` is the interpreter's state, which contains the GIL. ``code`` is the interpreter's
+    machine code, and ``evaluation`` the function in it that runs Python code. ``runtime`` and
+    ``evaluation`` are empty if they are not exported.
     """
 
     python: Mapping[str, int]
     runtime: range
+    code: range
+    evaluation: range
     mmap: int
     mprotect: int
     restorer: int
@@ -120,7 +126,7 @@ def _interpreter(pid: int, mapped_files: list[MappedFile], memory: ProcessMemory
     """Return the symbols of the interpreter that runs in the process, None if there is none."""
     names = PYTHON_FUNCTIONS | {_TYPE}
     for path in _interpreter_files(pid, mapped_files):
-        symbols = _symbols(mapped_files, path, names | {remote_debugging.RUNTIME}, memory)
+        symbols = _symbols(mapped_files, path, names | {remote_debugging.RUNTIME, _EVALUATION}, memory)
         if names <= symbols.keys() and _is_initialized(memory, symbols[_TYPE].start):
             return symbols
     return None
@@ -149,8 +155,14 @@ def functions(pid: int, memory: ProcessMemory) -> Functions:
         system_functions = _symbols(mapped_files, path, _SYSTEM_FUNCTIONS, memory)
         restorer = _restorer(mapped_files, path, memory)
         if len(system_functions) == len(_SYSTEM_FUNCTIONS) and restorer:
-            runtime = python.get(remote_debugging.RUNTIME, range(0))
-            return Functions(_starts(python), runtime, **_starts(system_functions), restorer=restorer)
+            return Functions(
+                _starts(python),
+                python.get(remote_debugging.RUNTIME, range(0)),
+                _code(mapped_files, python["PyRun_SimpleString"].start),
+                python.get(_EVALUATION, range(0)),
+                **_starts(system_functions),
+                restorer=restorer,
+            )
     raise AttachError("the process has no known C library", "not-python")
 
 
@@ -179,6 +191,11 @@ def _symbols(
             ):
                 return addresses
     return {}
+
+
+def _code(mapped_files: list[MappedFile], address: int) -> range:
+    """Return the mapping with the function at ``address``."""
+    return next(range(file.start, file.end) for file in mapped_files if file.start <= address < file.end)
 
 
 def _is_code(mapped_files: list[MappedFile], path: str, address: int) -> bool:

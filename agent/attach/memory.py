@@ -1,8 +1,15 @@
 """Memory that is read and written by address."""
 
 import errno
+import fcntl
 import os
-from typing import Protocol
+import time
+from typing import Final, Protocol
+
+from .errors import AttachError
+
+#: Poll interval of a lock (seconds).
+_POLL_S: Final = 0.02
 
 
 class Memory(Protocol):
@@ -57,6 +64,23 @@ class ProcessMemory(FileMemory):
 
     def __init__(self, pid: int) -> None:
         super().__init__(os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC), "its memory")
+
+    def lock(self, timeout_s: float) -> None:
+        """Let only this process attach to the other one, until `close`.
+
+        AttachError if another process still does so after ``timeout_s``.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    text = "another tfprof attaches to the process, or detaches from it: try again"
+                    raise AttachError(text, "attach-busy") from None
+                time.sleep(_POLL_S)
+            else:
+                return
 
     def read(self, address: int, size: int) -> bytes:
         """Return ``size`` bytes, fewer where the memory ends; OSError if it cannot be read."""

@@ -10,7 +10,9 @@ from .errors import AttachError
 
 _ROOT: Final = os.path.abspath(__file__).rsplit(os.sep, 3)[0]
 #: Folders with the files that are sent along.
-_FOLDERS: Final = ("formats", "shim", "shim/channel", "shim/pacing", "shim/tensorflow")
+_FOLDERS: Final = ("formats", "shim", "shim/channel", "shim/cpython", "shim/pacing", "shim/steps", "shim/tensorflow")
+#: The compiled part of the shim; an installation without a compiler has none.
+_COMPILED_FILE: Final = "shim/pacing/_native.abi3.so"
 #: The file that runs, and the code that is appended to it.
 _MAIN_FILE: Final = "shim/attached.py"
 _CALL: Final = "\nanswer = act(data)\n"
@@ -32,12 +34,18 @@ class ShimAnswer(NamedTuple):
 
 def arming_work(environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the work that arms a job with the settings in ``environ``, as `tfprof-run` does."""
-    return {"code": _text(_MAIN_FILE) + _CALL, "action": "arm", "sources": _sources(), "environ": dict(environ)}
+    return {
+        "code": _text(_MAIN_FILE) + _CALL,
+        "action": "arm",
+        "sources": _sources(),
+        "compiled": _compiled(),
+        "environ": dict(environ),
+    }
 
 
-def disarming_work() -> dict[str, Any]:
-    """Return the work that disarms a job."""
-    return {"code": _text(_MAIN_FILE) + _CALL, "action": "disarm"}
+def disarming_work(launch: int) -> dict[str, Any]:
+    """Return the work that disarms a job if ``launch`` armed it."""
+    return {"code": _text(_MAIN_FILE) + _CALL, "action": "disarm", "launch": launch}
 
 
 def parse_answer(text: str) -> ShimAnswer:
@@ -56,6 +64,14 @@ def _sources() -> dict[str, str]:
         for name in names
         if name.endswith(".py") and os.path.basename(name) != _PACKAGE_FILE and name != _MAIN_FILE
     }
+
+
+def _compiled() -> bytes:
+    try:
+        with open(os.path.join(_ROOT, _COMPILED_FILE), "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return b""
 
 
 def _text(name: str) -> str:

@@ -28,9 +28,12 @@ _EVENT_STOP: Final = 128
 _SYSCALL_STOP: Final = signal.SIGTRAP | 0x80
 #: Signals that an instruction causes; blocking them would hide a fault.
 _SYNCHRONOUS: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP)
-#: Duration of polling without a pause, and the pause between polls after that (seconds).
-_SPIN_S: Final = 0.002
-_PAUSE_S: Final = 0.0002
+#: The signal that announces a stop. It is blocked while a thread is traced, and waited for, since
+#: a process that polls uses up its share of the processor, and then waits while the thread is
+#: stopped.
+_STOP_NOTICE: Final = (signal.SIGCHLD,)
+#: Poll interval for a notice that another thread of this process has taken (seconds).
+_POLL_S: Final = 0.005
 
 #: A signal mask that blocks all signals except those that instructions cause.
 ALL_BLOCKED: Final = ~sum(1 << number - 1 for number in _SYNCHRONOUS) & (1 << 64) - 1
@@ -127,9 +130,10 @@ class TracedThread:
     def seize(self, timeout_s: float) -> None:
         """Stop the thread; OSError if that is forbidden, NotStoppingError if it takes too long."""
         self._ask(_SEIZE, 0, _TRACESYSGOOD)
+        self._usual_mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_NOTICE)
         try:
             self.interrupt(timeout_s)
-        except NotStoppingError:
+        except BaseException:
             self.release()
             raise
 
@@ -152,6 +156,7 @@ class TracedThread:
             with contextlib.suppress(OSError):
                 os.kill(self.tid, number)
         self._deferred_signals.clear()
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._usual_mask)
 
     def next_syscall(self, timeout_s: float) -> Registers:
         """Run the thread up to the beginning or end of its next system call; return its registers.
@@ -210,16 +215,14 @@ class TracedThread:
 
     def _wait(self, timeout_s: float) -> int:
         """Wait for the next stop; return its kind: `_EVENT_STOP`, `_SYSCALL_STOP`, or a signal."""
-        start_s = time.monotonic()
+        deadline = time.monotonic() + timeout_s
         while True:
             pid, status = os.waitpid(self.tid, os.WNOHANG | _WALL)
             if pid:
                 break
-            waited_s = time.monotonic() - start_s
-            if waited_s > timeout_s:
+            if time.monotonic() > deadline:
                 raise NotStoppingError(f"thread {self.tid} did not stop within {timeout_s:g} s")
-            if waited_s > _SPIN_S:
-                time.sleep(_PAUSE_S)
+            signal.sigtimedwait(_STOP_NOTICE, _POLL_S)
         if not os.WIFSTOPPED(status):
             raise GoneError(f"process {self.tid} ended meanwhile")
         self._stopped = True

@@ -17,22 +17,33 @@ except BaseException:
 #: the work. No signal handler, trace function or lock of the job's affects the new thread. The
 #: garbage collector is off until the work is done: a finalizer of the job's could run in the new
 #: thread. If the garbage collector was on, `enable_calls` has the arguments of the call that turns
-#: it on again. After the work the new thread makes this call and the calls that the work has put
-#: into `last_calls`, and ends. It makes them in C and runs no other Python code. An exception that
-#: a signal handler of the job's raises meanwhile is raised in the job afterwards.
+#: it on again. Until then, forked children make this call, too, since the new thread does not exist
+#: there. Their function is registered once in a process (shim/process_events.py). After the work,
+#: the new thread makes these calls and those that the work has put into `last_calls`, and ends. It
+#: makes them in C and runs no other Python code. An exception that a signal handler of the job's
+#: raises meanwhile is raised in the job afterwards.
 _START_SCRIPT: Final = """\
 def run():
     import sys
     try:
-        import _thread, gc, itertools
+        import _thread, gc, itertools, posix
         enable_calls, last_calls = [()] if gc.isenabled() else [], []
+        child = vars(posix).setdefault("_tfprof_calls", {}).setdefault("child", {"calls": [], "handlers": []})
+        calls = child["calls"]
+        if "run" not in child and hasattr(posix, "register_at_fork"):
+            in_child = type(run)(compile("[call() for call in calls[:]]", "<tfprof/attach>", "exec"), child)
+            posix.register_at_fork(after_in_child=in_child)
+            child["run"] = in_child
+        removing = itertools.starmap(calls.remove, [(gc.enable,)] * len(enable_calls))
+        calls += [gc.enable] * len(enable_calls)
         work = map(exec, (%r,), ({"enable_calls": enable_calls, "last_calls": last_calls},))
         enabling = itertools.starmap(gc.enable, enable_calls)
         try:
             gc.disable()
-            _thread.start_new_thread(any, (itertools.chain(work, enabling, itertools.chain.from_iterable(last_calls)),))
+            last = itertools.chain.from_iterable(last_calls)
+            _thread.start_new_thread(any, (itertools.chain(work, removing, enabling, last),))
         except BaseException:
-            enable_calls and gc.enable()
+            any(itertools.chain(removing, enabling))
             raise
     except BaseException as error:
         frame = sys._getframe(2).f_back

@@ -1,6 +1,7 @@
 """Processes with TensorFlow, their owners, and whether attaching is possible."""
 
 import os
+import time
 from collections.abc import Callable, Container, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
@@ -9,7 +10,7 @@ from .. import identity, processes, python_command
 from ..processes import Process
 from . import maps
 from .elf import machine
-from .errors import AttachError, RefusedError
+from .errors import AttachError, RefusedError, stopped_error
 
 ARCHITECTURE: Final = "x86_64"
 #: The oldest minor version of Python 3 that the shim runs in.
@@ -17,6 +18,9 @@ PYTHON_MIN: Final = 7
 #: Another user's Python process is listed from this size on: its mapped files cannot be read.
 LARGE_BYTES: Final = 200 << 20
 
+#: Time limit for the end of tracing, and poll interval (seconds).
+TRACER_S: Final = 1.0
+POLL_S: Final = 0.02
 _PTRACE_SCOPE_FILE: Final = "/proc/sys/kernel/yama/ptrace_scope"
 _SYS_PTRACE: Final = 19  # bit number of the capability
 _COMMAND_MAX: Final = 1 << 16
@@ -106,11 +110,20 @@ def target(pid: int) -> Target | None:
 
 
 def refusal_of(pid: int) -> RefusedError | None:
-    """Return the reason why attaching to process ``pid`` is refused, None if there is none."""
-    try:
-        return _refusal(pid, processes.status_of(pid))
-    except OSError:
-        return RefusedError(f"there is no process {pid}", "no-such-process")
+    """Return the reason why attaching to process ``pid`` is refused, None if there is none.
+
+    The function waits TRACER_S for the end of tracing, since another tfprof that attaches to the
+    process traces it for a moment.
+    """
+    deadline = time.monotonic() + TRACER_S
+    while True:
+        try:
+            refusal = _refusal(pid, processes.status_of(pid))
+        except OSError:
+            return RefusedError(f"there is no process {pid}", "no-such-process")
+        if refusal is None or refusal.slug != "held-by-tracer" or time.monotonic() > deadline:
+            return refusal
+        time.sleep(POLL_S)
 
 
 def command_of(pid: int) -> list[str]:
@@ -165,6 +178,10 @@ def _check_dumpable(pid: int, _status: dict[str, str]) -> RefusedError | None:
     except OSError:
         return None
     return None
+
+
+def _check_stopped(pid: int, status: dict[str, str]) -> RefusedError | None:
+    return stopped_error(pid) if status["State"].startswith("T") else None
 
 
 def _check_tracer(_pid: int, status: dict[str, str]) -> RefusedError | None:
@@ -223,6 +240,7 @@ _CHECKS: Final[tuple[Callable[[int, dict[str, str]], RefusedError | None], ...]]
     _check_setuid,
     _check_dumpable,
     _check_tracer,
+    _check_stopped,
     _check_ptrace_scope,
     _check_architecture,
     _check_python,

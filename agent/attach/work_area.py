@@ -37,7 +37,8 @@ _POLL_S: Final = 0.002
 #: Values of bytes 4 - 7 once tfprof no longer waits for the answer.
 _FREE_AREA, _KEEP_AREA = 1, 2
 _EMPTY_TEXT: Final = b"pass\0"
-#: An address with the maximum number of digits.
+#: Stands for the address of the work area in a text that is made before the address is known. No
+#: address has more digits.
 _ADDRESS_MAX: Final = 1 << 47
 
 
@@ -81,16 +82,15 @@ class WorkArea:
 
     def __init__(self, archive: bytes) -> None:
         self._archive = archive
-        self.size = (
-            -(-(PAGE + len(self._text(_ADDRESS_MAX, _ADDRESS_MAX)) + len(_EMPTY_TEXT) + len(self._archive)) // PAGE)
-            * PAGE
-        )
+        bytes_max = PAGE + len(_text(_ADDRESS_MAX)) + len(_EMPTY_TEXT) + len(archive)
+        self.size = -(-bytes_max // PAGE) * PAGE
+        self._text = _text(self.size + PAGE)
         self.address = 0
         self._memory: Memory | None = None
 
     def place(self, memory: Memory, address: int) -> None:
         """Fill the work area at ``address`` in the job."""
-        text = self._text(address, self.size + PAGE)
+        text = self._text.replace(b"%d" % _ADDRESS_MAX, b"%d" % address)
         self.text_at = address + PAGE
         self.empty_text_at = self.text_at + len(text)
         self._put(memory, address, text + _EMPTY_TEXT)
@@ -114,6 +114,11 @@ class WorkArea:
             if progress.state >= target or time.monotonic() > deadline:
                 return progress
             time.sleep(_POLL_S)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the work has begun; OSError if the process has ended."""
+        return self._memory is not None and self._progress().state != WorkState.QUEUED
 
     def release(self, *, keep_mapped: bool = False) -> None:
         """Let the job free the work area, unless it is to stay mapped (``keep_mapped``).
@@ -140,5 +145,8 @@ class WorkArea:
         state = WorkState(min(_WORDS.unpack_from(data)[0], WorkState.FAILED))
         return WorkProgress(state, data[_ANSWER_AT:].partition(b"\0")[0].decode("utf-8", "replace"))
 
-    def _text(self, address: int, size: int) -> bytes:
-        return scripts.in_memory(address, size, _ANSWER_AT, _ANSWER_MAX, _ANSWER_TIMEOUT_S).encode() + b"\0"
+
+def _text(mapped_size: int) -> bytes:
+    """Return the text for a work area of ``mapped_size`` bytes at the address _ADDRESS_MAX."""
+    script = scripts.in_memory(_ADDRESS_MAX, mapped_size, _ANSWER_AT, _ANSWER_MAX, _ANSWER_TIMEOUT_S)
+    return script.encode() + b"\0"

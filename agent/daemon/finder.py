@@ -274,10 +274,12 @@ class Finder:
         return 0
 
     def _remove_stale_announcements(self) -> None:
-        """Remove the announcements of processes that are gone."""
+        """Remove the announcements of processes that are gone and whose channels are not in use."""
+        open_uids = {channel.uid for channel in self._open_channels.values()}
         remaining_announcements = []
         for announcement in self._announcements:
-            if processes.process(announcement.pid) is None and not self._missing_channels.awaits(announcement.uid):
+            is_in_use = announcement.uid in open_uids or self._missing_channels.awaits(announcement.uid)
+            if not is_in_use and processes.process(announcement.pid) is None:
                 self._folder.remove(announcement.pid, announcement.uid)
             else:
                 remaining_announcements.append(announcement)

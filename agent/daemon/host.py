@@ -8,7 +8,7 @@ from typing import Final
 
 import psutil
 
-from ..processes import TICK_S, Process, ProcessUsage, usage
+from ..processes import TICK_S, Process, ProcessUsage, thread_times, usage
 
 #: Interval of queries for used swap, names of disks and number of CPUs (seconds): they are slow,
 #: and the values change rarely.
@@ -30,10 +30,14 @@ class TreeSampler:
         self._ended_usage = ProcessUsage()
 
     def sample(self, processes: Iterable[Process]) -> dict[str, float]:
-        """Return a row of the store's `samples`, without its time, for ``processes``.
+        """Return rows of the store's `samples` and `thread_samples`, without their time.
 
-        Ended processes are included in the counters.
+        ``processes``: the job's own one first. Ended processes are included in the counters. The
+        numbers of `thread_samples` are those of the job's own process; they are missing if the
+        kernel does not tell them.
         """
+        processes = list(processes)
+        threads = thread_times(processes[0]) if processes else None
         usages = {}
         for process in processes:
             process_usage = usage(process)
@@ -53,6 +57,7 @@ class TreeSampler:
             "rss_bytes": current.rss_bytes,
             "read_bytes": total.read_bytes,
             "write_bytes": total.write_bytes,
+            **({} if threads is None else {name: round(time_s, 6) for name, time_s in threads._asdict().items()}),
         }
 
 

@@ -162,6 +162,7 @@ class Job:
         Its process has ended, executed another program or been detached.
         """
         self._gone_s, self._gone_ns = now, time.time_ns()
+        self.queue_changes(now)  # names of the job's last second
         self.outbox.end()
 
     def close_if_over(self, instance_dir: str, now: float) -> None:
@@ -186,18 +187,12 @@ class Job:
 
         None while the launcher may still report them.
         """
-        end = {"state": "ended", "status": None, "signal": None, "t_ns": self._gone_ns}
-        if self.error is not None:
-            return {**end, "state": "lost"}
-        if self.is_detached:
-            return {**end, "state": "detached"}
-        if launch is None or launch.job_pid != self.pid:
-            return end
-        if launch.ended_ns:
-            state = "exited" if launch.signal is None else "killed"
-            return {"state": state, "status": launch.status, "signal": launch.signal, "t_ns": launch.ended_ns}
-        is_waiting = not launch.has_become_job and now < self._gone_s + LAUNCHER_WAIT_S
-        return None if is_waiting else end
+        if self.error is not None or self.is_detached:
+            state = "detached" if self.error is None else "lost"
+            return {**launches.end_of(None, self.pid, self._gone_ns), "state": state}
+        is_reported = launch is None or launch.job_pid != self.pid or launch.ended_ns or launch.has_become_job
+        is_due = is_reported or now >= self._gone_s + LAUNCHER_WAIT_S
+        return launches.end_of(launch, self.pid, self._gone_ns) if is_due else None
 
     def summary(self) -> dict[str, Any]:
         """Return the entry for the launch result and the status file."""

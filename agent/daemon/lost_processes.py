@@ -1,7 +1,8 @@
-"""Records processes whose channel was gone before the agent could open it.
+"""Records processes whose channel was gone before an agent could read all of it.
 
-They become jobs of state `lost`, so that every process of a launch is listed. How many steps they
-ran is unknown.
+So every process of a launch is listed. If the launcher has left the last state of the channel, the
+number of steps and the amount of lost data are known. Otherwise the process becomes a job of state
+`lost`.
 """
 
 import os
@@ -10,7 +11,7 @@ from typing import Any, Final
 
 from ...formats import given_up, runtime_dir
 from ...formats.ids import hex_id
-from .. import launches
+from .. import identity, launches
 from ..announcements import Announcement
 from ..launches import Launch
 from .finder import CHANNEL_GONE
@@ -28,10 +29,17 @@ def record(instance_dir: str, announcement: Announcement, host: str) -> None:
     launch = launches.read(instance_dir, announcement.launch) if announcement.launch else None
     if launch is None or len(_waiting_files(instance_dir)) >= WAITING_MAX:
         return
+    fields = _identity(announcement, launch, host)
+    left = launches.read_left(instance_dir, launch.launch, announcement.uid)
     now_ns = time.time_ns()
-    event = {"slug": CHANNEL_GONE.slug, "text": CHANNEL_GONE.args[0], "count": 1, "t_ns": now_ns}
-    end = {"state": "lost", "status": None, "signal": None, "t_ns": now_ns}
-    given_up.write(instance_dir, announcement.uid, _identity(announcement, launch, host), end, event)
+    if left is None:
+        event = {"slug": CHANNEL_GONE.slug, "text": CHANNEL_GONE.args[0], "count": 1, "t_ns": now_ns}
+        end = {**launches.end_of(None, announcement.pid, now_ns), "state": "lost"}
+        given_up.write(instance_dir, announcement.uid, fields, end, event)
+    else:
+        fields = {**identity.accepted_hello(left.hello), **fields}
+        end = {**left.counters, **launches.end_of(launch, announcement.pid, now_ns)}
+        given_up.write(instance_dir, announcement.uid, fields, end)
 
 
 def has_waiting_jobs(instance_dir: str) -> bool:

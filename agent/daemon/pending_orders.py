@@ -16,11 +16,12 @@ from ...formats.wire import Head
 from .. import control
 from ..channels import ChannelReader
 from ..transport.message_queue import Send, encode
+from .detaching import Detaching
 from .job import Job
 
 #: An order is refused when the job has been stopped for this time (seconds).
 STOPPED_S: Final = 2.0
-#: Maximum number of remembered orders; a repeated order gets the same answer.
+#: Number of orders above which answered ones are forgotten; a repeated order gets the same answer.
 REMEMBERED_MAX: Final = 256
 #: Time limit for storing the traced steps after the end of an order (seconds).
 STORED_S: Final = 30.0
@@ -67,6 +68,7 @@ class _OrderProgress:
     written_ns: int
     counts: Mapping[str, int]
     stopped_s: float = 0.0
+    detaching: Detaching | None = None
     answer: OrderAnswer | None = None
     final_answer: OrderAnswer | None = None  # sent once all traced steps are stored
     records_end: int = 0  # position in the ring that must be acked first
@@ -115,26 +117,31 @@ class PendingOrders:
             if progress.is_done:
                 continue
             (self._check_applied if progress.is_pending else self._check_ended)(number, progress, now)
-        while len(self._orders) > REMEMBERED_MAX:
-            self._orders.popitem(last=False)
+        done_numbers = [number for number, progress in self._orders.items() if progress.is_done]
+        for number in done_numbers[: max(0, len(self._orders) - REMEMBERED_MAX)]:
+            del self._orders[number]
 
     def _write(self, head: Head, order: Order, now: float) -> None:
         job = self._jobs.get(head.uid)
-        if job is None or not job.is_running:
+        if job is None:
             raise JobGoneError("the job has ended")
         channel = job.channel
         if channel.version != CHANNEL_VERSION:
             raise VersionError("channel", channel.version, CHANNEL_VERSION)
-        if channel.word("detached"):
-            raise DetachedError("tfprof was detached from the job")
         if head.last and channel.word("policy_order") == head.last:  # an earlier agent wrote the order
             generation = channel.word("policy")
+        elif not job.is_running:
+            raise JobGoneError("the job has ended")
+        elif channel.word("detached"):
+            raise DetachedError("tfprof was detached from the job")
         elif order.gives_way and control.has_order(channel):
             raise OrderInForceError("another order is in force")
         else:
             generation = _ACTIONS[order.action](job, head.last, order)
         counts = channel.counters()["counts"]
-        self._orders[head.last] = _OrderProgress(job, order, generation, now + order.patience_s, time.time_ns(), counts)
+        progress = _OrderProgress(job, order, generation, now + order.patience_s, time.time_ns(), counts)
+        progress.detaching = Detaching(job, now) if order.action == orders.DETACH else None
+        self._orders[head.last] = progress
 
     def _check_applied(self, number: int, progress: _OrderProgress, now: float) -> None:
         """Check whether the job applies the order; withdraw the order after its time limit."""
@@ -146,19 +153,35 @@ class PendingOrders:
         if seen_generation == progress.generation or (
             progress.order.action == orders.DETACH and channel.word("detached")
         ):
-            kind = layout.SPAN_NAMES.get(channel.word("order_kind"), "")
-            step = _limited_word(channel, "order_step")
-            answer = OrderAnswer(progress.job.uid, orders.OBEYED, kind=kind, step=step, from_ns=progress.written_ns)
-            self._answer(number, progress, answer, f"obeyed from {kind} step {step} on")
+            answer = OrderAnswer(progress.job.uid, orders.OBEYED, from_ns=progress.written_ns)
+            if seen_generation == progress.generation:
+                kind = layout.SPAN_NAMES.get(channel.word("order_kind"), "")
+                answer = answer._replace(kind=kind, step=_limited_word(channel, "order_step"))
+            first_step = f" from {answer.kind} step {answer.step} on" if answer.kind else ""
+            self._answer(number, progress, answer, f"obeyed{first_step}")
             progress.is_done = not progress.order.ends_by_itself
         elif channel.word("policy_refused") == progress.generation:
             self._refuse(number, progress, FormatError("the job finds the policy invalid", "trace-policy"))
         elif channel.word("policy") != progress.generation:
             self._refuse(number, progress, ReplacedError("another order was given before a step began"))
         elif (error := _obstacle(progress, now)) is not None:
-            if progress.job.is_running:
-                control.end_order(channel)
-            self._refuse(number, progress, error)
+            self._withdraw(number, progress, error, now)
+        elif progress.detaching is not None:
+            progress.detaching.check(now)
+
+    def _withdraw(self, number: int, progress: _OrderProgress, error: TfprofError, now: float) -> None:
+        """Withdraw an order that the job does not apply, because of ``error``, and refuse it."""
+        channel = progress.job.channel
+        if progress.job.is_running:
+            control.withdraw(channel)
+            if channel.word("policy_seen") == progress.generation:  # the job has applied it meanwhile
+                progress.generation = _ACTIONS[progress.order.action](progress.job, number, progress.order)
+                progress.deadline_s = now + progress.order.patience_s
+                return
+        if progress.detaching is not None:
+            progress.detaching.withdraw()
+            error = _with_reason(error, progress.detaching.error)
+        self._refuse(number, progress, error)
 
     def _check_ended(self, number: int, progress: _OrderProgress, now: float) -> None:
         """Check whether the order has ended; answer when its traced steps are stored."""
@@ -224,6 +247,11 @@ def _obstacle(progress: _OrderProgress, now: float) -> TfprofError | None:
     if progress.job.channel.counters()["counts"] == progress.counts:
         return NotSteppingError(f"no step began within {patience}: the job is in one long step, or between steps")
     return NotSteppingError(f"no step that can be traced began within {patience}")
+
+
+def _with_reason(error: TfprofError, reason: str) -> TfprofError:
+    """Return ``error``, with the ``reason`` why the job could not be detached without a step."""
+    return type(error)(f"{error.args[0]}; without a step: {reason}", error.slug) if reason else error
 
 
 def _trace(job: Job, number: int, order: Order) -> int:

@@ -184,12 +184,11 @@ class Agent:
         self._waiter.close()
         self._connection.close()
 
-    def hand_over(self) -> None:
-        """Start another agent if a launch began while this idle agent was ending."""
+    def has_new_launch(self) -> bool:
+        """Return whether a launch began while this idle agent was ending."""
         if not self._stopping:
             self._attempt(self._check_launches)
-        if not self._stopping and self._results.living_launches:
-            daemon_start.start_daemon(self.instance_dir, self._store, daemon_start.AGENT)
+        return not self._stopping and bool(self._results.living_launches)
 
     def turn(self, now: float) -> None:
         """Do one turn: receive, find channels, check jobs, send."""
@@ -468,13 +467,14 @@ def _boot_id() -> str:
 def serve(store: str, idle_s: float) -> int:
     """Run an agent of ``store``, whose lock is held, until it is stopped or idle.
 
-    Return the exit status.
+    If a launch began while an idle agent was ending, run another one. Return the exit status.
     """
-    agent = Agent(store, idle_s)
-    agent.start()
-    try:
-        agent.serve()
-    finally:
-        agent.stop()
-    agent.hand_over()
-    return 0
+    while True:
+        agent = Agent(store, idle_s)
+        agent.start()
+        try:
+            agent.serve()
+        finally:
+            agent.stop()
+        if not agent.has_new_launch():
+            return 0

@@ -1,20 +1,21 @@
 """Holds new channels open while the job runs, and keeps the agent alive."""
 
+import contextlib
 import functools
 import os
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...commands import daemons
 from ...formats import private_files, runtime_dir
 from ...formats.errors import FormatError, TfprofError
 from ...formats.ids import hex_id
-from .. import daemon_start, identity, processes
+from .. import daemon_start, identity, launches, processes
 from ..announcements import TIMESTAMP_LAG_NS, AnnounceFolder, Announcement
-from ..channels import agent_pid_of, open_file, read_identity
+from ..channels import ChannelReader, agent_pid_of, open_file, read_identity
 from ..folder_watch import FolderWatch
-from ..launches import Launch
+from ..launches import Launch, LeftChannel
 
 #: Poll intervals for new channels, and for the agent (seconds). The first interval of each line
 #: applies for ACTIVE_S after the start or a new announcement, the second one at other times.
@@ -22,6 +23,27 @@ POLL_S, IDLE_POLL_S = 0.1, 0.5
 AGENT_POLL_S, IDLE_AGENT_POLL_S = 0.25, 1.0
 #: Time for which the short intervals apply (seconds).
 ACTIVE_S: Final = 10.0
+
+
+class _HeldChannel(NamedTuple):
+    """A held channel, and its process; None if the process was gone."""
+
+    fd: int
+    uid: int
+    process: processes.Process | None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process is None or not self.process.is_alive
+
+    def read(self) -> LeftChannel:
+        """Return the state of the channel; OSError or FormatError when it cannot be read."""
+        channel = ChannelReader(open_file(f"/proc/self/fd/{self.fd}", os.O_RDWR))
+        try:
+            return LeftChannel(self.uid, channel.hello(), channel.counters())
+        finally:
+            channel.close()
+
 
 _ChannelsOf = Callable[[int], dict[processes.Inode, str]]
 _Scan = Callable[[int], dict[processes.Inode, list[processes.DescriptorHolder]]]
@@ -37,7 +59,7 @@ class ChannelHolder:
         self._folder = AnnounceFolder(instance_dir)
         #: Wakes the launcher for announcements; without inotify they are polled.
         self.announcements = FolderWatch(os.path.join(instance_dir, runtime_dir.ANNOUNCE))
-        self._fds: dict[processes.Inode, int] = {}
+        self._channels: dict[processes.Inode, _HeldChannel] = {}
         self._supervisor = daemon_start.DaemonSupervisor(instance_dir, launch.store, daemon_start.AGENT)
         self._next_check_s = 0.0
         self._active_until_s = time.monotonic() + ACTIVE_S
@@ -95,7 +117,18 @@ class ChannelHolder:
     def agent_has_all_channels(self) -> bool:
         """Whether the running agent has all channels that are held here."""
         agent = daemons.running_pid(self._instance_dir, daemon_start.AGENT)
-        return all(agent_pid_of(fd) == agent != 0 for fd in self._fds.values())
+        return all(agent_pid_of(channel.fd) == agent != 0 for channel in self._channels.values())
+
+    def leave(self, stored_uids: set[str]) -> None:
+        """Write down the last state of the ended channels that are not among ``stored_uids`` (hex).
+
+        The launcher ends, and with it the descriptors. If no agent stores the data of a channel, a
+        later agent tells the collector how many steps the process ran and how much data is lost.
+        """
+        for channel in self._channels.values():
+            if hex_id(channel.uid) not in stored_uids and channel.has_ended:
+                with contextlib.suppress(OSError, FormatError):  # nothing is known about the channel then
+                    launches.write_left(self._instance_dir, self._launch, channel.read())
 
     def _was_stopped(self) -> bool:
         """Whether a user stopped the agent; it is not restarted then."""
@@ -116,19 +149,23 @@ class ChannelHolder:
                 self.refusal = announcement.refusal
                 self.launch_announcements += 1
             return
-        if not any(self._open(inode, path, announcement.uid) for inode, path in channels_of(announcement.pid).items()):
+        pid = announcement.pid
+        if not any(self._open(inode, pid, path, announcement.uid) for inode, path in channels_of(pid).items()):
             self._find_by_scan(announcement.uid, scan)
 
     def _find_by_scan(self, uid: int, scan: _Scan) -> None:
         """Scan all processes for the channel ``uid``: in a container the announced pid differs."""
         for inode, holders in scan(os.geteuid()).items():
-            if self._open(inode, holders[0].path, uid):
+            if self._open(inode, *holders[0], uid):
                 return
         self.unmatched_announcements += 1
 
-    def _open(self, inode: processes.Inode, path: str, uid: int) -> bool:
-        """Return whether the channel at ``path`` has ``uid``; hold it if it is of this launch."""
-        if inode in self._fds:
+    def _open(self, inode: processes.Inode, pid: int, path: str, uid: int) -> bool:
+        """Return whether the channel at ``path`` has ``uid``; hold it if it is of this launch.
+
+        ``pid`` is the process that ``path`` belongs to.
+        """
+        if inode in self._channels:
             return False
         try:
             fd = open_file(path, os.O_RDONLY)
@@ -139,7 +176,7 @@ class ChannelHolder:
         except (OSError, FormatError):
             channel_identity = None  # the agent reports what is wrong with it
         if channel_identity is not None and channel_identity.launch == self._launch:
-            self._fds[inode] = fd
+            self._channels[inode] = _HeldChannel(fd, channel_identity.uid, processes.process(pid))
             self.launch_announcements += 1
         else:
             os.close(fd)

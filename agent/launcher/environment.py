@@ -1,4 +1,4 @@
-"""The environment of a job: the initial one, with the shim on the module path."""
+"""The environment of a job: the given one, with the shim on the module path."""
 
 import os
 from collections.abc import Mapping
@@ -6,16 +6,6 @@ from typing import Final
 
 #: The folder that is added to a job's module path.
 INJECT_FOLDER: Final = os.path.join(os.path.abspath(__file__).rsplit(os.sep, 3)[0], "shim", "inject")
-
-
-def initial_environment() -> dict[str, str]:
-    """Return the initial environment of this process; Python may add LC_CTYPE to os.environ."""
-    try:
-        with open("/proc/self/environ", "rb") as file:
-            pairs = [os.fsdecode(entry).partition("=") for entry in file.read().split(b"\0")]
-    except OSError:
-        return dict(os.environ)
-    return {name: text for name, equals, text in reversed(pairs) if equals and name}
 
 
 def job_environment(environ: Mapping[str, str], run: str, settings: Mapping[str, str]) -> dict[str, str]:

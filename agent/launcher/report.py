@@ -4,8 +4,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from ...commands import daemons, streams
 from ...formats import private_files
@@ -20,13 +20,16 @@ REPORT: Final = "tfprof.cli.report"
 STORED_TIMEOUT_S: Final = 15.0
 #: Waiting ends early after this time without progress (seconds).
 NO_PROGRESS_S: Final = 5.0
+#: Time limit for an agent that starts slowly to open the channels, which are lost when this process
+#: ends (seconds).
+KEEP_S: Final = 60.0
 #: It ends after this time without progress if the reason is known (seconds).
 STALLED_S: Final = 1.0
 POLL_S: Final = 0.02
 #: A command that ended sooner and has no channel did not load TensorFlow (seconds).
 TOO_SHORT_S: Final = 2.0
-#: Time limits of the report without and with --dump-steps (seconds). Writing the profiles of large
-#: jobs may take minutes.
+#: Time limits of the report without and with files to write (seconds). Writing large jobs may take
+#: minutes.
 _RUN_TIMEOUT_S: Final = 20.0
 _DUMP_TIMEOUT_S: Final = 600.0
 #: Environment variables of the terminal that the report gets.
@@ -44,10 +47,15 @@ TOO_SHORT: Final[Mapping[str, str]] = {
     "slug": "too-short",
     "text": "the process ended before the agent could read its records",
 }
+NOT_OPENED: Final[Mapping[str, str]] = {
+    "slug": "agent",
+    "text": f"no agent has opened the shared memory of the job within {KEEP_S:.0f} s: its data is lost, and counted"
+    " when an agent runs",
+}
 REPORT_FAILED: Final[Mapping[str, str]] = {"slug": "report", "text": "it could not be made"}
 REPORT_TOO_SLOW: Final[Mapping[str, str]] = {
     "slug": "report",
-    "text": "it took too long; `tfprof profile-proto JOB` writes profiles, too",
+    "text": "it took too long; `tfprof export JOB -o FILE` writes files, too",
 }
 
 
@@ -125,10 +133,17 @@ def _has_progress(previous: Result | None, current: Result | None) -> bool:
     )
 
 
+class Files(NamedTuple):
+    """The files to write at the end: profiles of steps, and the jobs in other formats."""
+
+    dump_request: DumpRequest | None = None
+    outputs: Sequence[str] = ()
+
+
 class EndReport:
     """The work after the end of a job; ``holder`` has the channels of ``launch``.
 
-    With ``quiet`` only problems with ``dump_request`` are printed.
+    With ``quiet`` only problems with ``files`` are printed.
     """
 
     def __init__(
@@ -136,11 +151,11 @@ class EndReport:
         instance_dir: str,
         launch: Launch,
         holder: ChannelHolder,
-        dump_request: DumpRequest | None = None,
+        files: Files | None = None,
         quiet: bool = False,
     ) -> None:
         self._instance_dir = instance_dir
-        self._dump_request = dump_request
+        self._files = files or Files()
         self._quiet = quiet
         self._launch = launch
         self._channel_holder = holder
@@ -157,6 +172,7 @@ class EndReport:
             print_no_profile(NO_TENSORFLOW)
             return
         self._wait()
+        self._leave()
         if self._is_interrupted:
             return
         problem = self._problem()
@@ -173,26 +189,41 @@ class EndReport:
 
     def hand_over(self) -> None:
         """Wait until the agent holds the channels: this process closes them when it ends."""
-        deadline = time.monotonic() + NO_PROGRESS_S
-        while (
-            not self._channel_holder.agent_has_all_channels
-            and not self._channel_holder.agent_failure
-            and time.monotonic() < deadline
-        ):
-            self._channel_holder.update()
-            if supervise.wait_for_interrupt(POLL_S):
-                return
+        self._wait(until_stored=False)
+        self._leave()
 
-    def _wait(self) -> None:
-        """Wait for the agent's result; start an agent if none runs."""
-        deadline = time.monotonic() + STORED_TIMEOUT_S
-        progress_s = time.monotonic()
-        while time.monotonic() < min(deadline, progress_s + (STALLED_S if self._stall() else NO_PROGRESS_S)):
+    def _awaits_agent(self) -> bool:
+        """Return whether an agent that may still come up has to open channels."""
+        return not self._channel_holder.agent_has_all_channels and self._channel_holder.agent_failure is None
+
+    def _leave(self) -> None:
+        """Write down what is known about the channels whose data is not stored."""
+        jobs = [] if self._result is None else self._result.jobs
+        self._channel_holder.leave({job["uid"] for job in jobs if job["state"] != "running"})
+
+    def _wait(self, *, until_stored: bool = True) -> None:
+        """Wait for the agent to open the channels, and to store their data with ``until_stored``.
+
+        An agent is started if none runs.
+        """
+        opened_s = progress_s = time.monotonic()
+        keep_until_s = opened_s + KEEP_S
+        while True:
+            now = time.monotonic()
+            if self._awaits_agent():
+                deadline, opened_s, progress_s = keep_until_s, now, now
+            elif until_stored:
+                idle_s = STALLED_S if self._stall() else NO_PROGRESS_S
+                deadline = min(opened_s + STORED_TIMEOUT_S, progress_s + idle_s)
+            else:
+                return
+            if now > deadline:
+                return
             self._channel_holder.update()
             self._channel_holder.ensure_agent()
             result = launches.read_result(self._instance_dir, self._launch.launch)
             if result != self._result:
-                progress_s = time.monotonic() if _has_progress(self._result, result) else progress_s
+                progress_s = now if _has_progress(self._result, result) else progress_s
                 self._result = result
             if result is not None and result.complete:
                 return
@@ -208,9 +239,7 @@ class EndReport:
         """Return the reason why data or jobs are missing, None when nothing is missing."""
         result = self._result
         if result is None:
-            return (
-                self._channel_holder.refusal or self._stall() or {"slug": "agent", "text": "the agent does not answer"}
-            )
+            return self._channel_holder.refusal or self._stall() or self._no_answer()
         if result.complete:
             return _unrecorded_reason(result)
         reason = self._stall() or {
@@ -219,14 +248,20 @@ class EndReport:
         }
         return {**reason, "text": f"{reason['text']} ({_missing_amounts(result)})"}
 
+    def _no_answer(self) -> dict[str, str]:
+        """Return the reason for which an agent without a known failure has written no result."""
+        return dict(NOT_OPENED) if self._awaits_agent() else {"slug": "agent", "text": "the agent does not answer"}
+
     def _run_report(self, problem: dict[str, str] | None) -> None:
         """Run the report with standard error as its output."""
         command = daemons.isolated_command(REPORT, [hex_id(self._launch.launch), "--store", self._launch.store])
         if problem is not None:
-            command += ["--problem", f"{problem['text']} [{problem['slug']}]"]
-        if self._dump_request is not None:
-            steps, folder = self._dump_request
+            command += ["--problem", streams.clean(f"{problem['text']} [{problem['slug']}]")]
+        if self._files.dump_request is not None:
+            steps, folder = self._files.dump_request
             command += ["--dump-steps", ",".join(map(str, steps)), "--dump-dir", folder]
+        for path in self._files.outputs:
+            command += ["--output", path]
         if self._quiet:
             command.append("--quiet")
         log = os.path.join(self._instance_dir, "report.log")
@@ -236,9 +271,13 @@ class EndReport:
         if reason is not None:
             streams.note(f"no report: {reason['text']}, see {log} [{reason['slug']}]")
 
+    @property
+    def _writes_files(self) -> bool:
+        return self._files != Files()
+
     def _wait_for_report(self, pid: int) -> Mapping[str, str] | None:
         """Wait for the report, with a limit; return the error to print, None if there is none."""
-        deadline = time.monotonic() + (_RUN_TIMEOUT_S if self._dump_request is None else _DUMP_TIMEOUT_S)
+        deadline = time.monotonic() + (_DUMP_TIMEOUT_S if self._writes_files else _RUN_TIMEOUT_S)
         while True:
             ended_pid, status = os.waitpid(pid, os.WNOHANG)
             if ended_pid:
@@ -248,4 +287,4 @@ class EndReport:
             if is_late or supervise.wait_for_interrupt(POLL_S / 4):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-                return REPORT_TOO_SLOW if is_late and self._dump_request is not None else None
+                return REPORT_TOO_SLOW if is_late and self._writes_files else None

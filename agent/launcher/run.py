@@ -5,10 +5,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from ...commands import settings_files, streams
+from ...commands.environment import initial_environment
 from ...commands.isolated import reserve_standard_fds
 from ...formats import layout, runtime_dir, settings, values
 from ...formats.errors import TfprofError, UsageError
@@ -16,6 +17,7 @@ from ...formats.policy import Policy
 from ...formats.version import VERSION
 from .. import launches, processes, python_command
 from ..launches import DumpRequest, Launch
+from ..python_command import PythonCommand
 from . import environment, supervise, witness
 from .forwarding import Forwarding
 
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
     from .supervise import Outcome
 
 PROG: Final = "tfprof-run"
-#: Poll interval when nothing is watched (seconds).
-UNWATCHED_POLL_S: Final = 3600.0
+#: Poll interval when only the witness is watched (seconds).
+WITNESS_POLL_S: Final = 1.0
 
 EXAMPLES: Final = """\
 examples:
@@ -55,6 +57,7 @@ class RunOptions(NamedTuple):
     execute: bool
     changes: dict[str, str]
     dump_request: DumpRequest | None = None
+    outputs: Sequence[str] = ()
 
 
 def _parser() -> _Parser:
@@ -78,13 +81,20 @@ def _parser() -> _Parser:
     add("--ring", metavar="BYTES", help="size of the record ring of each process, such as 64M (default: 16M)")
     add("--dump-steps", metavar="N,M", help="at the end, write profile_N for the TF profiler: the traced steps up to N")
     add("--dump-dir", metavar="DIR", help="folder for the files of --dump-steps (default: the working folder)")
+    add(
+        "-o",
+        "--output",
+        action="append",
+        metavar="FILE",
+        help="at the end, write FILE, such as run.json or run.perfetto-trace (tfprof export --list); repeatable",
+    )
     add("--record-command", action="store_true", help="keep the command line with the results")
     add(
         "--no-report",
         "--quiet",
         dest="quiet",
         action="store_true",
-        help="print no report; only problems with --dump-steps",
+        help="print no report; only problems with -o and --dump-steps",
     )
     add(
         "--exec",
@@ -104,7 +114,7 @@ def parse(argv: Sequence[str]) -> RunOptions:
     if not command:
         raise UsageError(f"no command to run ({PROG} --help)")
     for name, text in vars(arguments).items():
-        if text == "":
+        if text == "" or (name == "output" and "" in (text or ())):
             raise UsageError(f"--{name.replace('_', '-')} is empty")
     file_settings = settings_files.load_into_environment()
     job_variables = {row.variable for row in settings.SETTINGS.values() if "shim" in row.users}
@@ -120,8 +130,11 @@ def parse(argv: Sequence[str]) -> RunOptions:
         raise UsageError(
             "--dump-steps needs tfprof-run at the end, and --exec replaces it: use `tfprof profile-proto` afterwards"
         )
+    outputs = _outputs(arguments.output)
+    if outputs and arguments.execute:
+        raise UsageError("-o needs tfprof-run at the end, and --exec replaces it: use `tfprof export` afterwards")
     return RunOptions(
-        command=command,
+        command=_with_python(command, os.environ),
         store=runtime_dir.default_store() if arguments.store is None else runtime_dir.store_path(arguments.store),
         name=arguments.name if arguments.name is None else _name(arguments.name),
         records_command=arguments.record_command,
@@ -129,7 +142,19 @@ def parse(argv: Sequence[str]) -> RunOptions:
         execute=arguments.execute,
         changes=changes,
         dump_request=dump_request,
+        outputs=outputs,
     )
+
+
+def _with_python(command: list[str], environ: Mapping[str, str]) -> list[str]:
+    """Return ``command``; a Python file that is no command is run by the Python on PATH, if any."""
+    script = command[0]
+    is_command = any(os.access(path, os.X_OK) for path in supervise.paths(script, environ))
+    if is_command or not script.endswith(".py") or not os.path.isfile(script):
+        return command
+    pythons = (path for name in ("python", "python3") for path in supervise.paths(name, environ))
+    python = next((path for path in pythons if os.access(path, os.X_OK)), None)
+    return command if python is None else [python, *command]
 
 
 def _dump_request(steps: str | None, folder: str | None) -> DumpRequest | None:
@@ -148,6 +173,33 @@ def _dump_request(steps: str | None, folder: str | None) -> DumpRequest | None:
     if os.path.exists(target) and not os.path.isdir(target):
         raise UsageError(f"--dump-dir {target} is not a folder")
     return DumpRequest(sorted(set(numbers)), target)
+
+
+def _outputs(paths: Sequence[str] | None) -> list[str]:
+    """Return the files to write at the end: those of ``-o``, else those of the setting.
+
+    UsageError if one of ``-o`` exists, or is to be in a folder that does not. Files of the setting
+    are for every job: they may exist, and are then not replaced.
+    """
+    if paths is None:
+        return [_absolute(path) for path in settings.SETTINGS["output"].read().split(",") if path]
+    for path in map(_absolute, paths):
+        if os.path.isfile(path) or (path.endswith(os.sep) and os.path.isdir(path) and os.listdir(path)):
+            raise UsageError(f"-o {path} exists: remove it, or give another name", "file-exists")
+        folder = os.path.dirname(path.rstrip(os.sep))
+        if not os.path.isdir(folder):
+            raise UsageError(f"-o {path}: there is no folder {folder}")
+    return [_absolute(path) for path in paths]
+
+
+def _absolute(path: str) -> str:
+    """Return the absolute path; a separator at the end, which means a folder, stays."""
+    if path == "-":
+        raise UsageError("-o -: standard output is the job's; name a file")
+    try:
+        return os.path.abspath(path) + os.sep * path.endswith(os.sep)
+    except OSError as error:
+        raise UsageError(f"the working folder, which the files would go to, is gone: {error.strerror}") from None
 
 
 def _name(text: str) -> str:
@@ -172,7 +224,8 @@ class Run:
     def __init__(self, options: RunOptions, inherited_signals: supervise.InheritedSignals) -> None:
         self._options = options
         self._inherited_signals = inherited_signals
-        self._environ = environment.initial_environment()
+        self._environ = initial_environment()
+        self._python = _python_of(options.command, self._environ)
         self._problem: dict[str, str] | None = None
         self._launch: Launch | None = None
         self._instance_dir = ""
@@ -194,8 +247,9 @@ class Run:
         launch = launches.new(options.store, options.name, command, os.getpid())
         launches.write(instance_dir, launch)
         self._instance_dir, self._launch = instance_dir, launch
-        run = launches.run_of(instance_dir, launch)
-        self._environ = environment.job_environment(self._environ, run, options.changes)
+        if not self._python.keeps_path:
+            run = launches.run_of(instance_dir, launch)
+            self._environ = environment.job_environment(self._environ, run, options.changes)
 
     def execute(self) -> NoReturn:
         """Replace this process by the command."""
@@ -215,21 +269,19 @@ class Run:
     def supervise(self) -> "Outcome":
         """Run the command to its end, print the report, and return how the command ended."""
         start_s = time.monotonic()
-        python = python_command.parse(self._options.command)
-        isolating_option = python.isolating_option if python is not None else None
         running_witness = witness.begin(self._record_killed_job)
         try:
-            outcome, holder = self._run_to_end(running_witness, isolating_option)
+            outcome, holder = self._run_to_end(running_witness)
         finally:
             running_witness.dismiss()
         if holder is not None:
             holder.update()
-        if isolating_option is None or (holder is not None and holder.launch_announcements):
+        if self._python.isolating_option is None or (holder is not None and holder.launch_announcements):
             self._report(holder, time.monotonic() - start_s)
         return outcome
 
     def _run_to_end(
-        self, running_witness: witness.Witness | witness.NoWitness, isolating_option: str | None
+        self, running_witness: witness.Witness | witness.NoWitness
     ) -> "tuple[Outcome, ChannelHolder | None]":
         """Start the command and supervise it to its end."""
         try:
@@ -240,17 +292,21 @@ class Run:
             self._update_launch(ended_ns=time.time_ns(), status=error.exit_code)
             raise
         self._update_launch(job_pid=pid)
-        if isolating_option is not None:
-            self._explain({"slug": "not-armed", "text": f"python {isolating_option} does not load the shim"})
+        if self._python.isolating_option is not None:
+            text = f"python {self._python.isolating_option} does not load the shim"
+            self._explain({"slug": "not-armed", "text": text})
         holder = self._channel_holder()
         forwarding = Forwarding(
             running_witness.signals,
             lambda sender: sender == running_witness.pid or processes.is_descendant(sender, pid),
         )
-        if holder is None:
-            outcome = supervise.wait(pid, _watch_nothing, forwarding, running_witness.stopping)
-        else:
-            outcome = supervise.wait(pid, holder.update, forwarding, running_witness.stopping, holder.announcements.fd)
+
+        def watch() -> float:
+            running_witness.replace_if_ended(pid)
+            return WITNESS_POLL_S if holder is None else holder.update()
+
+        wake_fd = -1 if holder is None else holder.announcements.fd
+        outcome = supervise.wait(pid, watch, forwarding, running_witness.stopping, wake_fd)
         self._update_launch(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
         return outcome, holder
 
@@ -279,7 +335,8 @@ class Run:
     @property
     def _has_output(self) -> bool:
         """Whether there is something to print and a stream for it, or a profile to write."""
-        return self._options.dump_request is not None or not (self._options.quiet or sys.stderr is None)
+        has_files = self._options.dump_request is not None or bool(self._options.outputs)
+        return has_files or not (self._options.quiet or sys.stderr is None)
 
     def _explain(self, reason: dict[str, str]) -> None:
         if self._has_output:
@@ -294,7 +351,11 @@ class Run:
             from . import report  # noqa: PLC0415 - not before it is needed
 
             end_report = report.EndReport(
-                self._instance_dir, self._launch, holder, self._options.dump_request, self._options.quiet
+                self._instance_dir,
+                self._launch,
+                holder,
+                report.Files(self._options.dump_request, self._options.outputs),
+                self._options.quiet,
             )
             try:
                 if self._has_output:
@@ -305,8 +366,12 @@ class Run:
                 self._explain({**report.REPORT_FAILED, "text": f"the report failed: {error.strerror}"})
 
 
-def _watch_nothing() -> float:
-    return UNWATCHED_POLL_S
+def _python_of(command: Sequence[str], environ: Mapping[str, str]) -> PythonCommand:
+    """Return the options of the Python that runs ``command``; none if no Python runs it."""
+    path = next((path for path in supervise.paths(command[0], environ) if os.path.isfile(path)), "")
+    interpreter = python_command.interpreter_of(path)
+    parsed_command = python_command.parse(command if interpreter == [path] else interpreter or [])
+    return parsed_command or PythonCommand()
 
 
 def _parse_or_exit(argv: Sequence[str]) -> RunOptions:

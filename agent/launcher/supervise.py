@@ -123,7 +123,7 @@ def execute(command: Sequence[str], environ: Mapping[str, str], inherited_signal
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, inherited_signals.mask)
     failure: OSError | None = None
-    for path in _paths(command[0], environ):
+    for path in paths(command[0], environ):
         try:
             os.execve(path, list(command), dict(environ))
         except OSError as error:
@@ -136,7 +136,7 @@ def execute(command: Sequence[str], environ: Mapping[str, str], inherited_signal
     raise failure or FileNotFoundError(errno.ENOENT, command[0])
 
 
-def _paths(name: str, environ: Mapping[str, str]) -> list[str]:
+def paths(name: str, environ: Mapping[str, str]) -> list[str]:
     """Return the paths at which the command ``name`` is looked for, in order."""
     if "/" in name:
         return [name]

@@ -33,14 +33,46 @@ _ANSWER: Final = struct.Struct("<II")
 
 
 class Witness:
-    """A running witness: a child of this process, connected by two pipes."""
+    """A witness: a child of this process, connected by two pipes.
 
-    def __init__(self, pid: int, request_fd: int, reply_fd: int) -> None:
-        self.pid = pid
-        self._request_fd = request_fd
-        self._reply_fd = reply_fd
-        self._question_number = 0
-        self._unparsed = b""
+    The witness calls ``on_orphaned`` with the job's pid after it has killed the job.
+    """
+
+    def __init__(self, on_orphaned: Callable[[int], object]) -> None:
+        """Start the witness; OSError if it cannot be forked or gets no pipes."""
+        self._on_orphaned = on_orphaned
+        self._start()
+
+    def _start(self) -> None:
+        pipes: list[int] = []
+        try:
+            for _ in ("requests", "replies"):
+                pipes += os.pipe()
+            pid = os.fork()
+        except OSError:
+            for fd in pipes:
+                os.close(fd)
+            raise
+        request_reader, request_writer, reply_reader, reply_writer = pipes
+        if pid == 0:
+            _serve(request_reader, reply_writer, self._on_orphaned)
+        os.close(request_reader)
+        os.close(reply_writer)
+        self.pid, self._request_fd, self._reply_fd = pid, request_writer, reply_reader
+        self._question_number, self._unparsed = 0, b""
+
+    def replace_if_ended(self, job: int) -> None:
+        """Start another witness of process ``job`` if this one has ended, killed for example."""
+        with contextlib.suppress(ChildProcessError):  # an earlier attempt has found its end
+            if not os.waitpid(self.pid, os.WNOHANG)[0]:
+                return
+        old_fds = self._request_fd, self._reply_fd
+        with contextlib.suppress(OSError):  # tried again later
+            self._start()
+            for fd in old_fds:
+                os.close(fd)
+            os.write(self._request_fd, _REQUEST.pack(_JOB, job))
+            self._read_answer()
 
     def announce_job(self) -> None:
         """Register this process as the job; called in the child before it executes the command.
@@ -120,7 +152,8 @@ class Witness:
             os.kill(self.pid, signal.SIGCONT)
         os.close(self._request_fd)
         os.close(self._reply_fd)
-        os.waitpid(self.pid, 0)
+        with contextlib.suppress(ChildProcessError):  # it had ended, and could not be replaced
+            os.waitpid(self.pid, 0)
 
 
 class NoWitness:
@@ -133,6 +166,9 @@ class NoWitness:
 
     def signals(self) -> None:
         """Return None: which signals the group got is unknown."""
+
+    def replace_if_ended(self, job: int) -> None:
+        """Do nothing."""
 
     def stopping(self) -> contextlib.AbstractContextManager[None]:
         """Return a context that does nothing."""
@@ -152,25 +188,11 @@ def _pass_barrier() -> None:
 
 
 def begin(on_orphaned: Callable[[int], object]) -> Witness | NoWitness:
-    """Start a witness and return it; NoWitness if it cannot be forked or gets no pipes.
-
-    The witness calls ``on_orphaned`` with the job's pid after it has killed the job.
-    """
-    pipes: list[int] = []
+    """Start a witness and return it; NoWitness if it cannot be forked or gets no pipes."""
     try:
-        for _ in ("requests", "replies"):
-            pipes += os.pipe()
-        pid = os.fork()
+        return Witness(on_orphaned)
     except OSError:
-        for fd in pipes:
-            os.close(fd)
         return NoWitness()
-    request_reader, request_writer, reply_reader, reply_writer = pipes
-    if pid == 0:
-        _serve(request_reader, reply_writer, on_orphaned)
-    os.close(request_reader)
-    os.close(reply_writer)
-    return Witness(pid, request_writer, reply_reader)
 
 
 def _serve(request_fd: int, reply_fd: int, on_orphaned: Callable[[int], object]) -> NoReturn:

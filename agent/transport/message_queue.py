@@ -57,12 +57,12 @@ class MessageQueue:
         self._last_number = 0
 
     def put(self, value: Mapping[str, Any], number: int | None = None) -> None:
-        """Queue ``value`` with ``number``.
+        """Queue ``value`` with ``number``, by default that of the message before plus 1.
 
-        The default number is the real time in ns, so that numbers rise even across restarts of the
-        agent.
+        The first number depends on the time, so that it differs from those of an earlier agent.
         """
-        self._last_number = max(self._last_number + 1, time.time_ns()) if number is None else number
+        last_number = self._last_number or wire.COUNTED_FROM + time.time_ns()
+        self._last_number = last_number + 1 if number is None else number
         first = 0 if self.message_type == wire.OPEN else self._last_number
         self._messages.append((Head(self.message_type, self.uid, 0, first, self._last_number), encode(value)))
         if len(self._messages) > self._length_max:
