@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
+from ..commands.streams import clean
+
 #: Minimum interval between two runs for the same job (seconds).
 INTERVAL_S: Final = 60.0
 #: Time limit of a command; after it the command is killed (seconds).
@@ -37,13 +39,13 @@ class AlertCommand:
 
         Nothing is queued if there is no command, if the job's last run was queued within
         INTERVAL_S, or if the queue is full. ``values``: the environment variables, named without
-        their prefix.
+        their prefix; their control characters are replaced.
         """
         if not self._command or now < self._not_before.get(uid, 0.0) or len(self._queue) >= QUEUED_MAX:
             return
         self._not_before = {job: end_s for job, end_s in self._not_before.items() if end_s > now}
         self._not_before[uid] = now + INTERVAL_S
-        self._queue.append({f"TFPROF_ALERT_{name.upper()}": text for name, text in values.items()})
+        self._queue.append({f"TFPROF_ALERT_{name.upper()}": clean(text) for name, text in values.items()})
 
     def tick(self, now: float) -> None:
         """Start the next command if none runs; OSError if it cannot be started.

@@ -1,4 +1,4 @@
-"""The Python API: the views, messages and options of the TF profiler, without TensorFlow.
+"""The Python API: tables of jobs, and the views, messages and options of the TF profiler.
 
 docs/api.md describes it.
 """
@@ -6,26 +6,35 @@ docs/api.md describes it.
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..commands import settings_files
+from ..commands.streams import clean, print_lines
 from ..formats import runtime_dir
 from .errors import NoSuchStepError, RefusedOutputError, UsageError
+from .exporters.request import Request
+from .exporters.table import write_exports
 from .forms import advice_lines, empty_message, message
+from .job_tables import JobTables
 from .loader import load
-from .query.engine import QueryEngine, Selection
-from .query.explanations import incomplete_reason, left_out
+from .moment import parse_moment
+from .query.engine import VIEWS, QueryEngine, Selection
+from .query.explanations import incomplete_reason, left_out, slowdown
+from .query.listing import listed_jobs
 from .query.selection import choose
 from .render.wrapper_text import AFTER, BEFORE, BETWEEN, table
 from .store.reader import open_reader
 from .summaries.jobs import JobRow, job_rows
 from .summaries.kinds import parse_kinds
-from .tfviews.options import Options, from_dict, warnings
+from .summaries.parts import Breakdown
+from .tfviews.options import TABLE, Options, from_dict, from_texts, warnings
 from .tfviews.output_option import STDOUT, TIMELINE, InvalidOutputError
 from .tfviews.parity import COMPAT, Parity
 from .tfviews.tree import ROOT
-from .write_output import write_output
+from .view_screen import ViewScreen
+from .write_output import Terminal, write_output
 
 
 def invalid_argument(parity: Parity, message: str) -> str:
@@ -40,13 +49,21 @@ def not_found(error: NoSuchStepError) -> str:
 
 
 def _print_error(text: str) -> None:
-    print(text, file=sys.stderr)
+    print_lines(text.split("\n"), stream=sys.stderr)
 
 
-def _print(lines: Iterable[str]) -> None:
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    for line in lines:
-        print(line.encode(encoding, "replace").decode(encoding))
+def _option_text(value: Any) -> str:
+    """Return the value of an option as on the command line."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _moment(text: str | None) -> int:
+    try:
+        return 0 if text is None else parse_moment(text)[0]
+    except ValueError:
+        raise UsageError(f"since={text!r} is no time: give 30m, 2h, 3d (that long ago), 14:30, or 2026-01-31") from None
 
 
 def _parity(compat: str, exact: bool) -> Parity:
@@ -55,8 +72,8 @@ def _parity(compat: str, exact: bool) -> Parity:
     return Parity(compat, exact)
 
 
-class Profiler:
-    """One job, or several merged, with the reporting methods of tf.compat.v1.profiler.Profiler.
+class Profiler(JobTables):
+    """One job, or several merged: their tables, and the methods of tf.compat.v1.profiler.Profiler.
 
     Options are dicts as ProfileOptionBuilder's `build` returns them. Each call includes what a
     running job has recorded since the last call. Errors such as a bad `output` or a step that was
@@ -65,13 +82,35 @@ class Profiler:
     """
 
     def __init__(self, selection: Selection) -> None:
-        self._selection = selection
+        super().__init__(selection)
         self._engine = QueryEngine()
 
     @property
     def jobs(self) -> tuple[str, ...]:
         """The ids of the jobs."""
         return tuple(job.info.hex for job in self._selection.jobs)
+
+    def view(self, name: str = "op", *, top: int = 0, **options: Any) -> ViewScreen:
+        """Return the scope, graph, op or code view as the command of that name prints it.
+
+        ``top``: how many rows to show, 0 for all. ``options``: those of the command, such as
+        max_depth=3, order_by="memory" or a list of columns as select. UsageError if a name or a
+        value is wrong; NoSuchStepError.
+        """
+        if name not in VIEWS:
+            raise UsageError(f"no view is called '{name}': {', '.join(VIEWS)}")
+        unknown = sorted(set(options) - ({option.name for option in TABLE} - {"output"}))
+        if unknown:
+            raise UsageError(f"the view {name} has no option '{unknown[0]}'")
+        texts = {option: _option_text(value) for option, value in options.items()}
+        parsed = replace(from_texts(texts, parity=self._selection.parity), top=top)
+        output = write_output(self._engine, self._selection, name, parsed, terminal=Terminal(None))
+        answer = output.answer
+        notes = [*output.warnings, slowdown(answer), incomplete_reason(answer)]
+        kept = "" if output.in_own_layout else "\t"
+        return ViewScreen(
+            tuple(clean(line, kept) for line in output.lines), tuple(clean(note) for note in notes if note)
+        )
 
     def profile_name_scope(self, options: Mapping[str, Any]) -> Any:
         """Return the scope view as a GraphNodeProto."""
@@ -104,10 +143,23 @@ class Profiler:
         from .query import advising  # noqa: PLC0415  # needed for advice only
 
         advice = advising.advise(self._selection, options)
-        _print(advice_lines(advice, self._selection.parity))
+        print_lines(advice_lines(advice, self._selection.parity))
         return load("tfprof.collector.export.messages:advice_message")(
             [checker_advice for job in advice for checker_advice in job.advice]
         )
+
+    def breakdown(self) -> tuple[Breakdown, ...]:
+        """Return the parts of the steps of one job, one Breakdown for each selected kind.
+
+        Without a selection, it is the one of the main kind; there is none without timed steps.
+        UsageError if several jobs or a device were selected.
+        """
+        from .query.breakdown import breakdowns  # noqa: PLC0415  # needed for this method only
+
+        selection = self._selection
+        if len(selection.jobs) != 1 or selection.device is not None:
+            raise UsageError("parts of steps are those of one job with all its devices")
+        return breakdowns(selection.jobs[0], selection.kinds, selection.steps).breakdowns
 
     def serialize_to_string(self) -> bytes:
         """Return a serialized ProfileProto for TensorFlow's tools.
@@ -115,13 +167,41 @@ class Profiler:
         UsageError if several jobs or a device were selected.
         """
         selection = self._selection
-        if len(selection.jobs) != 1 or selection.device is not None:
-            raise UsageError("a ProfileProto holds one job with all its devices")
+        if len(selection.jobs) != 1 or selection.device is not None or selection.since_ns:
+            raise UsageError("a ProfileProto holds one job with all its devices and times")
         return b"".join(
-            load("tfprof.collector.exporters.profile_proto:pieces")(
+            load("tfprof.collector.exporters.profile_proto:job_pieces")(
                 selection.jobs[0], selection.steps, selection.parity.compat, selection.kinds
             )
         )
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        file_format: str | None = None,
+        table: str | None = None,
+        all_steps: bool = False,
+        overwrite: bool = False,
+    ) -> None:
+        """Write the jobs as a file for other programs (docs/exports.md).
+
+        ``file_format`` names the format, None means the one of the file's name. ``table``: the
+        table, for formats of tables. ``all_steps``: do not limit timelines to the last steps.
+        Raises UsageError, also ``no-such-format``, and TfprofError ``file-exists``, ``io``.
+        """
+        request = Request(self._selection, all_steps, table)
+        write_exports(request, [os.fspath(path)], file_format, overwrite=overwrite)
+        for text in request.notes:
+            _print_error(text)
+
+    def __repr__(self) -> str:
+        return f"Profiler({', '.join(self.jobs)})"
+
+    def _repr_html_(self) -> str:
+        """Return the jobs' state and their op types with the most time, for notebooks."""
+        rows = job_rows([job.info for job in self._selection.jobs], time.time_ns())
+        return str(load("tfprof.collector.render.html:ops_table")(rows, self.ops().to_pylist()))
 
     # -- views -------------------------------------------------------------------------------------
 
@@ -135,9 +215,9 @@ class Profiler:
             _print_error(text)
         if options.output.type != STDOUT:
             return self._print_answer(view, options)
-        _print([BEFORE, *table(options), BETWEEN])
+        print_lines([*BEFORE, *table(options), *BETWEEN])
         result = self._print_answer(view, options)
-        _print([AFTER])
+        print_lines(AFTER)
         return result
 
     def _print_answer(self, view: str, options: Options) -> Any:
@@ -155,7 +235,7 @@ class Profiler:
                 _print_error(reason)
         for text in output.warnings:
             _print_error(text)
-        _print(output.lines)
+        print_lines(output.lines, kept="\t")
         if not answer.has_data:
             return empty_message(view)
         if view == "graph" and options.output.type == TIMELINE and options.step < 0:
@@ -176,6 +256,19 @@ class OpenStore:
         """Return the records of all jobs, in the order in which they were opened."""
         return job_rows([job.info for job in self._store.jobs()], time.time_ns())
 
+    def __repr__(self) -> str:
+        number = len(self._store.jobs())
+        return f"OpenStore({number} job{'s' * (number != 1)})"
+
+    def _repr_html_(self) -> str:
+        """Return the last jobs as a table, with the figures of `tfprof jobs`, for notebooks."""
+        now_ns = time.time_ns()
+        listed = [
+            job.row if job.traced is None else replace(job.row, traced=job.traced)
+            for job in listed_jobs(self._store, now_ns)
+        ]
+        return str(load("tfprof.collector.render.html:jobs_table")(listed, now_ns))
+
     def job(self, selector: str, *, compat: str = COMPAT[0], exact: bool = False) -> Profiler:
         """Return the job that ``selector`` names: by the start of its id, by its name, or `last`.
 
@@ -194,6 +287,7 @@ class OpenStore:
         device: str | None = None,
         kind: str | Sequence[str] | None = None,
         steps: tuple[int, int] | None = None,
+        since: str | None = None,
         compat: str = COMPAT[0],
         exact: bool = False,
     ) -> Profiler:
@@ -203,7 +297,8 @@ class OpenStore:
         all jobs of the store. ``kind``: the kinds of traced steps, spelled as for `--kind`; None
         means the main kind of the jobs. ``device``: only ops on devices with this text in their
         names (`*` and `?` are wildcards). ``steps``: only the traced steps from the first to the
-        last number. Raises NoSuchJobError and UsageError.
+        last number. ``since``: only steps that began later than this, such as 5m (that long ago),
+        14:30 or 2026-01-31. Raises NoSuchJobError and UsageError.
         """
         parity = _parity(compat, exact)
         selectors = [jobs] if isinstance(jobs, str) else list(jobs)
@@ -211,7 +306,7 @@ class OpenStore:
         pids = [pid] if isinstance(pid, int) else list(pid)
         chosen_jobs = choose(self._store, selectors, hosts, pids) if selectors or hosts or pids else self._store.jobs()
         kinds = None if kind is None else parse_kinds(kind if isinstance(kind, str) else ",".join(kind))
-        return Profiler(Selection(tuple(chosen_jobs), steps, device, parity, kinds))
+        return Profiler(Selection(tuple(chosen_jobs), steps, device, parity, kinds, _moment(since)))
 
 
 def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:

@@ -8,17 +8,24 @@ from typing import Any, Final, Self
 
 import zmq
 
+from ..agent.local_daemons import bring_up
 from ..formats import orders, wire
+from ..formats.addresses import collector_address
 from ..formats.errors import FormatError, TfprofError
 from ..formats.orders import Order, OrderAnswer
+from ..formats.runtime_dir import make_instance
 from ..formats.wire import Head
 from .records import document
+from .summaries.order_results import OrderTarget
 
 #: Interval at which an order is sent again until its last answer arrives, since the agent or the
 #: collector may have been replaced (seconds).
 RESEND_S: Final = 1.0
 #: Time limit for the transport of an order and its answer, added to the job's time limit (seconds).
 TRANSPORT_S: Final = 5.0
+#: The part of this time that is left for the answer: a job that applies an order for the first time
+#: later than that would be reported as one that has not answered.
+ANSWER_S: Final = 2.0
 #: Maximum time to wait for a connection to a collector, each time that orders are sent (ms).
 _CONNECT_MS: Final = 300
 #: Maximum number of queued messages in each direction.
@@ -62,34 +69,37 @@ class Client:
         it has ended and its traced steps are stored. That may take until the end of the job.
         """
         pending_uids = {secrets.randbits(62) | 1: uid for uid in uids}
-        body = json.dumps(order.document()).encode()
         temporary_answers: dict[int, OrderAnswer] = {}
-        answered_numbers: set[int] = set()
+        obeyed: dict[int, OrderAnswer] = {}
         deadline = time.monotonic() + order.patience_s + TRANSPORT_S
         next_send_s = 0.0
         while pending_uids:
             now = time.monotonic()
             if now >= next_send_s:
                 next_send_s = now + RESEND_S
-                self._send(pending_uids, body)
+                patience_s = min(order.patience_s, deadline - now - ANSWER_S)
+                if patience_s > 0:
+                    temporary_answers.clear()
+                    self._send(pending_uids, order._replace(patience_s=patience_s))
             for number, answer in self._answers(min(next_send_s, deadline) - now, pending_uids):
-                if answer.is_temporary and number not in answered_numbers:
+                if answer.is_temporary:
                     temporary_answers[number] = answer
-                    continue
-                if number in pending_uids and not (
-                    answer.is_temporary or (number in answered_numbers and answer.state == orders.OBEYED)
-                ):
-                    answered_numbers.add(number)
-                    if not (to_the_end and answer.state == orders.OBEYED and order.ends_by_itself):
+                elif number not in obeyed:
+                    if to_the_end and answer.state == orders.OBEYED and order.ends_by_itself:
+                        obeyed[number] = answer
+                    else:
                         del pending_uids[number]
                     yield answer
+                elif answer.state != orders.OBEYED:
+                    del pending_uids[number]
+                    yield _end(obeyed[number], answer)
             if time.monotonic() >= deadline:
-                for number in [number for number in pending_uids if number not in answered_numbers]:
-                    uid = pending_uids.pop(number)
-                    yield temporary_answers.get(number) or unanswered(uid)
-                deadline = float("inf") if pending_uids else deadline
+                missing_uids = {number: pending_uids.pop(number) for number in pending_uids.keys() - obeyed.keys()}
+                yield from (temporary_answers.get(number) or unanswered(uid) for number, uid in missing_uids.items())
+                deadline = float("inf")
 
-    def _send(self, pending_uids: dict[int, int], body: bytes) -> None:
+    def _send(self, pending_uids: dict[int, int], order: Order) -> None:
+        body = json.dumps(order.document()).encode()
         self._socket.poll(_CONNECT_MS, zmq.POLLOUT)
         for number, uid in pending_uids.items():
             try:
@@ -108,10 +118,41 @@ class Client:
             yield from _answers_in(self._socket.recv_multipart(), pending_uids)
 
 
+def give(
+    store: str, jobs: Sequence[OrderTarget], order: Order, *, to_the_end: bool = False
+) -> Iterator[tuple[OrderTarget, OrderAnswer]]:
+    """Give ``order`` to ``jobs`` of ``store``; yield each answer with its job.
+
+    Jobs that have ended refuse it, and come first. The daemons of the store are started if they do
+    not run: DaemonError if one does not come up. ``to_the_end``: as for `Client.give`.
+    """
+    for job in jobs:
+        if not job.may_run:
+            yield job, OrderAnswer(job.info.uid, orders.REFUSED, orders.JobGoneError.slug, "the job has ended")
+    by_uid = {job.info.uid: job for job in jobs if job.may_run}
+    if not by_uid:
+        return
+    instance_dir = make_instance(store)
+    bring_up(store, instance_dir)
+    with Client(collector_address(instance_dir)) as client:
+        for answer in client.give(list(by_uid), order, to_the_end=to_the_end):
+            yield by_uid[answer.uid], answer
+
+
 def unanswered(uid: int) -> OrderAnswer:
-    """Return the refusal for job ``uid``, from which no answer arrived."""
+    """Return the answer for job ``uid``, from which none arrived: it may still apply the order."""
     error = UnansweredError("the collector does not answer")
-    return OrderAnswer(uid, orders.REFUSED, error.slug, error.args[0])
+    return OrderAnswer(uid, orders.UNANSWERED, error.slug, error.args[0])
+
+
+def _end(obeyed: OrderAnswer, answer: OrderAnswer) -> OrderAnswer:
+    """Return the answer about the end of an order that was applied, after a second ``answer``.
+
+    If that is a refusal, an agent that has not seen the order's start cannot tell its end.
+    """
+    if answer.state == orders.ENDED:
+        return answer._replace(from_ns=obeyed.from_ns)
+    return answer._replace(state=orders.ENDED, from_ns=obeyed.from_ns, to_ns=time.time_ns())
 
 
 def _answers_in(frames: list[bytes], pending_uids: dict[int, int]) -> list[tuple[int, OrderAnswer]]:

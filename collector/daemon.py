@@ -6,7 +6,6 @@ import os
 import secrets
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import ClassVar, Final
 import pyarrow as pa
 
 from ..commands.daemons import StatusFile
+from ..commands.streams import log
 from ..formats import given_up
 from ..formats.addresses import collector_address
 from ..formats.ids import hex_id
@@ -49,6 +49,8 @@ COUNTERS_A_TICK: Final = 1
 STATUS_S: Final = 2.0
 REMOVAL_S: Final = 600.0
 GIVEN_UP_S: Final = 2.0
+#: Time for ending such jobs in one tick (seconds).
+GIVEN_UP_SLICE_S: Final = 0.05
 #: Time limit for storing messages that arrived before the stop (seconds).
 DRAIN_S: Final = 2.0
 
@@ -78,7 +80,7 @@ class Collector:
         self._is_stopping = False
         self._alert_command = AlertCommand(options.alert_command)
         self._alert_orders = AlertOrders(options.alert_steps)
-        self._last_tick_s = self._last_status_s = self._last_removal_s = self._last_given_up_s = float("-inf")
+        self._last_tick_s = self._last_status_s = self._last_removal_s = self._next_given_up_s = float("-inf")
 
     def start(self) -> None:
         """Open the store and the socket; TfprofError on failure."""
@@ -102,7 +104,8 @@ class Collector:
         The collector is idle if no message has arrived for `idle_s` and no data waits to be stored.
         """
         while not self._is_stopping:
-            received = self._receiver.turn(TURN_MS)
+            has_given_up_jobs = self._next_given_up_s <= self._last_tick_s
+            received = self._receiver.turn(int(1000 * TICK_S) if has_given_up_jobs else TURN_MS)
             now = time.monotonic()
             self._tick(now)
             if not received and now - self._stats.last_message_s >= self._options.idle_s and not self._jobs.is_waiting:
@@ -185,19 +188,27 @@ class Collector:
             self._store.trim_hosts()
 
     def _end_given_up_jobs(self, now: float) -> None:
-        if now - self._last_given_up_s < GIVEN_UP_S:
+        if now < self._next_given_up_s:
             return
-        self._last_given_up_s = now
+        self._next_given_up_s = now + GIVEN_UP_S
+        deadline = time.monotonic() + GIVEN_UP_SLICE_S
         for path, given_up_job in given_up.pending(self._instance):
+            if time.monotonic() > deadline:
+                self._next_given_up_s = now  # the next tick continues
+                return
             try:
                 is_done = given_up_job is None or self._jobs.end_given_up_job(
                     given_up_job["uid"], given_up_job["identity"], given_up_job["end"], given_up_job.get("event")
                 )
+            except StoreError as error:  # the job is tried again later, and the next ones now
+                self._stats.count_stall(error)
+                is_done = False
             except FormatError as error:
                 self._stats.count_failure(0, error)
                 is_done = True
             if is_done:
-                Path(path).unlink()
+                with contextlib.suppress(OSError):  # a folder of that name does not hold up the next jobs
+                    Path(path).unlink()
 
     def _write_status_if_due(self, now: float) -> None:
         if now - self._last_status_s >= STATUS_S:
@@ -212,13 +223,13 @@ class Collector:
             "store": str(self._options.store),
             "jobs": len(self._jobs.open),
             "lag_s": round(self._jobs.lag_s, 3),
+            "lost_samples": self._jobs.lost_samples,
             "quarantined": {hex_id(uid): reason for uid, reason in self._jobs.quarantined.items()},
         }
         try:
             self._status.write(status)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                print(f"tfprof: cannot write {self._status.path}: {error.strerror}", file=sys.stderr, flush=True)
+            log(f"tfprof: cannot write {self._status.path}: {error.strerror}")
 
     #: Periodic duties. They run every `TICK_S` while messages arrive, otherwise every `TURN_MS`.
     #: Each duty runs even if another duty fails.

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ..formats.errors import FormatError, TfprofError, UsageError, VersionError
 
 __all__ = [
+    "DamagedJobError",
     "DecodeError",
     "FormatError",
     "NoSuchJobError",
@@ -27,6 +28,14 @@ class StoreError(TfprofError):
     """The store cannot be read or written: missing, full, unwritable, in use, or damaged."""
 
     slug = "store"
+
+
+class DamagedJobError(StoreError):
+    """The job file of job ``uid`` (in hexadecimal) cannot be read."""
+
+    def __init__(self, error: StoreError, uid: str) -> None:
+        super().__init__(error.args[0], error.slug)
+        self.uid = uid
 
 
 class NoSuchJobError(TfprofError):

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from .loader import load
 from .query.engine import Answer
 from .query.explanations import kinds_of
-from .query.kinds import steps_run
 from .query.selection import ids_of
-from .text import clean
 from .tfviews.op import OpView
 from .tfviews.parity import Parity
 
@@ -48,14 +46,19 @@ def lines(answer: Answer) -> Iterator[str]:
     missing = answer.profile is not None and answer.profile.missing_stream
     arguments = (folded,) if isinstance(folded, OpView) else (name, folded)
     text_lines: Iterator[str] = load(FORMS[name].lines)(
-        *arguments, answer.options.select, missing_stream=missing, parity=answer.selection.parity, **answer.values()
+        *arguments,
+        answer.options.select,
+        missing_stream=missing,
+        parity=answer.selection.parity,
+        time_unit=answer.time_unit,
+        **answer.values(),
     )
     return text_lines
 
 
 def message(answer: Answer) -> Any:
     """Return the answer as a GraphNodeProto or MultiGraphNodeProto."""
-    return load(FORMS[answer.view.name].message)(answer.folded, **answer.values())
+    return load(FORMS[answer.view.name].message)(answer.folded, time_unit=answer.time_unit, **answer.values())
 
 
 def empty_message(view: str, name: str = "") -> Any:
@@ -72,16 +75,9 @@ def own_layout_lines(answer_rows: "AnswerRows", width: int | None) -> Iterator[s
 
     answer = answer_rows.answer
     yield from view_text.lines(
-        _subject(answer), answer.options, answer_rows.rows, answer_rows.spread_steps, width, **answer.values()
+        _subject(answer_rows), answer.options, answer_rows.rows, answer_rows.spread_steps, width, **answer.values()
     )
     yield from heading.wrapped(view_text.omission_text(answer.view.name, answer.options, answer_rows.rows), width)
-
-
-def own_layout_warnings(answer_rows: "AnswerRows") -> list[str]:
-    """Return warnings about numbers that are incomplete."""
-    missing = answer_rows.answer.profile is not None and answer_rows.answer.profile.missing_stream
-    text = "the kernels of a GPU were not recorded: its ops show only the time of their scheduling"
-    return [text] * missing
 
 
 def advice_lines(advice: Sequence["JobAdvice"], parity: Parity, width: int | None = None) -> Iterator[str]:
@@ -95,25 +91,26 @@ def advice_lines(advice: Sequence["JobAdvice"], parity: Parity, width: int | Non
     for index, job_advice in enumerate(advice):
         if len(advice) > 1:
             yield from [""] if index or not parity.has_own_layout else []
-            yield f"job {ids[job_advice.job.info.hex]} {clean(job_advice.job.info.name)}"
-        yield from advice_text.lines(job_advice.advice, width, parity)
+            yield f"job {ids[job_advice.job.info.hex]} {job_advice.job.info.name}"
+        yield from advice_text.lines(job_advice.advice, width, parity, job_advice.breakdown)
 
 
-def _subject(answer: Answer) -> "Subject":
+def _subject(answer_rows: "AnswerRows") -> "Subject":
     from .render.heading import Subject  # noqa: PLC0415  # needed for this layout only
 
-    selection, profile, kinds = answer.selection, answer.profile, kinds_of(answer)
-    all_steps, estimated = steps_run(selection.jobs, profile.kind_numbers if profile else ())
+    answer = answer_rows.answer
+    selection, profile = answer.selection, answer.profile
     ids = ids_of(selection.jobs)
     return Subject(
         view=answer.view.name,
         jobs=[f"{ids[job.info.hex]} {job.info.name}".strip() for job in selection.jobs],
         trace_count=profile.trace_count if profile else 0,
         step=answer.options.step,
-        kinds=kinds,
-        all_steps=all_steps,
-        estimated=estimated,
+        kinds=kinds_of(answer),
+        all_steps=answer_rows.all_steps,
+        estimated=answer_rows.is_estimate,
         other_kinds=list(profile.other_kinds.items()) if profile else [],
         steps=selection.steps,
         device=selection.device,
+        since_ns=selection.since_ns,
     )

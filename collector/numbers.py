@@ -1,7 +1,7 @@
 """Numbers as text: in the formats of the TF profiler, and in those of tfprof's own tables."""
 
+import math
 import time
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -38,9 +38,10 @@ def size(number: float | None) -> str:
     """Return bytes with about three digits and a unit in powers of 1000."""
     if number is None:
         return "-"
+    rounded = _three_digits(number)
     for unit, name in _SIZES:
-        if abs(number) >= unit:
-            return f"{number / unit:.{0 if abs(number) >= 100 * unit else 1}f} {name}"
+        if abs(rounded) >= unit:
+            return f"{number / unit:.{0 if abs(rounded) >= 100 * unit else 1}f} {name}"
     return f"{number:.0f} B"
 
 
@@ -66,18 +67,29 @@ def date_and_time(ns: int) -> str:
 
 
 def duration(ns: float | None) -> str:
-    """Return nanoseconds in a suitable unit, from ns to hours."""
-    if ns is None:
+    """Return nanoseconds in a suitable unit, from ns to hours; "-" if unknown or not finite."""
+    if ns is None or not math.isfinite(ns):
         return "-"
-    if ns < 1e3:
+    rounded = _three_digits(ns)
+    if rounded < 1e3:
         return f"{ns:.0f} ns"
     for unit, name in ((1e3, "µs"), (1e6, "ms"), (1e9, "s")):
-        if ns < unit * 1000 and not (name == "s" and ns >= 100e9):
-            return f"{ns / unit:.{0 if ns >= 100 * unit else 1 if ns >= 10 * unit else 2}f} {name}"
+        if rounded < unit * 1000 and not (name == "s" and rounded >= 100e9):
+            return f"{rounded / unit:.{_digits(rounded / unit)}f} {name}"
     seconds = int(ns / 1e9)
     if seconds < 3600:
         return f"{seconds // 60}m {seconds % 60:02d}s"
     return f"{seconds // 3600}h {seconds % 3600 // 60:02d}m"
+
+
+def _three_digits(number: float) -> float:
+    """Round to three digits, before a unit is chosen: 999.7 µs is 1.00 ms."""
+    return float(f"{number:.3g}")
+
+
+def _digits(value: float) -> int:
+    """Return the decimal places for three digits of a positive number, at most two."""
+    return 0 if value >= 100 else 1 if value >= 10 else 2
 
 
 def count(number: int | None) -> str:
@@ -86,7 +98,10 @@ def count(number: int | None) -> str:
 
 
 def quantity(number: float) -> str:
-    """Return a number with about three digits: 0.17, 2, 14.5, 3.21 M."""
+    """Return a number with about three digits: 0.17, 2, 14.5, 3.21 M; "-" if it is not finite."""
+    if not math.isfinite(number):
+        return "-"
+    number = _three_digits(number)
     for unit, name in _QUANTITIES:
         if abs(number) >= unit:
             number, ending = number / unit, f" {name}"
@@ -95,21 +110,27 @@ def quantity(number: float) -> str:
         ending = ""
     if number == int(number) and not ending:
         return f"{number:.0f}"
-    return f"{number:.{0 if abs(number) >= 100 else 1 if abs(number) >= 10 else 2}f}{ending}"
+    return f"{number:.{_digits(abs(number))}f}{ending}"
 
 
-def range_of(times_ns: Sequence[float]) -> str:
-    """Return minimum, median and maximum of times: 0.81/0.84/1.24 ms.
+def range_of(*times_ns: float) -> str:
+    """Return several times in the unit of the longest: 0.81/0.84/1.24 ms, 0.4/2.6/179 ms.
 
-    All three are in the unit of the maximum.
+    Short ones have further digits, so that none is shown as 0.
     """
-    values = sorted(times_ns)
-    middle = len(values) // 2
-    median = values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
-    maximum = values[-1]
-    unit, name = next((unit, name) for unit, name in _TIMES if maximum >= unit or unit == 1)
-    digits = 0 if maximum >= 100 * unit or unit == 1 else 1 if maximum >= 10 * unit else 2
-    return "/".join(f"{value / unit:.{digits}f}" for value in (values[0], median, maximum)) + f" {name}"
+    longest = _three_digits(max(times_ns))
+    unit, name = next((unit, name) for unit, name in _TIMES if longest >= unit or unit == 1)
+    texts = (f"{time:.0f}" if unit == 1 else _in_unit(time / unit, _digits(longest / unit)) for time in times_ns)
+    return "/".join(texts) + f" {name}"
+
+
+def _in_unit(value: float, digits: int) -> str:
+    """Return ``value`` with ``digits`` decimal places, or with more if it is below 10."""
+    if 0 < value < 1:
+        digits = max(digits, math.ceil(-math.log10(value)))
+    elif 1 <= value < 10:
+        digits = max(digits, 1)
+    return f"{value:.{digits}f}"
 
 
 def cost(share: float | None) -> str:
@@ -138,3 +159,9 @@ def sparkline(values: list[float], width: int) -> str:
     means = [sum(values[a:b]) / (b - a) for a, b in pairwise(bounds)]
     maximum = max(means)
     return "".join(_BARS[min(7, int(8 * max(0.0, mean) / maximum))] if maximum > 0 else _BARS[0] for mean in means)
+
+
+def bar(share: float, width: int) -> str:
+    """Return a bar of ``width`` characters for a share of 1, in eighths of a character."""
+    eighths = round(min(max(share, 0.0), 1.0) * width * 8)
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()

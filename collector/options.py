@@ -53,6 +53,19 @@ class ProfileOptionBuilder:
         return _preset(min_float_ops=1, order_by="float_ops", select=["float_ops"])
 
     @staticmethod
+    def time() -> dict[str, Any]:
+        """Return options that show the time and the calls of all that ran, slowest first.
+
+        Unlike `time_and_memory`, they show ops that requested no memory, as most ops of oneDNN.
+        """
+        return _preset(min_micros=1, order_by="micros", select=["micros", "occurrence"])
+
+    @staticmethod
+    def memory() -> dict[str, Any]:
+        """Return options that show bytes: requested, at the peak, kept; most requested first."""
+        return _preset(min_bytes=1, order_by="bytes", select=["bytes", "peak_bytes", "residual_bytes"])
+
+    @staticmethod
     def time_and_memory(
         min_micros: int = 1,
         min_bytes: int = 1,

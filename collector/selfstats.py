@@ -1,13 +1,12 @@
 """The collector's own statistics."""
 
-import contextlib
 import os
-import sys
 import time
 import traceback
 from typing import Any, Final
 
 from ..commands import daemons
+from ..commands.streams import log
 from ..formats.ids import hex_id
 from .errors import TfprofError
 
@@ -87,9 +86,3 @@ class CollectorStats:
             "rss_bytes": daemons.resident_bytes(),
             "cpu_s": round(time.process_time(), 3),
         }
-
-
-def log(text: str) -> None:
-    """Print ``text`` into the collector's log; ignore write errors."""
-    with contextlib.suppress(OSError, ValueError):  # a full disk or a closed pipe must not disturb the jobs
-        print(text, file=sys.stderr, flush=True)

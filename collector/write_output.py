@@ -1,32 +1,36 @@
 """Writes the file that `-output` names, and returns the lines to print."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from .errors import RefusedOutputError
-from .exporters.table import EXPORTERS, files
-from .forms import lines, own_layout_lines, own_layout_warnings
+from .exporters.table import files
+from .exports import VIEW_EXPORTERS
+from .forms import lines, own_layout_lines
 from .loader import load
 from .query.engine import Answer, QueryEngine, Selection
+from .query.explanations import notes_of
 from .tfviews.options import Options
 from .tfviews.output_option import NONE, STDOUT
 
 
 class AnswerText(NamedTuple):
-    """An answer, with its lines for standard output and standard error.
+    """An answer, with its lines for standard output, and warnings and notes for standard error.
 
-    ``in_own_layout``: the lines are in tfprof's own layout, not in the TF profiler's.
+    ``notes``: why the answer is empty or incomplete, and hints. ``in_own_layout``: the lines are in
+    tfprof's own layout, not in the TF profiler's.
     """
 
     answer: Answer
     lines: Iterable[str] = ()
     warnings: Iterable[str] = ()
+    notes: Sequence[str] = ()
     in_own_layout: bool = False
 
 
-def check_output_type(view: str, options: Options) -> None:
+def _check_output_type(view: str, options: Options) -> None:
     """Raise RefusedOutputError if ``view`` does not support the type in ``-output``."""
-    exporter = EXPORTERS.get(options.output.type)
+    exporter = VIEW_EXPORTERS.get(options.output.type)
     if exporter is not None and view not in exporter.views:
         raise RefusedOutputError(exporter.refusal)
 
@@ -57,26 +61,23 @@ def write_output(
     ``io`` if a file cannot be written, NoSuchStepError, and UsageError ``no-such-kind``,
     ``no-such-device``.
     """
-    check_output_type(view, options)
     if terminal is not None and options.output.type == STDOUT and selection.parity.has_own_layout:
         answer_rows = load("tfprof.collector.query.own_layout:ask")(engine, selection, view, options)
         if not answer_rows.answer.has_data:
-            return AnswerText(answer_rows.answer)
-        return AnswerText(
-            answer_rows.answer,
-            own_layout_lines(answer_rows, terminal.width),
-            own_layout_warnings(answer_rows),
-            in_own_layout=True,
-        )
-    answer = engine.ask(selection, view, options, for_message=for_message)
+            return AnswerText(answer_rows.answer, notes=answer_rows.notes)
+        lines_of_rows = own_layout_lines(answer_rows, terminal.width)
+        return AnswerText(answer_rows.answer, lines_of_rows, notes=answer_rows.notes, in_own_layout=True)
+    answer = engine.ask(selection, view, options, for_message=for_message)  # first, as in TensorFlow
+    notes = notes_of(answer, in_own_layout=False)
+    _check_output_type(view, options)
     if not answer.has_data or options.output.type == NONE:
-        return AnswerText(answer)
+        return AnswerText(answer, notes=notes)
     if options.output.type == STDOUT:
-        return AnswerText(answer, lines(answer))
-    return _write_files(engine, answer)
+        return AnswerText(answer, lines(answer), notes=notes)
+    return _write_files(engine, answer, notes)
 
 
-def _write_files(engine: QueryEngine, answer: Answer) -> AnswerText:
+def _write_files(engine: QueryEngine, answer: Answer, notes: Sequence[str]) -> AnswerText:
     """Write the files of the exporter that ``-output`` names."""
     from .export.files import write  # noqa: PLC0415  # few answers go to a file
 
@@ -86,4 +87,4 @@ def _write_files(engine: QueryEngine, answer: Answer) -> AnswerText:
         write(file.path, file.data)
         printed_lines += file.lines
         warnings += file.warnings
-    return AnswerText(answer, printed_lines, warnings)
+    return AnswerText(answer, printed_lines, warnings, notes)

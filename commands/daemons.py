@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..formats.errors import FolderError, TfprofError
 from ..formats.private_files import open_regular, read_json, write_json
 from ..formats.runtime_dir import make_instance
-from . import library_path, settings_files
+from . import library_path, settings_files, streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,6 +38,8 @@ OWN_PREFIX = "TFPROF_"
 JOB_ONLY = frozenset(["TFPROF_RUN", "TFPROF_TRACE", "TFPROF_TRACE_LEVEL", "TFPROF_RING"])
 #: Timeout for the lock (seconds). A check whether the daemon runs takes the lock for microseconds.
 LOCK_TIMEOUT_S = 0.5
+#: Descriptor of the lock that a spawned daemon inherits.
+_LOCK_FD = 3
 LOG_MAX = 1 << 20
 #: The script that runs daemons, the report and the attach helper, isolated from the job's Python
 #: settings.
@@ -53,35 +55,73 @@ class DaemonError(TfprofError):
 
 
 class PidFileLock:
-    """The pid file of a daemon, with a lock that lasts at most as long as the process."""
+    """The pid file of a daemon, with a lock that lasts at most as long as the daemon.
+
+    The lock is taken before the daemon is spawned, and the daemon inherits it. So no second daemon
+    is started while the first one starts slowly.
+    """
 
     def __init__(self, instance_dir: str, name: str) -> None:
         self.path = os.path.join(instance_dir, name + ".pid")
-        self._fd: int | None = None
+        self.fd = -1
 
     def acquire(self) -> bool:
-        """Take the lock and write this pid; return False when another process holds the lock.
+        """Take the lock for this process, unless it was inherited, and write this pid.
+
+        Return False when another process has the lock. OSError when the file cannot be opened or
+        written.
+        """
+        if self._inherit():
+            return True
+        if not self.take():
+            return False
+        self.write_pid()
+        return True
+
+    def take(self) -> bool:
+        """Take the lock and empty the file; return False when another process has the lock.
 
         OSError when the file cannot be opened or written.
         """
         fd = open_regular(self.path, os.O_RDWR | os.O_CREAT)
         deadline = time.monotonic() + LOCK_TIMEOUT_S
         while not _flock(fd, fcntl.LOCK_EX):
-            if time.monotonic() > deadline:
+            # A check takes the lock shared. If that fails here, too, a daemon has the lock.
+            if not _flock(fd, fcntl.LOCK_SH) or time.monotonic() > deadline:
                 os.close(fd)
                 return False
+            fcntl.flock(fd, fcntl.LOCK_UN)
             time.sleep(0.02)
         os.ftruncate(fd, 0)
-        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
-        self._fd = fd
+        self.fd = fd
         return True
+
+    def _inherit(self) -> bool:
+        """Use the lock that this process inherited; return False when it inherited none."""
+        try:
+            is_inherited = os.path.samestat(os.fstat(_LOCK_FD), os.lstat(self.path)) and _flock(_LOCK_FD, fcntl.LOCK_EX)
+        except OSError:
+            return False
+        if is_inherited:
+            os.set_inheritable(_LOCK_FD, False)
+            self.fd = _LOCK_FD
+        return is_inherited
+
+    def write_pid(self) -> None:
+        """Write the pid of this process into the file."""
+        os.pwrite(self.fd, b"%d\n" % os.getpid(), 0)
+
+    def close(self) -> None:
+        """Close the file; the lock stays with a daemon that has inherited it."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
 
     def release(self) -> None:
         """Release the lock; the file stays, so that no process locks an unlinked file."""
-        if self._fd is not None:
-            os.ftruncate(self._fd, 0)
-            os.close(self._fd)
-            self._fd = None
+        if self.fd >= 0:
+            os.ftruncate(self.fd, 0)
+        self.close()
 
 
 class StatusFile:
@@ -172,10 +212,10 @@ def run(name: str, store: str, serve: Callable[[], int]) -> int:
         instance_dir = make_instance(store)
         lock = PidFileLock(instance_dir, name)
         if not lock.acquire():
-            _print_error("another %s serves %s [store-in-use]" % (name, store))
+            streams.note("another %s serves %s [store-in-use]" % (name, store))
             return 1
     except FolderError as error:
-        _print_error(str(error))
+        streams.note(str(error))
         return error.exit_code
     except OSError as error:
         return _record_failure(
@@ -193,27 +233,22 @@ def run(name: str, store: str, serve: Callable[[], int]) -> int:
         lock.release()
 
 
-def _print_error(text: str) -> None:
-    sys.stderr.write("tfprof: %s\n" % text)
-    sys.stderr.flush()
-
-
 def _record_failure(instance_dir: str, name: str, error: TfprofError) -> int:
     """Record why the daemon ``name`` failed; return its exit status."""
-    _print_error(str(error))
+    streams.note(str(error))
     last_error = {"slug": error.slug, "text": error.args[0]}
     status = {"pid": os.getpid(), "written_ns": time.time_ns(), FAILED: True, "last_error": last_error}
     try:
         write_json(os.path.join(instance_dir, name + ".json"), status)
     except OSError as write_error:
-        _print_error("cannot write in %s: %s" % (instance_dir, write_error.strerror))
+        streams.note("cannot write in %s: %s" % (instance_dir, write_error.strerror))
     return error.exit_code
 
 
-def spawn(module: str, args: list[str], log: str) -> None:
+def spawn(module: str, args: list[str], log: str, lock: PidFileLock) -> None:
     """Start `main` of ``module`` as a detached daemon with output to ``log``; return at once.
 
-    The daemon's lock shows whether it runs. DaemonError when no process could be started.
+    The daemon gets ``lock``, which is open and taken. DaemonError when no process could be started.
     """
     command = isolated_command(module, args)
     environment = daemon_environment(settings_files.without_file_values(os.environ))
@@ -222,7 +257,7 @@ def spawn(module: str, args: list[str], log: str) -> None:
         try:
             child = os.fork()
             if child == 0:
-                _become_daemon(command, environment, log_fd)
+                _become_daemon(command, environment, log_fd, lock)
         finally:
             os.close(log_fd)
         error_number = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -279,11 +314,12 @@ def _above_standard(fd: int) -> int:
     return new_fd
 
 
-def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int) -> None:
+def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int, lock: PidFileLock) -> None:
     """Start the daemon from this forked child. Never returns.
 
     The daemon has its own session and the default signal actions, and inherits no descriptor but
-    ``log_fd``. If the daemon cannot be forked, the exit status of this child is the errno.
+    ``log_fd`` and that of ``lock``. If the daemon cannot be forked, the exit status of this child
+    is the errno.
     """
     try:
         os.setsid()
@@ -292,12 +328,15 @@ def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int)
     except OSError as error:
         os._exit(error.errno or 1)
     try:
+        lock.write_pid()
         os.umask(0o077)
         os.chdir("/")
         os.dup2(_above_standard(os.open(os.devnull, os.O_RDWR)), 0)
         os.dup2(log_fd, 1)
         os.dup2(log_fd, 2)
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        os.dup2(lock.fd, _LOCK_FD)
+        os.set_inheritable(_LOCK_FD, True)  # dup2 leaves the flag if the descriptors are equal
+        os.closerange(_LOCK_FD + 1, os.sysconf("SC_OPEN_MAX"))
         for number in range(1, signal.NSIG):
             if number not in (signal.SIGKILL, signal.SIGSTOP) and not 32 <= number < signal.SIGRTMIN:
                 signal.signal(number, signal.SIG_DFL)

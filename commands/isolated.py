@@ -1,8 +1,8 @@
 """Runs a command or daemon of tfprof in an isolated Python.
 
 The command line is ``python -I -S isolated.py NAME ARGUMENT…``. ``-I`` ignores the working folder
-and Python's environment variables. ``-S`` skips site, which then runs here without sitecustomize
-and usercustomize.
+and most of Python's environment variables; starter.c renames all of them. ``-S`` skips site, which
+then runs here without sitecustomize and usercustomize.
 """
 
 import _signal
@@ -25,11 +25,14 @@ def set_up_path() -> None:
         del sys.modules[name]
     here = os.path.dirname(os.path.abspath(__file__))
     # Folders that may contain the package: the folder above bin/ or above tfprof/commands/ (pip
-    # install --target), and the user's site-packages (pip install --user). Adding a folder runs its
-    # .pth files. A folder above may belong to anybody, so it is added only if it contains tfprof.
+    # install --target), and the user's site-packages (pip install --user), which PYTHONUSERBASE may
+    # have moved. Adding a folder runs its .pth files. A folder above may belong to anybody, so it
+    # is added only if it contains tfprof.
     folders_above = [os.path.dirname(here), os.path.dirname(os.path.dirname(here))]
     installations = [folder for folder in folders_above if os.path.isdir(os.path.join(folder, "tfprof"))]
-    for folder in [*installations, site.getusersitepackages()]:
+    user_packages = site.getusersitepackages()
+    moved_packages = os.path.join(os.path.dirname(here), os.path.relpath(user_packages, site.getuserbase()))
+    for folder in [*installations, moved_packages, user_packages]:
         if _is_tfprof_found():
             return
         site.addsitedir(folder)

@@ -1,4 +1,4 @@
-/* Starts a command of tfprof in a Python that ignores its own environment variables.
+/* Starts a command of tfprof in a Python that does not see the variables for the job's Python.
  *
  * The program's file has the name of the command. A program is needed because Python's variables
  * act before any Python code runs, and because a shell may change the environment. The file
@@ -14,6 +14,15 @@
 #include <unistd.h>
 
 #define ISOLATED "tfprof-isolated"
+/* The names of variables for the job get this prefix; commands/environment.py removes it. */
+#define SAVED "_TFPROF_JOB_"
+
+extern char **environ;
+
+/* Beginnings of the names of variables that Python, its standard library, or its allocator read. Some act even with -I:
+ * PYTHONEXECUTABLE and __PYVENV_LAUNCHER__ replace sys.executable and the environment's packages, PYTHONUSERBASE the
+ * user's packages, and _PYTHON_SYSCONFIGDATA_NAME the build's settings. */
+static const char *const steering[] = {"PYTHON", "_PYTHON_", "__PYVENV_LAUNCHER__=", "MIMALLOC_", "mimalloc_"};
 
 static int fail(const char *what) {
     fprintf(stderr, "tfprof: %s: %s\n", what, strerror(errno));
@@ -33,6 +42,20 @@ static void read_interpreter(const char *path, char *python) {
             strcpy(python, line + 2);
     }
     fclose(file);
+}
+
+/* Renames the variables that steer Python. Returns whether there was memory for that. */
+static int save_variables(void) {
+    for (char **entry = environ; *entry != NULL; entry++)
+        for (size_t at = 0; at < sizeof steering / sizeof *steering; at++)
+            if (strncmp(*entry, steering[at], strlen(steering[at])) == 0) {
+                char *saved = malloc(sizeof SAVED + strlen(*entry));
+                if (saved == NULL)
+                    return 0;
+                *entry = strcat(strcpy(saved, SAVED), *entry);
+                break;
+            }
+    return 1;
 }
 
 /* Blocks Ctrl-C until isolated.py lets it end the process silently. Returns whether Ctrl-C was unblocked before. */
@@ -66,7 +89,7 @@ int main(int argc, char **argv) {
     if (python[0] == '\0')
         snprintf(python, sizeof python, "%.*s%s", folder_length, self, "python3");
     char **words = calloc((size_t)argc + 7, sizeof *words);
-    if (words == NULL)
+    if (words == NULL || !save_variables())
         return fail(self);
     char *head[] = {python, "-I", "-S", "-X", hold_interrupt() ? "tfprof=held" : "tfprof", isolated, name};
     memcpy(words, head, sizeof head);

@@ -1,15 +1,61 @@
-"""Handles standard streams that are closed, full or without a reader."""
+"""Prints on the standard streams, which may be closed, full or without a reader.
+
+Every text for a terminal passes `clean`.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import sys
 
 from ..formats.errors import TfprofError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import TextIO
+
+#: Control characters of ASCII and Latin-1, which a terminal takes as commands or as ends of lines;
+#: Unicode's separators of lines, and its controls of the direction of text; lone surrogates.
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def clean(text: str, kept: str = "") -> str:
+    """Return ``text`` with `?` in place of each control character that is not in ``kept``.
+
+    Names, paths and messages of jobs may contain any character. A cleaned text is one line, unless
+    ``kept`` contains the newline. It can be printed, and can be a value in an environment.
+    """
+    return _CONTROL.sub(lambda match: match[0] if match[0] in kept else "?", text)
+
+
+class Painted(str):
+    """A text that is clean but for the escape sequences of its colors."""
+
+    __slots__ = ()
+
+
+def print_lines(lines: Iterable[str], kept: str = "", stream: TextIO | None = None) -> None:
+    """Print cleaned lines on ``stream`` (by default standard output), then flush.
+
+    Characters that the stream cannot encode are replaced. ``kept``: control characters that belong
+    to the layout of the lines.
+    """
+    stream = stream or sys.stdout
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    for line in lines:
+        text = line if isinstance(line, Painted) else clean(line, kept)
+        stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+    stream.flush()  # before messages on stderr
+
+
+def print_json(pieces: Iterable[str]) -> None:
+    """Print JSON piece by piece, then flush; JSON escapes all control characters in its strings."""
+    for piece in pieces:
+        sys.stdout.write(piece)
+    sys.stdout.flush()
 
 
 def replace_closed() -> None:
@@ -39,13 +85,11 @@ def output_error(error: OSError) -> TfprofError:
     return TfprofError("standard output: %s" % error.strerror, "io")
 
 
-def say(text: str) -> None:
-    """Print a line on standard error, if that is possible."""
+def say(*lines: str) -> None:
+    """Print cleaned lines on standard error, if that is possible."""
     if sys.stderr is not None:
-        encoding = sys.stderr.encoding or "utf-8"
         try:
-            sys.stderr.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-            sys.stderr.flush()
+            print_lines(lines, stream=sys.stderr)
         except OSError:
             redirect_to_null(sys.stderr)
 
@@ -53,6 +97,12 @@ def say(text: str) -> None:
 def note(text: str) -> None:
     """Print a note on standard error, such as why a table is empty."""
     say("tfprof: %s" % text)
+
+
+def log(text: str) -> None:
+    """Print the lines of ``text`` into the log of this daemon; ignore write errors."""
+    with contextlib.suppress(OSError, ValueError):  # a full disk or a closed pipe must not disturb the jobs
+        print_lines(text.splitlines(), stream=sys.stderr)
 
 
 def redirect_to_null(stream: TextIO) -> None:

@@ -7,43 +7,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..summaries.op_changes import OpChange
+from ..summaries.parts import Breakdown
 from ..summaries.shares import Times
+from ..summaries.step_records import StepTrace, ThreadUse, TimedSteps
 from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node
 from ..tfviews.parity import DEFAULT, Parity
 
 
-class TimedSteps(NamedTuple):
-    """Consecutive steps of one thread that were timed together; times in ns.
+class Use(NamedTuple):
+    """Mean use of resources by the job's processes while steps ran."""
 
-    `steps`: their number; `total_ns`: sum of their durations, without the pauses between them.
+    cores: float
+    written_bytes_per_s: float
+
+
+class StepShift(NamedTuple):
+    """A lasting increase of the step times from ``step`` on, which began at ``start_ns`` (real ns).
+
+    All of the steps have the span key ``key``. ``before_ns`` and ``now_ns``: median step times.
+    ``is_gradual``: they grow all along. ``has_alert``: the collector raised an alert about it, so
+    the host's load does not explain it. ``ops`` take longer since then, as far as they are known.
     """
 
-    ordinal: int
-    steps: int
-    start_ns: int
-    total_ns: int
-    is_normal: bool  # neither traced nor failed, and not a setup step
-    key: int = 0  # equal for steps of the same call
-
-
-class OpExecution(NamedTuple):
-    """One execution in a traced step; times in ns."""
-
-    node: str
-    op: str
-    device: str  # lower case
-    thread: int
-    start_ns: int
-    end_ns: int
-
-
-class StepTrace(NamedTuple):
-    """A traced step: its duration in ns, and all its executions."""
-
     step: int
-    duration_ns: int
-    executions: tuple[OpExecution, ...]
+    key: int
+    start_ns: int
+    before_ns: float
+    now_ns: float
+    is_gradual: bool
+    has_alert: bool
+    ops: tuple[OpChange, ...] = ()
 
 
 class StepMemory(NamedTuple):
@@ -106,27 +101,43 @@ class IdenticalGraphs(NamedTuple):
 class Evidence:
     """Everything that checkers know about a job.
 
-    `nodes` have averages over the traced steps. `last_entries`: for each node on a GPU, its last
-    step with an entry, and the entry. `times`: times of nodes in µs, by name, one for each selected
-    traced step. `timed_steps`: the latest steps of the job's main kind, on the thread with the most
-    time in them, sorted by time. `step_traces`: the latest traced steps. `step_memory`: memory
-    after each traced step. `memory_samples`: memory while steps ran, without the warm-up; `load`:
-    use of the CPUs during the job. `new_nodes`: one record for each traced step, in order.
-    `first_calls`: the time of each function's first call, as a fraction of the time from the start
-    of the job's first span (0) to the start of its last span (1).
+    `nodes` have sums over `traced_steps` steps, or averages if `parity` is exact. `last_entries`:
+    for each node on a GPU, its last step with an entry, and the entry. `times`: times of nodes in
+    ns, by name, one for each of at most 50 traced steps. `epochs`, `predict_calls`:
+    numbers of epochs and of calls of predict. `thread_use`: what the thread of the steps did.
+    `breakdown`: the parts of the steps of the main kind, None if none was timed. `timed_steps`: the
+    latest steps of the job's main kind, on the thread with the most time in them, sorted by time.
+    `shift`: the step from which on they take longer. `use`: the job's use of resources, None if
+    unknown. `step_traces`: the latest traced steps. `step_memory`: memory after each traced step.
+    `memory_samples`: memory while steps ran, without the warm-up; `load`: use of the CPUs during
+    the job. `host_damage`: why it could not be read, empty if it could. `new_nodes`: one record for
+    each traced step, in order. `first_calls`: the time of each function's first call, as a fraction
+    of the time from the start of the job's first span (0) to the start of its last span (1).
     """
 
     nodes: tuple[Node, ...] = ()
     has_steps: bool = False
     last_entries: Mapping[str, tuple[int, Entry]] = field(default_factory=dict)
+    traced_steps: int = 1
     times: Times = field(default_factory=dict)
     parity: Parity = DEFAULT
     step_kind: str = ""
+    epochs: int = 0
+    predict_calls: int = 0
+    thread_use: ThreadUse | None = None
+    breakdown: Breakdown | None = None
     timed_steps: tuple[TimedSteps, ...] = ()
+    shift: StepShift | None = None
+    use: Use | None = None
     step_traces: tuple[StepTrace, ...] = ()
     step_memory: tuple[StepMemory, ...] = ()
     memory_samples: tuple[MemorySample, ...] = ()
     load: tuple[Load, ...] = ()
+    host_damage: str = ""
     new_nodes: tuple[NewNodes, ...] = ()
     graphs: tuple[IdenticalGraphs, ...] = ()
     first_calls: tuple[float, ...] = ()
+
+    def ns_per_step(self, time: int) -> float:
+        """Return a time of `nodes` in ns per step."""
+        return time * 1000 / (self.traced_steps * self.parity.time_unit)

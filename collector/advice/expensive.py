@@ -37,18 +37,18 @@ def check(evidence: Evidence) -> Sequence[Report]:
     return [report for check_one in checks if (report := check_one(evidence)) is not None]
 
 
-# -- by the median step ----------------------------------------------------------------------------
+# -- in tfprof's words -----------------------------------------------------------------------------
 
 
 def _top_op_types(evidence: Evidence) -> Report | None:
-    ranked = shares(((node.op, node.name) for node in evidence.nodes), evidence.times)
+    ranked = shares(((node.op, node) for node in evidence.nodes), evidence.times, evidence.traced_steps)
     if not ranked:
         return None
     top = [node for node in evidence.nodes if node.op == ranked[0].key]
     return Report(
         _ranking_text(ranked, "of the time of all ops"),
         _numbers(ranked),
-        line=top_location(top, evidence.times, stack_lookup(evidence.nodes)),
+        line=top_location(top, stack_lookup(evidence.nodes)),
     )
 
 
@@ -57,35 +57,37 @@ def _top_scopes(evidence: Evidence) -> Report | None:
 
     None if no op took time, or if the first entry is an op.
     """
-    names = [node.name for node in evidence.nodes if any(evidence.times.get(node.name, ()))]
+    nodes = [node for node in evidence.nodes if node.stats.micros > 0]
     for depth in range(1, _DEPTH_MAX + 1):
-        ranked = shares((("/".join(name.split("/")[:depth]), name) for name in names), evidence.times)
+        scopes = (("/".join(node.name.split("/")[:depth]), node) for node in nodes)
+        ranked = shares(scopes, evidence.times, evidence.traced_steps)
         if len(ranked) > 1 and ranked[0].share < _DOMINANT_SHARE_MIN:
             break
-    if not ranked or ranked[0].key in names:  # an op, not a scope
+    if not ranked or ranked[0].key in {node.name for node in nodes}:  # an op, not a scope
         return None
     return Report("the scope " + _ranking_text(ranked, "of the time of all ops"), _numbers(ranked))
 
 
 def _top_lines(evidence: Evidence) -> Report | None:
-    locations = [(own_location(node.facts.stack), node.name) for node in evidence.nodes]
-    ranked = shares(((location, name) for location, name in locations if location), evidence.times)
+    stack_of = stack_lookup(evidence.nodes)
+    locations = ((own_location(stack_of(node)), node) for node in evidence.nodes)
+    ranked = [entry for entry in shares(locations, evidence.times, evidence.traced_steps) if entry.key]
     if len(ranked) < 2:
         return None
-    return Report(_ranking_text(ranked, "of the time of the ops that your own lines created"), _numbers(ranked))
+    return Report(_ranking_text(ranked, "of the time of all ops"), _numbers(ranked))
 
 
 def _ranking_text(ranked: Sequence[Share[str]], whole_text: str) -> str:
     first, *others = ranked[:_NAMED_MAX]
-    _, min_us, median_us, max_us, share = first
-    spread = f" ({duration(min_us * 1000)} to {duration(max_us * 1000)} in all steps)" if min_us < max_us else ""
+    _, ns, least_ns, most_ns, share = first
+    spread = f" ({duration(least_ns)} to {duration(most_ns)})" if least_ns < most_ns else ""
     others_text = " and ".join(f"{other.key} {percent(other.share)}" for other in others if other.share >= _SHARE_MIN)
-    text = f"{first.key} takes {percent(share)} {whole_text}, {duration(median_us * 1000)} in the median step{spread}"
+    text = f"{first.key} takes {percent(share)} {whole_text}, {duration(ns)} a step{spread}"
     return text + (f"; then come {others_text}." if others_text else ".")
 
 
 def _numbers(ranked: Sequence[Share[str]]) -> dict[str, float | str]:
-    return {entry.key: entry.median_us for entry in ranked[:_NAMED_MAX]}
+    return {entry.key: entry.ns for entry in ranked[:_NAMED_MAX]}
 
 
 # -- in the TF profiler's words --------------------------------------------------------------------

@@ -1,136 +1,143 @@
-"""Whether steps wait for their input."""
+"""Whether steps wait for their input, what makes it, and what to do about that stage."""
 
-from collections.abc import Sequence
-from itertools import pairwise
+import re
+from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..numbers import duration, percent
-from ..store.devices import ITERATOR_DEVICE
+from ..summaries.op_classes import INPUT, ITERATOR_DEVICE
+from ..summaries.part_verdict import INPUT_MODERATE, input_words
+from ..summaries.parts import WAITING_STAGES, Breakdown
+from ..summaries.step_records import StepTrace
 from ..summaries.top import top_location
+from ..summaries.waiting_ops import WAITING_OPS
 from ..tfviews.own_files import stack_lookup
-from .evidence import Evidence, OpExecution, StepTrace
-from .intervals import covered
+from .evidence import Evidence
 from .report import Report
 
-#: Ops that only wait for the next batch.
-WAITING_OPS: Final = frozenset(
-    {
-        "DatasetToSingleElement",
-        "IteratorGetNext",
-        "IteratorGetNextAsOptional",
-        "IteratorGetNextSync",
-        "MultiDeviceIteratorGetNextFromShard",
-        "QueueDequeue",
-        "QueueDequeueMany",
-        "QueueDequeueManyV2",
-        "QueueDequeueUpTo",
-        "QueueDequeueUpToV2",
-        "QueueDequeueV2",
-    }
-)
-#: Minimum shares that are reported: of waiting in the time of a step, and of the pause in the time
-#: from the start of a step to the next start.
-WAITING_SHARE_MIN: Final = 0.2
-PAUSE_SHARE_MIN: Final = 0.4
-#: Minimum number and minimum median (ns) of the pauses that are reported. The interpreter alone
-#: causes shorter pauses.
-_PAUSES_MIN: Final = 20
-_PAUSE_MIN_NS: Final = 500_000
+#: Minimum number of steps, below which the first batches dominate.
+STEPS_MIN: Final = 3
+#: A function of the user is the cause if it runs for this share of the time of the input.
+_FUNCTION_SHARE_MIN: Final = 0.3
+#: The same for a stage.
+_STAGE_SHARE_MIN: Final = 0.1
+_PREFETCH: Final = "Prefetch"
+_CACHE: Final = "Cache"
+#: End of the name of the whole pipeline.
+_ROOT: Final = "Iterator::Root"
+#: `load (train.py:12)`: a function of the user, with its line.
+_FUNCTION: Final = re.compile(r"(?P<name>.*) \((?P<line>[^()]+:\d+)\)")
 
-_DEVICE: Final = ITERATOR_DEVICE.decode().lower()
+_PARALLEL_MAP: Final = "map(f, num_parallel_calls=tf.data.AUTOTUNE)"
+_VECTORIZE: Final = "work on whole batches: batch(…) before map(…)"
+#: Beginning of a stage's name -> what to do about it; the first that matches counts.
+_STAGE_REMEDIES: Final = {
+    "Generator": (
+        "make the generator faster: it runs one element at a time; let it yield whole batches, or move its work into a"
+        f" {_PARALLEL_MAP}; interleave several generators, or use processes if it is bound by Python"
+    ),
+    "FlatMap": "read several sources at once: interleave(f, num_parallel_calls=tf.data.AUTOTUNE) instead of flat_map",
+    "ParallelMap": f"make the function of map(…) cheaper; {_VECTORIZE}",
+    "MapAndBatch": f"make the function of map(…) cheaper; {_VECTORIZE}",
+    "Map": f"run the function of map(…) in parallel: {_PARALLEL_MAP}; {_VECTORIZE}",
+    "TFRecord": "read several files at once: interleave(…), or num_parallel_reads=tf.data.AUTOTUNE",
+    "TextLine": "read several files at once: interleave(…), or num_parallel_reads=tf.data.AUTOTUNE",
+    "FixedLengthRecord": "read several files at once: interleave(…), or num_parallel_reads=tf.data.AUTOTUNE",
+    "Interleave": "read in parallel: interleave(…, num_parallel_calls=tf.data.AUTOTUNE)",
+    "Shuffle": "use a smaller shuffle buffer, or shuffle names of files instead of their contents",
+    "Batch": f"batch in parallel: batch(n, num_parallel_calls=tf.data.AUTOTUNE); {_VECTORIZE}",
+}
+_CACHE_REMEDY: Final = "cache() after it: every epoch does the same work again"
+_REMEDY_FOR_FUNCTION: Final = (
+    "make it faster: Python runs one call at a time; let it work on, or yield, whole batches; use ops of TensorFlow"
+    f" with {_PARALLEL_MAP}; interleave several generators; cache() results that are the same each epoch"
+)
+_REMEDY_FOR_QUEUES: Final = "fill the queue with more threads, larger batches (enqueue_many), or a tf.data pipeline"
 _REMEDY: Final = (
-    "prepare batches ahead: dataset.prefetch(tf.data.AUTOTUNE) last, map(…, num_parallel_calls=tf.data.AUTOTUNE),"
-    " cache() what is the same each epoch"
+    f"see what makes the batches: {_PARALLEL_MAP}, interleave(…) for files, cache() what is the same each epoch"
 )
-_REMEDY_FOR_PAUSES: Final = (
-    "have batches ready: dataset.prefetch(tf.data.AUTOTUNE), tf.data instead of feed_dict;"
-    " fetch, convert and log less often"
-)
+_PREFETCH_REMEDY: Final = "prepare batches ahead: dataset.prefetch(tf.data.AUTOTUNE) last"
+
+
+class _Cause(NamedTuple):
+    """What makes the input slow: text, numbers, remedy, and the user's line."""
+
+    text: str
+    numbers: Mapping[str, float | str]
+    remedy: str
+    line: str
+    verdict: str = ""
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Report the time that ops wait for input in traced steps, and the pauses between steps.
+    """Report the input's share of the time from step to step, and the stage that makes it slow."""
+    parts = evidence.breakdown
+    if parts is None or parts.share(INPUT) < INPUT_MODERATE:
+        return []
+    if parts.steps < STEPS_MIN and evidence.timed_steps:
+        return []
+    share, words = parts.share(INPUT), input_words(parts.share(INPUT))
+    cause = _cause(evidence, parts)
+    numbers: dict[str, float | str] = {"share": share, "waiting_ns_per_step": parts.ns(INPUT), **cause.numbers}
+    return [
+        Report(
+            f"{percent(share)} of the time from step to step is spent waiting for input, {duration(parts.ns(INPUT))} a"
+            f" step: the job is {words}.{cause.text}",
+            numbers,
+            cause.remedy,
+            cause.line,
+            share,
+            f"{words}: steps wait for {cause.verdict or 'input'}",
+        )
+    ]
 
-    The waiting time is given as a share of the step, a pause as a share of the time from the start
-    of a step to the next start.
-    """
-    return [report for report in (_waiting_in_steps(evidence), _pauses_between_steps(evidence)) if report is not None]
 
-
-def waiting_time(executions: Sequence[OpExecution]) -> int:
-    """Return the time in ns in which ops waited for input.
-
-    It includes the work of iterators on the threads of these ops.
-    """
-    threads = {execution.thread for execution in executions if execution.op in WAITING_OPS}
-    return covered(
-        (execution.start_ns, execution.end_ns)
-        for execution in executions
-        if execution.op in WAITING_OPS or (execution.device == _DEVICE and execution.thread in threads)
-    )
-
-
-def _waiting_in_steps(evidence: Evidence) -> Report | None:
-    """Compare the time of waiting ops with the duration of their steps.
-
-    The result is a median, since the first batch of an epoch always waits.
-    """
-    steps = [step for step in evidence.step_traces if step.duration_ns > 0]
-    if not steps:
-        return None
-    waiting_ns = [min(waiting_time(step.executions), step.duration_ns) for step in steps]
-    share = median(ns / step.duration_ns for ns, step in zip(waiting_ns, steps, strict=True))
-    if share < WAITING_SHARE_MIN:
-        return None
-    basis = "the traced step" if len(steps) == 1 else f"the median of {len(steps)} traced steps"
-    text = f"{percent(share)} of the time in {basis} is spent waiting for input: {duration(median(waiting_ns))} a step."
-    numbers: dict[str, float | str] = {
-        "share": share,
-        "waiting_ns_per_step": median(waiting_ns),
-        "traced_steps": len(steps),
+def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
+    """Return what makes the input slow, as far as it is known."""
+    stages = _stage_times([step for step in evidence.step_traces if step.duration_ns > 0])
+    working = {
+        name: own_ns
+        for name, own_ns in stages.items()
+        if own_ns >= _STAGE_SHARE_MIN * parts.ns(INPUT) and not name.endswith(WAITING_STAGES)
     }
-    slowest = _slowest_stage(steps)
-    if slowest is not None:
-        name, own_ns = slowest
-        text += f" Most of the pipeline's own time is in its stage {name}: {duration(own_ns)} a step."
-        numbers |= {"stage": name, "stage_ns_per_step": own_ns}
+    stage = max(working, key=lambda name: working[name], default="")
+    text = (
+        f" Most of the pipeline's own time is in its stage {stage}: {duration(working[stage])} a step." if stage else ""
+    )
+    numbers: dict[str, float | str] = {"stage": stage, "stage_ns_per_step": working[stage]} if stage else {}
     waiting_nodes = [node for node in evidence.nodes if node.op in WAITING_OPS]
-    return Report(text, numbers, _REMEDY, top_location(waiting_nodes, evidence.times, stack_lookup(evidence.nodes)))
+    line = top_location(waiting_nodes, stack_lookup(evidence.nodes))
+    function = next(iter(parts.pipeline), None)
+    if function is not None and function.mean_ns >= _FUNCTION_SHARE_MIN * parts.ns(INPUT):
+        match = _FUNCTION.fullmatch(function.name)
+        name, function_line = (match["name"], match["line"]) if match else (function.name, line)
+        remedy = next(
+            (_STAGE_REMEDIES[known] for known in ("Generator", "FlatMap") if stage.startswith(known)),
+            _REMEDY_FOR_FUNCTION,
+        )
+        text = f" The pipeline calls {name}, which runs for {duration(function.mean_ns)} a step.{text}"
+        numbers |= {"function": name, "function_ns_per_step": function.mean_ns}
+        return _Cause(text, numbers, remedy, function_line, f"the function {name} of the input pipeline")
+    remedies = [next((text for known, text in _STAGE_REMEDIES.items() if stage.startswith(known)), _REMEDY)]
+    if any("Dequeue" in node.op for node in waiting_nodes) and not stages:
+        remedies = [_REMEDY_FOR_QUEUES]
+    elif evidence.epochs > 1 and stage and not any(_CACHE in name for name in stages):
+        remedies.insert(0 if stage.startswith("Parallel") else 1, _CACHE_REMEDY)
+    if stages and not any(name.startswith(_PREFETCH) for name in stages):
+        remedies.append(_PREFETCH_REMEDY)
+    return _Cause(text, numbers, "; ".join(remedies), line, f"the stage {stage} of the input pipeline" if stage else "")
 
 
-def _slowest_stage(steps: Sequence[StepTrace]) -> tuple[str, float] | None:
-    """Return the tf.data stage with the most own time in the median step, and that time in ns."""
+def _stage_times(steps: Sequence[StepTrace]) -> dict[str, float]:
+    """Return the own time of each tf.data stage in the median step, in ns.
+
+    The root has no stage of its own.
+    """
     stages: dict[str, list[int]] = {}
     for at, step in enumerate(steps):
         for execution in step.executions:
-            if execution.device == _DEVICE:
+            if execution.device == ITERATOR_DEVICE and not execution.node.endswith(_ROOT):
                 stage_times = stages.setdefault(execution.node.rpartition("::")[2], [0] * len(steps))
                 stage_times[at] += execution.end_ns - execution.start_ns
-    slowest = max(((name, median(times)) for name, times in stages.items()), key=lambda pair: pair[1], default=None)
-    return slowest if slowest and slowest[1] > 0 else None
-
-
-def _pauses_between_steps(evidence: Evidence) -> Report | None:
-    """Compare the pauses between steps with the time from the start of a step to the next start.
-
-    Medians are compared, since they ignore the pauses between epochs.
-    """
-    pauses, intervals = [], []
-    for group, next_group in pairwise(evidence.timed_steps):
-        if group.is_normal and next_group.is_normal and group.ordinal + group.steps == next_group.ordinal:
-            interval_ns = next_group.start_ns - group.start_ns
-            pauses.append((interval_ns - group.total_ns) / group.steps)
-            intervals.append(interval_ns / group.steps)
-    if len(pauses) < _PAUSES_MIN:
-        return None
-    pause, interval = median(pauses), median(intervals)
-    share = pause / interval if interval > 0 else 0.0
-    if share < PAUSE_SHARE_MIN or pause < _PAUSE_MIN_NS:
-        return None
-    return Report(
-        f"{percent(share)} of the time goes by between steps, in Python: {duration(pause)} of the {duration(interval)}"
-        " from the start of a step to that of the next.",
-        {"share": share, "between_ns": pause, "from_step_to_step_ns": interval, "pauses": len(pauses)},
-        _REMEDY_FOR_PAUSES,
-    )
+    return {name: median(times) for name, times in stages.items()}

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from ..tfviews.nodes import total_of
 from ..tfviews.own_files import own_location
 from .evidence import Evidence
 from .report import Report
@@ -27,7 +28,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
                     f"batch normalization is computed by {len(norms)} ops, {norms[0].name} among them;"
                     " one fused op is faster.",
                 ),
-                {"nodes": len(norms), "micros": sum(node.stats.micros for node in norms), "example": norms[0].name},
+                {"nodes": len(norms), "ns": evidence.ns_per_step(total_of(norms).micros), "example": norms[0].name},
                 "give the layer fused=True and inputs of rank 4",
                 own_location(norms[0].facts.stack),
             )
@@ -42,7 +43,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
                     f"{len(nhwc)} ops on a GPU, {nhwc[0].name} among them, have data_format NHWC;"
                     " in float32 NCHW may be faster.",
                 ),
-                {"nodes": len(nhwc), "micros": sum(node.stats.micros for node in nhwc), "example": nhwc[0].name},
+                {"nodes": len(nhwc), "ns": evidence.ns_per_step(total_of(nhwc).micros), "example": nhwc[0].name},
                 "try data_format='channels_first' with float32; with float16 on tensor cores, NHWC is faster",
                 own_location(nhwc[0].facts.stack),
             )

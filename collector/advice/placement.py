@@ -5,10 +5,11 @@ from typing import Final
 
 from ..numbers import duration, percent
 from ..summaries.top import top_location
+from ..summaries.waiting_ops import WAITING_OPS
 from ..tfviews.nodes import Node, total_of
 from ..tfviews.own_files import stack_lookup
 from .evidence import Evidence
-from .input_bound import WAITING_OPS
+from .main_call import share_in_steps
 from .report import Report
 
 #: Minimum share of all op time for a report, and number of op types that are named.
@@ -48,25 +49,24 @@ def check(evidence: Evidence) -> Sequence[Report]:
     if not any("gpu" in device for node in evidence.nodes for device in node.devices):
         return []
     on_cpu = [node for node in evidence.nodes if _is_movable(node) and node.stats.cpu_micros > 0]
-    micros, total_micros = total_of(on_cpu).cpu_micros, total_of(evidence.nodes).micros
-    share = micros / total_micros if total_micros > 0 else 0.0
+    time, total_time = total_of(on_cpu).cpu_micros, total_of(evidence.nodes).micros
+    share = time / total_time if total_time > 0 else 0.0
     if share < SHARE_MIN:
         return []
-    by_type: dict[str, int] = {}
+    by_type: dict[str, float] = {}
     for node in on_cpu:
-        by_type[node.op] = by_type.get(node.op, 0) + node.stats.cpu_micros
+        by_type[node.op] = by_type.get(node.op, 0) + evidence.ns_per_step(node.stats.cpu_micros)
     top = sorted(by_type.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMED_MAX]
-    top_types = ", ".join(f"{op} {duration(op_micros * 1000)}" for op, op_micros in top)
+    top_types = ", ".join(f"{op} {duration(ns)}" for op, ns in top)
     return [
         Report(
             f"ops on the CPU of a job with a GPU take {percent(share)} of the time of all ops,"
-            f" {duration(micros * 1000)} a step: most of all {top_types}.",
-            {"share": share, "cpu_micros": micros, "nodes": len(on_cpu), **dict(top)},
+            f" {duration(evidence.ns_per_step(time))} a step: most of all {top_types}.",
+            {"share": share, "cpu_ns": evidence.ns_per_step(time), "nodes": len(on_cpu), **dict(top)},
             "remove tf.device('/cpu:0') around them, or see why they have no GPU kernel:"
             " types int32 and string often have none",
-            top_location(
-                [node for node in on_cpu if node.op == top[0][0]], evidence.times, stack_lookup(evidence.nodes)
-            ),
+            top_location([node for node in on_cpu if node.op == top[0][0]], stack_lookup(evidence.nodes)),
+            share * share_in_steps(evidence),
         )
     ]
 

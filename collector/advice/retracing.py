@@ -1,9 +1,13 @@
 """Whether graphs are rebuilt while steps run."""
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 from ..numbers import count
+from ..summaries.kinds import RUN_KIND_NAMES
+from ..tfviews.own_files import own_location
 from .evidence import Evidence
 from .report import Report
 
@@ -15,11 +19,15 @@ FUNCTIONS_MIN: Final = 5
 #: Minimum number of late traced steps, and the minimum share of them that ran new nodes.
 STEPS_MIN: Final = 4
 NEW_SHARE_MIN: Final = 0.75
+#: Minimum number of late runs of a session that are compared by their fetches and feeds.
+RUNS_MIN: Final = 20
+_NUMBERED: Final = re.compile(r"_\d+$")
+_REMEDY_FOR_GROWTH: Final = "build the graph once, before the loop; graph.finalize() finds the line that adds to it"
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Report retraced functions, late steps with new ops, and functions first called late."""
-    reports = (_graphs(evidence), _nodes(evidence), _functions(evidence))
+    """Report retraced functions, late steps with new ops or fetches, and late functions."""
+    reports = (_graphs(evidence), _nodes(evidence) or _runs(evidence), _functions(evidence))
     return [report for report in reports if report is not None]
 
 
@@ -61,8 +69,43 @@ def _nodes(evidence: Evidence) -> Report | None:
         f"{len(new_counts)} of {len(late_counts)} late traced steps ran ops that no earlier step ran,"
         f" {count(sum(new_counts))} in all: the graph grows.",
         {"steps": len(late_counts), "steps_with_new_ops": len(new_counts), "new_ops": sum(new_counts)},
-        "build the graph once, before the loop; graph.finalize() finds the line that adds to it",
+        _REMEDY_FOR_GROWTH,
+        _growing_line(evidence),
     )
+
+
+def _runs(evidence: Evidence) -> Report | None:
+    """Check whether the session's runs still get fetches and feeds that no earlier run had.
+
+    Such runs cannot be compared by their ops if none of them was traced.
+    """
+    if evidence.step_kind not in RUN_KIND_NAMES:
+        return None
+    keys = [group.key for group in evidence.timed_steps]
+    late_keys = keys[len(keys) // 2 :]
+    new_keys = set(late_keys).difference(keys[: len(keys) // 2])
+    if len(late_keys) < RUNS_MIN or len(new_keys) < NEW_SHARE_MIN * len(late_keys):
+        return None
+    return Report(
+        f"{count(len(new_keys))} of {count(len(late_keys))} late {evidence.step_kind} steps have fetches or feeds that"
+        " no earlier one had: the graph grows, and each run waits until TensorFlow has prepared it.",
+        {"steps": len(late_keys), "steps_with_new_fetches": len(new_keys)},
+        _REMEDY_FOR_GROWTH,
+        _growing_line(evidence),
+    )
+
+
+def _growing_line(evidence: Evidence) -> str:
+    """Return the user's line that created most nodes with numbered names, '' if unknown.
+
+    TensorFlow numbers a name that the graph already has, as in a loop.
+    """
+    numbered = Counter(
+        location
+        for node in evidence.nodes
+        if _NUMBERED.search(node.name) and (location := own_location(node.facts.stack))
+    )
+    return numbered.most_common(1)[0][0] if numbered else ""
 
 
 def _functions(evidence: Evidence) -> Report | None:

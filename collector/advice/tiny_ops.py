@@ -6,10 +6,13 @@ from statistics import median
 from typing import Final
 
 from ..numbers import count, duration, percent
+from ..summaries.intervals import covered
+from ..summaries.step_records import StepTrace
 from ..tfviews.own_files import own_location
-from .evidence import Evidence, StepTrace
-from .intervals import covered
+from .evidence import Evidence
+from .main_call import share_in_steps
 from .report import Report
+from .starved import starving_use
 
 #: Duration in ns below which starting an op takes about as long as running it.
 TINY_NS: Final = 20_000
@@ -22,8 +25,11 @@ def check(evidence: Evidence) -> Sequence[Report]:
     """Report steps of many small ops in which no op runs for a large share of the time.
 
     The numbers are the ops per step, the duration of the median op, and the share of the step in
-    which no op runs.
+    which no op runs. A job that waits for a CPU, or runs eagerly, has the same symptom; that is
+    another finding.
     """
+    if starving_use(evidence) is not None or (evidence.breakdown is not None and evidence.breakdown.is_eager):
+        return []
     steps = [step for step in evidence.step_traces if step.executions and step.duration_ns > 0]
     if not steps:
         return []
@@ -40,6 +46,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
             "give ops more to do: larger batches, fused layers, steps in one tf.function, jit_compile=True;"
             " fetch fewer single values",
             _location(evidence),
+            idle_share * share_in_steps(evidence),
         )
     ]
 

@@ -3,21 +3,23 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Final
 
 from ..numbers import duration, percent
+from ..summaries.intervals import Interval, covered, exposed
+from ..summaries.op_classes import DIRECTIONS, copy_direction
+from ..summaries.step_records import OpExecution
 from ..tfviews.nodes import STREAM
-from .evidence import Evidence, OpExecution
-from .intervals import Interval, covered, exposed
+from .evidence import Evidence
+from .main_call import share_in_steps
 from .report import Report
 
 #: Minimum share of a step that is reported: the time of copies without a concurrent kernel.
 SHARE_MIN: Final = 0.1
 
 _GPU: Final = re.compile(r"gpu:\d+")
-_COPY: Final = re.compile(r"memcpy\W?([hdp])(?:2|to)([hdp])", re.IGNORECASE)
-_DIRECTIONS: Final = {"hd": "host to device", "dh": "device to host", "dd": "within a device", "pp": "device to device"}
 _REMEDIES: Final = {
     "hd": (
         "hand batches over ahead: tf.data.experimental.prefetch_to_device or copy_to_device;"
@@ -27,17 +29,6 @@ _REMEDIES: Final = {
     "dd": "look for ops that copy: gathers, slices, changes of layout between NHWC and NCHW",
     "pp": "put ops that exchange data on one GPU",
 }
-
-
-def copy_direction(execution: OpExecution) -> str | None:
-    """Return the direction of a copy (hd, dh, dd or pp), '' if unknown.
-
-    None if the execution is not a copy.
-    """
-    match = _COPY.search(execution.device) or _COPY.search(execution.node) or _COPY.search(execution.op)
-    if match:
-        return (match[1] + match[2]).lower()
-    return "" if "memcpy" in execution.device or "memcpy" in execution.node.lower() else None
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
@@ -55,7 +46,8 @@ def check(evidence: Evidence) -> Sequence[Report]:
             for _, copies, _ in gpu_steps:
                 copy_ns.update({direction: covered(spans) for direction, spans in copies.items()})
             kernel_ns = median(covered(kernels) for _, _, kernels in gpu_steps)
-            reports.append(_report(gpu, share, median(exposed_ns), kernel_ns, copy_ns))
+            report = _report(gpu, share, median(exposed_ns), kernel_ns, copy_ns)
+            reports.append(replace(report, saving=share * share_in_steps(evidence)))
     return reports
 
 
@@ -79,7 +71,7 @@ def _by_gpu(
 
 def _report(gpu: str, share: float, exposed_ns: float, kernel_ns: float, copy_ns: Counter[str]) -> Report:
     ((direction, _),) = copy_ns.most_common(1)
-    direction_text = _DIRECTIONS.get(direction, "")
+    direction_text = DIRECTIONS.get(direction, "")
     return Report(
         f"{gpu.upper()} waits for copies during {percent(share)} of a step: copies run for {duration(exposed_ns)}"
         f" without a kernel; kernels run for {duration(kernel_ns)}."

@@ -2,12 +2,18 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 from ..numbers import count, duration, percent
-from .evidence import Evidence, Load, TimedSteps
+from ..summaries.parts import median_step_ns
+from ..summaries.step_records import TimedSteps
+from .cpu_use import cpu_use, is_due_to_host
+from .evidence import Evidence
+from .main_call import share_in_steps, steps_of_main_call
 from .report import Report
+from .starved import starving_use
 
 #: Minimum number of steps, after those of the warm-up.
 STEPS_MIN: Final = 50
@@ -16,14 +22,13 @@ _WARM_UP_STEPS: Final = 5
 OUTLIER_FACTOR: Final = 3.0
 #: Minimum share of the time in steps that outliers take beyond the median duration.
 SHARE_MIN: Final = 0.1
-#: The host is the likely reason if other processes use at least the first share of its CPUs, and at
-#: least the second share of its CPUs is busy.
-OTHERS_SHARE_MIN: Final = 0.25
-BUSY_SHARE_MIN: Final = 0.85
 _REMEDY_AT_INTERVALS: Final = "see what happens in them: checkpoints, evaluation, summaries, logging"
 _REMEDY: Final = (
-    "see what happens in them: inputs of different shapes or sizes, retraced functions, other load on the host"
-    " (tfprof host)"
+    "see what happens in them: inputs of different shapes or sizes, retraced functions, garbage collection, other load"
+    " on the host (tfprof host)"
+)
+_BUSY_HOST: Final = (
+    "Other processes compete for the host's CPUs in these steps and in the others, so this need not be the job's doing."
 )
 _REMEDY_ON_BUSY_HOST: Final = (
     "measure again on a quiet host, or reserve CPUs for the job (taskset, cgroups); tfprof host shows the load. If"
@@ -35,12 +40,17 @@ _REGULAR_SHARE_MIN: Final = 0.6
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Report the time in outliers, their interval, and whether the host was busy meanwhile."""
-    steps = _steps_of_main_call([group for group in evidence.timed_steps if group.is_normal])[_WARM_UP_STEPS:]
+    """Report the time in outliers, their interval, and whether the host was busy meanwhile.
+
+    If steps take longer from some step on, or the job waits for CPUs, that is another finding.
+    """
+    if evidence.shift is not None or starving_use(evidence) is not None:
+        return []
+    steps = steps_of_main_call([group for group in evidence.timed_steps if group.is_normal])[_WARM_UP_STEPS:]
     step_count = sum(group.steps for group in steps)
     if step_count < STEPS_MIN:
         return []
-    median_ns = _median(steps, step_count)
+    median_ns = median_step_ns(steps)
     outliers = [group for group in steps if _mean(group) >= OUTLIER_FACTOR * median_ns]
     extra_ns = sum(group.total_ns - group.steps * median_ns for group in outliers)
     share = extra_ns / sum(group.total_ns for group in steps)
@@ -60,73 +70,36 @@ def check(evidence: Evidence) -> Sequence[Report]:
         "share": share,
         "every": interval or 0,
     }
+    saving = share * share_in_steps(evidence)
     if interval:
-        return [Report(f"{text} They come every {count(interval)} steps.", numbers, _REMEDY_AT_INTERVALS)]
-    other_cores = _other_cores(evidence.load, outliers)
-    if other_cores is None:
-        return [Report(text, numbers, _REMEDY)]
-    cores = evidence.load[0].cpus
-    text += (
-        f" The likely reason is the host, not the job: while they ran, other processes used {other_cores:.1f}"
-        f" of its {cores} CPUs, and few were idle."
-    )
-    return [Report(text, numbers | {"other_cores": other_cores, "cpus": cores}, _REMEDY_ON_BUSY_HOST)]
+        text += f" They come every {count(interval)} steps."
+        return [Report(text, numbers, _REMEDY_AT_INTERVALS, saving=saving)]
+    others = [group for group in steps if _mean(group) < OUTLIER_FACTOR * median_ns]
+    return [_with_cause(evidence, Report(text, numbers, _REMEDY, saving=saving), outliers, others)]
 
 
-def _steps_of_main_call(steps: Sequence[TimedSteps]) -> list[TimedSteps]:
-    """Return the steps of the call that takes the most time; other calls have other durations."""
-    sums: Counter[int] = Counter()
-    for group in steps:
-        sums[group.key] += group.total_ns
-    main = max(sums, key=sums.__getitem__, default=None)
-    return [group for group in steps if group.key == main]
+def _with_cause(
+    evidence: Evidence, report: Report, outliers: Sequence[TimedSteps], others: Sequence[TimedSteps]
+) -> Report:
+    """Return ``report`` with what the load of the host explains.
 
-
-def _other_cores(load: Sequence[Load], steps: Sequence[TimedSteps]) -> float | None:
-    """Return the number of cores that other processes used while ``steps`` ran.
-
-    None if it is unknown, or below OTHERS_SHARE_MIN, or if the host was less busy than
-    BUSY_SHARE_MIN. Each interval of the load is weighted by the time of ``steps`` in it.
+    On a host that is always busy it may explain everything, so the report has no remedy.
     """
-    weighted = [(_overlap_ns(interval, steps), interval) for interval in load]
-    total_weight = sum(weight for weight, _ in weighted)
-    if not total_weight:
-        return None
-    other_cores, own_cores = (
-        sum(weight * cores for weight, cores in pairs) / total_weight
-        for pairs in (
-            [(weight, interval.other_cores) for weight, interval in weighted],
-            [(weight, interval.own_cores) for weight, interval in weighted],
-        )
+    slow_use, normal_use = cpu_use(evidence.load, outliers), cpu_use(evidence.load, others)
+    if slow_use is None or not slow_use.has_competition:
+        return report
+    if not is_due_to_host(slow_use, normal_use):
+        return replace(report, text=f"{report.text} {_BUSY_HOST}", remedy="", saving=0.0)
+    text = (
+        f"{report.text} The likely reason is the host, not the job: while they ran, other processes used"
+        f" {slow_use.other_cores:.1f} of its {slow_use.cpus} CPUs, and few were idle; during the other steps some were"
+        " idle."
     )
-    cores = load[0].cpus
-    return (
-        other_cores
-        if other_cores >= OTHERS_SHARE_MIN * cores and other_cores + own_cores >= BUSY_SHARE_MIN * cores
-        else None
-    )
-
-
-def _overlap_ns(interval: Load, steps: Sequence[TimedSteps]) -> int:
-    """Return the time of ``steps`` within ``interval``, in ns."""
-    return sum(
-        max(0, min(interval.end_ns, step.start_ns + step.total_ns) - max(interval.start_ns, step.start_ns))
-        for step in steps
-    )
+    return replace(report, text=text, numbers={**report.numbers, **slow_use._asdict()}, remedy=_REMEDY_ON_BUSY_HOST)
 
 
 def _mean(group: TimedSteps) -> float:
     return group.total_ns / group.steps
-
-
-def _median(steps: Sequence[TimedSteps], step_count: int) -> float:
-    """Return the median duration; steps timed together count with their mean."""
-    cumulated_steps = 0
-    for group in sorted(steps, key=_mean):
-        cumulated_steps += group.steps
-        if 2 * cumulated_steps >= step_count:
-            return _mean(group)
-    raise AssertionError(step_count)
 
 
 def _interval(ordinals: Sequence[int]) -> int | None:

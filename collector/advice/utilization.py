@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ..numbers import percent
+from ..summaries.intervals import covered
 from ..summaries.top import short_device
 from ..tfviews.entries import Entry
 from .evidence import Evidence
-from .intervals import covered
 from .report import Report
 
 #: Minimum share of a step that a GPU should be busy.

@@ -25,6 +25,8 @@ HOLD_S: Final = {SPIKE: 300, MEMORY_GROWTH: 600, LOSSES: 300}
 #: time, and the maximum time from now to the end of the entry.
 _TOTAL_MAX_NS: Final = 86_400 * SECOND_NS
 _FUTURE_MAX_NS: Final = 60 * SECOND_NS
+#: Kinds whose entries end a call of Keras: until the next step, none is due.
+_ENDING_KINDS: Final = frozenset({layout.FIT, layout.EVALUATE, layout.PREDICT})
 #: Flags of special steps, which no series contains.
 _SPECIAL_FLAGS: Final = layout.FLAG_FAILED | layout.FLAG_SETUP
 
@@ -49,6 +51,7 @@ class JobWatch:
         self._first_step_ns = 0
         self._last_step_ns = 0
         self._is_stalled = False
+        self._is_step_due = False
         self._sampled_ns = 0
         self._lost_count: int | None = None
         self._alerts: list[Alert] = []
@@ -59,11 +62,14 @@ class JobWatch:
     def add_spans(self, entries: Iterable[Span], offset: int, now_ns: int) -> None:
         """Add span entries; ``offset`` converts their monotonic times to real times (ns)."""
         for entry in entries:
+            if entry.kind == layout.ACTIVITY:
+                continue
             start_ns = entry.start_mono_ns + offset
             end_ns = start_ns + entry.total_ns
             if entry.total_ns > _TOTAL_MAX_NS or not 0 < end_ns < now_ns + _FUTURE_MAX_NS:
                 continue
             self._last_step_ns = max(self._last_step_ns, end_ns)
+            self._is_step_due = entry.kind not in _ENDING_KINDS
             if entry.kind in layout.STEP_WEIGHTS and entry.steps and not entry.flags & _SPECIAL_FLAGS:
                 self._first_step_ns = self._first_step_ns or end_ns
                 self._add(entry, start_ns, end_ns)
@@ -151,7 +157,9 @@ class JobWatch:
             return
         usual_ns = self._series[series_key].usual_ns
         silent_ns = self._sampled_ns - self._last_step_ns
-        is_stalled = usual_ns > 0 and silent_ns > max(STALL_FACTOR * usual_ns, STALL_S * SECOND_NS)
+        is_stalled = (
+            self._is_step_due and usual_ns > 0 and silent_ns > max(STALL_FACTOR * usual_ns, STALL_S * SECOND_NS)
+        )
         if is_stalled and not self._is_stalled:
             _, step = self._series[series_key].last_step
             since_ns = self._last_step_ns

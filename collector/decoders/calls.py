@@ -25,7 +25,7 @@ EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION_START, _DATA_FUNCTION_
 UNSEEN: Final = -1
 #: Name prefix of TensorFlow's pool threads. Ops call functions on these threads.
 _POOL_PREFIX: Final = b"tf_"
-#: Mask for the thread in layout.XSPACE_HEAD and for a line's id. Equal results mean the same line.
+#: Mask for a caller (thread_lines.py) and for a line's id. Equal results mean the same line.
 _LINE_MASK: Final = 0xFFFFFFFF & ~layout.XSPACE_OTHER_THREADS
 
 
@@ -54,7 +54,7 @@ class _FunctionRun(NamedTuple):
 class Calls:
     """The function calls in a session.
 
-    ``caller`` identifies the step's thread (layout.XSPACE_HEAD). A call without a start event was
+    ``caller`` identifies the step's thread (thread_lines.py). A call without a start event was
     in progress when the session began. It belongs to another thread if other threads call functions
     and no event of tf.data has its id.
     """

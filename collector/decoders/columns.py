@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ..store.schema import JOB_TABLES
 
+INT64_MAX: Final = (1 << 63) - 1
 #: Python type, and `array` code with the same memory layout, by Arrow type. Converting through
 #: `array` takes a third of the time.
 _CODES: Final = {
@@ -22,6 +23,11 @@ _COLUMN_TYPES: Final = {
     for name, schema in JOB_TABLES.items()
 }
 _EMPTY: Final = {name: pa.RecordBatch.from_pylist([], schema=schema) for name, schema in JOB_TABLES.items()}
+
+
+def saturated(value: int) -> int:
+    """Return ``value`` saturated to a signed 64-bit integer; a job may report any number."""
+    return max(-INT64_MAX, min(INT64_MAX, value))
 
 
 def from_columns(columns: Iterable[Sequence[Any]], table: str) -> pa.RecordBatch:

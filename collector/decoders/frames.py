@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ..errors import DecodeError
 from ..store.schema import STATE, TRAINABLE, UNTRAINED
+from .auxiliary_files import is_auxiliary
 from .columns import from_rows
 
 #: Maximum rows and characters of text in the frames of one graph. A small record can make a large
@@ -46,6 +47,10 @@ def frames(data: bytes | memoryview, graph: int) -> FrameRows:
         variables = [
             row for key, label in _VARIABLES.items() for row in _variables(record.get(key, {}), graph, [label])
         ]
+        parameters = {name for _, name, *_ in variables}
+        variable_ops = [str(name) for name in _checked_list(record.get("variable_ops", [])) if name not in parameters]
+        auxiliary = dict.fromkeys(name for name in variable_ops if _is_auxiliary(stacks[nodes[name]]))
+        variables += _variables(auxiliary, graph, [STATE])
         return FrameRows(_frame_rows(stacks, graph), _stack_rows(nodes, graph), from_rows(variables, "op_log"))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, pa.ArrowException) as error:
         raise DecodeError(f"the frames of graph {graph} cannot be read: {error!r}") from error
@@ -102,6 +107,11 @@ def _frame_rows(stacks: Sequence[Sequence[_FrameRow]], graph: int) -> pa.RecordB
 
 def _stack_rows(nodes: dict[str, int], graph: int) -> pa.RecordBatch:
     return from_rows([(graph, name, stack) for name, stack in nodes.items()], "stacks")
+
+
+def _is_auxiliary(stack: Sequence[_FrameRow]) -> bool:
+    """Return whether an optimizer, an average or a metric made the variable of an op."""
+    return any(is_auxiliary(file) for file, *_ in stack)
 
 
 def _variables(variables: Any, graph: int, types: list[str]) -> list[tuple[Any, ...]]:

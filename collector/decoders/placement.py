@@ -7,6 +7,8 @@ import pyarrow.compute as pc
 
 #: A CPU of the job's process other than the first one; unplaced nodes run on the first.
 _FURTHER_CPU: Final = r"^/job:localhost/replica:0/task:0/device:CPU:[1-9][0-9]*$"
+#: Beginnings of the devices of all processes, and of those of the job's process.
+_ANY_PROCESS, _OWN_PROCESS = "/job:", "/job:localhost/"
 #: Maximum number of stored nodes; further nodes count as placed on the first CPU.
 _NODES_MAX: Final = 1 << 17
 
@@ -17,13 +19,16 @@ class Placement:
     def __init__(self) -> None:
         """Start without nodes."""
         self._devices: dict[bytes, bytes] = {}
+        #: whether a node is placed on a device of another process
+        self.has_remote_nodes = False
 
     def add_nodes(self, nodes: pa.Table | pa.RecordBatch) -> None:
         """Add rows of GRAPH_NODES, or their names and devices."""
         placed_nodes = nodes.select(["name", "device"])
-        placed_nodes = placed_nodes.filter(
-            pc.match_substring_regex(placed_nodes["device"].cast(pa.string()), _FURTHER_CPU)
-        )
+        devices = placed_nodes["device"].cast(pa.string())
+        is_remote = pc.and_not(pc.starts_with(devices, _ANY_PROCESS), pc.starts_with(devices, _OWN_PROCESS))
+        self.has_remote_nodes |= bool(pc.any(is_remote).as_py())
+        placed_nodes = placed_nodes.filter(pc.match_substring_regex(devices, _FURTHER_CPU))
         for row in placed_nodes.slice(0, max(0, _NODES_MAX - len(self._devices))).to_pylist():
             self._devices[_bytes(row["name"])] = _bytes(row["device"])
 

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, chain
 from typing import Final, NamedTuple, Protocol
 
 from ..store.devices import ITERATOR_DEVICE
@@ -22,6 +23,10 @@ _EAGER_OP: Final = re.compile(rb"EagerLocalExecute: (_*[A-Z]\w*)\Z")
 _ITERATOR: Final = re.compile(rb"Iterator::\w")
 _INLINED: Final = re.compile(rb"(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+(?=.)")
 _ASYNC_START, _ASYNC_DONE = b"ExecutorState::ProcessAsync::Start", b"ExecutorState::ProcessAsync::Done"
+#: Event of a function that XLA compiled.
+_COMPILED: Final = re.compile(rb"([^:]+):\1\Z")
+#: Events of the call of a function, without those of its ops.
+_CALL: Final = re.compile(rb"TFE_|Eager|CopyInputToExpectedDevice\Z|ValidateInputTypeAndPlacement\Z|KernelAndDevice")
 #: Event of an iterator that returned a batch; its stats have the size of the tensors (bytes) and
 #: the id of the step.
 _BATCH: Final = b"IteratorGetNextOp::DoCompute"
@@ -35,6 +40,8 @@ _CALL_OPS: Final = frozenset(
 _END_PS: Final = 1 << 80
 _ENVIRONMENT: Final = b"Task Environment"
 _START_STAT: Final = b"profile_start_time"
+#: Stats of an event that marks a step, and of one that calls a function.
+_STEP_NUMBER, _ROOT_STAT, _CALL_STAT = b"step_num", b"_r", b"tf_function_call"
 
 
 @dataclass(slots=True)
@@ -145,7 +152,7 @@ def executions(space: SessionReader, started_ns: int, caller: int = 0) -> Iterat
     """Yield the op executions of all planes, without those in function calls of other threads.
 
     ``started_ns``: start of the session (real time), used if the XSpace has none. ``caller``: the
-    step's thread (layout.XSPACE_HEAD); if it is unknown, nothing is left out.
+    step's thread (thread_lines.py); if it is unknown, nothing is left out.
     """
     start_ns = session_start(space) or started_ns
     for plane in space.planes:
@@ -163,6 +170,60 @@ def session_start(space: SessionReader) -> int:
                 if names.get(stat.metadata_id) == _START_STAT:
                     return stat.uint64_value or stat.int64_value
     return 0
+
+
+class Marker(NamedTuple):
+    """An event that shows a step (real time, ns).
+
+    A marked step has a ``number``; a call of a function has none, and no other call around it on
+    its thread. ``title``: another name for people, empty if there is none.
+    """
+
+    name: bytes
+    title: bytes
+    number: int | None
+    thread: int
+    start_ns: int
+    duration_ns: int
+
+
+def markers(space: SessionReader, started_ns: int) -> Iterator[Marker]:
+    """Yield the marked steps and the calls of functions of a session.
+
+    ``started_ns``: start of the session (real time), used if the XSpace has none.
+    """
+    start_ns = session_start(space) or started_ns
+    for host in space.planes:
+        if _HOST_PLANE.match(host.name):
+            plane = _Plane(host, start_ns)
+            for line in plane.lines:
+                yield from _line_markers(plane, line)
+
+
+def _line_markers(plane: "_Plane", line: XLine) -> Iterator[Marker]:
+    end_ps = -1  # of the last call of a function
+    for event in plane.events(line):
+        stats = plane.stats(event)
+        is_step = _STEP_NUMBER in stats and stats.get(_ROOT_STAT) == 1
+        is_call = not is_step and _CALL_STAT in stats and event.start_ps >= end_ps
+        if is_call:
+            end_ps = event.end_ps
+        if is_step or is_call:
+            number = _number(stats, _STEP_NUMBER) if is_step else None
+            thread = line.id & 0xFFFFFFFF
+            times = event.start_ps // 1000, (event.end_ps - event.start_ps) // 1000
+            yield Marker(event.name, event.display_name, number, thread, *times)
+
+
+def runs_no_op(space: SessionReader, *, may_be_idle: bool = False) -> bool:
+    """Return whether the events of a session without ops show that this process ran none.
+
+    ``may_be_idle``: a session without any event shows it, too.
+    """
+    names = {
+        event.name for plane in space.planes if _HOST_PLANE.match(plane.name) for event in plane.event_metadata.values()
+    }
+    return any(map(_COMPILED.match, names)) or (bool(names or may_be_idle) and all(map(_CALL.match, names)))
 
 
 class _EventName(NamedTuple):
@@ -270,7 +331,7 @@ def _host_ops(plane: _Plane, calls: Calls) -> Iterator[Execution]:
                 stats = plane.stats(event)
                 batch = _Batch(_number(stats, b"element_size"), event.end_ps)
                 batches.setdefault(stats.get(b"id"), []).append(batch)
-    ops += _asynchronous_ops(plane, async_starts, async_ends_ps, batches)
+    ops = list(_with_parts(_asynchronous_ops(plane, async_starts, async_ends_ps, batches), ops))
     if calls.has_other_callers:
         ops = [op for op in _with_known_calls(plane, ops) if not calls.belongs_to_other_thread(op.call, op.start_ns)]
     yield from ops
@@ -327,6 +388,30 @@ def _asynchronous_ops(
             memory = OpMemory(output=batch.size) if batch else NO_MEMORY
             call = _number(stats, b"step_id") & 0xFFFFFFFFFFFFFFFF
             yield Execution(HOST_DEVICE, name, label, thread, event.start_ps // 1000, duration_ns, memory, call)
+
+
+def _with_parts(asynchronous_ops: Iterable[Execution], ops: Iterable[Execution]) -> Iterator[Execution]:
+    """Yield all ops; those of ``ops`` that are parts of asynchronous ones only give them memory.
+
+    The dispatch of an asynchronous op has an event like that of other ops, and so has the work of a
+    collective one on another thread. Both overlap with the op.
+    """
+    wholes: dict[tuple[bytes, bytes], list[Execution]] = {}
+    for op in sorted(asynchronous_ops, key=lambda op: op.start_ns):
+        wholes.setdefault((op.node, op.label), []).append(op)
+    last_ends = {node: list(accumulate(map(_end_ns, executions), max)) for node, executions in wholes.items()}
+    for op in ops:
+        executions = wholes.get((op.node, op.label), [])
+        begun = bisect_right(executions, _end_ns(op), key=lambda whole: whole.start_ns)
+        if not begun or last_ends[op.node, op.label][begun - 1] < op.start_ns:
+            yield op
+        elif executions[begun - 1].memory is NO_MEMORY:
+            executions[begun - 1] = executions[begun - 1]._replace(memory=op.memory)
+    yield from chain.from_iterable(wholes.values())
+
+
+def _end_ns(op: Execution) -> int:
+    return op.start_ns + op.own_ns
 
 
 def _nested_ops(plane: _Plane, events: Iterable[_Event], line: XLine, calls: Calls) -> Iterator[Execution]:

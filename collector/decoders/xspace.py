@@ -1,6 +1,7 @@
 """Decodes the XSpace of a profiler session that recorded one step into rows of `ops`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from itertools import islice
 from operator import or_
@@ -13,18 +14,17 @@ from ...formats.pb_wire import InvalidMessageError, field_contents, without_fiel
 from ..errors import DecodeError
 from ..store.devices import accelerator
 from ..store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS
-from .columns import from_rows
+from .columns import from_rows, saturated
 from .decode import DecodedStep
 from .interner import Interner, NamesFullError
 from .placement import Placement
 from .proto.xplane_pb2 import XLine, XPlane, XSpace
-from .session_ops import HOST_DEVICE, Execution, executions
+from .session_ops import HOST_DEVICE, Execution, Marker, executions, markers, runs_no_op
 
 #: Maximum events and bytes of a session; larger ones are refused before they are parsed.
 EVENTS_MAX: Final = 1 << 20
 BYTES_MAX: Final = 64 << 20
 
-_INT64_MAX: Final = (1 << 63) - 1
 _LINES_FIELD: Final = XPlane.LINES_FIELD_NUMBER
 #: Number of rows that are converted to columns together. As Python numbers, rows take ten times the
 #: memory.
@@ -32,10 +32,15 @@ _BATCH_ROWS: Final = 16_384
 
 
 class SessionRows(NamedTuple):
-    """OPS rows of a session, and the facts about its step."""
+    """OPS rows of a session, and the facts about its step.
+
+    ``ran_no_op``: the session shows that there is no op to record: XLA or a remote server ran them
+    all, or the step has none.
+    """
 
     ops: pa.Table
     step: DecodedStep
+    ran_no_op: bool
 
 
 def xspace(
@@ -45,49 +50,96 @@ def xspace(
     interner: Interner,
     placement: Placement | None = None,
     caller: int = 0,
+    *,
+    may_be_idle: bool = False,
 ) -> SessionRows:
     """Return the rows of a session that recorded the step with trace number ``trace``.
 
     ``start_ns``: start of the session (real time). ``placement``: the CPUs of nodes. ``caller``:
-    the step's thread (layout.XSPACE_HEAD).
+    the step's thread (thread_lines.py). ``may_be_idle``: the step may have used no TensorFlow.
 
     DecodeError if ``data`` is not an XSpace, is too large or has too many names; then no name is
     left in ``interner``.
     """
     placement = placement or Placement()
-    try:
-        session_ops = [_with_cpu(op, placement) for op in executions(_LazySession(data), start_ns, caller)]
-    except (InvalidMessageError, ParseError) as error:
-        raise DecodeError("not an XSpace") from error
-    base_ns = min((op.start_ns for op in session_ops), default=0)
-    flags = reduce(or_, map(accelerator, {op.device for op in session_ops}), 0)
+    session = Session(data)
+    ops = [_with_cpu(op, placement) for op in session.executions(start_ns, caller)]
+    ran_no_op = not ops and session.runs_no_op(may_be_idle=may_be_idle)
     mark = interner.mark()
-    batches: list[pa.RecordBatch] = []
     try:
-        for first in range(0, len(session_ops), _BATCH_ROWS):
-            batch = session_ops[first : first + _BATCH_ROWS]
-            batches.append(from_rows([_row(op, trace, base_ns, interner) for op in batch], "ops"))
+        rows, step = step_rows(ops, trace, interner)
     except NamesFullError as error:
         interner.rollback(mark)
         raise DecodeError(error.args[0], error.slug) from error
-    return SessionRows(pa.Table.from_batches(batches, OPS), DecodedStep(len(session_ops), base_ns, flags, None))
+    return SessionRows(rows, step, ran_no_op)
+
+
+def step_rows(ops: Sequence[Execution], trace: int, interner: Interner) -> tuple[pa.Table, DecodedStep]:
+    """Return ``ops`` as OPS rows of the step with trace number ``trace``, and the facts about it.
+
+    NamesFullError if they have too many names.
+    """
+    base_ns = saturated(min((op.start_ns for op in ops), default=0))
+    flags = reduce(or_, map(accelerator, {op.device for op in ops}), 0)
+    batches: list[pa.RecordBatch] = []
+    for first in range(0, len(ops), _BATCH_ROWS):
+        batch = ops[first : first + _BATCH_ROWS]
+        batches.append(from_rows([_row(op, trace, base_ns, interner) for op in batch], "ops"))
+    return pa.Table.from_batches(batches, OPS), DecodedStep(len(ops), base_ns, flags, None)
+
+
+class Session:
+    """The XSpace of a profiler session.
+
+    DecodeError if ``data`` is not one, or has more than ``bytes_max`` bytes or ``events_max``
+    events; the methods raise it, too, since they parse the parts.
+    """
+
+    def __init__(self, data: bytes | memoryview, bytes_max: int | None = None, events_max: int | None = None) -> None:
+        """Find the parts of ``data``; the limits are BYTES_MAX and EVENTS_MAX if they are None."""
+        bytes_max, events_max = bytes_max or BYTES_MAX, events_max or EVENTS_MAX
+        with _xspace_errors():
+            self._session = _LazySession(data, bytes_max, events_max)
+
+    def executions(self, started_ns: int, caller: int = 0) -> list[Execution]:
+        """Return the op executions; the arguments are those of `session_ops.executions`."""
+        with _xspace_errors():
+            return list(executions(self._session, started_ns, caller))
+
+    def markers(self, started_ns: int) -> list[Marker]:
+        """Return the marked steps and the calls of functions (`session_ops.markers`)."""
+        with _xspace_errors():
+            return list(markers(self._session, started_ns))
+
+    def runs_no_op(self, *, may_be_idle: bool) -> bool:
+        """Whether the session shows that there is no op to record (`session_ops.runs_no_op`)."""
+        with _xspace_errors():
+            return runs_no_op(self._session, may_be_idle=may_be_idle)
+
+
+@contextmanager
+def _xspace_errors() -> Iterator[None]:
+    try:
+        yield
+    except (InvalidMessageError, ParseError) as error:
+        raise DecodeError("not an XSpace") from error
 
 
 class _LazySession:
     """An XSpace that parses one plane, and one of its lines, at a time."""
 
-    def __init__(self, data: bytes | memoryview) -> None:
+    def __init__(self, data: bytes | memoryview, bytes_max: int, events_max: int) -> None:
         """Find the planes in ``data`` and check its size.
 
         DecodeError if it has too many bytes or events, InvalidMessageError if it is malformed.
         """
-        if len(data) > BYTES_MAX:
-            raise DecodeError(f"a profiler session of {len(data)} bytes, more than {BYTES_MAX}")
+        if len(data) > bytes_max:
+            raise DecodeError(f"a profiler session of {len(data)} bytes, more than {bytes_max}")
         self._planes = list(field_contents(memoryview(data), XSpace.PLANES_FIELD_NUMBER))
         lines = (line for plane in self._planes for line in field_contents(plane, _LINES_FIELD))
         events = (event for line in lines for event in field_contents(line, XLine.EVENTS_FIELD_NUMBER))
-        if next(islice(events, EVENTS_MAX, None), None) is not None:
-            raise DecodeError(f"a profiler session of more than {EVENTS_MAX} events")
+        if next(islice(events, events_max, None), None) is not None:
+            raise DecodeError(f"a profiler session of more than {events_max} events")
 
     @property
     def planes(self) -> Iterator["_LazyPlane"]:
@@ -124,17 +176,17 @@ def _row(op: Execution, trace: int, base_ns: int, interner: Interner) -> tuple[i
         interner.id(DEVICE, op.device),
         interner.id(LABEL, op.label),
         op.thread,
-        min(op.start_ns - base_ns, _INT64_MAX),
+        saturated(op.start_ns - base_ns),
         0,
-        min(op.own_ns, _INT64_MAX),
+        saturated(op.own_ns),
         0,
         0,
-        min(memory.total, _INT64_MAX),
-        min(memory.peak, _INT64_MAX),
-        max(-_INT64_MAX, min(memory.live, _INT64_MAX)),
+        saturated(memory.total),
+        saturated(memory.peak),
+        saturated(memory.live),
         interner.id(ALLOCATOR, memory.allocator) if memory.allocator else NONE_ID,
-        min(memory.in_use, _INT64_MAX),
-        min(memory.output, _INT64_MAX),
+        saturated(memory.in_use),
+        saturated(memory.output),
         NONE_ID,
         0,
         0,

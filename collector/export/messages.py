@@ -6,7 +6,8 @@ from typing import Any, Final
 from ..advice.report import Advice
 from ..decoders.proto.graph_pb2 import TensorShapeProto
 from ..proto.tfprof_output_pb2 import AdviceProto, GraphNodeProto, MultiGraphNodeProto, TFProfTensorProto
-from ..tfviews.nodes import Node, Shape, Stats
+from ..tfviews.encoding import valid_utf8
+from ..tfviews.nodes import TIMES, Node, Shape, Stats, rounded_quotient
 from ..tfviews.op import ROOT, OpView
 from ..tfviews.tensors import DOUBLE, FLOAT, STRING, Tensor, ValueLookup, no_value
 from ..tfviews.tree import Branch, TreeView
@@ -27,16 +28,13 @@ FIELDS: Final = {
 _GRAPH_NODE_FIELDS: Final = {**FIELDS, "run_count": "runs"}
 
 
-def valid_utf8(text: str) -> str:
-    """Return ``text`` as valid UTF-8; invalid bytes are replaced.
-
-    A truncated name may end with invalid bytes, the first half of a character.
-    """
-    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _counter_fields(stats: Stats, fields: Mapping[str, str], prefix: str = "") -> dict[str, Any]:
-    return {prefix + field: getattr(stats, counter) for field, counter in fields.items()}
+def _counter_fields(stats: Stats, fields: Mapping[str, str], time_unit: int, prefix: str = "") -> dict[str, Any]:
+    """Return the counters of ``stats`` by field; times are in µs, of ``time_unit`` units each."""
+    return {
+        prefix + field: rounded_quotient(value, time_unit) if counter in TIMES else value
+        for field, counter in fields.items()
+        for value in (getattr(stats, counter),)
+    }
 
 
 def _shape(shape: Shape) -> Any:
@@ -54,20 +52,21 @@ def _describe(message: Any, nodes: Iterable[Node]) -> None:
             message.input_shapes[position].CopyFrom(_shape(shape))
 
 
-def graph_node(node: Node) -> Any:
-    """Return a GraphNodeProto of a single node; its totals are its own numbers."""
-    numbers: dict[str, Any] = _counter_fields(node.stats, _GRAPH_NODE_FIELDS) | _counter_fields(
-        node.stats, _GRAPH_NODE_FIELDS, "total_"
-    )
+def graph_node(node: Node, time_unit: int = 1) -> Any:
+    """Return a GraphNodeProto of a single node; its totals are its own numbers.
+
+    ``time_unit``: here and below, how many units of a time in Stats are a µs.
+    """
+    numbers: dict[str, Any] = _counter_fields(node.stats, _GRAPH_NODE_FIELDS, time_unit)
+    numbers |= _counter_fields(node.stats, _GRAPH_NODE_FIELDS, time_unit, "total_")
     message = GraphNodeProto(name=valid_utf8(node.name), total_definition_count=1, **numbers)
     _describe(message, [node])
     return message
 
 
-def _branch_fields(branch: Branch) -> dict[str, Any]:
-    numbers = _counter_fields(branch.own, _GRAPH_NODE_FIELDS) | _counter_fields(
-        branch.total, _GRAPH_NODE_FIELDS, "total_"
-    )
+def _branch_fields(branch: Branch, time_unit: int) -> dict[str, Any]:
+    numbers = _counter_fields(branch.own, _GRAPH_NODE_FIELDS, time_unit)
+    numbers |= _counter_fields(branch.total, _GRAPH_NODE_FIELDS, time_unit, "total_")
     return {"name": valid_utf8(branch.name), "total_definition_count": branch.definitions, **numbers}
 
 
@@ -79,12 +78,12 @@ def tensor_message(tensor: Tensor) -> Any:
     return message
 
 
-def tree_message(view: TreeView, values: ValueLookup = no_value) -> Any:
+def tree_message(view: TreeView, values: ValueLookup = no_value, *, time_unit: int = 1) -> Any:
     """Return the scope or the graph view as a GraphNodeProto, with shown entries as children.
 
     ``values`` looks up the value of a variable.
     """
-    root = GraphNodeProto(**_branch_fields(view.root))
+    root = GraphNodeProto(**_branch_fields(view.root, time_unit))
     pending = [(view.root, root)]
     while pending:
         branch, message = pending.pop()
@@ -92,45 +91,47 @@ def tree_message(view: TreeView, values: ValueLookup = no_value) -> Any:
         value = values(branch.name)
         if value is not None:
             message.tensor_value.CopyFrom(tensor_message(value))
-        pending.extend((child, message.children.add(**_branch_fields(child))) for child in branch.children)
+        pending.extend((child, message.children.add(**_branch_fields(child, time_unit))) for child in branch.children)
     return root
 
 
-def code_message(view: TreeView) -> Any:
+def code_message(view: TreeView, *, time_unit: int = 1) -> Any:
     """Return the code view as a MultiGraphNodeProto, with callees as children."""
-    root = MultiGraphNodeProto(**_call_fields(view.root))
+    root = MultiGraphNodeProto(**_call_fields(view.root, time_unit))
     pending = [(view.root, root)]
     while pending:
         branch, message = pending.pop()
-        message.graph_nodes.extend(map(graph_node, branch.nodes))
-        pending.extend((child, message.children.add(**_call_fields(child))) for child in branch.children)
+        message.graph_nodes.extend(graph_node(node, time_unit) for node in branch.nodes)
+        pending.extend((child, message.children.add(**_call_fields(child, time_unit))) for child in branch.children)
     return root
 
 
-def _call_fields(branch: Branch) -> dict[str, Any]:
+def _call_fields(branch: Branch, time_unit: int) -> dict[str, Any]:
     return {
         "name": valid_utf8(branch.name),
-        **_counter_fields(branch.own, FIELDS),
-        **_counter_fields(branch.total, FIELDS, "total_"),
+        **_counter_fields(branch.own, FIELDS, time_unit),
+        **_counter_fields(branch.total, FIELDS, time_unit, "total_"),
     }
 
 
-def op_message(view: OpView) -> Any:
+def op_message(view: OpView, *, time_unit: int = 1) -> Any:
     """Return the op view as a MultiGraphNodeProto.
 
     It is a chain: each entry is the child of the entry before it.
     """
-    root = message = MultiGraphNodeProto(name=ROOT, **_counter_fields(view.total, FIELDS, "total_"))
+    totals = _counter_fields(view.total, FIELDS, time_unit, "total_")
+    root = message = MultiGraphNodeProto(name=ROOT, **totals)
     for entry in view.entries:
-        numbers = _counter_fields(entry.own, FIELDS) | _counter_fields(entry.running_total, FIELDS, "total_")
+        numbers = _counter_fields(entry.own, FIELDS, time_unit)
+        numbers |= _counter_fields(entry.running_total, FIELDS, time_unit, "total_")
         message = message.children.add(name=valid_utf8(entry.name), **numbers)
-        message.graph_nodes.extend(map(graph_node, entry.nodes))
+        message.graph_nodes.extend(graph_node(node, time_unit) for node in entry.nodes)
     return root
 
 
 def advice_message(advice: Iterable[Advice]) -> Any:
     """Return an AdviceProto, including checkers without findings."""
     message = AdviceProto()
-    for checker, reports in advice:
+    for checker, reports, _ in advice:
         message.checkers[checker.name].reports.extend(valid_utf8(report.text) for report in reports)
     return message

@@ -9,7 +9,7 @@ from ..errors import UsageError
 from ..proto.pprof_pb2 import Function, Location, Profile, Sample
 from ..tfviews.code import GRADIENT, Call, CallSite, basename
 from ..tfviews.encoding import octets
-from ..tfviews.nodes import Frame, Node
+from ..tfviews.nodes import TIMES, Frame, Node, rounded_quotient
 from ..tfviews.tree import Branch, TreeView
 
 _US: Final = "microseconds"
@@ -50,12 +50,13 @@ class _Tables:
     Strings, functions and locations are numbered in the order of their first use.
     """
 
-    def __init__(self, select: str) -> None:
+    def __init__(self, select: str, time_unit: int) -> None:
         self.strings: dict[bytes, int] = {b"": 0}
         self.functions: dict[tuple[bytes, bytes, int], Any] = {}
         self.locations: dict[tuple[bytes, bytes, int], Any] = {}
         self.samples: dict[bytes, Any] = {}
         self._value = attrgetter(select)
+        self._unit = time_unit if select in TIMES else 1
 
     def string_number(self, text: bytes) -> int:
         """Return the number of ``text``."""
@@ -88,7 +89,7 @@ class _Tables:
         name = key = octets(node.name)
         while key in self.samples:
             key += b"@"
-        self.samples[key] = sample = Sample(value=[1, self._value(node.stats)])
+        self.samples[key] = sample = Sample(value=[1, rounded_quotient(self._value(node.stats), self._unit)])
         while chain is not None:
             number, chain = chain
             sample.location_id.append(number)
@@ -127,14 +128,17 @@ def _add_samples(root: Branch, tables: _Tables) -> None:
         pending.extend((child, call.site, chain) for child in reversed(branch.children))
 
 
-def message(view: TreeView, select: frozenset[str]) -> Any:
-    """Return the code view as pprof's Profile; UsageError unless ``select`` is one counter."""
+def message(view: TreeView, select: frozenset[str], time_unit: int = 1) -> Any:
+    """Return the code view as pprof's Profile; UsageError unless ``select`` is one counter.
+
+    ``time_unit``: how many units of a time are a µs.
+    """
     if len(select) != 1:
         raise UsageError("Can only select 1 attribute for pprof output.")
     (counter,) = select
     if counter not in VALUES:
         raise UsageError(f"pprof doesn't support -select={counter} (one of {' '.join(VALUES)})")
-    tables, value = _Tables(counter), VALUES[counter]
+    tables, value = _Tables(counter, time_unit), VALUES[counter]
     _add_samples(view.root, tables)
     profile = Profile()
     for kind, unit in ((_COUNT, _COUNT), (counter, value.unit)):
@@ -147,6 +151,6 @@ def message(view: TreeView, select: frozenset[str]) -> Any:
     return profile
 
 
-def pprof(view: TreeView, select: frozenset[str]) -> bytes:
+def pprof(view: TreeView, select: frozenset[str], time_unit: int = 1) -> bytes:
     """Return the content of the file: the compressed ``message``."""
-    return gzip.compress(message(view, select).SerializeToString(), mtime=0)
+    return gzip.compress(message(view, select, time_unit).SerializeToString(), mtime=0)

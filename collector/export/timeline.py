@@ -10,7 +10,7 @@ from typing import Final
 from ..store.devices import can_be_canonical
 from ..tfviews.encoding import octets
 from ..tfviews.entries import Entry, Interval
-from ..tfviews.nodes import Node
+from ..tfviews.nodes import Node, rounded_quotient
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.tree import Branch, TreeView
 from .gpu_memory import HOLDERS_MAX, GpuMemory, MemoryHolder, Point
@@ -29,10 +29,15 @@ _SEPARATOR: Final = "*" * 54
 
 @dataclass(frozen=True, slots=True)
 class GraphTimeline:
-    """The content of the file, and the peak of bytes in use by each GPU's allocator."""
+    """The content of the file, and the peak of bytes in use by each GPU's allocator.
+
+    ``hidden``: number of executions that are not drawn, since another one of their device starts in
+    the same µs.
+    """
 
     data: bytes
     peaks: tuple[tuple[str, int], ...]
+    hidden: int = 0
 
     def messages(self) -> list[str]:
         """Return the lines that the TF profiler prints while it makes the timeline."""
@@ -44,17 +49,18 @@ def file_name(outfile: str, step: int) -> str:
     return f"{outfile}_{step}"
 
 
-def file_message(path: str) -> str:
-    """Return the TF profiler's message about a written file."""
+def file_message(path: str) -> list[str]:
+    """Return the lines of the TF profiler's message about a written file."""
     hint = "Open a Chrome browser, enter URL chrome://tracing and load the timeline file."
-    return f"\n{_SEPARATOR}\nTimeline file is written to {path}.\n{hint}\n{_SEPARATOR}"
+    return ["", _SEPARATOR, f"Timeline file is written to {path}.", hint, _SEPARATOR]
 
 
-def scope_timeline(view: TreeView) -> bytes:
+def scope_timeline(view: TreeView, time_unit: int = 1) -> bytes:
     """Return a scope or code view as a flame graph.
 
     Children are side by side below their parent, each as wide as its time. The graph starts at 0;
-    positions are not points in time. Entries without time are left out.
+    positions are not points in time. Entries without time are left out. ``time_unit``: how many
+    units of a time are a µs.
     """
     events = TraceEvents()
     named_depths = 0
@@ -64,12 +70,13 @@ def scope_timeline(view: TreeView) -> bytes:
         if depth == named_depths:
             events.process(depth, f"Scope:{depth}")
             named_depths += 1
-        events.bar(branch.name, depth, 0, start, branch.total.micros, args=("name", "op"))
+        events.bar(branch.name, depth, 0, start, rounded_quotient(branch.total.micros, time_unit), args=("name", "op"))
         children = []
         for child in branch.children:
-            if child.total.micros > 0:
+            width = rounded_quotient(child.total.micros, time_unit)
+            if width > 0:
                 children.append((child, start, depth + 1))
-                start += child.total.micros
+                start += width
         pending += reversed(children)
     return events.json()
 
@@ -98,7 +105,8 @@ def graph_timeline(
     for device in sorted(memory, key=octets):
         _draw_memory(events, pid, device, memory[device], parity)
         pid += 2
-    return GraphTimeline(events.json(), tuple((device, memory[device].peak) for device in sorted(memory, key=octets)))
+    peaks = tuple((device, memory[device].peak) for device in sorted(memory, key=octets))
+    return GraphTimeline(events.json(), peaks, drawing.hidden)
 
 
 def _shown_nodes(root: Branch) -> Iterator[Node]:
@@ -129,12 +137,14 @@ class _Bar:
 class _Drawing:
     """The executions of a step by device and start.
 
-    Of executions with the same device and start, only the first is drawn.
+    Of executions with the same device and start, only the first is drawn, as by the TF profiler;
+    ``hidden`` is the number of the others.
     """
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
         self._entries = entries
         self.pids: dict[str, int] = {}
+        self.hidden = 0
         self._bars: dict[str, dict[int, _Bar]] = {}
 
     def executed_entry(self, name: str) -> Entry | None:
@@ -148,7 +158,9 @@ class _Drawing:
             pid = self.pids.setdefault(device, len(self.pids))
             bars = self._bars.setdefault(device, {})
             for start, duration in pairs:
-                if start not in bars:
+                if start in bars:
+                    self.hidden += 1
+                else:
                     bars[start] = _Bar(node, pid, start, duration)
 
     def connect(self, accounted: frozenset[str]) -> None:

@@ -1,4 +1,4 @@
-"""`tfprof profile-proto --op-log`: facts about a job's nodes as TensorFlow's OpLogProto."""
+"""The format `op-log`: facts about a job's nodes as TensorFlow's OpLogProto."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from ..export.op_log import op_log as op_log_of
 from ..query.recorded_job import OpLogNodes
 from ..store.protocols import JobReader
+from .request import Request
 
 
 def op_log(job: JobReader) -> Any:
@@ -17,6 +18,6 @@ def op_log(job: JobReader) -> Any:
     return op_log_of(op_log_nodes.names, op_log_nodes.nodes, literal=op_log_nodes.literal)
 
 
-def data(job: JobReader, *_selection: object) -> Iterable[bytes]:
+def pieces(request: Request) -> Iterable[bytes]:
     """Return the bytes of the file, which covers all traced steps."""
-    return [op_log(job).SerializeToString(deterministic=True)]
+    return [op_log(request.selection.jobs[0]).SerializeToString(deterministic=True)]

@@ -1,4 +1,4 @@
-"""`tfprof profile-proto`: a job as TensorFlow's ProfileProto."""
+"""The format `profile-proto`: a job as TensorFlow's ProfileProto."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,16 +7,17 @@ from ..export.profile_proto import pieces as pieces_of
 from ..proto.tfprof_log_pb2 import ProfileProto
 from ..query.recorded_job import RecordedJob, StepRange
 from ..store.protocols import JobReader
+from .request import Request
 
 
 def profile_proto(
     job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
 ) -> Any:
-    """Return the ProfileProto that `pieces` serializes."""
-    return ProfileProto.FromString(b"".join(pieces(job, steps, compat, kinds)))
+    """Return the ProfileProto that `job_pieces` serializes."""
+    return ProfileProto.FromString(b"".join(job_pieces(job, steps, compat, kinds)))
 
 
-def pieces(
+def job_pieces(
     job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
 ) -> Iterator[bytes]:
     """Yield a serialized ProfileProto of ``job`` in pieces.
@@ -27,4 +28,7 @@ def pieces(
     return pieces_of(RecordedJob.read(job, steps, compat, kinds))
 
 
-data = pieces  # the bytes of the file
+def pieces(request: Request) -> Iterator[bytes]:
+    """Return the bytes of the file."""
+    selection = request.selection
+    return job_pieces(selection.jobs[0], selection.steps, selection.parity.compat, selection.kinds)

@@ -1,23 +1,40 @@
-"""The exporters of `-output`.
+"""Runs the exporters of collector/exports.py."""
 
-An exporter is the function `files` of a module in this folder. Its row in tfviews/output_option.py
-has the name of the module.
-"""
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
 
-from collections.abc import Callable, Iterator
-from typing import Final
-
+from ..errors import UsageError
+from ..export import folders
+from ..export.files import check_is_new, write
+from ..exports import DEVICE, FORMATS, JOB, KIND, SINCE, STEPS, TABLE, VIEW, VIEW_EXPORTERS, Exporter
 from ..loader import load
 from ..query.engine import Answer, QueryEngine
-from ..tfviews.output_option import FILE_OUTPUT_TYPES, NONE, STDOUT, File
+from ..tfviews.output_option import NONE, STDOUT, File
+from .request import Request
 
-#: Rows of the exporters, by name.
-EXPORTERS: Final = {row.name: row for row in FILE_OUTPUT_TYPES}
+#: Path of standard output.
+STDOUT_PATH: Final = "-"
+_GZIP: Final = ".gz"
+#: Parameter of zlib: the gzip format, with the largest window.
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+#: Level of the compression, at which it takes less time than the formatting.
+_LEVEL: Final = 1
+
+#: What sees the content of each file while it is written.
+Watch = Callable[[str, Iterable[bytes]], Iterable[bytes]]
+
+
+def _function(exporter: Exporter) -> Any:
+    """Return the function that makes the file, the files or the folder."""
+    name = "files" if exporter.subject == VIEW else "folder" if exporter.is_folder else "pieces"
+    return load(f"{__package__}.{exporter.module}:{name}")
 
 
 def outputs(view: str) -> frozenset[str]:
     """Return the types of `-output` that ``view`` supports."""
-    return frozenset({STDOUT, NONE, *(row.name for row in FILE_OUTPUT_TYPES if view in row.views)})
+    return frozenset({STDOUT, NONE, *(row.name for row in VIEW_EXPORTERS.values() if view in row.views)})
 
 
 def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:
@@ -25,5 +42,152 @@ def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:
 
     RefusedOutputError if the exporter cannot make them.
     """
-    make: Callable[[QueryEngine, Answer], Iterator[File]] = load(f"{__package__}.{answer.options.output.type}:files")
+    make: Callable[[QueryEngine, Answer], Iterator[File]] = _function(VIEW_EXPORTERS[answer.options.output.type])
     return make(engine, answer)
+
+
+def exporter_for(path: str, name: str | None = None) -> Exporter:
+    """Return the exporter called ``name``, else the one that the end of ``path`` means.
+
+    UsageError ``no-such-format`` if there is none.
+    """
+    if name is not None:
+        if name not in FORMATS:
+            raise UsageError(f"no format is called '{name}': {', '.join(FORMATS)}", slug="no-such-format")
+        return FORMATS[name]
+    matches = [
+        (len(suffix), row)
+        for row in FORMATS.values()
+        for suffix in row.suffixes
+        if _uncompressed(row, path).endswith(suffix)
+    ]
+    if not matches:
+        suffixes = " ".join(suffix for row in FORMATS.values() for suffix in row.suffixes)
+        raise UsageError(
+            f"the name {path} does not tell the format: end it with one of {suffixes}, or give --format",
+            slug="no-such-format",
+        )
+    return max(matches, key=lambda match: match[0])[1]
+
+
+def check(exporter: Exporter, request: Request) -> None:
+    """Raise UsageError if ``request`` has an option or a number of jobs that the exporter lacks."""
+    selection = request.selection
+    given = {
+        STEPS: selection.steps,
+        SINCE: selection.since_ns or None,
+        KIND: selection.kinds,
+        DEVICE: selection.device,
+        TABLE: request.table,
+    }
+    unknown = [name for name, value in given.items() if value is not None and name not in exporter.options]
+    if unknown:
+        raise UsageError(f"the format {exporter.name} has no option --{unknown[0]}")
+    if exporter.subject == JOB and len(selection.jobs) != 1:
+        raise UsageError(f"a file of the format {exporter.name} holds one job: name one")
+
+
+def content_of(exporter: Exporter, request: Request) -> Iterable[bytes]:
+    """Return the content of a file, uncompressed; the bytes are made while they are read.
+
+    UsageError as in `check`, and the errors of the exporter.
+    """
+    check(exporter, request)
+    make: Callable[[Request], Iterable[bytes]] = _function(exporter)
+    return make(request)
+
+
+def _pieces(exporter: Exporter, request: Request, path: str) -> Iterable[bytes]:
+    """Return the content of the file ``path``, compressed if its name says so.
+
+    The bytes are made while they are read.
+    """
+    make: Callable[[Request], Iterable[bytes]] = _function(exporter)
+    content = make(request)
+    return content if _uncompressed(exporter, path) == path else _compressed(content)
+
+
+def check_new_outputs(paths: Sequence[str]) -> None:
+    """Raise the errors of ``paths`` that are known before there is a job to write.
+
+    They are those of `exporter_for`, and TfprofError ``file-exists``.
+    """
+    for path in paths:
+        if exporter_for(path).is_folder:
+            folders.check_is_new(path, folders.Folder("", ()))
+        else:
+            check_is_new(path)
+
+
+def _unwatched(_path: str, content: Iterable[bytes]) -> Iterable[bytes]:
+    return content
+
+
+def write_exports(
+    request: Request,
+    paths: Sequence[str],
+    name: str | None = None,
+    *,
+    overwrite: bool = False,
+    watch: Watch = _unwatched,
+) -> None:
+    """Write a file of ``request`` to each of ``paths``; `-` is standard output.
+
+    ``name``: the format of all files, None for those of their names. Nothing is written if an
+    argument is wrong, or if a file exists and ``overwrite`` is false: TfprofError ``file-exists``.
+    ``watch``: gets each file's path and content, and yields the content. Other errors are
+    those of `exporter_for`, `check`, `write` and the exporter.
+    """
+    outputs = [_Output(path, exporter_for(path, name)) for path in paths]
+    for output in outputs:
+        check(output.exporter, request)
+        output.prepare(request, overwrite=overwrite)
+    for output in outputs:
+        output.write(request, watch)
+
+
+class _Output:
+    """A file or folder to write; ``path`` is `-` for standard output."""
+
+    def __init__(self, path: str, exporter: Exporter) -> None:
+        self._path, self.exporter = path, exporter
+        self._folder: folders.Folder | None = None
+
+    def prepare(self, request: Request, *, overwrite: bool) -> None:
+        """Raise the errors that are known before anything is written."""
+        if self._path == STDOUT_PATH:
+            if self.exporter.is_folder:
+                raise UsageError(f"the format {self.exporter.name} is a folder: name one")
+            _check_standard_output()
+        elif self.exporter.is_folder:
+            self._folder = _function(self.exporter)(request)
+            if not overwrite:
+                folders.check_is_new(self._path, self._folder)
+        elif not overwrite:
+            check_is_new(self._path)
+
+    def write(self, request: Request, watch: Watch) -> None:
+        """Write the file or folder."""
+        if self._folder is not None:
+            files = ((name, watch(f"{self._path}/{name}", content)) for name, content in self._folder.files)
+            folders.write_folder(self._path, self._folder._replace(files=files))
+        elif self._path == STDOUT_PATH:
+            sys.stdout.buffer.writelines(_pieces(self.exporter, request, self._path))
+        else:
+            write(self._path, watch(self._path, _pieces(self.exporter, request, self._path)))
+
+
+def _check_standard_output() -> None:
+    """Raise UsageError if standard output is a terminal, on which texts of a job could act."""
+    if sys.stdout.isatty():
+        raise UsageError("standard output is a terminal: redirect it, or name a file")
+
+
+def _uncompressed(exporter: Exporter, path: str) -> str:
+    return path.removesuffix(_GZIP) if exporter.can_compress else path
+
+
+def _compressed(content: Iterable[bytes]) -> Iterator[bytes]:
+    compressor = zlib.compressobj(_LEVEL, wbits=_GZIP_WINDOW)
+    yield from map(compressor.compress, content)
+    yield compressor.flush()

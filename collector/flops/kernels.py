@@ -45,6 +45,9 @@ class Label(NamedTuple):
 
 
 def split_label(label: str) -> Label | None:
-    """Parse a timeline label; return None if it is not from an executor."""
+    """Parse a timeline label; return None if it is not from an executor.
+
+    The node's name ends at a colon, as in the store: the debugger names its nodes after tensors.
+    """
     match = _LABEL.fullmatch(label)
-    return Label(*match.groups()) if match else None
+    return Label(match[1].partition(":")[0], match[2], match[3]) if match else None

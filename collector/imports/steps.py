@@ -4,15 +4,16 @@ The decoder is that of live jobs. Imported steps have the memory of each output,
 """
 
 from collections.abc import Iterable, Iterator
+from statistics import median_low
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from ...formats import layout
-from ..decoders.columns import from_rows
+from ..decoders.columns import from_rows, saturated
 from ..decoders.decode import DecodedStep, decoder
 from ..decoders.interner import Interner, NamesFullError
-from ..ingest.parsing import Trace, saturated, trace_rows
+from ..ingest.parsing import Trace, trace_rows
 from ..proto.tensorflow_pb2 import RunMetadata
 from ..store.columns import as_table
 from ..store.schema import DEVICE, NODE
@@ -25,6 +26,8 @@ ImportedTables = dict[str, pa.Table]
 #: a colon. No name may contain it.
 COLON_SUBSTITUTE: Final = "\ufdd0"
 _NS_PER_US: Final = 1000
+#: Maximum distance of an execution from the median start of its step: a day.
+_STEP_MAX_US: Final = 86_400 * 10**6
 
 
 class ImportedStep(NamedTuple):
@@ -136,7 +139,7 @@ def node_name(stats: Any) -> str:
 
 
 def _trace(step: ImportedStep, trace: int, decoded: DecodedStep) -> Trace:
-    start, end = extent(step.message)
+    start, end, _ = extent(step.message)
     accelerator = decoded.accelerator if step.accelerator is None else step.accelerator
     return Trace(
         trace=trace,
@@ -154,21 +157,36 @@ def _trace(step: ImportedStep, trace: int, decoded: DecodedStep) -> Trace:
     )
 
 
-def extent(message: Any) -> tuple[int, int]:
-    """Return start and end of the executions in a RunMetadata (real time, ns).
+class Extent(NamedTuple):
+    """Start and end of the executions of a step (real time, ns); both are 0 without start times.
 
-    Both are 0 if no execution has a start time.
+    ``odd_times``: number of executions that were left out, since their times cannot be right.
     """
+
+    start_ns: int
+    end_ns: int
+    odd_times: int
+
+
+def extent(message: Any) -> Extent:
+    """Return the extent of the executions in a RunMetadata.
+
+    Negative times, and times more than _STEP_MAX_US from the median start, cannot be right.
+    """
+    executions = [node for device in message.step_stats.dev_stats for node in device.node_stats]
+    odd_times = sum(node.all_start_micros < 0 for node in executions)
+    executions = [node for node in executions if node.all_start_micros > 0]
+    if not executions:
+        return Extent(0, 0, odd_times)
+    middle = median_low(node.all_start_micros for node in executions)
     intervals = [
         (node.all_start_micros, node.all_start_micros + max(0, node.all_end_rel_micros, node.op_end_rel_micros))
-        for device in message.step_stats.dev_stats
-        for node in device.node_stats
-        if node.all_start_micros > 0
+        for node in executions
+        if abs(node.all_start_micros - middle) <= _STEP_MAX_US
     ]
-    if not intervals:
-        return 0, 0
     starts, ends = zip(*intervals, strict=True)
-    return saturated(min(starts) * _NS_PER_US), saturated(max(ends) * _NS_PER_US)
+    odd_times += len(executions) - len(intervals)
+    return Extent(saturated(min(starts) * _NS_PER_US), saturated(max(ends) * _NS_PER_US), odd_times)
 
 
 class Coverage:

@@ -14,6 +14,8 @@ from ...formats import layout
 from ..store.catalog import IMPORTED
 from ..store.job_import import new_job_writer
 from ..store.protocols import JobWriter
+from ..store.schema import EVENTS
+from .profiler_run import ImportedRun
 from .stacks import ImportedRows
 from .steps import ImportedStep, StepTables, extent
 
@@ -58,18 +60,43 @@ def store_job(store: Path, host: str, source: ImportSource, on_step: Callable[[I
             _append(writer, {"graph_nodes": pa.Table.from_batches([source.graph.slice(start, _GRAPH_ROWS)])})
         tables = StepTables()
         span: tuple[int, int] | None = None
-        steps = 0
+        steps = odd_times = 0
         for step in source.steps:
             on_step(step)
             _append(writer, tables.rows(step))
-            span = _union(span, extent(step.message))
-            steps += 1
+            *step_span, odd = extent(step.message)
+            span = _union(span, (step_span[0], step_span[1]))
+            steps, odd_times = steps + 1, odd_times + odd
+        if odd_times:
+            _append(writer, {"events": _odd_times_event(odd_times)})
         start_ns, end_ns = span or (time.time_ns(),) * 2
         identity = {"name": source.name, "user": _user(), "host": host, "created_real_ns": start_ns}
         writer.set_identity({**identity, **source.facts})
         kind = layout.SPAN_NAMES[layout.RUN]
-        writer.close(IMPORTED, {"t_ns": end_ns, "traced": steps, "counts": {kind: steps}})
+        writer.close(IMPORTED, {"t_ns": end_ns, "traced": steps, "counts": {kind: steps}, "odd_times": odd_times})
         return ImportResult(writer.info.uid, source.graph.num_rows, steps)
+
+
+def store_run(store: Path, local_host: str, name: str, run: ImportedRun) -> ImportResult:
+    """Write a file of TensorFlow's own profiler into ``store`` as a job of state `imported`.
+
+    After any exception, no part of the job is left in the store.
+    """
+    with new_job_writer(store, local_host) as writer:
+        for tables in run.tables:
+            _append(writer, tables)
+        identity = {"name": name, "user": _user(), "host": run.file.host, "created_real_ns": run.start_ns}
+        writer.set_identity({**identity, "functions": dict(run.functions)})
+        steps = sum(run.counts.values())
+        writer.close(IMPORTED, {"t_ns": run.end_ns, "traced": steps, "counts": dict(run.counts)})
+        return ImportResult(writer.info.uid, 0, steps)
+
+
+def _odd_times_event(number: int) -> pa.Table:
+    text = f"the job's times leave out {number:,} executions, whose times in the files cannot be right"
+    return pa.Table.from_pylist(
+        [{"t_ns": time.time_ns(), "slug": "odd-times", "text": text, "count": 1}], schema=EVENTS
+    )
 
 
 def _user() -> str:

@@ -10,13 +10,14 @@ import pyarrow as pa
 from ...formats import layout, wire
 from ...formats.wire import Head
 from ..alerts.alert import Alert
+from ..decoders.columns import saturated
 from ..decoders.decode import TooManyRowsError
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import Record, cut_records, cut_spans, document
 from ..store.columns import as_table, constant, pc
 from ..store.protocols import JobWriter, Rows
 from .guarded_detector import GuardedDetector
-from .parsing import TEXT_MAX, Event, alert_rows, event_of, event_rows, integer, sample_row, saturated, span_rows
+from .parsing import TEXT_MAX, Event, alert_rows, event_of, event_rows, integer, sample_row, span_rows
 from .rows import UNDECODABLE, RowMaker
 from .sequence import SequenceTracker
 from .worker_process import Worker, WorkerSlot
@@ -41,6 +42,8 @@ LOSSES: Final = {
     "given-up": "records and span entries that were not stored before the agent ended",
 }
 _NOT_SENT: Final = "records and span entries that the agent gave up or never sent"
+#: Slugs of events that an agent may repeat after another agent: the text has the order's id.
+_ANSWERS: Final = ("order-given", "order-ended")
 _UNDECODABLE: Final = constant(UNDECODABLE, pa.string())
 RowsByTable = Mapping[str, Rows]
 
@@ -86,6 +89,7 @@ class OpenJob:
         self._waiting_bytes = 0
         self._worker: Worker | None = None
         self._pending_close: tuple[Head, Mapping[str, Any]] | None = None
+        self._set_functions(writer.info.identity)
 
     @property
     def is_busy(self) -> bool:
@@ -113,7 +117,12 @@ class OpenJob:
     def set_identity(self, identity: Mapping[str, Any]) -> None:
         """Store the identity from an OPEN, and discard a pending CLOSE, since the job continues."""
         self.writer.set_identity(identity)
+        self._set_functions(identity)
         self._pending_close = None
+
+    def _set_functions(self, identity: Mapping[str, Any]) -> None:
+        functions = identity.get("functions")
+        self._maker.functions = functions if isinstance(functions, Mapping) else {}
 
     def note_lost(self, about: int, last: int, slug: str) -> None:
         """Count the entries up to number ``last`` as lost; ``slug`` is the reason, among LOSSES.
@@ -182,8 +191,9 @@ class OpenJob:
     def sample(self, number: int, t_ns: int, values: Mapping[str, object]) -> None:
         """Store one sample of the job's processes, taken at ``t_ns``, from message ``number``."""
         self.retry()
-        if number > self.writer.acked(wire.SAMPLES):
-            self._append({"samples": sample_row(values, t_ns, "samples")}, wire.SAMPLES, number)
+        if not wire.is_repeated(number, self.writer.acked(wire.SAMPLES)):
+            names = ("samples", "thread_samples") if "main_cpu_s" in values else ("samples",)
+            self._append({name: sample_row(values, t_ns, name) for name in names}, wire.SAMPLES, number)
             self._shared.detector.add_sample(self.uid, t_ns, values)
 
     def alert(self, alert: Alert) -> None:
@@ -230,10 +240,19 @@ class OpenJob:
 
     def _event(self, head: Head, body: memoryview) -> list[Head]:
         event = event_of(document(body), time.time_ns())
-        if head.last > self.writer.acked(wire.EVENT):
-            self._events.append(event)
+        if not wire.is_repeated(head.last, self.writer.acked(wire.EVENT)):
+            if not self._is_stored_answer(event):
+                self._events.append(event)
             self._append({}, wire.EVENT, head.last)
         return [Head(wire.ACK, self.uid, wire.EVENT, head.first, head.last)]
+
+    def _is_stored_answer(self, event: Event) -> bool:
+        """Return whether ``event`` is an answer to an order that an earlier agent has sent, too."""
+        if event.slug not in _ANSWERS:
+            return False
+        stored = self.writer.table("events", ["slug", "text"])
+        is_same = pc.and_(pc.equal(stored["slug"], event.slug), pc.equal(stored["text"], event.text))
+        return bool(pc.any(is_same).as_py())
 
     def _close(self, head: Head, body: memoryview) -> list[Head]:
         values = document(body)

@@ -11,18 +11,19 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow.compute as pc
 
+from ...commands.streams import log
 from ...formats import wire
 from ...formats.ids import hex_id
 from ...formats.wire import Head
 from ..alerts.alert import Alert
+from ..decoders.columns import INT64_MAX
 from ..decoders.decode import Decoder
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
-from ..selfstats import log
 from ..store.protocols import StoreWriter
 from .guarded_detector import GuardedDetector
 from .job import OpenJob, SharedServices
-from .parsing import INT64_MAX, TEXT_MAX, Event, event_rows, integer, sample_row
+from .parsing import TEXT_MAX, Event, event_rows, integer, sample_row
 from .rows import RowMaker
 from .worker_process import WorkerSlot
 
@@ -33,6 +34,8 @@ ENDED_MAX: Final = 4_096
 #: then gets the others. Hundreds of REOPENs for each message would fill the agent's queue, and
 #: ZeroMQ would drop other answers to this agent.
 REOPENS_MAX: Final = 16
+#: Slugs of StoreErrors that do not end by themselves.
+_LASTING: Final = frozenset({"store-damaged", "store-foreign", "store-version"})
 #: Internal errors after which a job is quarantined.
 FAILURES_MAX: Final = 20
 #: Poll interval while a worker process runs (milliseconds).
@@ -66,13 +69,15 @@ class OpenJobs:
 
     A failure of one job does not affect the others. ``report_failure`` is called with every
     internal error. After FAILURES_MAX of them a job is quarantined: it ends as lost, and its
-    messages are refused. `quarantined` maps the uid to the last error.
+    messages are refused. `quarantined` maps the uid to the last error. `lost_samples`: number of
+    samples that could not be stored because a file of their host or job is damaged.
     """
 
     def __init__(self, store: StoreWriter, decoder: Decoder, report_failure: FailureCallback) -> None:
         self.open: dict[int, OpenJob] = {}
         self.rows_of_ended = 0
         self.quarantined: dict[int, str] = {}
+        self.lost_samples = 0
         self._store = store
         self._decoder = decoder
         self._report_failure = report_failure
@@ -147,6 +152,7 @@ class OpenJobs:
 
         Samples of jobs that have ended, are in quarantine or failed to open are dropped. If a job
         is unknown, nothing is stored, and the answers are REOPENs for at most REOPENS_MAX jobs.
+        Samples of a damaged host or job are lost, so that the agent sends those of the others.
         """
         values = document(body)
         t_ns = integer(values, "t_ns", -1)
@@ -162,8 +168,11 @@ class OpenJobs:
             errors += self._try_to_store(0, partial(self._sample_host, host, head.last, t_ns, host_sample))
         for uid in samples_by_uid.keys() & self.open.keys():
             errors += self._try_to_store(uid, partial(self.open[uid].sample, head.last, t_ns, samples_by_uid[uid]))
-        if errors:
-            raise errors[0]
+        if temporary_errors := [error for error in errors if error.slug not in _LASTING]:
+            raise temporary_errors[0]
+        if errors and not self.lost_samples:
+            log(f"tfprof: samples are lost: {errors[0]}")
+        self.lost_samples += len(errors)
         return [Head(wire.ACK, 0, wire.SAMPLES, head.first, head.last)]
 
     def _try_to_store(self, uid: int, action: Callable[[], None]) -> list[StoreError]:
@@ -290,13 +299,19 @@ class OpenJobs:
     ) -> bool:
         """End job ``uid``, whose remaining data an agent has given up, and count that data as lost.
 
-        ``identity``, ``event`` and ``end`` are the bodies of OPEN, EVENT and CLOSE. Return whether
-        the job has ended; otherwise the caller tries again. FormatError if one of the bodies is
-        invalid.
+        ``identity``, ``event`` and ``end`` are the bodies of OPEN, EVENT and CLOSE. The job keeps
+        what is stored of its identity and its end. Return whether the job has ended; otherwise the
+        caller tries again. FormatError if one of the bodies is invalid.
         """
         if self.has_ended(uid):
             return True
-        self.take(Head(wire.OPEN, uid), memoryview(json.dumps(identity).encode()))
+        if uid in self.open and self.open[uid].is_busy:
+            return False  # records that are being stored are not lost
+        info = self._store.job(uid).info
+        if info.closed_ns is not None:
+            self._store.release(uid)
+            return True
+        self.take(Head(wire.OPEN, uid), memoryview(json.dumps({**identity, **info.identity}).encode()))
         job = self.open.get(uid)
         if job is None:
             return False
@@ -305,6 +320,8 @@ class OpenJobs:
         for about, name in ((wire.RECORDS, "records"), (wire.SPANS, "span_head")):
             job.note_lost(about, integer(end, name, 0), "given-up")
         self.take(Head(wire.CLOSE, uid), memoryview(json.dumps(end).encode()))
+        for _ in self._store_slice(uid):  # no agent waits for the answers
+            pass
         return self.has_ended(uid)
 
     def close(self) -> None:
@@ -414,7 +431,7 @@ class OpenJobs:
     def _sample_host(self, host: str, number: int, t_ns: int, values: Mapping[str, Any]) -> None:
         row = sample_row(values, t_ns, "host_samples")
         writer = self._store.host(host)
-        if number <= writer.acked(wire.SAMPLES):
+        if wire.is_repeated(number, writer.acked(wire.SAMPLES)):
             return
         try:
             writer.append({"host_samples": row}, wire.SAMPLES, number)

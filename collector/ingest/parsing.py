@@ -7,18 +7,20 @@ import pyarrow as pa
 
 from ...formats import layout
 from ..alerts.alert import Alert
-from ..decoders.columns import from_rows
+from ..decoders.columns import from_rows, saturated
 from ..decoders.decode import DecodedStep
+from ..decoders.thread_lines import caller_of
 from ..errors import DecodeError, FormatError
 from ..records import Record, Span
 from ..store import schema
 
-INT64_MAX: Final = (1 << 63) - 1
 UINT64_MAX: Final = (1 << 64) - 1
 _UINT32_MAX: Final = (1 << 32) - 1
 #: Maximum characters of an event's text.
 TEXT_MAX: Final = 2_000
-_SAMPLE_COLUMNS: Final = {name: tuple(schema.JOB_TABLES[name].names) for name in ("samples", "host_samples")}
+_SAMPLE_COLUMNS: Final = {
+    name: tuple(schema.JOB_TABLES[name].names) for name in ("samples", "host_samples", "thread_samples")
+}
 
 
 class Event(NamedTuple):
@@ -59,11 +61,6 @@ class Trace(NamedTuple):
     accelerator: int
 
 
-def saturated(value: int) -> int:
-    """Return ``value`` saturated to a signed 64-bit integer; a job may report any number."""
-    return max(-INT64_MAX, min(INT64_MAX, value))
-
-
 def trace_rows(traces: Sequence[Trace]) -> pa.RecordBatch:
     """Return ``traces`` as rows of TRACES."""
     return from_rows(traces, "traces")
@@ -91,12 +88,12 @@ def profiled_step(record: Record) -> tuple[TracedStep, int, int, memoryview]:
     """Return step, session start, caller and XSpace of an XSPACE record.
 
     The start is in real time (ns). The caller identifies the step's thread within the XSpace
-    (layout.XSPACE_HEAD). DecodeError if the record is truncated.
+    (thread_lines.py). DecodeError if the record is truncated.
     """
     head = layout.XSPACE_HEAD
     if len(record.body) < head.size:
         raise DecodeError(f"{len(record.body)} bytes are too few for a profiler session")
-    start_ns, batches, caller = head.unpack_from(record.body)
+    start_ns, batches, thread = head.unpack_from(record.body)
     step = TracedStep(
         record.flags,
         record.step,
@@ -106,7 +103,7 @@ def profiled_step(record: Record) -> tuple[TracedStep, int, int, memoryview]:
         saturated(record.start_real_ns),
         saturated(record.duration_ns),
     )
-    return step, saturated(start_ns), caller, record.body[head.size :]
+    return step, saturated(start_ns), caller_of(thread), record.body[head.size :]
 
 
 def trace_of_step(step: TracedStep, trace: int, decoded: DecodedStep, raw_bytes: int) -> Trace:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
-from typing import ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from ..decoders.xspace import xspace
 from ..errors import DecodeError, FormatError
 from ..records import Record, document
 from ..store.columns import as_table
+from .empty_steps import SLUG, EmptySteps, event_text
 from .parsing import (
     Event,
     Trace,
@@ -39,10 +40,11 @@ DecodedTables = Mapping[str, pa.Table]
 
 
 class MakerMark(NamedTuple):
-    """Names and trace number of a RowMaker at some time."""
+    """The state of a RowMaker at some time."""
 
     names: Mark
     next_trace: int
+    empty_steps: EmptySteps
 
 
 class RowMaker:
@@ -57,6 +59,9 @@ class RowMaker:
 
         ``nodes``: names and devices of the nodes in the job's graphs.
         """
+        #: names of the functions that the job's steps call, by key
+        self.functions: Mapping[str, Any] = {}
+        self._empty_steps = EmptySteps()
         self._decoder = decoder
         self._interner = Interner.from_names(names)
         self._placement = Placement()
@@ -71,16 +76,16 @@ class RowMaker:
         return _RECORD_S + len(record.body) * _BYTE_S
 
     def mark(self) -> MakerMark:
-        """Return the current names and trace number for ``rollback``."""
-        return MakerMark(self._interner.mark(), self.next_trace)
+        """Return the current state for ``rollback``."""
+        return MakerMark(self._interner.mark(), self.next_trace, self._empty_steps.copy())
 
     def rollback(self, mark: MakerMark) -> None:
-        """Restore names and trace number, since the rows made after ``mark`` are not stored.
+        """Restore the state at ``mark``, since the rows made after it are not stored.
 
         Nodes that were added since are kept: the retry adds the same.
         """
         self._interner.rollback(mark.names)
-        self.next_trace = mark.next_trace
+        self.next_trace, self._empty_steps = mark.next_trace, mark.empty_steps
 
     def continue_after(self, tables: DecodedTables, next_trace: int) -> None:
         """Continue after ``tables``, which a worker process made with a copy of this maker."""
@@ -88,6 +93,9 @@ class RowMaker:
             self._interner.restore(tables["names"])
         if "graph_nodes" in tables:
             self._placement.add_nodes(tables["graph_nodes"])
+        if "traces" in tables:
+            for trace in tables["traces"].select(["kind", "key", "rows"]).to_pylist():
+                self._empty_steps.note(trace["kind"], trace["key"], is_empty=not trace["rows"])
         self.next_trace = next_trace
 
     def make(self, records: Iterable[Record], now_ns: int) -> dict[str, pa.Table]:
@@ -109,22 +117,40 @@ class RowMaker:
         rows.add("ops", steps.ops)
         rows.add("allocations", steps.allocations)
         for record, number, decoded in zip(records, numbers, steps.results, strict=True):
-            if decoded.error is None:
-                rows.traces.append(trace_of(record, number, decoded))
-            else:
+            if decoded.error is not None:
                 rows.add_undecodable(record, decoded.error)
+                continue
+            rows.traces.append(trace_of(record, number, decoded))
+            self._note_ops(record, rows, is_empty=not decoded.rows and not self._placement.has_remote_nodes)
 
     def _xspace(self, records: list[Record], rows: "RowTables") -> None:
         for record in records:
             try:
                 step, start_ns, caller, data = profiled_step(record)
-                session = xspace(data, start_ns, self.next_trace, self._interner, self._placement, caller)
+                session = xspace(
+                    data,
+                    start_ns,
+                    self.next_trace,
+                    self._interner,
+                    self._placement,
+                    caller,
+                    may_be_idle=record.flags == layout.EAGER,  # a gradient tape may be empty
+                )
             except DecodeError as error:
                 rows.add_undecodable(record, error.args[0])
                 continue
             rows.add("ops", session.ops)
             rows.traces.append(trace_of_step(step, self.next_trace, session.step, len(record.body)))
+            self._note_ops(record, rows, is_empty=not session.step.rows and not session.ran_no_op)
             self.next_trace += 1
+
+    def _note_ops(self, record: Record, rows: "RowTables", *, is_empty: bool) -> None:
+        """Note whether the trace in ``record`` has no op although ops ran; report it if need be."""
+        kind, key = record.flags, record.key
+        if self._empty_steps.note(kind, key, is_empty=is_empty):
+            function = self.functions.get(str(key)) if kind == layout.FUNCTION else None
+            text = event_text(kind, None if function is None else str(function))
+            rows.events.append(Event(record.start_real_ns, SLUG, text))
 
     def _graph(self, records: list[Record], rows: "RowTables") -> None:
         for record in records:

@@ -5,24 +5,28 @@ from typing import NamedTuple
 
 from ..advice.report import Advice
 from ..advice.table import advise as run_checkers
+from ..advice.verdict import findings, verdict
 from ..errors import UsageError
 from ..store.protocols import JobReader
-from ..tfviews.parity import Parity
+from ..summaries.parts import Breakdown
+from ..tfviews.parity import DEFAULT, Parity
 from .engine import Selection
 from .evidence import gather
 
 
 class JobAdvice(NamedTuple):
-    """The advice about one job; ``has_steps``: whether any of its steps was traced."""
+    """The advice about one job; ``has_steps``: whether any of its steps was traced.
+
+    ``breakdown``: the parts of its steps, None if none was timed.
+
+    ``host_damage``: why the samples of its host could not be read, empty if they could.
+    """
 
     job: JobReader
     advice: list[Advice]
     has_steps: bool
-
-    @property
-    def has_findings(self) -> bool:
-        """Whether any checker found anything."""
-        return any(reports for _, reports in self.advice)
+    breakdown: Breakdown | None = None
+    host_damage: str = ""
 
 
 def advise(selection: Selection, names: Collection[str] | None = None) -> list[JobAdvice]:
@@ -30,11 +34,18 @@ def advise(selection: Selection, names: Collection[str] | None = None) -> list[J
 
     UsageError if ``selection`` is limited to some steps or a device.
     """
-    if selection.steps is not None or selection.device is not None:
-        raise UsageError("advice is about whole jobs: omit steps and device")
+    if selection.steps is not None or selection.device is not None or selection.since_ns:
+        raise UsageError("advice is about whole jobs: omit steps, time and device")
     return [_job_advice(job, selection.parity, names) for job in selection.jobs]
 
 
 def _job_advice(job: JobReader, parity: Parity, names: Collection[str] | None) -> JobAdvice:
     evidence = gather(job, parity)
-    return JobAdvice(job, run_checkers(evidence, names), evidence.has_steps)
+    return JobAdvice(job, run_checkers(evidence, names), evidence.has_steps, evidence.breakdown, evidence.host_damage)
+
+
+def first_advice(job: JobReader) -> str | None:
+    """Return the verdict of the advice about ``job``, None if there is nothing to act on."""
+    advice = _job_advice(job, DEFAULT, None).advice
+    first = next(iter(findings(advice)), None)
+    return verdict(advice) if first is not None and first.report.remedy else None

@@ -5,12 +5,13 @@ These ops are found by comparing traced steps before and after the change.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from ..alerts.alert import SLOWER, Alert
+from ..alerts.alert import SLOWER, STALL, Alert
 from ..alerts.sentence import sentence
-from ..errors import NoSuchStepError
-from ..store.protocols import JobReader
+from ..errors import NoSuchJobError, NoSuchStepError, StoreError
+from ..store.columns import pc
+from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import step_kind_of
 from ..summaries.op_changes import OpChange, op_changes
@@ -20,6 +21,8 @@ from .ranking import rank_ops
 
 #: Maximum number of traced steps that are compared on each side of the change.
 COMPARED_MAX: Final = 10
+#: State of a job whose processes have ended by themselves.
+_EXITED: Final = "exited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,20 @@ class JobAlert:
     ops: tuple[OpChange, ...] = ()
 
 
+def all_alerts(store: StoreReader) -> tuple[list[JobAlert], list[StoreError]]:
+    """Return the alerts of all jobs as ``alerts_of``, and the errors of damaged jobs."""
+    alerts: list[JobAlert] = []
+    errors: list[StoreError] = [*store.damaged()]
+    for job in store.jobs():
+        try:
+            alerts += alerts_of([job])
+        except StoreError as error:
+            errors.append(error)
+        except NoSuchJobError:  # removed meanwhile
+            continue
+    return sorted(alerts, key=lambda job_alert: job_alert.alert.found_ns), errors
+
+
 def alerts_of(jobs: Iterable[JobReader]) -> list[JobAlert]:
     """Return the alerts of ``jobs`` in order of detection."""
     alerts = [job_alert for job in jobs for job_alert in job.on_one_snapshot(_explained_alerts)]
@@ -45,10 +62,25 @@ def alerts_of(jobs: Iterable[JobReader]) -> list[JobAlert]:
 
 
 def stored_alerts(job: JobReader) -> list[JobAlert]:
-    """Return the alerts of ``job`` in order of detection, without the ops that explain them."""
+    """Return the alerts of ``job`` in order of detection, without the ops that explain them.
+
+    What looked like a stall is none if the job then ended normally.
+    """
     names = functions_of(job.info)
     alerts = (Alert(**row) for row in job.table("alerts").to_pylist())
-    return [JobAlert(job, alert, sentence(alert, names)) for alert in alerts]
+    return [JobAlert(job, alert, sentence(alert, names)) for alert in alerts if not _is_normal_end(job, alert)]
+
+
+def _is_normal_end(job: JobReader, alert: Alert) -> bool:
+    """Return whether ``alert`` is a stall after the last step of a job that ended normally.
+
+    The steps are compared by time: the last short ones may have been recorded after the alert.
+    """
+    has_failed = job.info.end.get("status") or job.info.end.get("signal")
+    if alert.slug != STALL or job.info.state != _EXITED or has_failed:
+        return False
+    last_start_ns = pc.max(job.table("spans", ["start_ns"])["start_ns"]).as_py()
+    return last_start_ns is not None and last_start_ns < alert.found_ns
 
 
 def _explained_alerts(job: JobReader) -> list[JobAlert]:
@@ -58,14 +90,27 @@ def _explained_alerts(job: JobReader) -> list[JobAlert]:
 def _explain(job: JobReader, alert: Alert, text: str) -> JobAlert:
     if alert.slug != SLOWER:
         return JobAlert(job, alert, text)
-    kind = step_kind_of(alert.kind, alert.key)
+    return JobAlert(job, alert, text, *changed_ops(job, alert.kind, alert.key, alert.step))
+
+
+class ChangedOps(NamedTuple):
+    """The ops that take longer since a step, and the numbers of traced steps on its two sides."""
+
+    traced_before: int
+    traced_since: int
+    ops: tuple[OpChange, ...] = ()
+
+
+def changed_ops(job: JobReader, span_kind: int, key: int, step: int) -> ChangedOps:
+    """Compare the traced steps before ``step`` and since then, up to COMPARED_MAX on each side."""
+    kind = step_kind_of(span_kind, key)
     steps = _traced_steps(job, kind)
-    steps_before = [step for step in steps if step < alert.step][-COMPARED_MAX:]
-    steps_since = [step for step in steps if step >= alert.step][:COMPARED_MAX]
+    steps_before = [earlier for earlier in steps if earlier < step][-COMPARED_MAX:]
+    steps_since = [later for later in steps if later >= step][:COMPARED_MAX]
     if not steps_before or not steps_since:
-        return JobAlert(job, alert, text, len(steps_before), len(steps_since))
+        return ChangedOps(len(steps_before), len(steps_since))
     changes = op_changes(_top_ops(job, kind, steps_before), _top_ops(job, kind, steps_since))
-    return JobAlert(job, alert, text, len(steps_before), len(steps_since), changes)
+    return ChangedOps(len(steps_before), len(steps_since), changes)
 
 
 def _traced_steps(job: JobReader, kind: int) -> list[int]:

@@ -6,8 +6,9 @@ from typing import Any, Final
 from ..loader import load
 from ..store.catalog import MAY_CONTINUE
 from ..store.protocols import JobReader
+from ..tfviews.nodes import total_of
 from ..tfviews.op import OpView
-from ..tfviews.options import ALL, Options
+from ..tfviews.options import ALL, TIME_MINIMA, Options, multiplied, without_shares
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.tree import TreeView
 from .profile import Profile, profile
@@ -57,7 +58,7 @@ class Selection:
     ``steps`` are the numbers of the first and the last step, None for all. ``device`` is a pattern,
     None for all devices. ``kinds`` None means the main kind of the jobs, or all kinds if all steps
     are selected and ``parity`` does not separate kinds. ``parity``: how closely the view follows
-    the TF profiler.
+    the TF profiler. ``since_ns``: only steps that began then or later (real time), 0 for all.
     """
 
     jobs: tuple[JobReader, ...]
@@ -65,6 +66,7 @@ class Selection:
     device: str | None = None
     parity: Parity = DEFAULT
     kinds: tuple[int, ...] | None = None
+    since_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,11 @@ class Answer:
         folded = self.folded
         return bool(folded.entries if isinstance(folded, OpView) else folded.accounted_entries)
 
+    @property
+    def time_unit(self) -> int:
+        """How many units of a time in `folded` are a µs."""
+        return self.selection.parity.time_unit
+
     def values(self) -> dict[str, Any]:
         """Return the keyword arguments for the functions that print a view or make its message.
 
@@ -108,6 +115,11 @@ class Answer:
         from .tensors import tensors  # noqa: PLC0415  # few queries need them
 
         return {"values": tensors(self.selection.jobs)}
+
+
+def in_time_units(options: Options, parity: Parity) -> Options:
+    """Return ``options`` with minima of times in the unit of the times of nodes."""
+    return multiplied(options, dict.fromkeys(TIME_MINIMA, parity.time_unit))
 
 
 def required_facts(view: View, options: Options, *, for_message: bool) -> frozenset[str]:
@@ -143,7 +155,9 @@ class QueryEngine:
         """
         view_type = VIEWS[view]
         job_profile = self.profile(selection, options.step, required_facts(view_type, options, for_message=for_message))
-        folded = load(view_type.fold)(job_profile.nodes if job_profile else [], options, selection.parity)
+        nodes = job_profile.nodes if job_profile else []
+        fold_options = without_shares(in_time_units(options, selection.parity), total_of(nodes))
+        folded = load(view_type.fold)(nodes, fold_options, selection.parity)
         return Answer(selection, view_type, options, job_profile, folded)
 
     def profile(
@@ -162,6 +176,7 @@ class QueryEngine:
             selection.parity,
             averaged,
             selection.kinds,
+            selection.since_ns,
         )
         cached_facts, result = self._cache.get(key, (frozenset(), None)) if is_cacheable else (frozenset(), None)
         if result is None or not facts <= cached_facts:
@@ -171,6 +186,7 @@ class QueryEngine:
                 step,
                 steps=selection.steps,
                 kinds=selection.kinds,
+                since_ns=selection.since_ns,
                 device=selection.device,
                 averaged=averaged,
                 required_facts=facts,

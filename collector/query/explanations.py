@@ -6,13 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from ...formats import layout
+from ...formats import layout, tested_versions
 from ...formats.settings import SETTINGS
+from ..alerts.alert import SLOWER
 from ..store.catalog import IMPORTED, RUNNING
 from ..store.protocols import JobReader
 from ..summaries.budget import exceeds_budget, overrun_reason
 from ..summaries.events import events
-from ..summaries.jobs import JobRow, channel_words, counts_of
+from ..summaries.jobs import JobRow, channel_words, counts_of, integer_of
+from ..summaries.steps import requested_steps
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options
 from ..tfviews.tree import TreeView
@@ -23,6 +25,8 @@ from .profile import Profile
 STEP_KIND_NAMES: Final = tuple(layout.SPAN_NAMES[kind] for kind in layout.STEP_KINDS)
 #: Maximum number of a user's files that are named.
 _OWN_FILES_MAX: Final = 4
+#: Name of a framework in the hello -> its name in messages.
+_FRAMEWORKS: Final = {"tensorflow": "TensorFlow"}
 #: The first number that cannot be an errno.
 _ERRNO_END: Final = 4096
 
@@ -30,9 +34,9 @@ _ERRNO_END: Final = 4096
 def untraced_reason(job: JobReader) -> str:
     """Explain why a job has no traced ops."""
     words = channel_words(job.info)
-    steps, is_running = words.get("traced") or 0, job.info.state == RUNNING
-    warning = first_warning(job)
-    ring_error = words.get("ring_error") or 0
+    steps, is_running = integer_of(words, "traced"), job.info.state == RUNNING
+    warning = main_warnings(job)
+    ring_error = integer_of(words, "ring_error")
     reasons = (
         (ring_error, f": {_ring_error(ring_error)}"),
         (steps and warning and words.get("dropped_traces") == steps, f": {_all_traced_steps(steps)} lost: {warning}"),
@@ -83,7 +87,7 @@ def _never_traced(job: JobReader) -> str:
     step_count = sum(counts.get(name, 0) for name in STEP_KIND_NAMES)
     policy = str(job.info.identity.get("trace") or SETTINGS["trace"].default)
     steps_text = f"its {step_count:,} steps" if step_count > 1 else "its only step"
-    missed_count = words.get("missed") or 0
+    missed_count = integer_of(words, "missed")
     if not step_count:
         runs = counts.get(layout.SPAN_NAMES[layout.PARTIAL_RUN], 0)
         return f": TensorFlow cannot trace the job's {runs:,} partial runs" if runs else _NO_STEP
@@ -111,29 +115,68 @@ def missed_steps_note(job: JobReader) -> str | None:
 
     A step that needs TensorFlow's profiler session cannot be traced while the session is in use.
     """
-    number = channel_words(job.info).get("missed")
+    number = integer_of(channel_words(job.info), "missed")
     return _missed_text(number) if number else None
+
+
+def own_traces_note(job: JobReader) -> str | None:
+    """Return a sentence with the number of steps that the job itself traced, None if it is 0.
+
+    It traces a step by requesting its RunMetadata, whatever tfprof selects.
+    """
+    number = _own_traces(job)
+    return f"the job itself traced {number:,} of its session runs: it requested their RunMetadata" if number else None
+
+
+def _own_traces(job: JobReader) -> int:
+    return requested_steps(job.table("spans", ["flags", "count"]))
 
 
 def cost_note(job: JobReader, row: JobRow) -> str | None:
     """Return a note with the reason if the cost of profiling is above the budget, else None."""
     words = channel_words(job.info)
-    if not exceeds_budget(row, words):
+    if not exceeds_budget(row, words):  # it needs no table
         return None
-    reason = overrun_reason(row, words, job.table("traces", ("kind", "key", "step")))
-    return f"the cost is above the budget: {reason}"
+    reason = overrun_reason(row, words, job.table("traces", ("kind", "key", "step")), _own_traces(job))
+    return f"the cost is above the budget: {reason}" if reason else None
 
 
-def first_warning(job: JobReader) -> str | None:
-    """Return the first unusual event of a job, and the command that lists more.
+def main_warnings(job: JobReader) -> str | None:
+    """Return the main unusual events of a job, and the command that lists more.
 
-    None if there is no such event.
+    These are all that say what cannot be recorded, or else the first one. None if there is no
+    unusual event.
     """
     unusual = [event for event in events(job.table("events")) if not event.is_harmless]
-    if not unusual:
+    shown = [event for event in unusual if event.is_incompleteness] or unusual[:1]
+    if not shown:
         return None
-    more = f"; {len(unusual) - 1} more in: tfprof steps {job.info.hex}" if unusual[1:] else ""
-    return unusual[0].line + more
+    hidden_count = len(unusual) - len(shown)
+    more = f"; {hidden_count} more in: tfprof steps {job.info.hex}" if hidden_count else ""
+    return "; ".join(event.line for event in shown) + more
+
+
+_UNTESTED: Final = "untested-version"
+
+
+def untested_versions(job: JobReader) -> list[str]:
+    """Return a sentence about each version in a job that is outside of the tested ones."""
+    identity = job.info.identity
+    framework = str(identity.get("framework"))
+    versions = (
+        ("CPython", identity.get("python"), tested_versions.PYTHON, f": {tested_versions.OTHER_PYTHON}"),
+        (
+            _FRAMEWORKS.get(framework),
+            identity.get("framework_version"),
+            tested_versions.FRAMEWORKS.get(framework),
+            ": some steps, or parts of them, may not be recorded",
+        ),
+    )
+    return [
+        f"{name} {version} is {tested_versions.remark(version, tested)}{effect} [{_UNTESTED}]"
+        for name, version, tested, effect in versions
+        if isinstance(version, str) and tested and tested_versions.is_outside(version, tested)
+    ]
 
 
 def _untraced_jobs_reason(jobs: Sequence[JobReader]) -> str:
@@ -203,6 +246,23 @@ def _uncounted_text(profile: Profile, options: Options) -> str | None:
     return f"the operations of {profile.uncounted} nodes are not counted: some of their shapes are unknown"
 
 
+def slowdown(answer: Answer) -> str | None:
+    """Return since when the steps of a job are slower, which an answer about its whole life hides.
+
+    None without an alert about that, for several jobs, for selected steps, and in the TF profiler's
+    layout.
+    """
+    selection = answer.selection
+    is_part = selection.steps is not None or selection.since_ns > 0
+    if len(selection.jobs) != 1 or is_part or not selection.parity.has_own_layout:
+        return None
+    if SLOWER not in selection.jobs[0].table("alerts", ["slug"])["slug"].to_pylist():
+        return None
+    from .step_shift import shift_note  # noqa: PLC0415  # few jobs have such an alert
+
+    return shift_note(selection.jobs[0])
+
+
 def kinds_of(answer: Answer) -> list[tuple[str, int]]:
     """Return the kinds of steps that an answer covers, each with its number of traced steps."""
     return list(answer.profile.kinds.items()) if answer.profile else []
@@ -243,3 +303,18 @@ def hint(answer: Answer) -> str | None:
     regexes = ",".join(f"{re.escape(name)}:.*" for name in files[:_OWN_FILES_MAX])
     more = f", and so on for {len(files) - _OWN_FILES_MAX} more files" if len(files) > _OWN_FILES_MAX else ""
     return f"your own lines alone: -max_depth 1000 -show_name_regexes '{regexes}'{more}"
+
+
+def notes_of(answer: Answer, *, in_own_layout: bool) -> list[str]:
+    """Return why ``answer`` is empty or incomplete, and hints.
+
+    ``in_own_layout``: the layout of the answer says itself which kinds it leaves out.
+    """
+    notes = [slowdown(answer), None if in_own_layout else left_out(answer), incomplete_reason(answer)]
+    if answer.has_entries and not in_own_layout:
+        notes.append(hint(answer))
+    if answer.view.name == "code" and answer.options.account_displayed_op_only:
+        notes.append("Note: code view ignores account_displayed_op_only")
+    if in_own_layout and answer.profile is not None and answer.profile.missing_stream:
+        notes.append("the kernels of a GPU were not recorded: its ops show only the time of their scheduling")
+    return [text for text in notes if text]

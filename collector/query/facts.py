@@ -3,6 +3,7 @@
 They come from its graphs, its op log, its Python stacks, and the recorded shapes.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -32,6 +33,8 @@ from ..tfviews.stacks import FRAME_COLUMNS, stacks
 from .recorded_shapes import ShapeReader, read_shapes
 from .required_facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 
+#: Scope of the nodes of a further replica, and end of the names of its variables.
+_REPLICA: Final = re.compile(r"replica_[1-9][0-9]*")
 #: Op types with parameters; the attribute `shape` of other ops describes a feed or an output.
 _VARIABLES: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 
@@ -171,13 +174,26 @@ def _without_parameters(
 ) -> dict[str, NodeFacts]:
     """Remove the parameter shapes of nodes without parameters; return the changed facts.
 
-    These nodes are the variables of optimizers and metrics, and all ops that are not variables.
+    These nodes are the variables of optimizers and metrics, the copies of a variable for further
+    replicas (MirroredStrategy), and all ops that are not variables.
     """
     variables = {name for _, name, op, _ in rows if op in _VARIABLES} | op_log.shapes.keys()
-    without_parameters = (facts.keys() - variables) | (facts.keys() & op_log.state_names)
+    copies = {
+        name
+        for name in facts.keys() & variables
+        if (first := facts.get(_of_first_replica(name))) is not None
+        and first.parameter_shape == facts[name].parameter_shape
+        and first is not facts[name]
+    }
+    without_parameters = (facts.keys() - variables) | (facts.keys() & op_log.state_names) | copies
     return {
         name: replace(facts[name], parameter_shape=()) for name in without_parameters if facts[name].parameter_shape
     }
+
+
+def _of_first_replica(name: str) -> str:
+    """Return the name of the same node of the first replica, for `replica_1/dense/kernel`."""
+    return "/".join(part for part in name.split("/") if not _REPLICA.fullmatch(part))
 
 
 def _with_counts(facts: Mapping[str, NodeFacts], counts: Mapping[str, Count]) -> dict[str, NodeFacts]:

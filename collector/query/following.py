@@ -12,10 +12,11 @@ from ..store import catalog
 from ..store.catalog import RUNNING, STALE, JobInfo
 from ..store.reader import LocalJob, LocalStore
 from ..store.row_follower import RowFollower
+from ..store.selectors import LAST, matching, short_ids
 from ..summaries.events import EventSummary, events
-from ..summaries.jobs import JobRow, functions_of, job_row, short_ids
+from ..summaries.jobs import JobRow, functions_of, job_row
 from ..summaries.lines import StepLine, StepLines
-from .overview import step_times_of
+from ..summaries.step_times import step_times_of
 
 #: Intervals of the search for new jobs of a launch, and of the check for a silent job's collector.
 _SCAN_NS: Final = 2 * SECOND_NS
@@ -69,6 +70,7 @@ class JobFollower:
     def __init__(
         self, store: LocalStore, selectors: Sequence[str], now_ns: int, *, line_per_entry: bool, past: int | None
     ) -> None:
+        self.damage: list[StoreError] = []
         self._store, self._line_per_entry, self._past = store, line_per_entry, past
         self._launches: set[str] = set()
         self._followed: dict[int, _FollowedJob] = {}
@@ -90,19 +92,33 @@ class JobFollower:
         return self._followed_count > 1
 
     def update(self, now_ns: int) -> list[JobChange]:
-        """Return the changes since the last call; NoSuchJobError if a job was removed."""
+        """Return the changes since the last call.
+
+        NoSuchJobError if a job was removed. StoreError if the only followed job is damaged. One of
+        several is not followed any more if it is damaged, and `damage` has the error.
+        """
         if self._launches and now_ns - self._scanned_ns >= _SCAN_NS:
             self._scanned_ns = now_ns
             self._scan(now_ns)
-        return [change for job in list(self._followed.values()) for change in self._changes(job, now_ns)]
+        changes: list[JobChange] = []
+        for uid, job in list(self._followed.items()):
+            try:
+                changes += self._changes(job, now_ns)
+            except StoreError as error:
+                if not self.has_several_jobs:
+                    raise
+                self._followed.pop(uid, None)
+                self._ignored.add(uid)
+                self.damage.append(error)
+        return changes
 
     def _selected(self, selector: str) -> list[LocalJob]:
         jobs = self._store.jobs()
         by_uid = {job.info.uid: job for job in jobs}
-        matching = catalog.matching([job.info for job in jobs], selector)
-        running = [info for info in matching if info.state == RUNNING]
-        if selector == catalog.LAST or any(info.identity.get("launch") == selector.lower() for info in matching):
-            launch = str(matching[-1].identity.get("launch") or "") if matching else ""
+        matches = matching([job.info for job in jobs], selector)
+        running = [info for info in matches if info.state == RUNNING]
+        if selector == LAST or any(info.identity.get("launch") == selector.lower() for info in matches):
+            launch = str(matches[-1].identity.get("launch") or "") if matches else ""
             self._launches |= {launch} - {""}
             launch_jobs = [job for job in jobs if launch and job.info.identity.get("launch") == launch]
             running = [job.info for job in launch_jobs if job.info.state == RUNNING]

@@ -1,16 +1,17 @@
 """Lists the jobs of a store: their state, resource use and tags."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Final, NamedTuple
 
-from ..errors import TfprofError
+from ..errors import NoSuchJobError, StoreError
 from ..store import catalog
 from ..store.columns import column_list
 from ..store.protocols import JobReader, StoreReader
+from ..store.selectors import short_ids
 from ..summaries.host import UNKNOWN_USAGE, Usage, usage
-from ..summaries.jobs import STARTING, JobRow, job_rows
+from ..summaries.jobs import STARTING, JobRow, job_rows, unreadable_row
 from ..summaries.kinds import KINDS_BY_NAME
 
 #: States to select by; a job without a step yet is both starting and running.
@@ -56,8 +57,9 @@ ALL_JOBS: Final = JobFilter()
 class ListedJob:
     """A listed job.
 
-    ``traced`` is the number of its stored traced steps of the main kind. It is None if they cannot
-    be read.
+    ``traced`` is the number of its stored traced steps of the main kind. If it or ``usage`` cannot
+    be read, they are unknown. If that is because of a damaged file, ``damage`` is the error, and
+    the row has the state `damaged`.
     """
 
     job: JobReader
@@ -65,6 +67,42 @@ class ListedJob:
     usage: Usage
     tags: tuple[str, ...]
     traced: int | None
+    damage: StoreError | None = None
+
+
+class UnreadableJob(NamedTuple):
+    """A job whose job file cannot be read: its row, in which all but the id is unknown, and why."""
+
+    row: JobRow
+    damage: StoreError
+
+
+@dataclass(frozen=True, slots=True)
+class JobListing:
+    """Selected jobs of the store ``store``.
+
+    ``unreadable``: jobs whose job file cannot be read. ``job_count``: number of all jobs whose job
+    file can be read.
+    """
+
+    store: str
+    jobs: list[ListedJob]
+    unreadable: list[UnreadableJob]
+    job_count: int
+
+    @property
+    def damage(self) -> list[StoreError]:
+        """The errors of damaged jobs."""
+        errors = [job.damage for job in self.jobs if job.damage is not None]
+        return errors + [job.damage for job in self.unreadable]
+
+
+def job_listing(store: StoreReader, now_ns: int, job_filter: JobFilter = ALL_JOBS) -> JobListing:
+    """Return the jobs that ``job_filter`` selects, in the order in which they were opened."""
+    jobs = store.jobs()
+    rows = job_rows([job.info for job in jobs], now_ns)
+    unreadable = _unreadable_jobs(store, job_filter)
+    return JobListing(str(store.path), list(_matching_jobs(jobs, rows, job_filter)), unreadable, len(jobs))
 
 
 def listed_jobs(store: StoreReader, now_ns: int, job_filter: JobFilter = ALL_JOBS) -> list[ListedJob]:
@@ -77,20 +115,32 @@ def listed_jobs(store: StoreReader, now_ns: int, job_filter: JobFilter = ALL_JOB
 def _matching_jobs(jobs: Sequence[JobReader], rows: Sequence[JobRow], job_filter: JobFilter) -> Iterator[ListedJob]:
     for job, row in zip(jobs, rows, strict=True):
         if job_filter.matches(row):
-            yield ListedJob(job, row, resource_use(job), job.tags(), _traced_count(job, row.step_kind))
+            yield _listed_job(job, row)
 
 
-def _traced_count(job: JobReader, kind: str) -> int | None:
+def _listed_job(job: JobReader, row: JobRow) -> ListedJob:
     try:
-        kinds = column_list(job.table("traces", ("kind",)), "kind")
-    except TfprofError:
-        return None
+        resource_use, traced = job.on_one_snapshot(
+            lambda snapshot: (_resource_use(snapshot), _traced_count(snapshot, row.step_kind))
+        )
+        return ListedJob(job, row, resource_use, job.tags(), traced)
+    except StoreError as error:
+        return ListedJob(job, replace(row, state=catalog.DAMAGED), UNKNOWN_USAGE, job.tags(), None, error)
+    except NoSuchJobError:  # removed meanwhile
+        return ListedJob(job, row, UNKNOWN_USAGE, (), None)
+
+
+def _traced_count(job: JobReader, kind: str) -> int:
+    kinds = column_list(job.table("traces", ("kind",)), "kind")
     return kinds.count(KINDS_BY_NAME[kind]) if kind in KINDS_BY_NAME else len(kinds)
 
 
-def resource_use(job: JobReader) -> Usage:
-    """Return the resource use of a job's processes, UNKNOWN_USAGE if the job cannot be read."""
-    try:
-        return usage(job.table("samples", ("t_ns", "cpu_user_s", "cpu_system_s", "rss_bytes")))
-    except TfprofError:
-        return UNKNOWN_USAGE
+def _resource_use(job: JobReader) -> Usage:
+    return usage(job.table("samples", ("t_ns", "cpu_user_s", "cpu_system_s", "rss_bytes")))
+
+
+def _unreadable_jobs(store: StoreReader, job_filter: JobFilter = ALL_JOBS) -> list[UnreadableJob]:
+    """Return the jobs whose job file cannot be read; none if ``job_filter`` selects some jobs."""
+    errors = store.damaged() if job_filter == ALL_JOBS else ()
+    ids = short_ids([*(error.uid for error in errors), *(job.info.hex for job in store.jobs())]) if errors else {}
+    return [UnreadableJob(unreadable_row(error.uid, ids[error.uid]), error) for error in errors]

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ..store.catalog import RUNNING, STALE, JobInfo
+from ..summaries.jobs import integer_of
 
 
 def may_run(info: JobInfo) -> bool:
@@ -20,7 +21,7 @@ def _is_alive(info: JobInfo) -> bool:
     The start time distinguishes it from another process with the same pid.
     """
     try:
-        stat = Path(f"/proc/{info.identity.get('pid')}/stat").read_text()
+        stat = Path(f"/proc/{integer_of(info.identity, 'pid')}/stat").read_text()
         return int(stat.rpartition(")")[2].split()[19]) == info.identity.get("started")
     except (OSError, ValueError, IndexError):
         return False

@@ -16,7 +16,7 @@ STEPS_MAX: Final = 50
 
 
 class NodeTimes(NamedTuple):
-    """The times in us of nodes by name, one for each of ``steps`` steps."""
+    """The times in ns of nodes by name, one for each of ``steps`` steps."""
 
     steps: int
     by_node: dict[str, list[int]]
@@ -41,10 +41,10 @@ def node_times(profile: Profile, device: str | None = None) -> NodeTimes:
     by_node: dict[str, list[int]] = {}
     offset = 0
     for job, traces in selected_traces:
-        for name, position, us in job.on_one_snapshot(partial(_rows, traces=traces, device=device)):
+        for name, position, ns in job.on_one_snapshot(partial(_rows, traces=traces, device=device)):
             if name not in by_node:
                 by_node[name] = [0] * steps
-            by_node[name][offset + position] += us
+            by_node[name][offset + position] += ns
         offset += len(traces)
     return NodeTimes(steps, by_node)
 
@@ -56,7 +56,7 @@ def evenly_spaced(traces: Sequence[int]) -> Sequence[int]:
 
 
 def _rows(job: JobReader, traces: Sequence[int], device: str | None) -> list[tuple[str, int, int]]:
-    """Return the times of nodes, each as (name of the node, position in ``traces``, us).
+    """Return the times of nodes, each as (name of the node, position in ``traces``, ns).
 
     Only times on the node's canonical device and on streams are returned.
     """
@@ -67,8 +67,8 @@ def _rows(job: JobReader, traces: Sequence[int], device: str | None) -> list[tup
     positions = {trace: index for index, trace in enumerate(traces)}
     table = job.times(traces)
     return [
-        (nodes[node], positions[trace], us)
-        for trace, node, node_device, us in row_tuples(table, "trace", "node", "device", "us")
+        (nodes[node], positions[trace], ns)
+        for trace, node, node_device, ns in row_tuples(table, "trace", "node", "device", "ns")
         if node_device in device_numbers
         and (node_device in streams or devices[node_device] == devices.get(canonical.get(node, NONE_ID)))
     ]

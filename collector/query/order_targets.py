@@ -7,7 +7,7 @@ from typing import Any
 from ...formats.orders import OrderAnswer
 from ..errors import NoSuchJobError, UsageError
 from ..store.protocols import JobReader, StoreReader
-from ..summaries.jobs import short_ids
+from ..store.selectors import short_ids
 from ..summaries.kinds import main_kind_of
 from ..summaries.order_results import OrderOps, OrderTarget
 from .liveness import may_run
@@ -54,7 +54,7 @@ def ops_of_order(job: JobReader, answer: OrderAnswer) -> OrderOps | None:
     """Return the ops of the steps that an order traced.
 
     These are the steps that began between the times of ``answer``. Only steps of their main kind
-    count. None if no such step is stored.
+    count. None if no op of such a step is stored.
     """
     rows: list[Any] = job.table("traces", ("kind", "step", "start_ns", "duration_ns")).to_pylist()
     rows = [row for row in rows if answer.from_ns <= row["start_ns"] <= answer.to_ns]
@@ -67,4 +67,8 @@ def ops_of_order(job: JobReader, answer: OrderAnswer) -> OrderOps | None:
     steps = [row["step"] for row in rows if row["kind"] == kind]
     first, last = min(steps), max(steps)
     ranking = rank_ops(job, (first, last), (kind,))
-    return None if ranking is None else OrderOps(kind, first, last, ranking.profile.trace_count, ranking.ops)
+    return (
+        None
+        if ranking is None or not ranking.ops
+        else OrderOps(kind, first, last, ranking.profile.trace_count, ranking.ops)
+    )

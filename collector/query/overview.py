@@ -1,62 +1,44 @@
 """Summary of one job: phases, step times, top ops, host use, warnings and advice."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from ...formats import layout
 from ..advice.table import CHECKERS
+from ..advice.verdict import findings
 from ..store import catalog
-from ..store.columns import occurrences, pc
+from ..store.columns import pc
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.events import EventSummary, events
 from ..summaries.host import Series, cpus, host_series, job_series
 from ..summaries.jobs import JobRow, functions_of, integer_of, job_row
-from ..summaries.kinds import KINDS_BY_NAME, kind_name, span_kind, step_kind_of
-from ..summaries.pace import curve
+from ..summaries.kinds import KINDS_BY_NAME, kind_name
+from ..summaries.parts import Breakdown
 from ..summaries.spans import span_tree
-from ..summaries.spread import Spread, spread
 from ..summaries.stages import Stage, stages
-from ..summaries.steps import SPECIAL, flagged, spans_of_kinds
+from ..summaries.step_times import StepTimes, step_times_of, times_of_steps
+from ..summaries.steps import spans_of_kinds
 from ..summaries.top import TopOp
 from .advising import advise
 from .alerts import stored_alerts
+from .breakdown import main_breakdown
 from .engine import Selection
-from .explanations import cost_note, missed_steps_note, untraced_reason
+from .explanations import cost_note, missed_steps_note, own_traces_note, untested_versions, untraced_reason
 from .ranking import rank_ops
 from .selection import ids_of
+from .step_shift import step_shift
 from .surroundings import host_samples
+from .timed_steps import timed_steps
 
-#: Maximum number of points in a curve over the whole job.
-CURVE_POINTS_MAX: Final = 32
-#: Maximum number of functions with separate step times.
-_FUNCTIONS_MAX: Final = 16
 #: Slug of the checker that only repeats the table of ops.
 _OPS_CHECKER: Final = "expensive"
 
 
-@dataclass(frozen=True, slots=True)
-class StepTimes:
-    """The steps of one kind that have span entries: number, spread of their times, and a curve.
-
-    The number includes the untimed steps of these entries. The spread covers the normal steps,
-    which are neither traced nor setup steps. If there are none, it covers the traced and setup
-    steps, and ``traced`` tells whether any of them was traced. Failed steps never count. ``curve``
-    has mean times over the whole job.
-    """
-
-    kind: str
-    count: int
-    spread: Spread
-    traced: bool
-    curve: list[float]
-
-
 class TopOps(NamedTuple):
-    """The op types of ``steps`` traced steps, the largest median time first.
+    """The op types of ``steps`` traced steps, the longest time first.
 
     ``why`` is the reason if there are none.
     """
@@ -86,6 +68,7 @@ class Overview:
     tags: tuple[str, ...]
     stages: list[Stage]
     steps: list[StepTimes]
+    parts: Breakdown | None
     ops: TopOps
     host: str
     cpus: int | None
@@ -114,7 +97,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
     spans = job.table("spans")
     row = job_row(_current_info(job, spans), short_id, now_ns)
     samples = job.table("samples")
-    host_rows = host_samples(job, samples)
+    host_rows, host_damage = host_samples(job, samples)
     cores = cpus(host_rows)
     tree = span_tree(spans, functions_of(job.info), live=job.info.state == catalog.RUNNING)
     return Overview(
@@ -122,7 +105,8 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
         row=row,
         tags=job.tags(),
         stages=stages(row, tree, spans, now_ns),
-        steps=step_times_of(row, spans, functions_of(job.info)),
+        steps=_all_step_times(job, row, spans, with_shift=with_advice),
+        parts=main_breakdown(job, spans),
         ops=_top_ops(job),
         host=row.host,
         cpus=cores,
@@ -130,8 +114,21 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
         job_series=job_series(samples, cores),
         host_series=host_series(host_rows),
         alerts=[f"{job_alert.text} [{job_alert.alert.slug}]" for job_alert in stored_alerts(job)],
-        warnings=[event for event in events(job.table("events")) if not event.is_harmless],
-        notes=[text for text in (missed_steps_note(job), cost_note(job, row)) if text],
+        warnings=sorted(
+            (event for event in events(job.table("events")) if not event.is_harmless),
+            key=lambda event: not event.is_incompleteness,
+        ),
+        notes=[
+            text
+            for text in (
+                *untested_versions(job),
+                missed_steps_note(job),
+                own_traces_note(job),
+                cost_note(job, row),
+                host_damage,
+            )
+            if text
+        ],
         advice=_advice(job) if with_advice else [],
     )
 
@@ -155,48 +152,22 @@ def _current_info(job: JobReader, spans: pa.Table) -> catalog.JobInfo:
     return replace(job.info, counters={**counters, "counts": counts, "times": times, "traced": traced})
 
 
-def step_times_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) -> list[StepTimes]:
-    """Return the step times of each kind: the job's main kind first, then by total time.
+def _all_step_times(job: JobReader, row: JobRow, spans: pa.Table, *, with_shift: bool) -> list[StepTimes]:
+    """Return the step times of each kind.
 
-    Each function is a separate kind; ``functions`` are their names by key.
+    With ``with_shift``, those of the main kind since it became slower, if it did, are the second.
     """
-    times_by_kind = (
-        (kind, _step_times(kind_name(kind, functions), kind_spans))
-        for kind_of_span in KINDS_BY_NAME.values()
-        for kind, kind_spans in _by_kind(kind_of_span, spans_of_kinds(spans, (kind_of_span,)))
+    all_times = step_times_of(row, spans, functions_of(job.info))
+    kind, groups = timed_steps(job, spans) if with_shift else ("", ())
+    shift = step_shift(job, kind, groups)
+    if shift is None:
+        return all_times
+    is_slower = pc.and_(
+        pc.greater_equal(spans["ordinal"], pa.scalar(shift.step, pa.uint64())),
+        pc.equal(spans["key"], pa.scalar(shift.key, pa.uint32())),
     )
-    main_kind = KINDS_BY_NAME.get(row.step_kind)
-    timed = [
-        (span_kind(kind) != main_kind, -times.spread.total_ns, times)
-        for kind, times in times_by_kind
-        if times is not None
-    ]
-    return [times for _, _, times in sorted(timed, key=lambda entry: entry[:2])]
-
-
-def _by_kind(kind_of_span: int, spans: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """Yield the kinds of steps in ``spans``, each with its spans.
-
-    All ``spans`` have the span kind ``kind_of_span``. Each function is a kind; only the functions
-    with the most span entries are yielded.
-    """
-    if kind_of_span != layout.FUNCTION:
-        yield kind_of_span, spans
-        return
-    for key, _ in sorted(occurrences(spans["key"]), key=lambda key_count: -key_count[1])[:_FUNCTIONS_MAX]:
-        yield step_kind_of(kind_of_span, key), spans.filter(pc.equal(spans["key"], pa.scalar(key, pa.uint32())))
-
-
-def _step_times(name: str, spans: pa.Table) -> StepTimes | None:
-    succeeded_spans = spans.filter(pc.invert(flagged(spans, layout.FLAG_FAILED)))
-    normal_spans = succeeded_spans.filter(pc.invert(flagged(succeeded_spans, SPECIAL)))
-    times = spread(normal_spans if normal_spans.num_rows else succeeded_spans)
-    if times is None:
-        return None
-    is_traced = not normal_spans.num_rows and bool(pc.any(flagged(succeeded_spans, layout.FLAG_TRACED)).as_py())
-    return StepTimes(
-        name, int(pc.sum(succeeded_spans["count"]).as_py()), times, is_traced, curve(spans, CURVE_POINTS_MAX)
-    )
+    times = times_of_steps(all_times[0].kind, spans_of_kinds(spans.filter(is_slower), (KINDS_BY_NAME[kind],)))
+    return all_times if times is None else [all_times[0], replace(times, since=shift.step), *all_times[1:]]
 
 
 def _top_ops(job: JobReader) -> TopOps:
@@ -212,6 +183,5 @@ def _advice(job: JobReader) -> list[AdviceItem]:
     return [
         AdviceItem(checker.slug, checker.title, report.text, report.line, report.remedy)
         for job_advice in advice
-        for checker, reports in job_advice.advice
-        for report in reports
+        for checker, report in findings(job_advice.advice)
     ]

@@ -6,17 +6,30 @@ times over steps. Negligible entries are left out.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from ..loader import load
 from ..tfviews.added import group_added
 from ..tfviews.nodes import NO_STATS, Node, Stats, total_of
 from ..tfviews.op import OpView
-from ..tfviews.options import ALL, MINIMA, Options
+from ..tfviews.options import ALL, MINIMA, Options, multiplied, without_shares
 from ..tfviews.own_files import has_own_line
 from ..tfviews.primary import primary_counter
-from ..tfviews.rows import Limit, RowFilter, Times, VisibleRows, line_lookup, op_rows, tree_rows, with_unattributed_row
-from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, required_facts
+from ..tfviews.rows import (
+    Limit,
+    RowFilter,
+    Times,
+    VisibleRows,
+    largest,
+    line_lookup,
+    op_rows,
+    tree_rows,
+    with_unattributed_row,
+)
+from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, in_time_units, required_facts
+from .explanations import notes_of
+from .kinds import steps_run
 from .node_times import NodeTimes, node_times
 from .required_facts import STACKS
 
@@ -27,33 +40,64 @@ _NAME_OPTIONS: Final = frozenset({"start_name_regexes", "trim_name_regexes", "sh
 
 @dataclass(frozen=True, slots=True)
 class AnswerRows:
-    """An answer with its rows; ``spread_steps``: number of steps whose times are in the spread."""
+    """An answer with its rows.
+
+    ``spread_steps``: number of steps whose times are in the spread. ``all_steps``: number of steps
+    of the covered kinds that ran; ``is_estimate``: whether this number is an estimate. ``notes``:
+    why the answer is empty or incomplete, and what to know about its numbers.
+    """
 
     answer: Answer
     rows: VisibleRows
     spread_steps: int
+    all_steps: int
+    is_estimate: bool
+    notes: tuple[str, ...]
+
+    @property
+    def steps(self) -> int:
+        """The number of traced steps over which the counters of rows are sums, at least 1."""
+        return max(1, self.answer.profile.trace_count if self.answer.profile else 0)
 
 
-def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) -> AnswerRows:
+def ask(
+    engine: QueryEngine, selection: Selection, view: str, options: Options, *, is_complete: bool = False
+) -> AnswerRows:
     """Return the answer of ``view`` with its rows.
+
+    ``is_complete``: read all facts about nodes, and return a row for every entry, however small,
+    with the nodes that TensorFlow added under their own names.
 
     Raises NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
     """
     view_type, shown_options = VIEWS[view], _with_layout_defaults(options)
-    facts = required_facts(view_type, shown_options, for_message=False) | (
-        frozenset() if "select" in options.explicit else {STACKS}
+    facts = required_facts(view_type, shown_options, for_message=is_complete) | (
+        frozenset() if "select" in options.explicit and "line" not in options.select else {STACKS}
     )
     profile = engine.profile(selection, shown_options.step, facts, averaged=False)
     if profile is None:
         folded = load(view_type.fold)([], shown_options, selection.parity)
-        return AnswerRows(Answer(selection, view_type, shown_options, None, folded), VisibleRows((), NO_STATS), 0)
+        return _answer_rows(Answer(selection, view_type, shown_options, None, folded), VisibleRows((), NO_STATS), 0)
     nodes, times = profile.nodes, node_times(profile, selection.device) if profile.trace_count > 1 else NodeTimes(0, {})
-    if not options.explicit & _NAME_OPTIONS:
+    if not is_complete and not options.explicit & _NAME_OPTIONS:
         nodes, names = group_added(nodes, linked=view == "graph")
         times = times.renamed(names)
-    folded = load(view_type.fold)(nodes, _scaled(shown_options, view, max(1, profile.trace_count)), selection.parity)
+    scaled_options = _scaled(in_time_units(shown_options, selection.parity), view, max(1, profile.trace_count))
+    folded = load(view_type.fold)(nodes, without_shares(scaled_options, total_of(nodes)), selection.parity)
     answer = Answer(selection, view_type, shown_options, profile, folded)
-    return AnswerRows(answer, _rows(answer, nodes, times.by_node), times.steps)
+    rows = _rows(answer, nodes, times.by_node, is_complete=is_complete)
+    return _answer_rows(answer, rows, times.steps)
+
+
+def _answer_rows(answer: Answer, rows: VisibleRows, spread_steps: int) -> AnswerRows:
+    kinds = answer.profile.kind_numbers if answer.profile else ()
+    return AnswerRows(
+        answer,
+        rows,
+        spread_steps,
+        *steps_run(answer.selection.jobs, kinds),
+        tuple(notes_of(answer, in_own_layout=answer.has_data)),
+    )
 
 
 def _with_layout_defaults(options: Options) -> Options:
@@ -73,21 +117,22 @@ def _scaled(options: Options, view: str, steps: int) -> Options:
     not grow with the steps: their minima stay the same.
     """
     per_node = {"min_params", *(("min_occurrence",) if view == "op" else ())}
-    minima = {name: getattr(options, name) for name in MINIMA if name not in per_node}
-    return replace(options, **{name: minimum * steps for name, minimum in minima.items()})
+    return multiplied(options, {name: steps for name in MINIMA if name not in per_node})
 
 
-def _rows(answer: Answer, nodes: Sequence[Node], times: Times) -> VisibleRows:
+def _rows(answer: Answer, nodes: Sequence[Node], times: Times, *, is_complete: bool) -> VisibleRows:
     options, folded, find_line = answer.options, answer.folded, line_lookup(nodes)
+    limit_of = partial(Limit, ()) if is_complete else partial(_limit, options)
     if isinstance(folded, OpView):
-        return op_rows(folded, times, _limit(options, folded.total), find_line)
+        return op_rows(folded, times, limit_of(folded.total), find_line, options.top)
     total = total_of(nodes) if answer.view.name == "code" and options.account_type_regexes == ALL and nodes else None
-    limit = _limit(options, total or folded.root.total)
+    limit = limit_of(total or folded.root.total)
     own_lines_only = (
         answer.view.name == "code" and not options.explicit & _NAME_OPTIONS and any(map(has_own_line, nodes))
     )
     rows = tree_rows(folded, times, RowFilter(answer.view.name, limit, own_lines_only), options.order_by, find_line)
-    return rows if total is None else with_unattributed_row(rows, total, limit)
+    all_rows = rows if total is None else with_unattributed_row(rows, total, limit)
+    return largest(all_rows, options.top, primary_counter(options))
 
 
 def _limit(options: Options, total: Stats) -> Limit:

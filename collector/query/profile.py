@@ -13,11 +13,13 @@ import pyarrow.compute as pc
 from ...formats import layout
 from ..errors import NoSuchStepError, UsageError
 from ..flops.kernels import is_library_kernel, op_type, split_label
+from ..numbers import date_and_time
 from ..store.catalog import IMPORTED, MAY_CONTINUE
 from ..store.devices import GPU, STREAMS
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID
 from ..summaries.kinds import kind_name
+from ..summaries.step_range import range_text
 from ..tfviews.nodes import Node, device_names, interned_texts, merge_jobs, nodes_from_rollup, with_counts, wrap_int64
 from ..tfviews.parity import DEFAULT, Parity
 from . import kinds as step_kinds
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 #: Maximum number of steps that an error lists.
 _STEPS_LISTED_MAX: Final = 20
-_TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator", "duration_ns")
+_TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator", "start_ns", "duration_ns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ def profile(
     *,
     steps: tuple[int, int] | None = None,
     kinds: Sequence[int] | None = None,
+    since_ns: int = 0,
     device: str | None = None,
     averaged: bool = True,
     required_facts: Collection[str] = ALL_FACTS,
@@ -95,11 +98,13 @@ def profile(
     """Return the nodes of jobs over the selected traced steps, None if nothing was traced yet.
 
     ``step`` is the number of one step, -1 for all. ``steps`` are the first and the last step, None
-    for all. Nodes of several jobs are merged by name, and their numbers of traced steps add up.
-    ``device`` is a part of a device's name, or a pattern with `*` and `?`; case is ignored. Only
-    nodes that ran on a matching device are returned, with their times there. ``kinds``: kinds of
-    steps; None: the main kind of the jobs, or all kinds if ``parity`` does not separate them and
-    all steps are selected. ``averaged``: averages over a node's traced steps, else sums.
+    for all. ``since_ns``: only steps that began then or later (real time), 0 for all. Nodes of
+    several jobs are merged by name, and their numbers of traced steps add up. ``device`` is a part
+    of a device's name, or a pattern with `*` and `?`; case is ignored. Only nodes that ran on a
+    matching device are returned, with their times there. ``kinds``: kinds of steps; None: the main
+    kind of the jobs, or all kinds if ``parity`` does not separate them and
+    all steps are selected. ``averaged``: averages over a node's traced steps, else sums; if
+    ``parity.has_unit_times``, times are those of units, per step or times the number of steps.
     ``required_facts``: the facts about nodes to read.
 
     Raises UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
@@ -107,7 +112,9 @@ def profile(
     if kinds is None and not parity.separates_kinds and step < 0 and steps is None:
         kinds = layout.STEP_KINDS
     jobs = jobs if isinstance(jobs, Sequence) else [jobs]
-    selected_jobs, trace_counts = _select_jobs(jobs, step, steps, kinds, separate_functions=parity.separates_kinds)
+    selected_jobs, trace_counts = _select_jobs(
+        jobs, step, steps, kinds, since_ns, separate_functions=parity.separates_kinds
+    )
     if not selected_jobs:
         return None
     node_lists, uncounted = zip(
@@ -115,20 +122,20 @@ def profile(
     )
     nodes = node_lists[0] if len(node_lists) == 1 else merge_jobs(node_lists)
     if device is not None and not nodes:
-        raise _no_such_device(device, selected_jobs)
+        raise no_such_device(device, _device_names(selected_jobs))
     missing_stream = any(
         misses_streams(selected.traces)
         for selected in selected_jobs
         if parity.finds_missing_streams or not selected.job.info.has_input_slots
     )
-    counted_nodes = with_counts(nodes, averaged=averaged, parity=parity)
+    trace_count = sum(selected.trace_count for selected in selected_jobs)
+    counted_nodes = with_counts(nodes, steps=max(1, trace_count), averaged=averaged, parity=parity)
     kind_counts = dict(sum((Counter(selected.kinds) for selected in selected_jobs), Counter[int]()))
     other_counts = {kind: number for kind, number in trace_counts.items() if kind not in kind_counts}
     job_traces = tuple((selected.job, selected.trace_numbers) for selected in selected_jobs)
     counts_by_name, other_counts_by_name = (
         step_kinds.by_name(counts, step_kinds.function_names_of(jobs)) for counts in (kind_counts, other_counts)
     )
-    trace_count = sum(selected.trace_count for selected in selected_jobs)
     return Profile(
         counted_nodes,
         trace_count,
@@ -149,6 +156,7 @@ def _select_jobs(
     step: int,
     steps: tuple[int, int] | None,
     requested_kinds: Sequence[int] | None,
+    since_ns: int,
     *,
     separate_functions: bool,
 ) -> tuple[list[_SelectedJob], dict[int, int]]:
@@ -163,22 +171,39 @@ def _select_jobs(
     kinds = step_kinds.resolve_kinds(traced_jobs, requested_kinds, separate_functions=separate_functions)
     trace_counts = step_kinds.traces_by_kind(table for _, table in traced_jobs)
     if first is None or last is None:
-        selections = ((job, table, step_kinds.rows_of_kinds(table, kinds)) for job, table in traced_jobs)
-        return [
+        selections = (
+            (job, table, traces_since(step_kinds.rows_of_kinds(table, kinds), since_ns)) for job, table in traced_jobs
+        )
+        selected_jobs = [
             _SelectedJob(job, table, None if rows.num_rows == table.num_rows else _trace_numbers(rows))
             for job, table, rows in selections
             if rows.num_rows or not table.num_rows
-        ], trace_counts
+        ]
+        if since_ns and traced_jobs and not selected_jobs:
+            raise no_step_since([table for _, table in traced_jobs], since_ns)
+        return selected_jobs, trace_counts
     if steps is not None and not steps[0] <= first <= steps[1]:
-        raise UsageError(f"Options -step={step} is not in the steps {steps[0]}-{steps[1]}", slug="no-such-step")
+        raise UsageError(f"Options -step={step} is not in the steps {range_text(*steps)}", slug="no-such-step")
     selected_jobs = [
         _SelectedJob(job, table, numbers)
         for job, table in traced_jobs
-        if (numbers := _traces_of_steps(table, kinds, first, last))
+        if (numbers := _traces_of_steps(traces_since(table, since_ns), kinds, first, last))
     ]
     if traced_jobs and not selected_jobs:
-        raise _no_such_step(traced_jobs, kinds, first, last)
+        raise no_such_step(traced_jobs, kinds, first, last)
     return selected_jobs, trace_counts
+
+
+def traces_since(traces: pa.Table, since_ns: int) -> pa.Table:
+    """Return the traces that began at ``since_ns`` (real time) or later; all if it is 0."""
+    return traces.filter(pc.greater_equal(traces["start_ns"], pa.scalar(since_ns, pa.int64()))) if since_ns else traces
+
+
+def no_step_since(tables: Sequence[pa.Table], since_ns: int) -> UsageError:
+    """Return the error that none of the traces in ``tables`` began at ``since_ns`` or later."""
+    last_ns = max(pc.max(table["start_ns"]).as_py() or 0 for table in tables)
+    text = f"no step was traced since {date_and_time(since_ns)}: the last one at {date_and_time(last_ns)}"
+    return UsageError(text, slug="no-such-step")
 
 
 def misses_streams(traces: pa.Table) -> bool:
@@ -212,9 +237,13 @@ def _step_scalar(number: int) -> Any:
     return pa.scalar(number, pa.uint64())
 
 
-def _no_such_step(
+def no_such_step(
     jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[int], first: int, last: int
 ) -> NoSuchStepError:
+    """Return the error that no step of ``kinds`` from ``first`` to ``last`` was traced in ``jobs``.
+
+    ``jobs``: the jobs with their traces.
+    """
     names, tables = step_kinds.function_names_of(job for job, _ in jobs), [table for _, table in jobs]
     step_numbers: set[Any] = {
         step for traces in tables for step in step_kinds.rows_of_kinds(traces, kinds)["step"].to_pylist()
@@ -223,7 +252,7 @@ def _no_such_step(
     listed = " ".join(map(str, steps[:_STEPS_LISTED_MAX])) + (
         f" … {steps[-1]}" if len(steps) > _STEPS_LISTED_MAX else ""
     )
-    requested = str(first) if first == last else f"{first}-{last}"
+    requested = range_text(first, last)
     text = f"Options -step={requested} not found. Available steps: {listed}"
     trace_counts = step_kinds.traces_by_kind(tables)
     if not all(step_kinds.includes(kinds, kind) for kind in trace_counts):
@@ -277,6 +306,7 @@ def _nodes(
         {**_labeled_op_types(names, graph), **recorded_types} if parity.labels_kernels else recorded_types,
         facts=facts.facts if facts else None,
         total=total,
+        times=job.unit_times(rollup, selected_job.numbers) if parity.has_unit_times else None,
     )
     nodes = [_with_float_ops(node, facts) for node in nodes] if facts and facts.counts else nodes
     kernels = _kernels(names, window_labels) if parity.labels_kernels else {}
@@ -413,8 +443,12 @@ def _with_selected_devices(node: Node, device_part: _DevicePart) -> Node:
     return node._replace(devices=tuple(device for device in node.devices if device in device_part.devices))
 
 
-def _no_such_device(pattern: str, selected_jobs: Iterable[_SelectedJob]) -> UsageError:
-    names = sorted(
-        {name for selected in selected_jobs for name in interned_texts(selected.job.table("names"), DEVICE).values()}
+def _device_names(selected_jobs: Iterable[_SelectedJob]) -> set[str]:
+    return {name for selected in selected_jobs for name in interned_texts(selected.job.table("names"), DEVICE).values()}
+
+
+def no_such_device(pattern: str, names: Collection[str]) -> UsageError:
+    """Return the error that no device in ``names`` matches ``pattern``."""
+    return UsageError(
+        f"nothing ran on a device like '{pattern}'; there are {' '.join(sorted(names))}", slug="no-such-device"
     )
-    return UsageError(f"nothing ran on a device like '{pattern}'; there are {' '.join(names)}", slug="no-such-device")

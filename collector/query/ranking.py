@@ -1,4 +1,4 @@
-"""The op types of a job's traced steps, ranked by their median time."""
+"""The op types of a job's traced steps, ranked by their time."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,20 +11,23 @@ from .required_facts import STACKS
 
 
 class Ranking(NamedTuple):
-    """A profile with sums over its steps, and its op types, the largest median time first."""
+    """A profile with sums over its steps, and its op types, the longest time first."""
 
     profile: Profile
     ops: list[TopOp]
 
 
 def rank_ops(
-    job: JobReader, steps: tuple[int, int] | None = None, kinds: Sequence[int] | None = None
+    job: JobReader,
+    steps: tuple[int, int] | None = None,
+    kinds: Sequence[int] | None = None,
+    device: str | None = None,
 ) -> Ranking | None:
     """Return the op types of the selected traced steps, None if there are none.
 
-    ``steps`` and ``kinds`` select the steps as in `profile`. Raises UsageError as `profile` does.
+    ``steps``, ``kinds`` and ``device`` select as in `profile`. Raises UsageError as `profile` does.
     """
-    job_profile = profile(job, steps=steps, kinds=kinds, averaged=False, required_facts=(STACKS,))
+    job_profile = profile(job, steps=steps, kinds=kinds, device=device, averaged=False, required_facts=(STACKS,))
     if job_profile is None or not job_profile.trace_count:
         return None
     return Ranking(job_profile, top_ops(job_profile.nodes, node_times(job_profile).by_node, job_profile.trace_count))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..errors import StoreError
 from ..store import catalog
 from ..store.reader import LocalStore
-from ..store.retention import remove, remove_hosts, samples_needed_from
+from ..store.retention import remove, remove_hosts, samples_needed_from, size_on_disk
 from .listing import JobFilter, ListedJob, listed_jobs
 from .liveness import may_run
 
@@ -30,7 +30,8 @@ def selected_jobs(store: LocalStore, selectors: Sequence[str], now_ns: int) -> l
     for listed_job in jobs:
         _check_not_running(catalog.job_folder(store.path, listed_job.job.info.uid), store)
     return [
-        Removable(listed_job, _size(catalog.job_folder(store.path, listed_job.job.info.uid))) for listed_job in jobs
+        Removable(listed_job, size_on_disk(catalog.job_folder(store.path, listed_job.job.info.uid)))
+        for listed_job in jobs
     ]
 
 
@@ -44,7 +45,7 @@ def ended_jobs(store: LocalStore, job_filter: JobFilter, before_ns: int, now_ns:
     for listed_job in listed_jobs(store, now_ns, job_filter):
         folder = catalog.job_folder(store.path, listed_job.job.info.uid)
         if not may_run(listed_job.job.info) and (listed_job.row.ended_ns or _written_ns(folder)) < before_ns:
-            jobs.append(Removable(listed_job, _size(folder)))
+            jobs.append(Removable(listed_job, size_on_disk(folder)))
     return jobs
 
 
@@ -73,13 +74,6 @@ def _check_not_running(folder: Path, store: LocalStore) -> None:
 def _written_ns(folder: Path) -> int:
     """Return the time of the last change of a file in ``folder``, 0 if there is none."""
     try:
-        return max((path.stat().st_mtime_ns for path in folder.iterdir()), default=0)
-    except OSError:
-        return 0
-
-
-def _size(folder: Path) -> int:
-    try:
-        return sum(path.stat().st_size for path in folder.iterdir())
+        return max((path.lstat().st_mtime_ns for path in folder.iterdir()), default=0)
     except OSError:
         return 0

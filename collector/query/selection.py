@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from ..errors import NoSuchJobError, UsageError
-from ..store import catalog
 from ..store.protocols import JobReader, StoreReader
-from ..summaries.jobs import short_ids
+from ..store.selectors import select, short_ids
 
 
 def host_of(job: JobReader) -> str:
@@ -64,5 +63,5 @@ def choose(
         by_uid = {job.info.uid: job for job in jobs}
         if selectors:
             infos = [job.info for job in jobs]
-            jobs = [by_uid[catalog.select(infos, selector).uid] for selector in selectors]
+            jobs = [by_uid[select(infos, selector).uid] for selector in selectors]
     return list({job.info.uid: job for job in jobs}.values())

@@ -1,6 +1,6 @@
 """Reads the TF profiler's entries from a store, for selected traced steps, in batches."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from ..store.columns import row_tuples
@@ -9,6 +9,7 @@ from ..store.schema import DEVICE, NODE
 from ..tfviews.entries import COLUMNS, EntriesByStep, Entry, entries
 from ..tfviews.nodes import interned_texts
 from .kinds import traces_of_job
+from .row_batches import row_batches
 
 #: Maximum number of executions in a batch of several steps.
 BATCH_ROWS: Final = 200_000
@@ -46,7 +47,8 @@ def entries_by_step(
     """
     traces_by_step = _traces_by_step(job, kinds, separate_functions)
     selected_steps = sorted(traces_by_step) if steps is None else sorted(set(steps) & set(traces_by_step))
-    for batch in _batches(selected_steps, traces_by_step):
+    sizes = ((step, sum(rows for _, rows in traces_by_step[step])) for step in selected_steps)
+    for batch in row_batches(sizes, BATCH_ROWS):
         step_entries: dict[int, dict[str, Entry]] = {step: {} for step in batch}
         traces = [number for step in batch for number, _ in traces_by_step[step]]
         for name, node_entries in read_entries(job, traces).items():
@@ -77,20 +79,6 @@ def _traces_by_step(
     for trace, step, rows in sorted(row_tuples(traces, "trace", "step", "rows")):
         traces_by_step.setdefault(step, []).append((trace, rows))
     return traces_by_step
-
-
-def _batches(steps: Iterable[int], traces_by_step: Mapping[int, list[tuple[int, int]]]) -> Iterator[list[int]]:
-    batch: list[int] = []
-    rows = 0
-    for step in steps:
-        step_rows = sum(size for _, size in traces_by_step[step])
-        if batch and rows + step_rows > BATCH_ROWS:
-            yield batch
-            batch, rows = [], 0
-        batch.append(step)
-        rows += step_rows
-    if batch:
-        yield batch
 
 
 def _persistent_bytes(job: JobReader, step_of_trace: Mapping[int, int]) -> dict[str, int]:

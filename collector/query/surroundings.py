@@ -4,28 +4,46 @@ It consists of samples of the job's host, the use of the CPUs, and the job's mem
 """
 
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from ...formats import layout
-from ..advice.evidence import Load, MemorySample
+from ..advice.evidence import Load, MemorySample, Use
+from ..errors import StoreError
 from ..store.columns import flat, pc, row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import HOST_SAMPLES
 from ..summaries.host import cpus, host_series, job_series, samples_between
+from ..summaries.step_records import ThreadUse
 
 #: Number of warm-up steps, which allocate memory once.
 _WARM_UP_STEPS: Final = 10
+#: Minimum number of samples, one a second, for a mean use of resources.
+_USE_SAMPLES: Final = 3
+_THREAD_SAMPLES: Final = 2
 
 
-def host_samples(job: JobReader, samples: pa.Table) -> pa.Table:
-    """Return the samples of the job's host during ``samples``; an empty table if there are none."""
-    rows = job.host_samples() if samples.num_rows else HOST_SAMPLES.empty_table()
+class HostSamples(NamedTuple):
+    """Samples of a job's host; ``damage``: why they cannot be read, empty if they can."""
+
+    rows: pa.Table
+    damage: str = ""
+
+
+def host_samples(job: JobReader, samples: pa.Table) -> HostSamples:
+    """Return the samples of the job's host during ``samples``; no rows if there are none.
+
+    A damaged file of the host, which all its jobs share, is no error of the job.
+    """
+    try:
+        rows = job.host_samples() if samples.num_rows else HOST_SAMPLES.empty_table()
+    except StoreError as error:
+        return HostSamples(HOST_SAMPLES.empty_table(), str(error))
     if not rows.num_rows:
-        return rows
+        return HostSamples(rows)
     times: list[Any] = samples["t_ns"].to_pylist()
-    return samples_between(rows, min(times), max(times))
+    return HostSamples(samples_between(rows, min(times), max(times)))
 
 
 def steady_period(spans: pa.Table) -> tuple[int, int] | None:
@@ -52,6 +70,37 @@ def memory_levels(samples: pa.Table, period: tuple[int, int]) -> tuple[MemorySam
     rows = row_tuples(samples, "t_ns", "rss_bytes")
     first, last = period
     return tuple(sorted(MemorySample(t_ns, rss) for t_ns, rss in rows if rss and first <= t_ns <= last))
+
+
+def use_between(samples: pa.Table, period: tuple[int, int]) -> Use | None:
+    """Return the mean use of resources within ``period``, None if there are too few samples."""
+    rows = sorted(
+        row
+        for row in row_tuples(samples, "t_ns", "cpu_user_s", "cpu_system_s", "write_bytes", "rss_bytes")
+        if row[-1] and period[0] <= row[0] <= period[1]
+    )
+    if len(rows) < _USE_SAMPLES:
+        return None
+    (first_ns, *first, _), (last_ns, *last, _) = rows[0], rows[-1]
+    user_s, system_s, written = (after - before for before, after in zip(first, last, strict=True))
+    seconds = (last_ns - first_ns) / 1e9
+    return Use(max(0.0, user_s + system_s) / seconds, max(0, written) / seconds)
+
+
+def thread_use(job: JobReader, thread: int, period: tuple[int, int]) -> ThreadUse | None:
+    """Return what ``thread`` did within ``period``, None if there are too few samples.
+
+    If it is not the main thread of the job's process, or the kernel does not tell its times, the
+    CPU time of the whole process is the most that it can have used.
+    """
+    rows = [row for row in sorted(row_tuples(job.table("thread_samples"))) if period[0] <= row[0] <= period[1]]
+    if thread == job.info.identity.get("pid") and len(rows) >= _THREAD_SAMPLES:
+        (first_ns, *first), (last_ns, *last) = rows[0], rows[-1]
+        seconds = (last_ns - first_ns) / 1e9
+        cpu, queued, queued_all = (max(0.0, after - before) for before, after in zip(first, last, strict=True))
+        return ThreadUse(cpu / seconds, queued / seconds, queued_all / seconds) if seconds > 0 else None
+    use = use_between(job.table("samples"), period)
+    return None if use is None else ThreadUse(min(1.0, use.cores), is_exact=False)
 
 
 def cpu_loads(samples: pa.Table, host_rows: pa.Table) -> tuple[Load, ...]:

@@ -1,5 +1,6 @@
 """The current state of all jobs of a store; each update reads only new rows."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,7 +22,8 @@ from ..store.devices import can_be_canonical
 from ..store.reader import LocalJob, LocalStore
 from ..store.row_follower import RowFollower
 from ..store.schema import DEVICE
-from ..summaries.jobs import ENDED, STARTING, JobRow, job_row, short_ids
+from ..store.selectors import short_ids
+from ..summaries.jobs import ENDED, STARTING, JobRow, job_row
 from ..summaries.kinds import KINDS_BY_NAME, kind_name, main_kind_of, span_kind, step_kind_of
 from ..summaries.pace import NO_PACE, Pace, PaceKeeper, SpanRow
 from ..summaries.top import short_device
@@ -115,8 +117,12 @@ class WatchedHost:
 
 @dataclass(frozen=True, slots=True)
 class WatchedStore:
-    """Jobs and hosts at the real time ``at_ns``; ``damaged``: number of unreadable jobs."""
+    """Jobs and hosts of ``store`` at the real time ``at_ns``.
 
+    ``damaged``: number of unreadable jobs.
+    """
+
+    store: str
     at_ns: int
     jobs: tuple[WatchedJob, ...]
     hosts: tuple[WatchedHost, ...]
@@ -157,7 +163,8 @@ class _RunningJob:
             kind = step_kind_of(kind_of_span, key)
             known_kinds = self.paces.keys() | by_kind.keys()
             if kind_of_span in layout.STEP_WEIGHTS and (kind in known_kinds or len(known_kinds) < _KINDS_MAX):
-                by_kind.setdefault(kind, []).append(SpanRow(start, total, count, flags))
+                steps = max(1, count)  # a forged log may have 0
+                by_kind.setdefault(kind, []).append(SpanRow(start, total, steps, flags))
         for kind, rows in by_kind.items():
             self.paces.setdefault(kind, PaceKeeper()).add(rows)
             self.counts[kind] = self.counts.get(kind, 0) + sum(row.steps for row in rows)
@@ -190,7 +197,9 @@ class Watch:
         jobs += [self._ended_job(info, now_ns) for info in self._ended.values()]
         shown_jobs = [job for job in jobs if self.shows_all or now_ns - (job.row.ended_ns or now_ns) <= RECENT_NS]
         hosts = (self._host(name, now_ns) for name in catalog.hosts(self._store.path))
-        return WatchedStore(now_ns, tuple(shown_jobs), tuple(filter(None, hosts)), len(self._damaged))
+        return WatchedStore(
+            str(self._store.path), now_ns, tuple(shown_jobs), tuple(filter(None, hosts)), len(self._damaged)
+        )
 
     def _scan(self, now_ns: int) -> None:
         """Find jobs that are new, removed, or running again."""
@@ -353,7 +362,7 @@ ORDERS: Final[dict[str, Callable[[WatchedJob], Any]]] = {
     "memory": lambda job: -_none_as_least(job.usage.memory_bytes),
     "io": lambda job: -_none_as_least(job.usage.io_bytes_per_s),
     "cost": lambda job: -_none_as_least(job.row.cost),
-    "lost": lambda job: -job.row.lost,
+    "lost": lambda job: -math.inf if job.row.lost is None else -job.row.lost,
     "name": lambda job: job.row.name.lower(),
     "started": lambda job: -job.row.started_ns,
 }

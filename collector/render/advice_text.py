@@ -1,46 +1,70 @@
-"""Advice as text: findings with the user's line and the remedy.
+"""Advice as text: a verdict, and findings with the user's line and the remedy.
 
 Text in the TF profiler's layout lists every checker and is not wrapped.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import Final
 
 from ..advice.report import Advice, Report
-from ..text import clean
+from ..advice.verdict import findings, fine, verdict, without_data
+from ..summaries.parts import Breakdown
 from ..tfviews.parity import DEFAULT, Parity
+from . import colors
+from .breakdown_text import parts_texts
 
 #: The space between a number and its unit, at which a line is not broken.
 _SPACE_BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?B\b|[nµm]?s\b))")
+_VERDICT: Final = "Verdict: "
+_FINE: Final = "Checked, and fine: "
 _LINE: Final = "  your line:  "
 _REMEDY: Final = "  what to do: "
 
 
-def lines(advice: Iterable[Advice], width: int | None = None, parity: Parity = DEFAULT) -> Iterator[str]:
-    """Yield the lines of the advice, at most ``width`` wide."""
+def lines(
+    advice: Sequence[Advice],
+    width: int | None = None,
+    parity: Parity = DEFAULT,
+    parts: Breakdown | None = None,
+) -> Iterator[str]:
+    """Yield the lines of the advice, at most ``width`` wide.
+
+    The first is the verdict, then come the ``parts`` of a step. The last ones list the checks
+    without a finding, and those without data.
+    """
     if not parity.has_own_layout:
         yield from _tf_profiler_lines(advice)
         return
-    titled_reports = [(checker.title, report) for checker, reports in advice for report in reports]
-    for index, (title, report) in enumerate(titled_reports):
-        if index:
-            yield ""
-        yield from _paragraphs(title, report, width)
+    yield from (colors.paint("verdict", text) for text in _wrapped(_VERDICT, f"{verdict(advice)}.", width))
+    if parts is not None:
+        first, *others = parts_texts(parts)
+        yield from _wrapped("", f"{first}: {', '.join(others)}.", width)
+    for checker, report in findings(advice):
+        yield ""
+        yield from _paragraphs(checker.title, report, width)
+    checked = [
+        (_FINE, fine(advice)),
+        *((f"No data ({missing}): ", titles) for missing, titles in without_data(advice)),
+    ]
+    yield ""
+    for label, titles in checked:
+        if titles:
+            yield from _wrapped(label, f"{', '.join(titles)}.", width)
 
 
 def _paragraphs(title: str, report: Report, width: int | None) -> Iterator[str]:
     yield from _wrapped(f"{title}: ", report.text, width)
     if report.line:
-        yield from _wrapped(_LINE, report.line, width)
+        yield from (colors.paint("line", text) for text in _wrapped(_LINE, report.line, width))
     if report.remedy:
         yield from _wrapped(_REMEDY, report.remedy, width)
 
 
 def _wrapped(label: str, text: str, width: int | None) -> list[str]:
     indent = " " * (len(label) if label in {_LINE, _REMEDY} else 2)
-    paragraph = label + clean(text)
+    paragraph = label + text
     if width is None:
         return [paragraph]
     lines = wrap(_SPACE_BEFORE_UNIT.sub("\u00a0", paragraph), width, subsequent_indent=indent, break_on_hyphens=False)
@@ -48,7 +72,7 @@ def _wrapped(label: str, text: str, width: int | None) -> list[str]:
 
 
 def _tf_profiler_lines(advice: Iterable[Advice]) -> Iterator[str]:
-    for checker, reports in advice:
+    for checker, reports, _ in advice:
         yield from ("", f"{checker.name}:")
         for report in reports:
-            yield from (clean(line) for line in report.text.split("\n"))
+            yield from report.text.split("\n")

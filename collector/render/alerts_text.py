@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 
 from ..numbers import date_and_time, duration
 from ..summaries.op_changes import OpChange
-from ..text import clean
 
 _INDENT: Final = "  "
 _WIDTH: Final = 100
@@ -29,8 +28,8 @@ class AlertBlock(NamedTuple):
 def lines(blocks: Sequence[AlertBlock], width: int | None) -> Iterator[str]:
     """Yield the lines of all alerts, wrapped at ``width``; None: at _WIDTH."""
     for block in blocks:
-        yield f"{date_and_time(block.found_ns)}  {clean(block.job)}"
-        yield from _wrapped(f"{clean(block.text)} [{block.slug}]", width)
+        yield f"{date_and_time(block.found_ns)}  {block.job}"
+        yield from _wrapped(f"{block.text} [{block.slug}]", width)
         for op in block.ops:
             yield from _wrapped(_op_text(op), width)
         if block.note:
@@ -38,9 +37,9 @@ def lines(blocks: Sequence[AlertBlock], width: int | None) -> Iterator[str]:
 
 
 def _op_text(op: OpChange) -> str:
-    where = f", line {clean(op.line)}" if op.line else ""
-    before = f"before {duration(op.before_us * 1e3)}" if op.before_us else "did not run before"
-    return f"{clean(op.op)} on {clean(op.device)}: {duration(op.now_us * 1e3)} a step, {before}{where}"
+    where = f", line {op.line}" if op.line else ""
+    before = f"before {duration(op.before_ns)}" if op.before_ns else "did not run before"
+    return f"{op.op} on {op.device}: {duration(op.now_ns)} a step, {before}{where}"
 
 
 def _wrapped(text: str, width: int | None) -> list[str]:

@@ -4,8 +4,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ..numbers import count, duration
-from ..text import clean
+from ..numbers import count, date_and_time, duration
+from ..summaries.step_range import range_text
+from . import colors
 
 #: Maximum number of jobs that are named.
 _NAMES_MAX: Final = 3
@@ -30,6 +31,7 @@ class Subject(NamedTuple):
     other_kinds: Sequence[tuple[str, int]]
     steps: tuple[int, int] | None
     device: str | None
+    since_ns: int = 0
 
 
 def _jobs(jobs: Sequence[str]) -> str:
@@ -53,26 +55,27 @@ def _steps(subject: Subject) -> str:
 
 def heading(subject: Subject) -> str:
     """Return the name of the view, its jobs and steps."""
-    steps = f", of the steps {subject.steps[0]}-{subject.steps[1]}" if subject.steps else ""
+    steps = f", of the steps {range_text(*subject.steps)}" if subject.steps else ""
     where = f", on devices like '{subject.device}'" if subject.device else ""
-    return f"{subject.view} view of {_jobs(subject.jobs)}: {_steps(subject)}{steps}{where}"
+    since = f", since {date_and_time(subject.since_ns)}" if subject.since_ns else ""
+    return f"{subject.view} view of {_jobs(subject.jobs)}: {_steps(subject)}{steps}{since}{where}"
 
 
-def lines(subject: Subject, micros: float, facts: Sequence[str], spread_steps: int, width: int | None) -> Iterator[str]:
+def lines(subject: Subject, ns: float, facts: Sequence[str], spread_steps: int, width: int | None) -> Iterator[str]:
     """Yield the lines above a table.
 
-    ``micros``: time of all ops of a step; ``facts``: facts that hold for all rows;
+    ``ns``: time of all ops of a step; ``facts``: facts that hold for all rows;
     ``spread_steps``: number of steps in the spread.
     """
-    parts = [f"{duration(micros * 1000)} of ops a step, all threads together"] if micros else []
+    parts = [f"{duration(ns)} of ops a step, all threads together"] if ns else []
     parts = [", ".join([*parts, *facts])] if parts or facts else []
     if subject.other_kinds:
         others = ", ".join(f"{number:,} {kind}" for kind, number in subject.other_kinds)
         parts.append(f"also traced: {others} (--kind)")
     if 1 < spread_steps < subject.trace_count:
         parts.append(f"the spread covers {spread_steps} steps")
-    for text in (heading(subject), "; ".join(parts)):
-        yield from wrapped(clean(text), width)
+    yield from (colors.paint("title", text) for text in wrapped(heading(subject), width))
+    yield from wrapped("; ".join(parts), width)
 
 
 def wrapped(text: str, width: int | None) -> list[str]:

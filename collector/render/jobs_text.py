@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from .. import numbers
+from ..summaries.budget import is_short
 from ..summaries.host import Usage
 from ..summaries.jobs import STARTING, JobRow
 from .table import Column, render
@@ -52,6 +53,33 @@ def framework(row: JobRow) -> str:
     return f"{name} {row.framework_version}".strip() or "-"
 
 
+def lost(row: JobRow) -> str:
+    """Return the number of a job's lost records and span entries, for a column."""
+    return "unknown" if row.lost is None else numbers.count(row.lost)
+
+
+def cost_part(row: JobRow) -> str:
+    """Return the cost of profiling: of a short job in seconds, since a share says little there."""
+    if row.cost is None:
+        return ""
+    if is_short(row):
+        return f"cost {numbers.duration(max(0.0, row.cost) * row.steps_ns)}"
+    return f"cost {numbers.cost(row.cost)}"
+
+
+def traced_part(row: JobRow) -> str:
+    """Return the number of traced steps and their cost, for a line of text."""
+    cost = cost_part(row)
+    return f"{numbers.count(row.traced)} {'step' if row.traced == 1 else 'steps'} traced" + (
+        f" ({cost})" if cost else ""
+    )
+
+
+def lost_part(row: JobRow) -> str:
+    """Return the number of a job's lost records and span entries, for a line of text."""
+    return f"{'an unknown number' if row.lost is None else numbers.count(row.lost)} lost"
+
+
 def state(row: JobRow) -> str:
     """Return the state of a job, with its exit status or signal.
 
@@ -64,6 +92,8 @@ def state(row: JobRow) -> str:
             return f"{row.state} {signal.Signals(row.signal).name}"
         except ValueError:
             return f"{row.state} {row.signal}"
+    if row.odd_times:
+        return f"{row.state}, odd times"
     return f"{row.state} {row.status}" if row.status else row.state
 
 
@@ -75,6 +105,8 @@ def start_text(row: JobRow, now_ns: int) -> str:
 
 def _cells(listing: Listing, now_ns: int) -> list[str]:
     row, usage, tags, traced = listing
+    if not row.started_ns:  # only the id of an unreadable job is known
+        return [{"ID": row.id, "STATE": row.state, "TAGS": ""}.get(column.title, "-") for column in _COLUMNS]
     return [
         row.id,
         row.name or "-",
@@ -88,7 +120,7 @@ def _cells(listing: Listing, now_ns: int) -> list[str]:
         numbers.size(usage.memory_bytes),
         numbers.count(row.traced if traced is None else traced),
         numbers.cost(row.cost),
-        numbers.count(row.lost),
+        lost(row),
         state(row),
         numbers.duration(row.duration_ns),
         start_text(row, now_ns),

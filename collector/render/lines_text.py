@@ -6,8 +6,7 @@ from .. import numbers
 from ..summaries.events import EventSummary
 from ..summaries.jobs import JobRow
 from ..summaries.lines import StepLine
-from ..text import clean
-from .jobs_text import framework, state
+from .jobs_text import framework, lost_part, state, traced_part
 
 #: Characters of a span's kind and number, and of its time.
 _NAME_WIDTH, _TIME_WIDTH = 24, 9
@@ -17,18 +16,17 @@ _DOT: Final = " · "
 def job_line(row: JobRow) -> str:
     """Return the line for a job that is followed from now on."""
     where = f"{row.user or '-'}@{row.host or '-'}, pid {row.pid or '-'}"
-    parts = (f"job {row.id} {clean(row.name) or '-'}", state(row), clean(where), framework(row))
+    parts = (f"job {row.id} {row.name or '-'}", state(row), where, framework(row))
     return _DOT.join((*parts, f"{numbers.count(row.steps)} {row.step_kind} steps so far".replace("  ", " ")))
 
 
 def end_line(row: JobRow, median_ns: float | None) -> str:
     """Return the line for the end of a job."""
-    parts = [f"job {row.id} {clean(row.name) or '-'}", state(row), numbers.duration(row.duration_ns)]
+    parts = [f"job {row.id} {row.name or '-'}", state(row), numbers.duration(row.duration_ns)]
     parts.append(f"{numbers.count(row.steps)} {row.step_kind} steps".replace("  ", " "))
     if median_ns is not None:
         parts.append(f"median {numbers.duration(median_ns)}")
-    cost = "" if row.cost is None else f" (cost {numbers.cost(row.cost)})"
-    return _DOT.join((*parts, f"{numbers.count(row.traced)} traced{cost}", f"{numbers.count(row.lost)} lost"))
+    return _DOT.join((*parts, traced_part(row), lost_part(row)))
 
 
 def step_line(line: StepLine) -> str:

@@ -2,17 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Final
 
 from .. import numbers
-from ..summaries.events import EventSummary
-from ..summaries.host import Series
-from ..summaries.jobs import JobRow
-from ..summaries.spread import Spread
+from ..query.overview import Overview
 from ..summaries.stages import ENDING, WAITING, Stage
+from ..summaries.step_times import StepTimes
 from ..summaries.top import TopOp
-from ..text import clean
-from .jobs_text import framework, start_text, state
+from .breakdown_text import parts_texts
+from .jobs_text import cost_part, framework, lost_part, start_text, state
 from .table import Column, render
 
 #: Maximum rows of the tables of steps and of ops, and maximum texts of a list.
@@ -58,33 +56,15 @@ _OPS: Final = (
 )
 
 
-class OverviewParts(NamedTuple):
-    """The parts of a job's summary that are shown, as the query returns them."""
-
-    row: JobRow
-    tags: Sequence[str]
-    stages: Sequence[Stage]
-    steps: Sequence[tuple[str, int, Spread, bool, Sequence[float]]]
-    ops: Sequence[TopOp]
-    cpus: int | None
-    job_series: Sequence[Series]
-    host_series: Sequence[Series]
-    alerts: Sequence[str]
-    warnings: Sequence[EventSummary]
-    notes: Sequence[str]
-    advice: Sequence[tuple[str, str]]
-
-
-def _head(overview: OverviewParts, now_ns: int) -> Iterator[list[str]]:
+def _head(overview: Overview, now_ns: int) -> Iterator[list[str]]:
     row = overview.row
     since = f"{numbers.duration(row.duration_ns)} since {start_text(row, now_ns)}"
     pid = f"pid {row.pid}" if row.pid else ""
     yield [f"job {row.id} {row.name or '-'}", state(row), since, f"{row.user or '-'}@{row.host or '-'}", pid]
     steps = f"{numbers.count(row.steps)} {row.step_kind} steps".replace("  ", " ")
     epochs = f"{numbers.count(row.epochs)} epoch{'s' * (row.epochs != 1)}" if row.epochs else ""
-    cost = "" if row.cost is None else f"cost {numbers.cost(row.cost)}"
     traced = f"{numbers.count(row.traced)} traced"
-    yield [framework(row), steps, epochs, traced, cost, f"{numbers.count(row.lost)} lost", *overview.tags]
+    yield [framework(row), steps, epochs, traced, cost_part(row), lost_part(row), *overview.tags]
 
 
 def _stage_text(stage: Stage) -> str:
@@ -113,12 +93,12 @@ def clipped(means: Sequence[float]) -> list[float]:
     return [min(mean, highest) for mean in means]
 
 
-def _step_cells(
-    width: int | None, kind: str, count: int, spread: Spread, traced: bool, curve: Sequence[float]
-) -> list[str]:
+def _step_cells(width: int | None, steps: StepTimes) -> list[str]:
+    spread = steps.spread
     times = (spread.p50_ns, spread.p90_ns, spread.p99_ns, spread.min_ns, spread.max_ns)
-    name = f"{kind} (traced)" if traced else kind
-    return [name, numbers.count(count), *map(numbers.duration, times), _bars(clipped(curve), width)]
+    name = f"{steps.kind} since {steps.since:,}" if steps.since else steps.kind
+    name = f"{name} (traced)" if steps.traced else name
+    return [name, numbers.count(steps.count), *map(numbers.duration, times), _bars(clipped(steps.curve), width)]
 
 
 #: Series: name, whether it is the host's, title, and format of the values.
@@ -132,7 +112,7 @@ _SERIES: Final[tuple[tuple[str, bool, str, Callable[[float | None], str]], ...]]
 )
 
 
-def _use_rows(overview: OverviewParts, width: int | None) -> Iterator[list[str]]:
+def _use_rows(overview: Overview, width: int | None) -> Iterator[list[str]]:
     for name, is_host, title, format_value in _SERIES:
         for series in overview.host_series if is_host else overview.job_series:
             is_little_io = format_value is numbers.rate and (series.maximum or 0) < _IO_MIN
@@ -143,7 +123,7 @@ def _use_rows(overview: OverviewParts, width: int | None) -> Iterator[list[str]]
 
 
 def _op_cells(op: TopOp) -> list[str]:
-    times = [numbers.duration(us * 1000) for us in (op.median_us, op.least_us, op.most_us)]
+    times = list(map(numbers.duration, (op.ns, op.least_ns, op.most_ns)))
     return [
         op.op,
         op.device,
@@ -155,13 +135,13 @@ def _op_cells(op: TopOp) -> list[str]:
     ]
 
 
-def _list_lines(title: str, texts: Sequence[str], width: int | None) -> Iterator[str]:
-    """Yield a line for each of the first TEXTS_MAX texts, cut at ``width``."""
-    for index, text in enumerate(texts[:TEXTS_MAX]):
-        line = f"{'' if index else title:9}{clean(text)}"
+def _list_lines(title: str, texts: Sequence[str], width: int | None, shown: int = TEXTS_MAX) -> Iterator[str]:
+    """Yield a line for each of the first ``shown`` texts, cut at ``width``."""
+    for index, text in enumerate(texts[:shown]):
+        line = f"{'' if index else title:9}{text}"
         yield line if width is None or len(line) <= width else _cut(line, width)
-    if len(texts) > TEXTS_MAX:
-        yield f"{'':9}and {len(texts) - TEXTS_MAX} more"
+    if len(texts) > shown:
+        yield f"{'':9}and {len(texts) - shown} more"
 
 
 def _cut(line: str, width: int) -> str:
@@ -175,7 +155,7 @@ def _joined_lines(parts: Iterable[str], width: int | None, indent: int) -> list[
     Lines after the first are indented.
     """
     text_lines: list[str] = []
-    for part in map(clean, filter(None, parts)):
+    for part in filter(None, parts):
         longer = f"{text_lines[-1]} · {part}" if text_lines else part
         if width is not None and text_lines and len(longer) > max(width, _WIDTH_MIN):
             text_lines.append(" " * indent + part)
@@ -184,26 +164,37 @@ def _joined_lines(parts: Iterable[str], width: int | None, indent: int) -> list[
     return text_lines
 
 
-def _blocks(overview: OverviewParts, now_ns: int, width: int | None) -> Iterator[list[str]]:
+def _blocks(overview: Overview, now_ns: int, width: int | None) -> Iterator[list[str]]:
     texts = list(map(_stage_text, filter(_is_shown, overview.stages)))
     head = [line for parts in _head(overview, now_ns) for line in _joined_lines(parts, width, 2)]
-    yield [*head, *_joined_lines([f"{'phases':9}{texts[0]}", *texts[1:]], width, 9)]
+    parts = parts_texts(overview.parts) if overview.parts else []
+    yield [
+        *head,
+        *_joined_lines([f"{'phases':9}{texts[0]}", *texts[1:]], width, 9),
+        *_joined_lines([f"{'parts':9}{text}" if not index else text for index, text in enumerate(parts)], width, 9),
+    ]
     steps, use = (
-        [_step_cells(width, *step_row) for step_row in overview.steps[:STEP_ROWS_MAX]],
+        [_step_cells(width, steps) for steps in overview.steps[:STEP_ROWS_MAX]],
         list(_use_rows(overview, width)),
     )
-    for columns, rows in ((_STEPS, steps), (_USE, use), (_OPS, [_op_cells(op) for op in overview.ops[:OP_ROWS_MAX]])):
+    for columns, rows in (
+        (_STEPS, steps),
+        (_USE, use),
+        (_OPS, [_op_cells(op) for op in overview.ops.ops[:OP_ROWS_MAX]]),
+    ):
         yield render(columns, rows, width=width) if rows else []
     short = overview.row.id
+    warnings = [*(event.line for event in overview.warnings), *overview.notes]
+    shown_warnings = TEXTS_MAX + sum(event.is_incompleteness for event in overview.warnings)
     yield [
         *_list_lines("alerts", overview.alerts, width),
-        *_list_lines("warnings", [*(event.line for event in overview.warnings), *overview.notes], width),
-        *_list_lines("advice", [f"{title}: {text}" for title, text in overview.advice], width),
+        *_list_lines("warnings", warnings, width, shown_warnings),
+        *_list_lines("advice", [f"{advice.title}: {advice.text}" for advice in overview.advice], width),
         *_joined_lines([f"{'more':9}tfprof op {short}", f"tfprof steps {short}", f"tfprof advise {short}"], width, 9),
     ]
 
 
-def lines(overview: OverviewParts, now_ns: int, width: int | None) -> Iterator[str]:
+def lines(overview: Overview, now_ns: int, width: int | None) -> Iterator[str]:
     """Yield the lines of the summary, at most ``width`` wide if possible."""
     for index, block in enumerate(filter(None, _blocks(overview, now_ns, width))):
         if index:

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..numbers import cost, count, duration, percent, size
+from ..numbers import count, duration, percent, size
 from ..summaries.jobs import JobRow
+from ..summaries.parts import Breakdown
 from ..summaries.top import TopOp
-from ..text import clean
+from .breakdown_text import parts_texts
 from .heading import wrapped
-from .jobs_text import state
+from .jobs_text import lost_part, state, traced_part
 from .table import Column, render
 
 #: Maximum number of jobs with a line, and of ops.
@@ -32,9 +33,9 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class JobSummary:
-    """A job with the median time of the untraced steps in one of its step groups, in ns.
+    """A job with the median time of its untraced steps of one kind, in ns.
 
-    ``function``: the function that these steps call, if the job called several functions.
+    ``function``: the kind, if the job called several functions.
     """
 
     row: JobRow
@@ -49,14 +50,10 @@ def _counts(row: JobRow) -> str:
 
 def _summary_line(summary: JobSummary, with_pid: bool) -> str:
     row = summary.row
-    parts = [f"tfprof: job {row.id} {clean(row.name)}".rstrip() + (f" pid {row.pid}" if with_pid else ""), _counts(row)]
+    parts = [f"tfprof: job {row.id} {row.name}".rstrip() + (f" pid {row.pid}" if with_pid else ""), _counts(row)]
     if summary.median_ns is not None:
-        parts.append(f"median {clean(summary.function) or 'step'} {duration(summary.median_ns)}")
-    cost_text = "" if row.cost is None else f" (cost {cost(row.cost)})"
-    parts += [
-        f"{count(row.traced)} {'step' if row.traced == 1 else 'steps'} traced{cost_text}",
-        f"{count(row.lost)} lost",
-    ]
+        parts.append(f"median {summary.function or 'step'} {duration(summary.median_ns)}")
+    parts += [traced_part(row), lost_part(row)]
     if row.signal or row.status or row.state == "lost":
         parts.append(state(row))
     return " · ".join(parts)
@@ -67,7 +64,7 @@ def _calls(number: float) -> str:
 
 
 def _cells(op: TopOp, has_memory: bool) -> list[str]:
-    times = [duration(us * 1000) for us in (op.median_us, op.least_us, op.most_us)]
+    times = list(map(duration, (op.ns, op.least_ns, op.most_ns)))
     memory = size(op.bytes if has_memory else None)
     return [op.op, op.device, _calls(op.calls), times[0], percent(op.share), *times[1:], memory, op.line or "-"]
 
@@ -85,9 +82,13 @@ def ops_table(ops: Sequence[TopOp], width: int) -> list[str]:
 
 
 def lines(
-    summaries: Sequence[JobSummary], ops: Sequence[TopOp], notes: Sequence[str], width: int | None
+    summaries: Sequence[JobSummary],
+    ops: Sequence[TopOp],
+    notes: Sequence[str],
+    width: int | None,
+    parts: Breakdown | None = None,
 ) -> Iterator[str]:
-    """Yield a line per job, the first of ``ops``, and the commands that show more.
+    """Yield a line per job, the parts of a step, the first of ``ops``, and further commands.
 
     Lines are wrapped at ``width``, unless it is None (no terminal).
     """
@@ -95,11 +96,15 @@ def lines(
         yield from wrapped(_summary_line(summary, with_pid=len(summaries) > 1), width)
     if len(summaries) > JOBS_MAX:
         yield f"tfprof: and {len(summaries) - JOBS_MAX} more processes: tfprof jobs"
+    if parts:
+        first, *others = parts_texts(parts)
+        yield from wrapped(f"tfprof: {first}: {', '.join(others)}", width)
     if ops:
         yield from ops_table(ops, width or _WIDTH)
     for note in notes:
-        yield from wrapped(f"tfprof: {clean(note)}", width)
+        yield from wrapped(f"tfprof: {note}", width)
     if summaries:
         job_id = summaries[0].row.id
         commands = [f"tfprof op {job_id}"] if ops else []
-        yield "tfprof: more with  " + " · ".join([*commands, f"tfprof steps {job_id}"])
+        parts_commands = [f"tfprof breakdown {job_id}"] if parts else []
+        yield "tfprof: more with  " + " · ".join([*commands, *parts_commands, f"tfprof steps {job_id}"])

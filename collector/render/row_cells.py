@@ -7,20 +7,21 @@ uninformative.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from ..numbers import count, duration, percent, quantity, range_of, size
+from ..numbers import bar, count, duration, percent, quantity, range_of, size
 from ..summaries.top import short_device
 from ..tfviews.nodes import Stats
 from ..tfviews.options import Options
 from ..tfviews.primary import primary_counter
 from ..tfviews.rows import Row
+from . import colors
 from .shapes import shape_text
 from .table import Column
 
-#: Columns of numbers, by name in `-select`: title and format of the mean over the steps.
+#: Columns of numbers, by name in `-select`: title and format of the number per step.
 _PER_STEP: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
-    "micros": ("time/step", lambda micros: duration(micros * 1000)),
-    "accelerator_micros": ("GPU time", lambda micros: duration(micros * 1000)),
-    "cpu_micros": ("CPU time", lambda micros: duration(micros * 1000)),
+    "micros": ("time/step", duration),
+    "accelerator_micros": ("GPU time", duration),
+    "cpu_micros": ("CPU time", duration),
     "float_ops": ("flops/step", quantity),
     "bytes": ("requested/step", size),
     "peak_bytes": ("peak/step", size),
@@ -30,7 +31,9 @@ _PER_STEP: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
 _TIME: Final = "micros"
 _PARTS_OF_TIME: Final = ("accelerator_micros", "cpu_micros")
 #: Columns that a narrow terminal drops, the highest number first.
-_DROP_PRIORITIES: Final = {"line": 1, "self": 2, "calls": 3, "spread": 4, "op": 5, "device": 6}
+_DROP_PRIORITIES: Final = {"line": 1, "self": 2, "calls": 3, "spread": 4, "op": 5, "device": 6, "bar": 7}
+#: Width of a bar that stands for 100 %.
+_BAR_WIDTH: Final = 12
 #: Preferred width of the column of names in the op view, its minimum width in all views, and its
 #: preferred width in trees.
 _PREFERRED_WIDTHS, _MIN_WIDTH = {"op": 28}, 18
@@ -74,7 +77,7 @@ def columns(view: str, options: Options) -> list[ViewColumn]:
     for column in dict.fromkeys(numbers):
         shown_columns.append(_number(column))
         if column == primary:
-            shown_columns.append(_share(primary))
+            shown_columns += [_share(primary), *([_bar(primary)] if colors.are_used() else [])]
         if column == _TIME:
             shown_columns += [_self(view), *map(_part_of_time, _PARTS_OF_TIME), _spread()]
     extra_columns: tuple[str, ...] = ("calls", "op", "line", "device") if "select" not in options.explicit else ()
@@ -128,6 +131,17 @@ def _share(counter: str) -> ViewColumn:
     return ViewColumn("share", Column("share", right=True), cell, _has_number(counter))
 
 
+def _bar(counter: str) -> ViewColumn:
+    """Return the column of bars as long as the shares, for terminals."""
+
+    def cell(row: Row, context: CellContext) -> str:
+        whole = getattr(context.whole, counter)
+        return bar(getattr(row.total, counter) / whole, _BAR_WIDTH) if whole > 0 else ""
+
+    column = Column("", drop_priority=_DROP_PRIORITIES["bar"], is_bar=True)
+    return ViewColumn("bar", column, cell, _has_number(counter))
+
+
 def _self(view: str) -> ViewColumn:
     """Return the column of own time.
 
@@ -152,8 +166,10 @@ def _part_of_time(counter: str) -> ViewColumn:
 
 
 def _spread() -> ViewColumn:
-    def cell(row: Row, _context: CellContext) -> str:
-        return range_of([micros * 1000 for micros in row.times]) if any(row.times) else ""
+    def cell(row: Row, context: CellContext) -> str:
+        if not any(row.times):
+            return ""
+        return range_of(min(row.times), row.total.micros / context.steps, max(row.times))
 
     column = Column("min/median/max", right=True, drop_priority=_DROP_PRIORITIES["spread"])
     return ViewColumn("spread", column, cell, lambda rows: any(len(row.times) > 1 for row in rows))

@@ -1,9 +1,10 @@
-"""The tree of spans as text."""
+"""The trees of spans and of activities as text."""
 
 from collections.abc import Sequence
 from typing import Final
 
-from ..numbers import count, duration
+from ..numbers import count, duration, percent
+from ..summaries.activities import ActivityNode
 from ..summaries.spans import SpanNode
 from .table import Column, render
 
@@ -28,3 +29,44 @@ def _cells(node: SpanNode) -> list[str]:
 def lines(nodes: Sequence[SpanNode], width: int | None) -> list[str]:
     """Return the tree as a table."""
     return render(_COLUMNS, [_cells(node) for node in nodes], width=width)
+
+
+_ACTIVITY_COLUMNS: Final = (
+    Column("ACTIVITY", min_width=16, preferred_width=40),
+    Column("COUNT", right=True),
+    Column("TOTAL", right=True),
+    *(
+        Column(title, right=True, drop_priority=drop_priority)
+        for title, drop_priority in {"SELF": 4, "MEDIAN": 2, "MAX": 3, "SHARE": 0}.items()
+    ),
+    Column("WHERE", drop_priority=1),
+)
+#: Minimum share of the job's time in a line, since most jobs have many names with hardly any time.
+_SHOWN_MIN: Final = 0.0005
+#: Minimum share of an activity's time in a place that is named.
+_PLACE_MIN: Final = 0.05
+
+
+def activity_lines(nodes: Sequence[ActivityNode], width: int | None) -> list[str]:
+    """Return the tree of activities as a table."""
+    shown = [node for node in nodes if node.share >= _SHOWN_MIN]
+    lines = render(_ACTIVITY_COLUMNS, list(map(_activity_cells, shown)), width=width) if shown else []
+    hidden = len(nodes) - len(shown)
+    return [*lines, f"and {hidden} of less than {percent(_SHOWN_MIN)} each (--json)"] if hidden else lines
+
+
+def _activity_cells(node: ActivityNode) -> list[str]:
+    times = (node.total_ns, node.self_ns, node.median_ns, node.max_ns)
+    name = f"{'  ' * node.depth}{node.category} {node.name}"
+    return [name, count(node.count), *map(duration, times), percent(node.share), _places(node)]
+
+
+def _places(node: ActivityNode) -> str:
+    """Return where an activity runs, most of it first."""
+    places = {
+        "in steps": node.in_steps_ns,
+        "outside of steps": node.outside_ns,
+        "other threads": node.other_threads_ns,
+    }
+    named = [place for place, ns in places.items() if ns >= _PLACE_MIN * node.total_ns and ns]
+    return ", ".join(sorted(named, key=lambda place: -places[place]))

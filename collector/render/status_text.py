@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from ..numbers import count, date_and_time, duration, size
-from ..text import clean
 from .heading import wrapped
 from .table import Column, render
 
@@ -50,16 +49,12 @@ def _failures(status: Mapping[str, Any]) -> int | None:
 
 def _first_failure(status: Mapping[str, Any]) -> str:
     """Return the last line of the first traceback in the status file; the log has all of it."""
-    return clean((str(status.get("first_failure") or "").splitlines() or [""])[-1])
+    return (str(status.get("first_failure") or "").splitlines() or [""])[-1]
 
 
 def _quarantined(status: Mapping[str, Any]) -> str:
     jobs = status.get("quarantined")
-    return (
-        "; ".join(f"job {uid}: {clean(str(reason))}" for uid, reason in jobs.items())
-        if isinstance(jobs, Mapping)
-        else ""
-    )
+    return "; ".join(f"job {uid}: {reason}" for uid, reason in jobs.items()) if isinstance(jobs, Mapping) else ""
 
 
 def _lookup(name: str) -> Callable[[Mapping[str, Any]], Any]:
@@ -81,6 +76,7 @@ _ROWS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any]
     ("received", _lookup("bytes"), size),
     ("stalls", _lookup("stalls"), count),
     ("stalled by", lambda status: status.get("stall") or status.get("stalled"), _error_text),
+    ("lost samples", lambda status: status.get("lost_samples") or None, count),
     ("refusals", _refusals, count),
     ("last refusal", _last_refusal, _error_text),
     ("last error", _lookup("last_error"), _error_text),
@@ -101,14 +97,14 @@ def _label_rows(status: Mapping[str, Any], text_width: int | None) -> Iterator[l
     for label, find_value, format_value in _ROWS:
         value = find_value(status)
         if value is not None and value != "":
-            first_line, *more_lines = wrapped(clean(format_value(value)), text_width) or [""]
+            first_line, *more_lines = wrapped(format_value(value), text_width) or [""]
             yield [label, first_line]
             yield from (["", line] for line in more_lines)
 
 
 def lines(store: str, statuses: Mapping[str, Mapping[str, Any]], width: int | None = None) -> Iterator[str]:
     """Yield the state of each daemon of ``store``; texts are wrapped at ``width``."""
-    yield from wrapped(f"store {clean(store)}", width)
+    yield from wrapped(f"store {store}", width)
     for name, status in statuses.items():
         if status["alive"]:
             yield f"{name}: running, pid {status.get('pid')}"
@@ -118,4 +114,4 @@ def lines(store: str, statuses: Mapping[str, Mapping[str, Any]], width: int | No
             decoder = f"; decoder: {status['decoder']}" if "decoder" in status else ""
             yield from wrapped(f"{name}: not running (started when needed{decoder})", width)
             if status.get("last_error"):
-                yield from wrapped(f"  last error: {clean(_error_text(status['last_error']))}", width)
+                yield from wrapped(f"  last error: {_error_text(status['last_error'])}", width)

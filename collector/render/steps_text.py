@@ -7,7 +7,7 @@ from typing import Final
 from ..numbers import count, duration, percent, time_of_day
 from ..summaries.events import EventSummary
 from ..summaries.spread import Spread
-from ..summaries.steps import StepEntry, StepGroup, Steps
+from ..summaries.steps import ALL_CALLS, StepEntry, StepGroup, Steps
 from .table import Column, render
 
 _GROUP_COLUMNS: Final = (
@@ -28,6 +28,9 @@ _STEP_COLUMNS: Final = (
 )
 
 
+_BY_JOB: Final = "traced by the job itself"
+
+
 def _times(spread: Spread) -> list[str]:
     times = (spread.p50_ns, spread.p90_ns, spread.p99_ns, spread.min_ns, spread.max_ns, spread.mean_ns)
     return [count(spread.count), *map(duration, times)]
@@ -38,10 +41,18 @@ def _rows(group: StepGroup) -> Iterator[list[str]]:
     if group.untraced is not None or group.traced is None:
         yield [group.kind, group.call, *(_times(group.untraced) if group.untraced else ["0", *no_times])]
     if group.traced is not None:
-        yield [group.kind, f"{group.call} traced".strip(), *_times(group.traced)]
+        state = _BY_JOB if group.requested == group.traced.count else "traced"
+        yield [group.kind, f"{group.call} {state}".strip(), *_times(group.traced)]
     for number, state in ((group.setup, "set up"), (group.failed, "failed")):
         if number:
             yield [group.kind, f"{group.call} {state}".strip(), count(number), *no_times]
+
+
+def _listed_groups(steps: Steps) -> Iterator[StepGroup]:
+    """Yield the groups; those of a kind with several calls follow the group of all its calls."""
+    for name in dict.fromkeys(group.kind for group in steps.groups):
+        yield from (group for group in steps.kinds if (group.kind, group.call) == (name, ALL_CALLS))
+        yield from (group for group in steps.groups if group.kind == name)
 
 
 def cost_text(group: StepGroup) -> str | None:
@@ -56,7 +67,7 @@ def cost_text(group: StepGroup) -> str | None:
 
 def _mark(step: StepEntry) -> str:
     marks = (
-        (step.traced, "traced"),
+        (step.traced, _BY_JOB if step.requested else "traced"),
         (step.failed, "failed"),
         (step.setup, "set up"),
         (step.sampled and not step.failed, "time of the last step"),
@@ -99,7 +110,7 @@ def timing_notes(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
 def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[EventSummary], width: int | None) -> Iterator[str]:
     """Yield the groups, the notes on timing and cost, the events, and the single steps."""
     if steps.groups:
-        rows = [row for group in steps.groups for row in _rows(group)]
+        rows = [row for group in _listed_groups(steps) for row in _rows(group)]
         yield from render(_GROUP_COLUMNS, [*rows, *_rows_without_entry(steps, counts)], width=width)
     yield from timing_notes(steps, counts)
     for group in steps.groups:

@@ -6,7 +6,7 @@ Columns are as wide as their widest cell and two spaces apart. Numbers are right
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ..text import clean
+from . import colors
 from .short import shortened_distinctly
 
 _GAP: Final = 2
@@ -17,7 +17,8 @@ class Column(NamedTuple):
 
     Its cells may be shortened to ``min_width`` characters (0: never). If that is not enough,
     columns with a ``drop_priority`` are dropped, the highest first. ``preferred_width``: width that
-    this column keeps while columns with a ``drop_priority`` above 1 can be dropped.
+    this column keeps while columns with a ``drop_priority`` above 1 can be dropped. ``is_bar``: its
+    cells are bars.
     """
 
     title: str
@@ -25,6 +26,7 @@ class Column(NamedTuple):
     min_width: int = 0
     drop_priority: int = 0
     preferred_width: int = 0
+    is_bar: bool = False
 
 
 def _fitted(widths: list[int], columns: Sequence[Column], room: int) -> list[int]:
@@ -68,24 +70,46 @@ def _shown_indexes(widths: list[int], columns: Sequence[Column], width: int) -> 
     return indexes
 
 
-def _line(texts: Sequence[str], widths: Sequence[int], columns: Sequence[Column]) -> str:
-    aligned = (
+def _line(texts: Sequence[str], widths: Sequence[int], columns: Sequence[Column], styles: Sequence[str]) -> str:
+    """Return a line; ``styles``: the style of each cell, empty for none."""
+    aligned = [
         text.rjust(width) if column.right else text.ljust(width)
         for text, width, column in zip(texts, widths, columns, strict=True)
+    ]
+    aligned[-1] = aligned[-1].rstrip()
+    if not colors.are_used():
+        return (" " * _GAP).join(aligned).rstrip()
+    return colors.joined(
+        " " * _GAP, [colors.paint(style, text) if style else text for style, text in zip(styles, aligned, strict=True)]
     )
-    return (" " * _GAP).join(aligned).rstrip()
+
+
+def _styles(columns: Sequence[Column], part: str) -> list[str]:
+    """Return the styles of a row's cells; ``part``: the style of its first cell and its bar."""
+    return [
+        part if index == 0 or column.is_bar else _STYLES.get(column.title.lower(), "")
+        for index, column in enumerate(columns)
+    ]
+
+
+#: Titles of columns -> styles of their cells.
+_STYLES: Final = {"line": "line", "share": "share"}
 
 
 def render(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str = "", width: int | None = None
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str]],
+    indent: str = "",
+    width: int | None = None,
+    parts: Sequence[str] = (),
 ) -> list[str]:
     """Return the lines of a table, headings first if any column has one.
 
-    They are at most ``width`` wide if possible.
+    They are at most ``width`` wide if possible. ``parts``: the style of each row's first cell and
+    bar, of the table in `colors`.
     """
     titles = [column.title for column in columns]
-    cells = [[clean(text) for text in row] for row in rows]
-    lines = [titles, *cells] if any(titles) else cells
+    lines = [titles, *rows] if any(titles) else list(rows)
     widths = [max((len(line[index]) for line in lines), default=0) for index in range(len(columns))]
     if width is not None:
         indexes = _shown_indexes(widths, columns, width - len(indent))
@@ -93,4 +117,10 @@ def render(
         lines = [[line[index] for index in indexes] for line in lines]
         widths = _fitted(widths, columns, width - len(indent) - _GAP * (len(columns) - 1))
     shown_cells = [shortened_distinctly([line[index] for line in lines], width) for index, width in enumerate(widths)]
-    return [indent + _line(line, widths, columns) for line in zip(*shown_cells, strict=True)]
+    has_titles = any(titles)
+    row_styles = [_styles(columns, part) for part in parts or [""] * len(rows)]
+    styles = [["heading"] * len(columns), *row_styles] if has_titles else row_styles
+    return [
+        colors.joined("", [indent, _line(line, widths, columns, line_styles)])
+        for line, line_styles in zip(zip(*shown_cells, strict=True), styles, strict=True)
+    ]

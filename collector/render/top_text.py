@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from .. import numbers
-from ..summaries.jobs import ENDED, JobRow
-from ..summaries.pace import Pace
-from ..text import clean
-from .jobs_text import state
+from ..query.watching import WatchedHost, WatchedJob, WatchedStore
+from ..summaries.jobs import ENDED
+from .jobs_text import lost, state
 from .overview_text import clipped
 from .table import Column, render
 
@@ -39,34 +38,6 @@ _COLUMNS: Final = (
 )
 
 
-class JobNow(NamedTuple):
-    """The current state of a job.
-
-    `idle_ns`: time since the last step, if unusually long; `alert`: slug of the latest alert, if it
-    is recent.
-    """
-
-    row: JobRow
-    pace: Pace
-    cpu_cores: float | None
-    memory_bytes: int | None
-    io_bytes_per_s: float | None
-    devices: Sequence[str]
-    idle_ns: int | None
-    alert: str | None
-
-
-class HostNow(NamedTuple):
-    """The current state of a host."""
-
-    name: str
-    cpus: int
-    cpu_cores: float | None
-    load_1m: float
-    memory_used_bytes: int
-    memory_bytes: int
-
-
 class TopTable(NamedTuple):
     """The column titles, and a line for each job."""
 
@@ -74,7 +45,7 @@ class TopTable(NamedTuple):
     jobs: list[str]
 
 
-def _change(job: JobNow) -> str:
+def _change(job: WatchedJob) -> str:
     if job.idle_ns is not None:
         return "no step"
     change = job.pace.change
@@ -83,7 +54,7 @@ def _change(job: JobNow) -> str:
     return f"{_TIMES_SIGN}{change:.{2 if change < 1 else 1 if change < 10 else 0}f}"
 
 
-def _time(job: JobNow) -> str:
+def _time(job: WatchedJob) -> str:
     """Return the current step time; for an ended job, the mean of all steps.
 
     If the job has made no step for a long time, return the time since the last step instead.
@@ -97,7 +68,7 @@ def _rate(value: float | None) -> str:
     return "-" if value is None else numbers.quantity(round(value, 2))
 
 
-def _cells(job: JobNow) -> list[str]:
+def _cells(job: WatchedJob) -> list[str]:
     row = job.row
     return [
         row.id,
@@ -111,36 +82,36 @@ def _cells(job: JobNow) -> list[str]:
         job.alert or "",
         _rate(job.pace.per_s),
         numbers.count(row.steps),
-        numbers.cores(job.cpu_cores),
-        numbers.size(job.memory_bytes),
-        numbers.rate(job.io_bytes_per_s).rjust(_IO_WIDTH),
+        numbers.cores(job.usage.cpu_cores),
+        numbers.size(job.usage.memory_bytes),
+        numbers.rate(job.usage.io_bytes_per_s).rjust(_IO_WIDTH),
         ",".join(job.devices) or "-",
         numbers.cost(row.cost),
-        numbers.count(row.lost),
+        lost(row),
         numbers.duration(row.duration_ns),
     ]
 
 
-def lines(jobs: Sequence[JobNow], width: int | None) -> TopTable:
+def lines(jobs: Sequence[WatchedJob], width: int | None) -> TopTable:
     """Return the table of ``jobs``, at most ``width`` wide if possible."""
     head, *rows = render(_COLUMNS, [_cells(job) for job in jobs], width=width)
     return TopTable(head, rows)
 
 
-def summary(at_ns: int, jobs: Sequence[JobNow], hosts: Sequence[HostNow], damaged: int) -> list[str]:
+def summary(watched: WatchedStore) -> list[str]:
     """Return the parts of the line above the table: time, number of jobs, hosts.
 
     The most important part comes first.
     """
-    states = Counter(job.row.phase for job in jobs)
+    states = Counter(job.row.phase for job in watched.jobs)
     counts = [f"{states[phase]} {phase}" for phase in ("running", "starting", "ended") if states[phase]]
-    counts += [f"{damaged} damaged"] if damaged else []
-    parts = [numbers.time_of_day(at_ns, whole_seconds=True), ", ".join(counts) or "no jobs"]
-    return [*parts, *(part for host in hosts for part in _host(host))]
+    counts += [f"{watched.damaged} damaged"] if watched.damaged else []
+    parts = [numbers.time_of_day(watched.at_ns, whole_seconds=True), ", ".join(counts) or "no jobs"]
+    return [*parts, *(part for host in watched.hosts for part in _host(host))]
 
 
-def _host(host: HostNow) -> Iterator[str]:
-    yield f"{clean(host.name)}: {numbers.cores(host.cpu_cores)} of {host.cpus} cores"
+def _host(host: WatchedHost) -> Iterator[str]:
+    yield f"{host.name}: {numbers.cores(host.cpu_cores)} of {host.cpus} cores"
     yield f"load {host.load_1m:.1f}"
     yield f"{numbers.size(host.memory_used_bytes)} of {numbers.size(host.memory_bytes)}"
 

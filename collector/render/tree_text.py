@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ..numbers import tf_profiler_bytes, tf_profiler_count, tf_profiler_time
-from ..text import clean
+from ..tfviews.nodes import TIMES, rounded_quotient
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.scope import SCOPE_TYPE
 from ..tfviews.tensors import ValueLookup, no_value
@@ -86,14 +86,13 @@ def _not_in_code(column: str) -> Cell:
 
 _CELLS: Final[dict[str, Cell]] = {
     **{name: counter(name, tf_profiler_bytes) for name in ("bytes", "peak_bytes", "residual_bytes", "output_bytes")},
-    **{name: counter(name, tf_profiler_time) for name in ("micros", "accelerator_micros", "cpu_micros")},
     "params": _params,
     "float_ops": counter("float_ops", tf_profiler_count, " flops"),
     "device": _devices,
     "occurrence": _occurrence,
     "input_shapes": _input_shapes,
 }
-#: Cells of the columns, by view.
+#: Cells of the columns other than times, by view.
 CELLS: Final[dict[str, dict[str, Cell]]] = {
     "scope": {**_CELLS, "op_types": _op_types(SCOPE_TYPE)},
     "graph": {**_CELLS, "op_types": _op_types("_TFGraphParent")},
@@ -122,10 +121,10 @@ def rows(
     while pending:
         branch, indent = pending.pop()
         texts = (text for column in shown_columns for text in cells[column](branch))
-        yield indent + clean(f"{branch.name} ({', '.join(texts)})")
+        yield f"{indent}{branch.name} ({', '.join(texts)})"
         value = values(branch.name)
         if value is not None:
-            yield from map(clean, value.text().removesuffix("\n").split("\n"))
+            yield from value.text().removesuffix("\n").split("\n")
         pending.extend((child, indent + "  ") for child in reversed(branch.children))
 
 
@@ -136,12 +135,17 @@ def lines(
     *,
     missing_stream: bool = False,
     parity: Parity = DEFAULT,
+    time_unit: int = 1,
     values: ValueLookup = no_value,
 ) -> Iterator[str]:
-    """Yield explanation, legend and rows of the view called ``name``."""
+    """Yield explanation, legend and rows of the view called ``name``.
+
+    ``time_unit``: how many units of a time are a µs.
+    """
     shown_columns = columns(select, _ORDERS.get(name, TREE_ORDER))
     if missing_stream:
         yield from notice(parity)
     yield from explanation(name, select)
     yield legend(shown_columns, _LEGENDS.get(name, TREE_LEGENDS))
-    yield from rows(view.root, shown_columns, CELLS[name], values)
+    times = {time: counter(time, lambda value: tf_profiler_time(rounded_quotient(value, time_unit))) for time in TIMES}
+    yield from rows(view.root, shown_columns, CELLS[name] | times, values)

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..text import clean
 from ..tfviews.options import Options
 from ..tfviews.primary import primary_counter
 from ..tfviews.rows import Row, VisibleRows
 from ..tfviews.tensors import ValueLookup, no_value
-from . import heading
+from . import colors, heading
 from .heading import Subject
+from .parts import row_styles
 from .row_cells import CellContext, ViewColumn, columns
 from .table import render
 
@@ -56,13 +56,14 @@ def lines(
     if not rows.rows:
         return
     cells = [[column.cell(row, context) for column in shown_columns] for row in rows.rows]
-    title_line, *texts = render([column.column for column in shown_columns], cells, width=width)
+    parts = row_styles(rows.rows) if colors.are_used() else ()
+    title_line, *texts = render([column.column for column in shown_columns], cells, width=width, parts=parts)
     yield title_line
     for row, text in zip(rows.rows, texts, strict=True):
         yield text
         value = values(row.key)
         if value is not None:
-            yield from map(clean, value.text().removesuffix("\n").split("\n"))
+            yield from value.text().removesuffix("\n").split("\n")
 
 
 def _entries(view: str, number: int) -> str:
@@ -94,6 +95,9 @@ def omission_text(view: str, options: Options, rows: VisibleRows) -> str:
         parts.append(f"{later if parts else first}{small_entries} of less than 0.5 %")
     if parts:
         parts[-1] += f" (-min_{counter} 0 shows them)"
+    if rows.cut_count:
+        place = "; " if parts else "in one row: " if view == "op" else "left out: "
+        parts.append(f"{place}{_entries(view, rows.cut_count)} beyond --top {options.top}")
     if rows.library_count:
         place = ", " if parts else "left out: "
         parts.append(f"{place}{rows.library_count:,} calls in libraries (-show_name_regexes '.*' shows them)")

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from ..tfviews.options import TABLE, Options
 
-BEFORE: Final = "\n=========================Options============================="
-BETWEEN: Final = "\n==================Model Analysis Report======================"
-AFTER: Final = "\n======================End of Report=========================="
+BEFORE: Final = ("", "=========================Options=============================")
+BETWEEN: Final = ("", "==================Model Analysis Report======================")
+AFTER: Final = ("", "======================End of Report==========================")
 
 
 def value_text(value: Any) -> str:

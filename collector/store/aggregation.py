@@ -26,11 +26,14 @@ INPUTS: Final = (
     "temp_bytes",
     "persistent_bytes",
 )
+#: The columns of ops that tell, with the base, whether an execution has a start time.
+START_TIMES: Final = ("start_ns", "start_us_fix")
 #: The columns of ROLLUP that an aggregation computes: sums, of type int64.
 RESULTS: Final = (
     "traces",
     "runs",
     "sum_us",
+    "sum_ns",
     "requested_bytes",
     "peak_bytes",
     "residual_bytes",
@@ -84,29 +87,32 @@ def aggregate_runs(columns: Columns, run_starts: Any) -> Columns:
     return {name: run_sums(values, run_starts) for name, values in ({"traces": traces} | _summands(columns)).items()}
 
 
-def durations(columns: Columns) -> tuple[Any, Any]:
-    """Return the duration of each execution in µs, and whether it has a start time.
+def has_start(columns: Columns) -> Any:
+    """Return whether each execution has a start time; ``columns``: `base` and START_TIMES."""
+    start_us = floor_divide(pc.add(columns["base"], columns["start_ns"]), 1000)
+    return pc.greater(pc.add(start_us, columns["start_us_fix"]), integer(0))
 
-    A duration of 0 counts as 1. ``columns``: `base` and those of INPUTS that are times, by name.
-    """
+
+def _durations(columns: Columns) -> Any:
+    """Return the duration of each execution in µs as the TF profiler counts it: 0 counts as 1."""
     start = pc.add(columns["base"], columns["start_ns"])
     end = pc.add(start, pc.add(columns["op_start_ns"], columns["op_end_ns"]))
-    start_us = floor_divide(start, 1000)
-    duration_us = pc.add(pc.subtract(floor_divide(end, 1000), start_us), columns["end_us_fix"])
-    has_start = pc.greater(pc.add(start_us, columns["start_us_fix"]), integer(0))
-    return pc.if_else(pc.equal(duration_us, integer(0)), integer(1), duration_us), has_start
+    duration_us = pc.subtract(floor_divide(end, 1000), floor_divide(start, 1000))
+    duration_us = pc.add(duration_us, columns["end_us_fix"])
+    return pc.if_else(pc.equal(duration_us, integer(0)), integer(1), duration_us)
 
 
 def _summands(columns: Columns) -> Columns:
     """Return the values to be summed, by column; 0 if the execution has no start time."""
     extra_bytes = pc.add(columns["persistent_bytes"], columns["temp_bytes"])
-    duration, has_start = durations(columns)
     summands = {
         "runs": integer(1),
-        "sum_us": duration,
+        "sum_us": _durations(columns),
+        "sum_ns": pc.add(columns["op_start_ns"], columns["op_end_ns"]),
         "requested_bytes": pc.add(columns["total_bytes"], extra_bytes),
         "peak_bytes": pc.add(columns["peak_bytes"], extra_bytes),
         "residual_bytes": pc.add(columns["live_bytes"], columns["persistent_bytes"]),
         "output_bytes": columns["output_bytes"],
     }
-    return {name: pc.if_else(has_start, values, integer(0)) for name, values in summands.items()}
+    is_counted = has_start(columns)
+    return {name: pc.if_else(is_counted, values, integer(0)) for name, values in summands.items()}

@@ -1,4 +1,4 @@
-"""The job files (`job.json`), and the selectors that name jobs on a command line."""
+"""The job files (`job.json`), and the folders of a store."""
 
 import fcntl
 import json
@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 from ...formats.ids import hex_id
 from ..errors import NoSuchJobError, StoreError
-from . import durable
+from . import durable, store_files
 from .schema import READABLE, STORE_VERSION
 
 STORE_FILE: Final = "store.json"
@@ -24,19 +24,20 @@ JOB_FILE: Final = "job.json"
 TAGS_FILE: Final = "tags.json"
 RUNNING: Final = "running"
 STALE: Final = "stale"
+#: State of a job whose channel could not be read to its end.
+LOST: Final = "lost"
 #: States of jobs that may get more data: a new collector continues with a stale job.
 MAY_CONTINUE: Final = frozenset({RUNNING, STALE})
+#: State that is shown of a job that cannot be read; it is not stored.
+DAMAGED: Final = "damaged"
 #: State of a job that was imported from files of TensorFlow.
 IMPORTED: Final = "imported"
 #: Counters of lost data in a job file; a dropped trace is also a dropped record.
 LOST_COUNTERS: Final = ("dropped_records", "dropped_spans", "never_stored")
-#: Selector of the job that was opened last.
-LAST: Final = "last"
 
 _UID = re.compile(r"[0-9a-f]{16}")
-_PREFIX = re.compile(r"[0-9a-f]{1,16}")
-#: Maximum number of jobs that an error lists.
-_LISTED_MAX = 8
+#: Maximum of a number in a job file: numbers of messages have 64 bits.
+_NUMBER_MAX: Final = (1 << 64) - 1
 #: Attempts to write a file. A collector that opens the job may remove the temporary file as a
 #: leftover.
 _TRIES: Final = 3
@@ -90,20 +91,52 @@ def load(folder: Path) -> JobInfo:
     FileNotFoundError if there is none, StoreError if it is damaged or of an unreadable version.
     """
     path = folder / JOB_FILE
-    document = _json(path)
+    document = _json(path, store_files.JOB)
     _checked_version(document, path)
+    document.setdefault("removed", {})  # older collectors removed no rows
     try:
-        return JobInfo(
-            uid=int(document["uid"], 16),
-            acked={int(about): int(last) for about, last in document["acked"].items()},
-            removed=document.get("removed", {}),  # older collectors removed no rows
-            **{name: document[name] for name in _PLAIN_FIELDS},
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        _check_values(document)
+        uid = int(document["uid"], 16)
+        acked = {int(about): last for about, last in document["acked"].items()}
+        info = JobInfo(uid=uid, **{name: document[name] for name in _TYPES} | {"acked": acked})
+    except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{path} is damaged: {type(error).__name__} {error}", "store-damaged") from None
+    if _UID.fullmatch(folder.name) and folder.name != info.hex:
+        raise StoreError(f"{path} is damaged: it is that of job {info.hex}", "store-damaged")
+    return info
 
 
-_PLAIN_FIELDS = tuple(name for name in JobInfo.__dataclass_fields__ if name not in ("uid", "acked", "removed"))
+#: Type of each value in a job file, except the uid.
+_TYPES: Final = {
+    "state": str,
+    "identity": dict,
+    "counters": dict,
+    "end": dict,
+    "sealed": int,
+    "total": int,
+    "parts": dict,
+    "rows": dict,
+    "acked": dict,
+    "opened_ns": int,
+    "closed_ns": int | None,
+    "collector": dict,
+    "removed": dict,
+}
+
+
+def _check_values(document: Mapping[str, Any]) -> None:
+    """Raise TypeError or ValueError unless the values of a job file have their types and ranges."""
+    for name, kind in _TYPES.items():
+        if not isinstance(document[name], kind):
+            raise TypeError(f"in {name}")
+    numbers = [number for name in ("rows", "acked", "removed") for number in document[name].values()]
+    numbers += [document[name] or 0 for name in ("sealed", "total", "opened_ns", "closed_ns")]
+    for generations in document["parts"].values():
+        if sorted(set(generations)) != generations:
+            raise ValueError("in parts")
+        numbers += generations
+    if not all(type(number) is int and -1 <= number <= _NUMBER_MAX for number in numbers):
+        raise ValueError("in a number")
 
 
 def save(folder: Path, info: JobInfo) -> None:
@@ -116,7 +149,7 @@ def save(folder: Path, info: JobInfo) -> None:
 def tags(folder: Path) -> tuple[str, ...]:
     """Return the tags of the job in ``folder``; none if the file is missing or unreadable."""
     try:
-        texts = _json(folder / TAGS_FILE).get("tags")
+        texts = _json(folder / TAGS_FILE, store_files.TAGS).get("tags")
     except (FileNotFoundError, StoreError):
         return ()
     return tuple(text for text in texts if isinstance(text, str)) if isinstance(texts, list) else ()
@@ -129,7 +162,7 @@ def change_tags(folder: Path, change: Callable[[tuple[str, ...]], Sequence[str]]
     cannot be written, NoSuchJobError if the job was removed.
     """
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = durable.open_folder(folder)
     except OSError:
         raise NoSuchJobError(f"the job {folder.name} is not in the store any more") from None
     try:
@@ -175,7 +208,7 @@ def lock_file(store: Path, host: str) -> Path:
 
 def file_name(host: str) -> str:
     """Return ``host`` as a file name that cannot leave its folder."""
-    return re.sub(r"^\.|\.$", "%2E", quote(host, safe="")).replace("~", "%7E")[:200] or "%"
+    return re.sub(r"^\.|\.$", "%2E", quote(host, safe="", errors="surrogatepass")).replace("~", "%7E")[:200] or "%"
 
 
 def make(store: Path) -> None:
@@ -201,7 +234,7 @@ def check(store: Path) -> int:
     try:
         if not stat.S_ISDIR(store.stat().st_mode):
             raise StoreError(f"{store} is not a tfprof store: it is not a folder", "store-missing")
-        document = _json(path)
+        document = _json(path, store_files.STORE)
     except FileNotFoundError:
         raise StoreError(f"{store} is not a tfprof store: no job was profiled into it yet", "store-missing") from None
     except OSError as error:
@@ -232,34 +265,6 @@ def host_folders(store: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.name[0] != ".") if folder.is_dir() else []
 
 
-def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
-    """Return the job that ``selector`` means; NoSuchJobError if it means none or several.
-
-    A selector is the start of a uid, a job's name, the id of a launch, or ``last`` for the job that
-    was opened last. If several jobs match and exactly one of them is running, that job is meant.
-    """
-    jobs = sorted(infos, key=lambda info: info.opened_ns)
-    if not jobs:
-        raise NoSuchJobError("no job was profiled into this store yet")
-    matches = matching(jobs, selector)
-    if selector == LAST:
-        return matches[0]
-    running = [info for info in matches if info.state == RUNNING]
-    candidates = matches if len(matches) == 1 else running
-    if len(candidates) == 1:
-        return candidates[0]
-    if not matches:
-        raise NoSuchJobError(f"no job {selector!r}: `tfprof jobs` lists them")
-    job_list = ", ".join(f"{info.hex} {info.name} ({info.state})".replace("  ", " ") for info in matches[-_LISTED_MAX:])
-    raise NoSuchJobError(f"{selector!r} means {len(matches)} jobs: {job_list}")
-
-
-def matching(infos: Iterable[JobInfo], selector: str) -> list[JobInfo]:
-    """Return all jobs that match ``selector`` (see ``select``), in the order of their opening."""
-    jobs = sorted(infos, key=lambda info: info.opened_ns)
-    return jobs[-1:] if selector == LAST else [info for info in jobs if _matches(info, selector)]
-
-
 def with_stale_state(info: JobInfo, host: str, holder: Mapping[str, Any] | None) -> JobInfo:
     """Return ``info``, with state `stale` if the job is running but its collector has ended.
 
@@ -272,20 +277,9 @@ def with_stale_state(info: JobInfo, host: str, holder: Mapping[str, Any] | None)
     return info if alive else replace(info, state=STALE)
 
 
-def _matches(info: JobInfo, selector: str) -> bool:
-    lower = selector.lower()
-    if _PREFIX.fullmatch(lower) and info.hex.startswith(lower):
-        return True
-    return selector == info.name or (bool(_UID.fullmatch(lower)) and lower == info.identity.get("launch"))
-
-
-def _json(path: Path) -> dict[str, Any]:
+def _json(path: Path, kind: store_files.FileKind) -> dict[str, Any]:
     try:
-        document = json.loads(durable.read(path))
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise durable.unreadable_error(path, error) from None
+        document = json.loads(store_files.read(path, kind))
     except (ValueError, RecursionError):
         raise StoreError(f"{path} is damaged: it is not JSON", "store-damaged") from None
     if not isinstance(document, dict):

@@ -11,8 +11,6 @@ import pyarrow.compute
 #: an argument of type Any.
 pc: Final[Any] = pyarrow.compute
 
-NULL: Final = pa.nulls(1)[0]
-
 
 @cache
 def constant(value: float, kind: Any) -> Any:
@@ -79,11 +77,6 @@ def repeat(value: int, size: int, kind: Any) -> Any:
     return pa.repeat(constant(value, kind), size)
 
 
-def sorted_column(column: Any) -> Any:
-    """Return ``column`` in ascending order."""
-    return column.take(pc.sort_indices(column))
-
-
 def changes(column: Any) -> Any:
     """Return for each element whether it differs from the one before; true for the first."""
     first = pa.repeat(_TRUE, min(1, len(column)))
@@ -124,6 +117,8 @@ def run_sums(column: Any, run_starts: Any) -> Any:
     Runs begin at the indexes ``run_starts``, the first at 0. Sums wrap around.
     Table.group_by would load further modules of pyarrow.
     """
+    if not len(run_starts):
+        return column.slice(0, 0)
     end = pa.array([len(column)], run_starts.type)
     last_indexes = pc.subtract(pa.concat_arrays([run_starts.slice(1), end]), constant(1, run_starts.type))
     sums_to_end = pc.cumulative_sum(column).take(last_indexes)

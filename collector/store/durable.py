@@ -18,7 +18,7 @@ _UNREADABLE_ERRNOS = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.
 _MODE = 0o600
 #: Flags to open a file for writing: do not follow a symbolic link, do not wait for the reader of a
 #: pipe.
-_SAFE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_SAFE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class FileId(NamedTuple):
@@ -86,18 +86,6 @@ def open_own(path: Path, flags: int) -> int:
     raise StoreError(f"{path} is not a file of yours: remove it, or use another --store", "store-foreign")
 
 
-def read(path: Path) -> bytes:
-    """Return the content of ``path``.
-
-    OSError if it is not a regular file, since reading a pipe could block.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "not a file")
-        return file.read()
-
-
 def unreadable_error(path: Path, error: Exception) -> StoreError:
     """Return the StoreError for ``error``, which was raised when ``path`` was read."""
     if isinstance(error, OSError) and error.errno in _UNREADABLE_ERRNOS:
@@ -145,9 +133,14 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
         unwritten = unwritten[os.write(descriptor, unwritten) :]
 
 
+def open_folder(path: Path) -> int:
+    """Return a descriptor of the folder ``path``, to sync or lock it; OSError if there is none."""
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
 def sync_folder(path: Path) -> None:
     """Sync folder ``path``, so that renames and removals in it survive a crash of the machine."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = open_folder(path)
     try:
         os.fsync(descriptor)
     finally:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import StoreError
+from . import store_files
 from .durable import open_own, store_errors
 
 #: Attempts to lock, and seconds between them: a reader that queries the holder locks the file for
@@ -48,8 +49,8 @@ def take(path: Path, holder: dict[str, Any]) -> Lock:
 def holder(path: Path) -> dict[str, Any] | None:
     """Return the content of the lock at ``path`` (see ``take``), None if nobody holds it."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+        descriptor = store_files.open_file(path, store_files.LOCK)
+    except (FileNotFoundError, StoreError):
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

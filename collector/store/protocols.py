@@ -3,13 +3,13 @@
 Tables are Arrow tables of ``schema``. Numbers of nodes, devices, labels and outputs refer to NAMES.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
-from ..errors import StoreError
+from ..errors import DamagedJobError
 from .catalog import JobInfo
 
 T = TypeVar("T")
@@ -134,10 +134,18 @@ class JobReader(Protocol):
         """
         ...
 
+    def unit_times(self, rollup: pa.Table, traces: Iterable[int] | None = None) -> pa.Table:
+        """Return the time of each node on each device over ``traces``, None for all.
+
+        The columns are node, device and ns: the median time of the traces in which the node ran
+        there, times their number (`step_times.unit_times`). ``rollup``: the ROLLUP of ``traces``.
+        """
+        ...
+
     def times(self, traces: Iterable[int]) -> pa.Table:
         """Return the time of each node on each device in each of ``traces``.
 
-        The columns are trace, node, device and us.
+        The columns are node, device, trace and ns.
         """
         ...
 
@@ -155,6 +163,13 @@ class JobReader(Protocol):
 
     def host_samples(self) -> pa.Table:
         """Return all samples of the job's host (HOST_SAMPLES); the table may be empty."""
+        ...
+
+    def archive(self) -> Iterator[bytes]:
+        """Yield the whole job as one file (`.tfprof`), with its tags and the samples of its host.
+
+        The rows are those of one moment. StoreError if a file of the job cannot be read.
+        """
         ...
 
     def memory_left(self) -> list[tuple[int, int, int]]:
@@ -214,12 +229,12 @@ class StoreReader(Protocol):
         """Return all jobs that can be read, in the order in which they were opened."""
         ...
 
-    def damaged(self) -> Sequence[StoreError]:
-        """Return the error of each job that cannot be read."""
+    def damaged(self) -> Sequence[DamagedJobError]:
+        """Return the error of each job whose job file cannot be read."""
         ...
 
     def job(self, selector: str) -> JobReader:
-        """Return the job that ``selector`` means (catalog.select).
+        """Return the job that ``selector`` means (selectors.select).
 
         NoSuchJobError if it means none or several.
         """

@@ -5,7 +5,7 @@ They need read access to the folder, but no lock and no daemon.
 
 import os
 import socket
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,11 +13,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from ..errors import NoSuchJobError, StoreError
+from ..errors import DamagedJobError, NoSuchJobError, StoreError
 from . import catalog, executions, lock, sql_queries, trace_ranges
 from .catalog import JobInfo
 from .protocols import Executions, JobReader, RecordedOutputs, StoreReader
 from .schema import HOST_SAMPLES
+from .selectors import matching, select
 from .snapshot import Snapshot, with_stable_snapshot
 from .sql_queries import SqlQuery
 
@@ -55,10 +56,20 @@ class LocalJob:
         numbers = sorted(set(traces))
         return self.with_snapshot(lambda snapshot: trace_ranges.rollup_of_traces(snapshot, numbers))
 
+    def unit_times(self, rollup: pa.Table, traces: Iterable[int] | None = None) -> pa.Table:
+        """Return node, device and ``ns`` of each node on a device; see `step_times.unit_times`.
+
+        ``traces``: the numbers of the traces, None for all; ``rollup``: their ROLLUP.
+        """
+        if traces is None:
+            return self.with_snapshot(lambda snapshot: trace_ranges.unit_times_of_all(snapshot, rollup))
+        numbers = sorted(set(traces))
+        return self.with_snapshot(lambda snapshot: trace_ranges.unit_times_of_traces(snapshot, numbers, rollup))
+
     def times(self, traces: Iterable[int]) -> pa.Table:
         """Return the time of each node on each device in each of ``traces``.
 
-        The columns are trace, node, device and us.
+        The columns are node, device, trace and ns.
         """
         numbers = sorted(set(traces))
         return self.with_snapshot(lambda snapshot: trace_ranges.times_by_trace(snapshot, numbers))
@@ -84,7 +95,12 @@ class LocalJob:
         return self.with_snapshot(executions.persistent_allocations)
 
     def host_samples(self) -> pa.Table:
-        """Return all samples of the job's host; the table may be empty."""
+        """Return all samples of the job's host; the table may be empty.
+
+        An imported job has its own, from the host and the time where it ran.
+        """
+        if self.info.rows.get("host_samples"):
+            return self.table("host_samples")
         host = str(self.info.identity.get("host") or "")
         folder = catalog.host_folder(self.folder.parents[1], host)
         if not host or not folder.is_dir():
@@ -93,6 +109,12 @@ class LocalJob:
             return LocalJob(folder, catalog.load(folder)).table("host_samples")
         except FileNotFoundError:  # just removed
             return HOST_SAMPLES.empty_table()
+
+    def archive(self) -> Iterator[bytes]:
+        """Yield the job as one file, which `archive_import.import_archive` reads."""
+        from .archive import contents, pieces  # noqa: PLC0415  # few commands need it
+
+        yield from pieces(self.with_snapshot(contents), self.info.state, self.tags(), self.host_samples())
 
     def memory_left(self) -> list[tuple[int, int, int]]:
         """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
@@ -191,23 +213,23 @@ class LocalStore:
         """Return all readable jobs, in the order in which they were opened."""
         return self._read()[0]
 
-    def damaged(self) -> list[StoreError]:
-        """Return the error of each job that cannot be read."""
-        return [error for _, error in self._read()[1]]
+    def damaged(self) -> list[DamagedJobError]:
+        """Return the error of each job whose job file cannot be read."""
+        return self._read()[1]
 
     def job(self, selector: str) -> LocalJob:
-        """Return the job that ``selector`` means (catalog.select).
+        """Return the job that ``selector`` means (selectors.select).
 
         NoSuchJobError if it means none or several. If no readable job matches, and the uid of a
         damaged job begins with ``selector``, the StoreError of the damaged job is raised instead.
         """
         jobs, errors = self._read()
         infos, by_uid = [job.info for job in jobs], {job.info.uid: job for job in jobs}
-        if not catalog.matching(infos, selector):
-            for name, error in errors:
-                if name.startswith(selector.lower()):
+        if not matching(infos, selector):
+            for error in errors:
+                if error.uid.startswith(selector.lower()):
                     raise error
-        return by_uid[catalog.select(infos, selector).uid]
+        return by_uid[select(infos, selector).uid]
 
     def host(self, name: str) -> LocalJob:
         """Return the samples of host ``name``; NoSuchJobError if there are none."""
@@ -224,10 +246,10 @@ class LocalStore:
         """
         return catalog.with_stale_state(info, self._host, lock.holder(catalog.lock_file(self.path, self._host)))
 
-    def _read(self) -> tuple[list[LocalJob], list[tuple[str, StoreError]]]:
-        """Return the readable jobs, and (name of the folder, error) of each damaged job."""
+    def _read(self) -> tuple[list[LocalJob], list[DamagedJobError]]:
+        """Return the readable jobs, and the error of each damaged one."""
         jobs: list[LocalJob] = []
-        errors: list[tuple[str, StoreError]] = []
+        errors: list[DamagedJobError] = []
         holder = lock.holder(catalog.lock_file(self.path, self._host))
         for folder in catalog.folders(self.path):
             try:
@@ -235,7 +257,7 @@ class LocalStore:
             except FileNotFoundError:
                 continue  # just created, or just removed
             except StoreError as error:
-                errors.append((folder.name, error))
+                errors.append(DamagedJobError(error, folder.name))
         return sorted(jobs, key=lambda job: job.info.opened_ns), errors
 
 

@@ -13,6 +13,8 @@ from .catalog import RUNNING
 _REMOVED_PREFIX = ".removed-"
 #: Seconds without a write after which a running job of this host counts as ended.
 _ABANDONED_S = 86_400
+#: Unit of `st_blocks`.
+_BLOCK_BYTES = 512
 #: Time before a job's start for which samples of its host are kept (ns).
 _MARGIN_NS = 60 * 10**9
 
@@ -71,7 +73,7 @@ def remove_expired(store: Path, host: str, limits: Limits, now_ns: int, open_uid
         for leftover in folder.glob(f"{_REMOVED_PREFIX}*"):
             shutil.rmtree(leftover, ignore_errors=True)
     jobs = [job for folder in catalog.folders(store) for job in _stored_job(folder, host, now_ns, open_uids)]
-    uids = expired_uids(jobs, limits, now_ns, sum(map(_size, catalog.host_folders(store))))
+    uids = expired_uids(jobs, limits, now_ns, sum(map(size_on_disk, catalog.host_folders(store))))
     for uid in uids:
         remove(store, uid)
     return uids
@@ -126,17 +128,21 @@ def _stored_job(folder: Path, host: str, now_ns: int, open_uids: Collection[int]
     """Return the job in ``folder``; an empty list if it cannot be read."""
     try:
         info = catalog.load(folder)
-        stats = [path.stat() for path in folder.iterdir()]
+        last_ns = max(path.lstat().st_mtime_ns for path in folder.iterdir())
     except (OSError, StoreError):
         return []
-    last_ns = max(stat.st_mtime_ns for stat in stats)
     is_abandoned = info.collector.get("host") == host and now_ns - last_ns > _ABANDONED_S * 1e9
     is_running = info.uid in open_uids or (info.state == RUNNING and not is_abandoned)
-    return [StoredJob(info.uid, info.closed_ns or last_ns, sum(stat.st_size for stat in stats), is_running)]
+    return [StoredJob(info.uid, info.closed_ns or last_ns, size_on_disk(folder), is_running)]
 
 
-def _size(folder: Path) -> int:
+def size_on_disk(folder: Path) -> int:
+    """Return the bytes of the files in ``folder``, without holes and without what links lead to.
+
+    0 if it cannot be read.
+    """
     try:
-        return sum(path.stat().st_size for path in folder.iterdir())
+        stats = [path.lstat() for path in folder.iterdir()]
     except OSError:
         return 0
+    return sum(min(status.st_size, status.st_blocks * _BLOCK_BYTES) for status in stats)

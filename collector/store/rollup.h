@@ -14,7 +14,7 @@ enum { BASE, START, OP_START, OP_END, START_FIX, END_FIX, TOTAL, PEAK, LIVE, OUT
 
 /* The sums of one row, in the order of aggregation.RESULTS; they wrap around, like pyarrow's. */
 typedef struct {
-    uint64_t traces, runs, sum_us, requested_bytes, peak_bytes, residual_bytes, output_bytes;
+    uint64_t traces, runs, sum_us, sum_ns, requested_bytes, peak_bytes, residual_bytes, output_bytes;
 } sums;
 
 enum { RESULTS = sizeof(sums) / 8 };
@@ -71,11 +71,12 @@ static void add(sums *sum, const ops *executions, size_t index) {
 #define IN(name) (executions->in[name][index])
     int64_t start = wrapping_sum(IN(BASE), IN(START)), start_us = floor_us(start);
     if (wrapping_sum(start_us, IN(START_FIX)) <= 0) return;
-    int64_t end = wrapping_sum(start, wrapping_sum(IN(OP_START), IN(OP_END)));
-    uint64_t us = (uint64_t)floor_us(end) - (uint64_t)start_us + (uint64_t)IN(END_FIX);
+    int64_t ns = wrapping_sum(IN(OP_START), IN(OP_END));
+    uint64_t us = (uint64_t)floor_us(wrapping_sum(start, ns)) - (uint64_t)start_us + (uint64_t)IN(END_FIX);
     uint64_t extra_bytes = (uint64_t)IN(PERSISTENT) + (uint64_t)IN(TEMP);
     sum->runs++;
     sum->sum_us += us ? us : 1;
+    sum->sum_ns += (uint64_t)ns;
     sum->requested_bytes += (uint64_t)IN(TOTAL) + extra_bytes;
     sum->peak_bytes += (uint64_t)IN(PEAK) + extra_bytes;
     sum->residual_bytes += (uint64_t)IN(LIVE) + (uint64_t)IN(PERSISTENT);

@@ -10,7 +10,7 @@ import pyarrow as pa
 from . import catalog, durable
 from .catalog import JobInfo
 from .snapshot import Snapshot, log_file, with_stable_snapshot
-from .wal import Contents, read_from
+from .wal import Contents, read_after
 
 
 class _FileVersion(NamedTuple):
@@ -44,7 +44,7 @@ class RowFollower:
         self._version: _FileVersion | None = None
         self._info: JobInfo | None = None
         self._row_counts = dict.fromkeys(self._tables, 0)
-        self._generation, self._log_end = -1, 0
+        self._log = Contents(folder, [], 0)  # the log that is followed, without the appends that were read
 
     @property
     def info(self) -> JobInfo:
@@ -71,21 +71,20 @@ class RowFollower:
         version = _FileVersion.of(self.folder / catalog.JOB_FILE)
         if version != self._version:
             info = catalog.load(self.folder)
-            if self._is_new_job(info) or info.sealed + 1 != self._generation:
+            if self._is_new_job(info) or log_file(self.folder, info.sealed + 1) != self._log.path:
                 return self._rows_of_folder()
             self._info, self._version = info, version
-        path = log_file(self.folder, self._generation)
         try:
-            size = path.stat().st_size
+            size = self._log.path.lstat().st_size
         except FileNotFoundError:
-            if self._log_end:
+            if self._log.end:
                 raise
             return {}
-        if size == self._log_end:
+        if size == self._log.end:
             return {}
-        if size < self._log_end:
+        if size < self._log.end:
             return self._rows_of_folder()
-        return self._rows_of_contents(read_from(path, self._log_end))
+        return self._rows_of_contents(read_after(self._log))
 
     def _rows_of_folder(self) -> dict[str, pa.Table]:
         """Return the new rows, which are found by counting all rows.
@@ -117,12 +116,8 @@ class RowFollower:
             row_counts[name] += table.num_rows
             if table.num_rows > skipped_count:
                 new_tables[name] = table.slice(skipped_count)
-        generation = info.sealed + 1
-        ends = [
-            contents.end for contents in snapshot.unsealed_logs if contents.path == log_file(self.folder, generation)
-        ]
         self._info, self._row_counts = info, row_counts
-        self._generation, self._log_end = generation, ends[0] if ends else 0
+        self._log = snapshot.log._replace(appends=[])
         return new_tables
 
     def _rows_of_contents(self, contents: Contents) -> dict[str, pa.Table]:
@@ -130,5 +125,5 @@ class RowFollower:
         new_tables = {name: contents.table(name) for name in self._tables if name in names}
         for name, table in new_tables.items():
             self._row_counts[name] += table.num_rows
-        self._log_end = contents.end
+        self._log = contents._replace(appends=[])
         return new_tables

@@ -8,11 +8,12 @@ from typing import Final
 import pyarrow as pa
 
 #: Version of the stores that this build writes. Version 2 added all outputs of ops; accelerators of
-#: traces; allocations, output memory and op logs; lines of frames. Version 3 added alerts, and
-#: removed columns that nothing read.
-STORE_VERSION: Final = 3
+#: traces; allocations, output memory and op logs; lines of frames. Version 3 is that of development
+#: versions of 0.3.0. Version 4 added alerts and histograms of step times, and removed columns that
+#: nothing read.
+STORE_VERSION: Final = 4
 #: Versions of stores that this build reads. A writer raises the version of a store that it opens.
-READABLE: Final = (2, 3)
+READABLE: Final = (2, STORE_VERSION)
 
 #: Value of an id column that means no device, or no name.
 NONE_ID: Final = 0xFFFFFFFF
@@ -138,6 +139,10 @@ SAMPLES = pa.schema(
     ]
 )
 
+#: One row per second of the threads of a job's own process, in seconds from the start of each
+#: thread: the main thread used a CPU, and waited for one; the waits of all living threads.
+THREAD_SAMPLES = pa.schema([("t_ns", _I64), ("main_cpu_s", _F64), ("main_queued_s", _F64), ("queued_s", _F64)])
+
 #: One row per second of a host. CPU seconds, and bytes of disks and networks, count from the start
 #: of the host.
 HOST_SAMPLES = pa.schema(
@@ -230,10 +235,24 @@ ROLLUP = pa.schema(
         ("traces", _I64),  # distinct traces with a row
         ("runs", _I64),  # rows with a start time (all_start_micros > 0)
         ("sum_us", _I64),  # op_end_rel_micros of rows with a start time, 0 counted as 1
+        ("sum_ns", _I64),  # op_start + op_end of rows with a start time
         ("requested_bytes", _I64),  # total + persistent + temp of rows with a start time, like the next three
         ("peak_bytes", _I64),  # peak + persistent + temp
         ("residual_bytes", _I64),  # live + persistent
         ("output_bytes", _I64),
+    ]
+)
+
+#: Histogram of the times of a node on a device, over a generation's traces, or over those of all
+#: generations so far ("total_times"), sorted by node, device and bucket. The time in a trace is the
+#: sum of the node's executions with a start time there, 0 if that is negative. step_times.py
+#: defines the buckets.
+STEP_TIMES = pa.schema(
+    [
+        ("node", _U32),
+        ("device", _U32),
+        ("bucket", _U16),
+        ("steps", _I64),  # traces with a time in this bucket
     ]
 )
 
@@ -255,6 +274,7 @@ JOB_TABLES: Final = {
     "op_log": OP_LOG,
     "tensors": TENSORS,
     "alerts": ALERTS,
+    "thread_samples": THREAD_SAMPLES,
 }
 
 _AFTER_OP_END: Final = OPS.get_field_index("op_end_ns") + 1

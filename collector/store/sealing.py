@@ -15,8 +15,9 @@ from .devices import Devices, device_rows
 from .merging import merge
 from .protocols import Rows
 from .rollup import canonical_after, canonical_of, rollup_of, sorted_by_node
-from .schema import JOB_TABLES, LAST_TRACE, NAMES
+from .schema import JOB_TABLES, LAST_TRACE, NAMES, ROLLUP, STEP_TIMES
 from .snapshot import Snapshot
+from .step_times import histogram_of, merge_histograms
 from .wal import Contents
 
 #: Rows of ops that are sealed at a time, rounded up to whole appends: a few megabytes.
@@ -33,15 +34,13 @@ class LogState:
     devices: pa.Table = field(default_factory=NAMES.empty_table)
 
     @classmethod
-    def of_folder(cls, folder: Path) -> "LogState":
-        """Return the state of ``folder``, including its log."""
-        snapshot = Snapshot(folder)
+    def of_snapshot(cls, snapshot: Snapshot) -> "LogState":
+        """Return the state of ``snapshot``, including its log."""
         state = cls(dict(snapshot.info.acked), devices=device_rows(snapshot.sealed("names")))
-        for contents in snapshot.unsealed_logs:
-            for name in JOB_TABLES:
-                state.count_rows(name, contents.table(name))
-            for append in contents.appends:
-                state.count_append(append.about, append.last)
+        for name in JOB_TABLES:
+            state.count_rows(name, snapshot.log.table(name))
+        for append in snapshot.log.appends:
+            state.count_append(append.about, append.last)
         return state
 
     def add(self, tables: Mapping[str, Rows], about: int, last: int) -> None:
@@ -104,23 +103,24 @@ def tidy(folder: Path, old_info: JobInfo, new_info: JobInfo, log: Path) -> None:
         durable.sync_folder(folder)
         log.unlink()
         for name, number in _superseded(old_info, new_info):
-            (folder / segment.file_name(name, number)).unlink()
+            (folder / segment.file_name(name, number)).unlink(missing_ok=True)
 
 
 def _superseded(old_info: JobInfo, new_info: JobInfo) -> Iterator[tuple[str, int]]:
     """Yield table and generation of the superseded segments."""
     if old_info.total not in (new_info.total, -1):
-        yield segment.TOTAL_NAME, old_info.total
+        yield from ((name, old_info.total) for name in segment.TOTALS)
     for name, numbers in old_info.parts.items():
         yield from ((name, number) for number in numbers if number not in new_info.parts[name])
 
 
 def _write_ops(folder: Path, info: JobInfo, state: LogState, contents: Contents) -> int:
-    """Write ops, rollup and total of the next generation; return the number of the generation."""
+    """Write ops, their aggregates and the totals of the next generation; return its number."""
     generation = info.sealed + 1
-    total = _total(folder, info)
+    total, total_times = _total(folder, info), _total_times(folder, info)
     traces, devices = contents.table("traces"), Devices(state.devices)
     rollups: list[pa.Table] = []
+    histograms: list[pa.Table] = []
     canonical = canonical_of(total)
     first, last = LAST_TRACE, 0
 
@@ -130,25 +130,39 @@ def _write_ops(folder: Path, info: JobInfo, state: LogState, contents: Contents)
             canonical = canonical_after(piece, devices, canonical)
             part = sorted_by_node(flat_table(piece), devices)
             rollups.append(rollup_of(part, traces, devices, canonical))
+            histograms.append(histogram_of(part, traces, devices))
             first, last = min(first, pc.min(part["trace"]).as_py()), max(last, pc.max(part["trace"]).as_py())
             yield part
             del piece, part  # as in segment.encode_parts
             pa.default_memory_pool().release_unused()  # else the pool's cached blocks of other sizes add up
 
     _write(folder, "ops", generation, segment.encode_parts("ops", pieces()))
-    rollup = merge(*rollups)
+    rollup, histogram = merge(*rollups), merge_histograms(*histograms)
     metadata = {"first_trace": first, "last_trace": last}
     _write(folder, segment.ROLLUP_NAME, generation, segment.encode(segment.ROLLUP_NAME, rollup, metadata))
-    _write(folder, segment.TOTAL_NAME, generation, segment.encode(segment.TOTAL_NAME, merge(total, rollup)))
+    aggregates = {segment.TIMES_NAME: histogram, segment.TOTAL_NAME: merge(total, rollup)}
+    if total_times is not None:
+        aggregates[segment.TOTAL_TIMES_NAME] = merge_histograms(total_times, histogram)
+    for name, table in aggregates.items():
+        _write(folder, name, generation, segment.encode(name, table))
     return generation
 
 
 def _total(folder: Path, info: JobInfo) -> pa.Table:
     if info.total < 0:
-        return segment.SCHEMAS[segment.TOTAL_NAME].empty_table()
+        return ROLLUP.empty_table()
     path = folder / segment.file_name(segment.TOTAL_NAME, info.total)
     with durable.store_errors(path):
         return segment.read(path, segment.TOTAL_NAME)
+
+
+def _total_times(folder: Path, info: JobInfo) -> pa.Table | None:
+    """Return the histogram of all sealed generations, None if tfprof 0.2.0 has sealed one."""
+    if info.total < 0:
+        return STEP_TIMES.empty_table()
+    path = folder / segment.file_name(segment.TOTAL_TIMES_NAME, info.total)
+    with durable.store_errors(path):
+        return segment.read(path, segment.TOTAL_TIMES_NAME) if path.exists() else None
 
 
 def _write(folder: Path, name: str, generation: int, data: memoryview) -> None:

@@ -1,8 +1,10 @@
 """A sealed table: one Parquet file."""
 
+import os
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,12 +12,27 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import StoreError
+from . import store_files
 from .durable import unreadable_error
-from .schema import JOB_TABLES, LAST_TRACE, ROLLUP
+from .schema import JOB_TABLES, LAST_TRACE, ROLLUP, STEP_TIMES
 
 ROLLUP_NAME: Final = "rollup"
+TIMES_NAME: Final = "times"
+#: The totals: aggregates of all sealed generations.
 TOTAL_NAME: Final = "total"
-SCHEMAS: Final = {**JOB_TABLES, ROLLUP_NAME: ROLLUP, TOTAL_NAME: ROLLUP}
+TOTAL_TIMES_NAME: Final = "total_times"
+TOTALS: Final = (TOTAL_NAME, TOTAL_TIMES_NAME)
+SCHEMAS: Final = {
+    **JOB_TABLES,
+    ROLLUP_NAME: ROLLUP,
+    TOTAL_NAME: ROLLUP,
+    TIMES_NAME: STEP_TIMES,
+    TOTAL_TIMES_NAME: STEP_TIMES,
+}
+
+#: Maximum rows of a segment, which a few bytes of a damaged or forged file can claim to have. The
+#: largest append has a few million.
+ROWS_MAX: Final = 1 << 24
 
 _ROW_GROUP_ROWS = 100_000
 #: Columns with statistics, which readers use to select row groups. Start times of ops are relative
@@ -62,13 +79,9 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Tabl
     """
     schema = SCHEMAS[name]
     names = list(schema.names if columns is None else columns)
-    try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:  # reading ahead doubles the time of a small file
-            table = file.read(columns=names, use_threads=False).select(names)
-    except FileNotFoundError:
-        raise
-    except (OSError, pa.ArrowException, KeyError) as error:
-        raise unreadable_error(path, error) from None
+    with _opened(path) as file:
+        table = file.read(columns=names, use_threads=False).select(names)
+        table.validate(full=True)  # a text may not be UTF-8
     expected = pa.schema([schema.field(column) for column in names])
     if not table.schema.equals(_required(expected)):
         raise StoreError(f"{path} is damaged: its columns are not those of {name}", "store-damaged")
@@ -82,15 +95,29 @@ def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str])
     order of the segment. Errors are those of ``read``.
     """
     schema = pa.schema([SCHEMAS[name].field(column) for column in columns])
+    with _opened(path) as file:
+        for numbers in _group_lists(file.metadata, SCHEMAS[name].names.index("trace"), traces):
+            table = file.read_row_groups(numbers, columns=list(columns), use_threads=False).select(list(columns))
+            yield _with_schema(table, schema)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    """Provide the file at ``path``; an error of reading it becomes a StoreError.
+
+    FileNotFoundError if there is none.
+    """
+    descriptor = store_files.open_file(path, store_files.SEGMENT)
     try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            for numbers in _group_lists(file.metadata, SCHEMAS[name].names.index("trace"), traces):
-                table = file.read_row_groups(numbers, columns=list(columns), use_threads=False).select(list(columns))
-                yield _with_schema(table, schema)
-    except FileNotFoundError:
-        raise
-    except (OSError, pa.ArrowException, KeyError) as error:
+        # Reading ahead doubles the time of a small file.
+        with pq.ParquetFile(f"/proc/self/fd/{descriptor}", pre_buffer=False) as file:
+            if file.metadata.num_rows > ROWS_MAX:
+                raise StoreError(f"{path} is damaged: it has {file.metadata.num_rows} rows", "store-damaged")
+            yield file
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:  # a column's name may not be UTF-8
         raise unreadable_error(path, error) from None
+    finally:
+        os.close(descriptor)
 
 
 def _group_lists(file_metadata: pq.FileMetaData, column: int, traces: Sequence[int]) -> list[list[int]]:
@@ -127,12 +154,11 @@ def metadata(path: Path) -> dict[str, int]:
 
     FileNotFoundError if there is none, StoreError if it is damaged.
     """
+    with _opened(path) as file:
+        pairs = file.metadata.metadata or {}
     try:
-        pairs = pq.read_metadata(path).metadata or {}
         return {key.decode(): int(value) for key, value in pairs.items()}
-    except FileNotFoundError:
-        raise
-    except (OSError, pa.ArrowException, ValueError) as error:
+    except ValueError as error:
         raise unreadable_error(path, error) from None
 
 

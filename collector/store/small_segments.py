@@ -14,7 +14,9 @@ from .catalog import JobInfo
 #: Maximum bytes of a merged segment: rewriting a larger one at every sealing would cost too much.
 FULL_BYTES: Final = 1 << 18
 #: Tables that are never merged: large tables, and tables that are read by generation.
-_NEVER_MERGED: Final = frozenset({"ops", "allocations", "output_memory", segment.ROLLUP_NAME, segment.TOTAL_NAME})
+_NEVER_MERGED: Final = frozenset(
+    {"ops", "allocations", "output_memory", segment.ROLLUP_NAME, segment.TIMES_NAME, *segment.TOTALS}
+)
 
 
 class MergedSegment(NamedTuple):
@@ -39,7 +41,7 @@ def generations_in_force(info: JobInfo, name: str, generations: Iterable[int]) -
     """
     if is_merged(name):
         return list(info.parts.get(name, ()))
-    if name == segment.TOTAL_NAME:
+    if name in segment.TOTALS:
         return [info.total] if info.total >= 0 else []
     return sorted(number for number in generations if number <= info.sealed)
 
@@ -56,7 +58,7 @@ def merged_segment(folder: Path, name: str, table: pa.Table, generations: Sequen
     with contextlib.suppress(OSError, StoreError):
         while earlier_generations:
             path = folder / segment.file_name(name, earlier_generations[-1])
-            segment_size = path.stat().st_size
+            segment_size = path.lstat().st_size
             if segment_size > size or size + segment_size > FULL_BYTES:
                 break
             tables.append(segment.read(path, name))

@@ -1,5 +1,6 @@
 """A consistent snapshot of a job's folder, read without locks while a writer may be running."""
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 import pyarrow as pa
 
 from ..errors import NoSuchJobError, StoreError
-from . import catalog, durable, segment, small_segments, wal
+from . import catalog, durable, segment, small_segments, store_files, wal
 
 T = TypeVar("T")
 
@@ -44,10 +45,10 @@ class Snapshot:
             raise FileNotFoundError(folder)
 
     @cached_property
-    def unsealed_logs(self) -> list[wal.Contents]:
-        """The content of each unsealed log, oldest first."""
-        logs = sorted((number, path) for number, path in self._files.logs.items() if number > self.info.sealed)
-        return [wal.decode(path.read_bytes(), path) for _, path in logs]
+    def log(self) -> wal.Contents:
+        """The content of the log, which holds the generation that is not sealed yet."""
+        path = log_file(self.folder, self.info.sealed + 1)
+        return wal.read(path) if self.info.sealed + 1 in self._files.logs else wal.Contents(path, [], 0)
 
     def segments(self, name: str) -> list[tuple[int, Path]]:
         """Return (last generation, path) of each sealed segment of table ``name``, oldest first."""
@@ -66,8 +67,7 @@ class Snapshot:
 
     def unsealed(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the unsealed rows of table ``name``, in order of arrival."""
-        tables = [contents.table(name) for contents in self.unsealed_logs]
-        table = pa.concat_tables([segment.SCHEMAS[name].empty_table(), *tables])
+        table = self.log.table(name)
         return table if columns is None else table.select(list(columns))
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -81,6 +81,14 @@ class Snapshot:
             return segment.SCHEMAS[segment.TOTAL_NAME].empty_table()
         path = self.folder / segment.file_name(segment.TOTAL_NAME, self.info.total)
         return segment.read(path, segment.TOTAL_NAME)
+
+    def aggregate(self, name: str, generation: int) -> pa.Table | None:
+        """Return the segment of the aggregate ``name`` in ``generation``, None if it has none.
+
+        tfprof 0.2.0 wrote no histograms of step times.
+        """
+        path = self._files.segments.get(name, {}).get(generation)
+        return None if path is None else segment.read(path, name)
 
 
 def with_stable_snapshot(folder: Path, action: Callable[[Snapshot], T]) -> T:
@@ -120,15 +128,21 @@ def _job_file_version(folder: Path) -> tuple[int, int] | None:
 
 
 def files(folder: Path) -> Files:
-    """Return the logs and segments in ``folder``; FileNotFoundError if it does not exist."""
+    """Return the logs and segments in ``folder``.
+
+    FileNotFoundError if it does not exist, StoreError if one of them is not a regular file.
+    """
     folder_files = Files({}, {})
-    for path in folder.iterdir():
-        log_match, segment_name = _LOG_NAME.fullmatch(path.name), segment.parse_name(path.name)
-        if log_match:
-            folder_files.logs[int(log_match[1])] = path
-        elif segment_name:
-            table, generation = segment_name
-            folder_files.segments.setdefault(table, {})[generation] = path
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            log_match, segment_name = _LOG_NAME.fullmatch(entry.name), segment.parse_name(entry.name)
+            if log_match:
+                folder_files.logs[int(log_match[1])] = folder / entry.name
+            elif segment_name:
+                table, generation = segment_name
+                folder_files.segments.setdefault(table, {})[generation] = folder / entry.name
+            if (log_match or segment_name) and not entry.is_file(follow_symlinks=False):
+                raise store_files.irregular_error(folder / entry.name)
     return folder_files
 
 

@@ -4,12 +4,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from ..errors import StoreError
+from . import store_files
 from .schema import JOB_TABLES
 from .snapshot import Snapshot
 
@@ -57,13 +59,15 @@ def _check_files(snapshot: Snapshot, tables: Iterable[str]) -> None:
     """
     for name in tables:
         for _, path in snapshot.segments(name):
-            path.stat()
+            path.lstat()
 
 
 def _open_table(connection: Any, snapshot: Snapshot, name: str) -> None:
     """Define table ``name`` of the job as a temporary view of the connection."""
     connection.register(f"tail_{name}", snapshot.unsealed(name))
-    paths = [str(path) for _, path in snapshot.segments(name)]
+    paths = [path for _, path in snapshot.segments(name)]
+    for path in paths:
+        store_files.check(path, store_files.SEGMENT)
     parts = [f"FROM tail_{name}"]
     if paths:  # segments of older releases may have more columns
         columns = ", ".join(f'"{column}"' for column in JOB_TABLES[name].names)
@@ -71,5 +75,5 @@ def _open_table(connection: Any, snapshot: Snapshot, name: str) -> None:
     connection.execute(f"CREATE TEMP VIEW {name} AS {' UNION ALL '.join(parts)}")
 
 
-def _literal(paths: Sequence[str]) -> str:
-    return "[" + ", ".join("'" + path.replace("'", "''") + "'" for path in paths) + "]"
+def _literal(paths: Sequence[Path]) -> str:
+    return "[" + ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths) + "]"

@@ -1,26 +1,25 @@
-"""Rollups of selected traces.
+"""Rollups and histograms of selected traces.
 
-If all traces of a generation are selected, its stored rollup is used. Otherwise the ops of its
+If all traces of a generation are selected, its stored aggregate is used. Otherwise the ops of its
 selected traces are aggregated.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from . import segment
-from .aggregation import INPUTS, durations
+from . import segment, step_times
+from .aggregation import INPUTS
 from .columns import column_list, flat, pc
 from .devices import Devices, device_rows
 from .merging import merge
-from .rollup import NO_DEVICE, bases, canonical_after, canonical_of, rollup_of, sorted_by_node
+from .rollup import NO_DEVICE, canonical_after, canonical_of, rollup_of, sorted_by_node
 from .snapshot import Snapshot
 
 _OP_COLUMNS: Final = ("trace", "node", "device", *INPUTS)
-_TIME_COLUMNS: Final = ("trace", "node", "device", "start_ns", "op_start_ns", "op_end_ns", "start_us_fix", "end_us_fix")
 _TRACE_COLUMNS: Final = ("trace", "base_ns")
 
 
@@ -46,7 +45,7 @@ def rollup_of_traces(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
     numbers = sorted(column_list(trace_rows, "trace"))
     parts = []
     for sealed in generations(snapshot, traces):
-        if set(sealed.traces).issuperset(_traces_within(numbers, sealed.first_trace, sealed.last_trace)):
+        if sealed.is_whole(numbers):
             parts.append(segment.read(sealed.rollup_path, segment.ROLLUP_NAME))
         else:
             groups = snapshot.groups("ops", sealed.generation, sealed.traces, _OP_COLUMNS)
@@ -57,31 +56,66 @@ def rollup_of_traces(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
     return _with_canonical(merge(*parts), canonical)
 
 
+def unit_times_of_all(snapshot: Snapshot, rollup: pa.Table) -> pa.Table:
+    """Return `step_times.unit_times` over all traces; ``rollup``: their ROLLUP."""
+    total = snapshot.aggregate(segment.TOTAL_TIMES_NAME, snapshot.info.total)
+    if total is None:
+        return unit_times_of_traces(
+            snapshot, sorted(column_list(snapshot.table("traces", ("trace",)), "trace")), rollup
+        )
+    histogram = _Rows(snapshot, snapshot.unsealed("traces", _TRACE_COLUMNS)).unsealed(None, step_times.histogram_of)
+    return step_times.unit_times(step_times.merge_histograms(total, histogram), rollup)
+
+
+def unit_times_of_traces(snapshot: Snapshot, traces: Sequence[int], rollup: pa.Table) -> pa.Table:
+    """Return `step_times.unit_times` over ascending ``traces``; ``rollup``: their ROLLUP."""
+    trace_rows = snapshot.table("traces", _TRACE_COLUMNS)
+    rows, numbers = _Rows(snapshot, trace_rows), sorted(column_list(trace_rows, "trace"))
+    parts = [*_sealed_histograms(rows, traces, numbers), rows.unsealed(traces, step_times.histogram_of)]
+    return step_times.unit_times(step_times.merge_histograms(*parts), rollup)
+
+
+def _sealed_histograms(rows: "_Rows", traces: Sequence[int], numbers: Sequence[int]) -> Iterator[pa.Table]:
+    """Yield the STEP_TIMES of ``traces`` in sealed generations; ``numbers``: all traces."""
+    for sealed in generations(rows.snapshot, traces) if traces else ():
+        whole = rows.snapshot.aggregate(segment.TIMES_NAME, sealed.generation) if sealed.is_whole(numbers) else None
+        yield from rows.sealed(sealed, step_times.histogram_of) if whole is None else [whole]
+
+
 def times_by_trace(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
     """Return the time of each node on each device in each of the ascending ``traces``.
 
-    The columns are trace, node, device and us.
+    The columns are node, device, trace and ns.
     """
-    trace_rows, devices = snapshot.table("traces", _TRACE_COLUMNS), Devices(device_rows(snapshot.table("names")))
-    groups = [_ops_of_traces(snapshot.unsealed("ops", _TIME_COLUMNS), traces)]
+    rows = _Rows(snapshot, snapshot.table("traces", _TRACE_COLUMNS))
+    parts = [rows.unsealed(traces, step_times.times_by_trace)]
     for sealed in generations(snapshot, traces) if traces else ():
-        groups += [
-            _ops_of_traces(group, sealed.traces)
-            for group in snapshot.groups("ops", sealed.generation, sealed.traces, _TIME_COLUMNS)
-        ]
-    return pa.concat_tables([_times(group, trace_rows, devices) for group in groups])
+        parts += rows.sealed(sealed, step_times.times_by_trace)
+    return pa.concat_tables(parts)
 
 
-def _times(ops: pa.Table, trace_rows: pa.Table, devices: Devices) -> pa.Table:
-    columns = {name: flat(ops[name]) for name in _TIME_COLUMNS}
-    columns["base"] = bases(columns["trace"], trace_rows)
-    us, has_start = durations(columns)
-    table = pa.table(
-        {"trace": columns["trace"], "node": columns["node"], "device": devices.unified(columns["device"]), "us": us}
-    )
-    keys = ["trace", "node", "device"]
-    summed = table.filter(has_start).group_by(keys, use_threads=False).aggregate([("us", "sum")])
-    return summed.select([*keys, "us_sum"]).rename_columns([*keys, "us"])
+#: Aggregates sorted ops; the parameters are those of `step_times.times_by_trace`.
+_Aggregate = Callable[[pa.Table, pa.Table, Devices], pa.Table]
+
+
+class _Rows:
+    """The ops of a snapshot, to be aggregated; ``trace_rows``: the TRACES rows of their traces."""
+
+    def __init__(self, snapshot: Snapshot, trace_rows: pa.Table) -> None:
+        self.snapshot = snapshot
+        self._trace_rows = trace_rows
+        self._devices = Devices(device_rows(snapshot.table("names")))
+
+    def unsealed(self, traces: Sequence[int] | None, aggregate: _Aggregate) -> pa.Table:
+        """Aggregate the unsealed ops of ``traces``, None for all."""
+        ops = self.snapshot.unsealed("ops", step_times.COLUMNS)
+        ops = ops if traces is None else _ops_of_traces(ops, traces)
+        return aggregate(sorted_by_node(ops, self._devices), self._trace_rows, self._devices)
+
+    def sealed(self, sealed: "SealedGeneration", aggregate: _Aggregate) -> Iterator[pa.Table]:
+        """Aggregate the ops of the selected traces of a generation, one group of rows at a time."""
+        for group in self.snapshot.groups("ops", sealed.generation, sealed.traces, step_times.COLUMNS):
+            yield aggregate(_ops_of_traces(group, sealed.traces), self._trace_rows, self._devices)
 
 
 def _with_canonical(rollup: pa.Table, canonical: Any) -> pa.Table:
@@ -102,6 +136,10 @@ class SealedGeneration(NamedTuple):
     first_trace: int
     last_trace: int
     traces: Sequence[int]
+
+    def is_whole(self, numbers: Sequence[int]) -> bool:
+        """Whether all traces of the generation are selected; ``numbers``: all traces of the job."""
+        return set(self.traces).issuperset(_traces_within(numbers, self.first_trace, self.last_trace))
 
 
 def generations(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[SealedGeneration]:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from ..errors import StoreError
+from . import store_files
 from .durable import open_own, store_errors, sync_folder
 from .protocols import Rows
 from .schema import JOB_TABLES, TABLES_OF_LOG_1
@@ -123,7 +124,12 @@ class Contents(NamedTuple):
         if len(batches) != len(payloads):
             raise StoreError(f"{self.path} is damaged: a payload is not a batch of {name}", "store-damaged")
         schema = JOB_TABLES[name]
-        return pa.Table.from_batches([batch.select(schema.names) for batch in batches], schema)
+        table = pa.Table.from_batches([batch.select(schema.names) for batch in batches], schema)
+        try:
+            table.validate(full=True)  # forged offsets and lengths would lead outside of the log
+        except pa.ArrowException as error:
+            raise StoreError(f"{self.path} is damaged: {error}", "store-damaged") from None
+        return table
 
 
 def encode(tables: Mapping[str, Rows], about: int, last: int) -> list[bytes | memoryview]:
@@ -150,19 +156,24 @@ def decode(data: bytes | memoryview, path: Path) -> Contents:
     return _appends(memoryview(data), HEADER.size, path, _version(header, path))
 
 
-def read_from(path: Path, start: int) -> Contents:
-    """Return the valid content of the log at ``path`` from ``start`` on.
+def read(path: Path) -> Contents:
+    """Return the valid content of the log at ``path``.
 
-    ``start`` is 0 or the end of an append; `end` counts from the beginning of the file.
-    FileNotFoundError if there is no log, StoreError if it is not a log of a readable version.
+    FileNotFoundError if there is none, StoreError if it is not a log of a readable version.
     """
-    with path.open("rb") as file:
-        if not start:
-            return decode(file.read(), path)
-        version = _version(file.read(HEADER.size), path)
-        file.seek(start)
-        contents = _appends(memoryview(file.read()), 0, path, version)
-    return contents._replace(end=start + contents.end)
+    return decode(store_files.read(path, store_files.LOG), path)
+
+
+def read_after(before: Contents) -> Contents:
+    """Return the appends of a log after those of ``before``; errors as in ``read``.
+
+    `end` counts from the beginning of the file.
+    """
+    if not before.end:
+        return read(before.path)
+    data = store_files.read(before.path, store_files.LOG, before.end)
+    contents = _appends(memoryview(data), 0, before.path, before.version)
+    return contents._replace(end=before.end + contents.end)
 
 
 def _appends(data: memoryview, start: int, path: Path, version: int) -> Contents:

@@ -16,14 +16,14 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ..errors import StoreError
-from . import catalog, durable, lock, retention, segment
+from . import catalog, durable, lock, retention, segment, store_files
 from .catalog import RUNNING, JobInfo
 from .columns import pc
 from .protocols import Rows, StoreWriter
 from .sealing import LogState, seal, tidy
 from .small_segments import generations_in_force
 from .snapshot import files, log_file, with_stable_snapshot
-from .wal import WAL_VERSION, Log, decode, encode
+from .wal import WAL_VERSION, Contents, Log, encode
 
 #: Rows of ops, bytes of log and seconds after which a generation is sealed.
 SEAL_ROWS: Final = 100_000
@@ -48,7 +48,10 @@ class LocalJobWriter:
     """
 
     def __init__(self, folder: Path, uid: int, collector: Mapping[str, Any]) -> None:
-        """Open or create ``folder``, and recover the log of an interrupted collector."""
+        """Open or create ``folder``, and recover the log of an interrupted collector.
+
+        StoreError if it is damaged; then nothing is written.
+        """
         durable.make_folder(folder)
         self.folder = folder
         self._folder_id = durable.FileId.of(folder)
@@ -58,13 +61,16 @@ class LocalJobWriter:
         self._log_since: float | None = None
         self._is_job_file_dirty = False
         try:
-            self.info = replace(catalog.load(folder), collector=collector)
+            self.info = catalog.load(folder)
         except FileNotFoundError:
-            self.info = JobInfo(uid, collector=collector)
-        catalog.save(folder, self.info)
+            self._save(JobInfo(uid, collector=collector))
+        contents, self._log_state = with_stable_snapshot(
+            folder, lambda snapshot: (snapshot.log, LogState.of_snapshot(snapshot))
+        )
+        if self.info.collector != collector:
+            self._save(replace(self.info, collector=collector))
         self._clean()
-        self._log_state = LogState.of_folder(folder)
-        self._recover()
+        self._recover(contents)
 
     def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
         """Store rows by table, and ``last``, the number of the last message of wire type ``about``.
@@ -205,8 +211,12 @@ class LocalJobWriter:
         self._is_job_file_dirty = False
 
     def _open_log(self) -> Log:
-        """Return a log of this version, which takes appends."""
-        if self._is_old_log:
+        """Return a log of this version, which takes appends.
+
+        A log of another version, and one that grew because it could not be sealed, is sealed first.
+        """
+        is_full = self._log is not None and self._log.size >= store_files.LOG_BYTES_MAX
+        if self._is_old_log or is_full:
             self.seal()
             self._is_old_log = False
         if self._log is None:
@@ -214,14 +224,11 @@ class LocalJobWriter:
             self._log_since = None
         return self._log
 
-    def _recover(self) -> None:
-        path = log_file(self.folder, self.info.sealed + 1)
-        if path.exists():
-            with durable.store_errors(path):
-                contents = decode(path.read_bytes(), path)
-            is_old = contents.version != WAL_VERSION
-            self._is_old_log = is_old and bool(contents.appends)
-            self._log = Log(path, 0 if is_old and not contents.appends else contents.end)
+    def _recover(self, contents: Contents) -> None:
+        is_old = contents.version != WAL_VERSION
+        self._is_old_log = is_old and bool(contents.appends)
+        if contents.end:
+            self._log = Log(contents.path, 0 if is_old and not contents.appends else contents.end)
 
     def _clean(self) -> None:
         """Remove the leftovers of an interrupted sealing."""

@@ -1,6 +1,5 @@
 """Explains why the cost of profiling is above the budget in force."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,16 +14,16 @@ from .jobs import JobRow, integer_of
 #: Factor by which the cost may exceed the budget without a warning.
 _TOLERANCE: Final = 1.1
 #: Time in steps (ns) below which a job is short.
-SHORT_NS: Final = 60 * 10**9
+_SHORT_NS: Final = 60 * 10**9
 #: Kinds of which each step costs at least `_STEP_NS_MIN` (ns), whether it is timed or only counted.
 _COSTLY_KINDS: Final = frozenset(
     layout.SPAN_NAMES[kind] for kind in (layout.BATCH, layout.TEST_BATCH, layout.PREDICT_BATCH, layout.EAGER)
 )
 _STEP_NS_MIN: Final = 3_000
-#: Number of early steps of each key that are always traced under a budget, and maximum number of
-#: keys of one kind with such steps.
-_EARLY_STEPS: Final = 3
-_EARLY_KEYS: Final = 8
+#: Under a budget, one step of each of the first keys of a kind is always traced, and further steps
+#: of the kind.
+_FIRST_KEYS: Final = 8
+_EARLY_STEPS: Final = 2
 #: Where orders come from, for messages.
 _ORDER_SOURCES: Final = "`tfprof trace`, `tfprof top` or an alert"
 _OFF: Final = "off"
@@ -41,19 +40,25 @@ def exceeds_budget(row: JobRow, values: Mapping[str, Any]) -> bool:
     return row.cost is not None and row.cost > budget * _TOLERANCE and bool(row.traced or budget)
 
 
-def overrun_reason(row: JobRow, values: Mapping[str, Any], traces: pa.Table) -> str | None:
+def overrun_reason(row: JobRow, values: Mapping[str, Any], traces: pa.Table, own_traces: int = 0) -> str | None:
     """Return the reason why profiling exceeded its budget; None if it did not.
 
+    It is None, too, if the first traces of a short job are the reason: that is no more than needed
+    for a profile.
+
     ``values``: the latest words of the job's channel. ``traces``: columns kind, key and step of the
-    job's TRACES.
+    job's TRACES. ``own_traces``: number of steps whose trace the job itself requested.
     """
     if row.cost is None or not exceeds_budget(row, values):
         return None
     spent, steps = duration(row.cost * row.steps_ns), duration(row.steps_ns)
-    is_short = row.steps_ns < SHORT_NS
-    early_reason = "the first steps of each kind are always traced"
+    early_reason = "the first traces of each kind are always made"
     reasons = (
         (not row.traced, f"no step is traced; counting and timing the steps took {spent} of {steps}"),
+        (
+            2 * own_traces > row.traced,
+            f"the job itself traced {own_traces:,} steps, and {row.traced:,} of these traces were recorded",
+        ),
         (
             _is_mostly_counting(row),
             f"most of it is for counting and timing short steps: a step takes {_step_time(row)}",
@@ -66,12 +71,17 @@ def overrun_reason(row: JobRow, values: Mapping[str, Any], traces: pa.Table) -> 
         (row.trace and not row.trace.startswith("budget"), f"the requested steps are traced (--trace {row.trace})"),
         (
             2 * _early_step_count(traces) >= traces.num_rows,
-            f"{early_reason}, and the job is short: {spent} for {steps} of steps" if is_short else early_reason,
+            None if is_short(row) else early_reason,
         ),
         (integer_of(values, "policy_seen"), f"orders ({_ORDER_SOURCES}) changed which steps are traced"),
         (True, "the traced steps cost more than estimated from those before them"),
     )
     return next(text for applies, text in reasons if applies)
+
+
+def is_short(row: JobRow) -> bool:
+    """Return whether the job is too short for a share of its time in steps to say much."""
+    return row.steps_ns < _SHORT_NS
 
 
 def _step_time(row: JobRow) -> str:
@@ -102,14 +112,9 @@ def _order_reason(row: JobRow, values: Mapping[str, Any]) -> str:
 
 def _early_step_count(traces: pa.Table) -> int:
     """Return how many of ``traces`` may be steps that are always traced under a budget."""
-    keys = traces.group_by(["kind", "key"], use_threads=False).aggregate([("step", "min"), ("step", "count")])
-    keys_by_kind: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for row in keys.to_pylist():
-        keys_by_kind[row["kind"]].append((row["step_min"], row["step_count"]))
+    kinds = traces.group_by("kind", use_threads=False).aggregate([("key", "count_distinct"), ("step", "count")])
     return sum(
-        min(_EARLY_STEPS, number)
-        for kind_keys in keys_by_kind.values()
-        for _, number in sorted(kind_keys)[:_EARLY_KEYS]
+        min(row["step_count"], min(row["key_count_distinct"], _FIRST_KEYS) + _EARLY_STEPS) for row in kinds.to_pylist()
     )
 
 

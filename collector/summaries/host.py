@@ -15,10 +15,14 @@ import pyarrow.compute as pc
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One quantity over time: its name with the unit, and a value for each sample or interval."""
+    """One quantity over time: its name with the unit, and a value for each sample or interval.
+
+    ``times_ns``: the time of each sample, or the end of each interval.
+    """
 
     name: str
     values: tuple[float, ...]
+    times_ns: tuple[int, ...] = ()
 
     @property
     def mean(self) -> float | None:
@@ -93,12 +97,15 @@ def _rates(times: Sequence[int], totals: Sequence[float], maximum: float = inf) 
 def _series(table: pa.Table, sources: Sequence[_Source], cores: int | None) -> list[Series]:
     table = table.sort_by("t_ns")
     times: list[Any] = table["t_ns"].to_pylist()
+    ends = tuple(after for before, after in pairwise(times) if after > before)
     series = []
     for source in sources:
         totals = [sum(row) for row in zip(*(_column(table, name) for name in source.columns), strict=True)]
         maximum = float(cores) if cores and source.name.endswith("_cores") else inf
         series.append(
-            Series(source.name, _rates(times, totals, maximum) if source.is_rate else tuple(map(float, totals)))
+            Series(source.name, _rates(times, totals, maximum), ends)
+            if source.is_rate
+            else Series(source.name, tuple(map(float, totals)), tuple(times))
         )
     return series
 

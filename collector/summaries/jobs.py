@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...formats import layout
-from ..store.catalog import LOST_COUNTERS, RUNNING, JobInfo
+from ..store.catalog import DAMAGED, LOST, LOST_COUNTERS, RUNNING, JobInfo
+from ..store.selectors import short_ids
 from .kinds import by_kind, kind_name, main_kind_of
 
-#: Minimum digits of a short job id.
-ID_DIGITS_MIN: Final = 4
+_INTEGER_MAX: Final = (1 << 64) - 1
 #: Phases of a job besides `catalog.RUNNING`: it runs and has no span yet; it is over.
 STARTING: Final = "starting"
 ENDED: Final = "ended"
@@ -20,7 +20,10 @@ class JobRow:
     """Facts about a job from its job file alone; None if unknown.
 
     ``phase``: starting, running or ended; ``step_ns``: the mean time of a step of ``step_kind``.
-    Times are in ns; ``started_ns`` and ``ended_ns`` are real time.
+    Times are in ns; ``started_ns`` and ``ended_ns`` are real time. ``lost``: number of lost records
+    and span entries; None if it is unknown, since the channel could not be read to its end.
+    ``odd_times``: number of executions in imported files that the job's times leave out, since
+    their times cannot be right.
     """
 
     id: str
@@ -36,7 +39,7 @@ class JobRow:
     step_kind: str
     epochs: int
     traced: int
-    lost: int
+    lost: int | None
     cost: float | None
     steps_ns: int
     step_ns: float | None
@@ -49,27 +52,13 @@ class JobRow:
     duration_ns: int
     launch: str
     trace: str
-
-
-def short_ids(uids: Sequence[str]) -> dict[str, str]:
-    """Return the shortest unique prefix of each uid, at least 4 digits."""
-    ordered = sorted(uids)
-    ids = {}
-    for index, uid in enumerate(ordered):
-        neighbors = ordered[max(0, index - 1) : index] + ordered[index + 1 : index + 2]
-        common = max((_common_length(uid, other) for other in neighbors), default=0)
-        ids[uid] = uid[: max(ID_DIGITS_MIN, common + 1)]
-    return ids
-
-
-def _common_length(first: str, second: str) -> int:
-    return next((index for index, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), len(first))
+    odd_times: int
 
 
 def integer_of(values: Mapping[str, Any], name: str) -> int:
-    """Return the integer ``name`` of ``values``, 0 if there is none."""
+    """Return the integer ``name`` of ``values``, 0 if there is none of at most 64 bits."""
     value = values.get(name)
-    return value if isinstance(value, int) else 0
+    return value if isinstance(value, int) and abs(value) <= _INTEGER_MAX else 0
 
 
 def channel_words(info: JobInfo) -> dict[str, Any]:
@@ -162,7 +151,7 @@ def job_row(info: JobInfo, short_id: str, now_ns: int) -> JobRow:
         step_kind=kind,
         epochs=integer_of(counts, "epoch"),
         traced=integer_of(values, "traced"),
-        lost=sum(integer_of(values, name) for name in LOST_COUNTERS),
+        lost=None if info.state == LOST else sum(integer_of(values, name) for name in LOST_COUNTERS),
         cost=cost(values),
         steps_ns=_net_steps_ns(values),
         step_ns=_mean_ns(values, kind),
@@ -175,7 +164,16 @@ def job_row(info: JobInfo, short_id: str, now_ns: int) -> JobRow:
         duration_ns=max(0, (ended or now_ns) - started),
         launch=str(identity.get("launch") or ""),
         trace=str(identity.get("trace") or ""),
+        odd_times=integer_of(values, "odd_times"),
     )
+
+
+def unreadable_row(uid: str, short_id: str) -> JobRow:
+    """Return the row of a job whose job file cannot be read; ``uid`` is in hexadecimal.
+
+    Its start is 0, and all that is unknown is empty, 0 or None.
+    """
+    return job_row(JobInfo(int(uid, 16), DAMAGED, opened_ns=0), short_id, 0)
 
 
 def job_rows(infos: Sequence[JobInfo], now_ns: int) -> list[JobRow]:

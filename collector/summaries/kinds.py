@@ -2,7 +2,7 @@
 
 Calls of different functions are different steps: each function is a separate kind, `function:NAME`.
 A kind is a whole number. Its low 16 bits are the span kind. If the kind is one function, the bits
-above are the span key of the function.
+above are the span key of the function; activities are numbered and named in the same way.
 """
 
 import re
@@ -10,17 +10,19 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ...formats import layout, step_kinds
+from ...formats import activities, layout, step_kinds
 from ..errors import UsageError
 
 #: The word for all kinds.
 ALL: Final = "all"
 #: Kinds of steps by name, without those of single functions.
 KINDS_BY_NAME: Final = {layout.SPAN_NAMES[kind]: kind for kind in layout.STEP_KINDS}
+#: Names of the kinds of a session's runs.
+RUN_KIND_NAMES: Final = frozenset(layout.SPAN_NAMES[kind] for kind in layout.RUN_KINDS)
 
 
 #: Prefix of the name of a kind that is one function.
-_FUNCTION_PREFIX: Final = f"{layout.SPAN_NAMES[layout.FUNCTION]}:"
+FUNCTION_PREFIX: Final = f"{layout.SPAN_NAMES[layout.FUNCTION]}:"
 _KEY_SHIFT: Final = 16
 #: Matches the function names that can be NAME in `function:NAME`. The kind of any other function is
 #: named by the key. A name of more than 63 characters may have been truncated.
@@ -31,8 +33,8 @@ NO_FUNCTION_NAMES: Final[FunctionNames] = {}
 
 
 def step_kind_of(kind: int, key: int) -> int:
-    """Return the kind of a step from the kind and the key of its span."""
-    return kind | key << _KEY_SHIFT if kind == layout.FUNCTION else kind
+    """Return the kind of a step or an activity from the kind and the key of its span."""
+    return kind | key << _KEY_SHIFT if kind in (layout.FUNCTION, layout.ACTIVITY) else kind
 
 
 def span_kind(kind: int) -> int:
@@ -40,8 +42,13 @@ def span_kind(kind: int) -> int:
     return kind & (1 << _KEY_SHIFT) - 1
 
 
+def is_activity(kind: int) -> bool:
+    """Return whether a kind is one of activities, which are no steps."""
+    return span_kind(kind) == layout.ACTIVITY
+
+
 def function_key(kind: int) -> int:
-    """Return the span key of a kind that is one function, else 0."""
+    """Return the span key of a kind that is one function or activity, else 0."""
     return kind >> _KEY_SHIFT
 
 
@@ -50,15 +57,17 @@ def kind_name(kind: int, functions: FunctionNames = NO_FUNCTION_NAMES) -> str:
     key = function_key(kind)
     if not key:
         return layout.SPAN_NAMES.get(kind, str(kind))
+    if is_activity(kind):
+        return f"{activities.category_of(key)} {activities.label_of(key, functions)}"
     name = functions.get(key, "")
-    return _FUNCTION_PREFIX + (name if _FUNCTION_NAME.fullmatch(name) else f"#{key:x}")
+    return FUNCTION_PREFIX + (name if _FUNCTION_NAME.fullmatch(name) else f"#{key:x}")
 
 
 def _kind_of_word(word: str) -> int | None:
     """Return the kind that a word names, None if it names none."""
-    if not word.startswith(_FUNCTION_PREFIX):
+    if not word.startswith(FUNCTION_PREFIX):
         return KINDS_BY_NAME.get(word)
-    name = word.removeprefix(_FUNCTION_PREFIX)
+    name = word.removeprefix(FUNCTION_PREFIX)
     try:
         key = int(name[1:], 16) if name.startswith("#") else zlib.crc32(name.encode("utf-8", "surrogateescape"))
     except ValueError:
@@ -77,7 +86,7 @@ def parse_kinds(text: str) -> tuple[int, ...]:
     kinds = {word: _kind_of_word(word) for word in words}
     unknown = next((word for word, kind in kinds.items() if kind is None), None)
     if unknown is not None:
-        choices = ", ".join([*KINDS_BY_NAME, f"{_FUNCTION_PREFIX}NAME"])
+        choices = ", ".join([*KINDS_BY_NAME, f"{FUNCTION_PREFIX}NAME"])
         raise UsageError(f"no kind of step is called '{unknown[:40]}': {choices}, or {ALL}", slug="no-such-kind")
     order = layout.STEP_KINDS.index
     return tuple(sorted({kind for kind in kinds.values() if kind is not None}, key=lambda kind: order(span_kind(kind))))

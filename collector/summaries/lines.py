@@ -72,7 +72,7 @@ def step_line(rows: list[Row], functions: Mapping[int, str]) -> StepLine:
         mean_ns=total / count if count else 0.0,
         min_ns=min((row["min_ns"] for row in rows if row["max_ns"]), default=0),
         max_ns=max(row["max_ns"] for row in rows),
-        traced=flagged_count(layout.FLAG_TRACED),
+        traced=flagged_count(layout.FLAG_TRACED) - flagged_count(layout.FLAG_REQUESTED),
         failed=flagged_count(layout.FLAG_FAILED),
         setup=flagged_count(layout.FLAG_SETUP),
         timed=count - untimed,
@@ -96,9 +96,11 @@ class StepLines:
     def add(self, rows: Iterable[Row], now_ns: int) -> list[StepLine]:
         """Add rows of SPANS; return the lines of the seconds that are complete at ``now_ns``.
 
-        The lines are in order of time.
+        The lines are in order of time. Activities have no lines.
         """
         for row in rows:
+            if row["kind"] == layout.ACTIVITY:
+                continue
             end_ns = _end(row)
             self._last_end_ns = max(self._last_end_ns, end_ns)
             self._rows.setdefault((end_ns // SECOND_NS, _kind(row)), []).append(row)

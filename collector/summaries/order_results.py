@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...formats.orders import OrderAnswer
 from ..store.catalog import JobInfo
 from .top import TopOp
 
@@ -33,3 +34,15 @@ class OrderOps:
     last: int
     steps: int
     ops: Sequence[TopOp]
+
+
+@dataclass(frozen=True, slots=True)
+class JobAnswers:
+    """The answers of a job to an order: one, or also one after the end of the order.
+
+    ``ops``: the ops of the traced steps, None if they are unknown or were not asked for.
+    """
+
+    job: OrderTarget
+    answers: tuple[OrderAnswer, ...]
+    ops: OrderOps | None = None

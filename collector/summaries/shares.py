@@ -1,42 +1,49 @@
-"""Time per step of groups of nodes: its spread, and a ranking by the median."""
+"""Time per step of groups of nodes, ranked."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from operator import add
-from statistics import median
 from typing import Generic, NamedTuple, TypeVar
+
+from ..tfviews.nodes import Node
 
 K = TypeVar("K", bound=Hashable)
 
-#: Times of nodes in µs by name, one for each selected step.
+#: Times of nodes in ns by name, one for each of the same steps; nodes that did not run are missing.
 Times = Mapping[str, Sequence[int]]
 
 
 class Share(NamedTuple, Generic[K]):
-    """The minimum, median and maximum time per step of a group of nodes.
+    """The time per step of a group of nodes, and the shortest and the longest time in a step.
 
-    ``share``: its share of the sum of the medians of all groups.
+    ``share``: the group's share of the time of all groups.
     """
 
     key: K
-    least_us: int
-    median_us: float
-    most_us: int
+    ns: float
+    least_ns: int
+    most_ns: int
     share: float
 
 
-def shares(groups: Iterable[tuple[K, str]], times: Times) -> list[Share[K]]:
-    """Return the groups with any time, largest median first.
+def shares(groups: Iterable[tuple[K, Node]], times: Times, steps: int) -> list[Share[K]]:
+    """Return the groups with any time, the longest time first.
 
-    ``groups`` are pairs (key, name of a node). If no group runs in at least half of the steps,
-    shares refer to the sums instead of the medians.
+    ``groups`` are pairs of a key and a node, with sums over ``steps`` steps.
     """
-    sums: dict[K, list[int]] = {}
-    for key, name in groups:
-        node_times = times.get(name)
-        if node_times:
-            sums[key] = list(map(add, sums[key], node_times)) if key in sums else list(node_times)
-    medians = {key: median(step_times) for key, step_times in sums.items() if any(step_times)}
-    weights = medians if any(medians.values()) else {key: sum(sums[key]) for key in medians}
-    total = sum(weights.values())
-    results = [Share(key, min(sums[key]), medians[key], max(sums[key]), weights[key] / total) for key in medians]
-    return sorted(results, key=lambda result: (-result.share, -sum(sums[result.key]), str(result.key)))
+    sums: dict[K, int] = {}
+    step_times: dict[K, list[int]] = {}
+    for key, node in groups:
+        sums[key] = sums.get(key, 0) + node.stats.micros
+        if node_times := times.get(node.name):
+            step_times[key] = list(map(add, step_times[key], node_times)) if key in step_times else list(node_times)
+    whole = sum(sums.values())
+    results = [
+        Share(key, time / steps, *_extremes(step_times.get(key, ())), time / whole)
+        for key, time in sums.items()
+        if time > 0
+    ]
+    return sorted(results, key=lambda result: (-result.ns, str(result.key)))
+
+
+def _extremes(times: Sequence[int]) -> tuple[int, int]:
+    return min(times, default=0), max(times, default=0)

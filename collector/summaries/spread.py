@@ -54,7 +54,7 @@ def spread(spans: pa.Table) -> Spread | None:
     if not spans.num_rows:
         return None
     counts = pc.cast(spans["count"], pa.float64())
-    means = pc.divide(pc.cast(spans["total_ns"], pa.float64()), counts)
+    means = pc.divide(pc.cast(spans["total_ns"], pa.float64(), safe=False), counts)
     order = pc.sort_indices(means)
     times, cumulative_counts = means.take(order), pc.cumulative_sum(counts.take(order))
     count, total = _sum(spans["count"]), _sum(spans["total_ns"])

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...formats import layout
 from .jobs import ENDED, STARTING, JobRow
 from .spans import SpanNode
 
@@ -31,6 +32,7 @@ class Stage:
 def stages(row: JobRow, tree: Sequence[SpanNode], spans: pa.Table, now_ns: int) -> list[Stage]:
     """Return the stages of the job of ``row`` at ``now_ns``, from its SPANS and their ``tree``."""
     end_ns = row.ended_ns or now_ns
+    spans = spans.filter(pc.not_equal(spans["kind"], pa.scalar(layout.ACTIVITY, pa.uint16())))
     if not spans.num_rows:
         return [Stage(STARTING, 1, max(0, end_ns - row.started_ns), row.phase != ENDED)]
     first_start: Any = pc.min(spans["start_ns"]).as_py()

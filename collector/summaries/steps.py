@@ -1,30 +1,34 @@
 """Step times of untraced and of traced steps, and the cost of tracing a step."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...formats import layout
-from .kinds import NO_FUNCTION_NAMES, FunctionNames
+from ...formats import layout, run_keys
+from ..store.columns import integers
+from .kinds import KINDS_BY_NAME, NO_FUNCTION_NAMES, FunctionNames
 from .spread import Spread, spread, timed_step_count
 from .step_cost import StepCost, step_cost
 
 #: Flags of special steps, whose times are not representative: traced, failed and setup steps. Other
 #: steps are normal.
 SPECIAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
-#: Largest number of feeds, fetches or targets that a key can represent. It means this many or more.
-_COUNT_MAX: Final = 15
+#: Label of all calls of a kind.
+ALL_CALLS: Final = "all calls"
+#: End of the label of several calls that ran once each.
+ONCE: Final = "each once"
 
 
 @dataclass(frozen=True, slots=True)
 class StepGroup:
     """The steps of one kind and key.
 
-    ``call``: label of the key. ``failed`` and ``setup``: numbers of such steps. ``cost``: extra
-    time of a traced step, None if unknown.
+    ``call``: label of the key. ``failed`` and ``setup``: numbers of such steps. ``requested``:
+    number of traced steps whose trace the job itself requested. ``cost``: extra time of a traced
+    step, None if unknown.
     """
 
     kind: str
@@ -34,6 +38,7 @@ class StepGroup:
     traced: Spread | None
     failed: int
     setup: int
+    requested: int = 0
     cost: StepCost | None = None
 
     @property
@@ -41,12 +46,18 @@ class StepGroup:
         """Number of all steps."""
         return sum(times.count for times in (self.untraced, self.traced) if times) + self.failed + self.setup
 
+    @property
+    def total_ns(self) -> int:
+        """The time of all steps that neither failed nor were of setup."""
+        return sum(times.total_ns for times in (self.untraced, self.traced) if times)
+
 
 @dataclass(frozen=True, slots=True)
 class StepEntry:
     """One step, or ``count`` consecutive short ones from ``ordinal`` on; durations are means in ns.
 
-    ``sampled``: only the last step was timed, or none if the last step failed.
+    ``requested``: the job itself requested the trace. ``sampled``: only the last step was timed, or
+    none if the last step failed.
     """
 
     kind: str
@@ -55,6 +66,7 @@ class StepEntry:
     start_ns: int
     mean_ns: float
     traced: bool
+    requested: bool
     failed: bool
     setup: bool
     sampled: bool
@@ -65,10 +77,12 @@ class Steps:
     """A job's steps in groups, and its latest entries in order of their start.
 
     The groups are in order of their kinds' importance, then of their total time, largest first.
-    ``entry_count``: number of all entries. ``timed``: number of timed steps of each kind.
+    ``kinds``: the steps of each kind with all its keys; each function is a kind. ``entry_count``:
+    number of all entries. ``timed``: number of timed steps of each kind.
     """
 
     groups: tuple[StepGroup, ...]
+    kinds: tuple[StepGroup, ...]
     latest_entries: tuple[StepEntry, ...]
     entry_count: int
     timed: Mapping[str, int]
@@ -82,9 +96,9 @@ def call_label(kind: int, key: int, names: FunctionNames = NO_FUNCTION_NAMES) ->
     """
     if kind not in {*layout.RUN_KINDS, layout.PARTIAL_RUN}:
         return names.get(key, f"#{key:x}") if key else ""
-    parts = ((key >> 28, "feed"), (key >> 24 & _COUNT_MAX, "fetch"), (key >> 20 & _COUNT_MAX, "target"))
+    parts = zip(run_keys.call_counts(key), ("feed", "fetch", "target"), strict=True)
     return ", ".join(
-        f"{number}{'+' * (number == _COUNT_MAX)} {_plural(word, number)}" for number, word in parts if number
+        f"{number}{'+' * (number == run_keys.COUNT_MAX)} {_plural(word, number)}" for number, word in parts if number
     )
 
 
@@ -104,11 +118,50 @@ def spans_of_kinds(spans: pa.Table, kinds: tuple[int, ...]) -> pa.Table:
     return spans.filter(pc.is_in(spans["kind"], pa.array(kinds, pa.uint16())))
 
 
+def normal_spans(spans: pa.Table, kind: int) -> pa.Table:
+    """Return the spans of ``kind`` that are neither traced nor failed, nor of setup."""
+    of_kind = spans_of_kinds(spans, (kind,))
+    return of_kind.filter(pc.invert(flagged(of_kind, SPECIAL)))
+
+
+def requested_steps(spans: pa.Table) -> int:
+    """Return the number of steps whose trace the job itself requested."""
+    return _step_count(spans.filter(flagged(spans, layout.FLAG_REQUESTED)))
+
+
 def _step_count(spans: pa.Table) -> int:
     return int(pc.sum(spans["count"]).as_py() or 0)
 
 
-def _group(kind: int, key: int, spans: pa.Table, names: FunctionNames) -> StepGroup:
+class _Calls(NamedTuple):
+    """The keys of a group of steps, None for all keys of their kind, and the label of the group."""
+
+    keys: Sequence[int] | None
+    label: str
+
+
+def _calls(rows: Sequence[Mapping[str, Any]], names: FunctionNames) -> Iterator[tuple[int, _Calls]]:
+    """Yield the kind and the keys of each group; ``rows``: the keys with their numbers of steps.
+
+    Keys that ran once each are one group if they have the same label: a graph that grows in a loop
+    has a new key for each run.
+    """
+    single: dict[tuple[int, str], list[int]] = {}
+    for row in rows:
+        kind, key = row["kind"], row["key"]
+        label = call_label(kind, key, names)
+        if row["count_sum"] == 1:
+            single.setdefault((kind, label), []).append(key)
+        else:
+            yield kind, _Calls([key], label)
+    for (kind, label), keys in single.items():
+        yield kind, _Calls(keys, label if len(keys) == 1 else ", ".join(filter(None, (label, ONCE))))
+
+
+def _group(kind: int, calls: "_Calls", step_spans: pa.Table) -> StepGroup:
+    spans = spans_of_kinds(step_spans, (kind,))
+    if calls.keys is not None:
+        spans = spans.filter(pc.is_in(spans["key"], pa.array(calls.keys, pa.uint32())))
     failed = flagged(spans, layout.FLAG_FAILED)
     successful_spans = spans.filter(pc.invert(failed))
     setup = flagged(successful_spans, layout.FLAG_SETUP)
@@ -116,12 +169,13 @@ def _group(kind: int, key: int, spans: pa.Table, names: FunctionNames) -> StepGr
     traced = flagged(regular_spans, layout.FLAG_TRACED)
     return StepGroup(
         layout.SPAN_NAMES[kind],
-        call_label(kind, key, names),
-        key,
+        calls.label,
+        calls.keys[0] if calls.keys is not None and len(calls.keys) == 1 else 0,
         spread(regular_spans.filter(pc.invert(traced))),
         spread(regular_spans.filter(traced)),
         _step_count(spans.filter(failed)),
         _step_count(successful_spans.filter(setup)),
+        requested_steps(regular_spans),
         step_cost(regular_spans),
     )
 
@@ -135,10 +189,30 @@ def _step_entry(row: dict[str, Any]) -> StepEntry:
         row["start_ns"],
         row["total_ns"] / row["count"],
         bool(flags & layout.FLAG_TRACED),
+        bool(flags & layout.FLAG_REQUESTED),
         bool(flags & layout.FLAG_FAILED),
         bool(flags & layout.FLAG_SETUP),
         bool(flags & layout.FLAG_SAMPLED),
     )
+
+
+def _kind_groups(groups: Sequence[StepGroup], step_spans: pa.Table) -> tuple[StepGroup, ...]:
+    """Return a group for each kind; the only group of a kind is that of the kind."""
+    kind_groups: list[StepGroup] = []
+    for name, (first, *others) in _by_kind(groups).items():
+        kind = KINDS_BY_NAME[name]
+        if not others or kind == layout.FUNCTION:
+            kind_groups += [first, *others]
+        else:
+            kind_groups.append(_group(kind, _Calls(None, ALL_CALLS), step_spans))
+    return tuple(kind_groups)
+
+
+def _by_kind(groups: Sequence[StepGroup]) -> dict[str, list[StepGroup]]:
+    groups_by_kind: dict[str, list[StepGroup]] = {}
+    for group in groups:
+        groups_by_kind.setdefault(group.kind, []).append(group)
+    return groups_by_kind
 
 
 def steps(spans: pa.Table, last: int | None, names: FunctionNames = NO_FUNCTION_NAMES) -> Steps:
@@ -147,17 +221,22 @@ def steps(spans: pa.Table, last: int | None, names: FunctionNames = NO_FUNCTION_
     ``names``: names of calls by key.
     """
     step_spans = spans_of_kinds(spans, layout.STEP_KINDS).combine_chunks()
-    keys = (
-        step_spans.group_by(["kind", "key"]).aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
-    )
-    groups = []
-    for row in keys.to_pylist():
-        is_in_group = pc.and_(pc.equal(step_spans["kind"], row["kind"]), pc.equal(step_spans["key"], row["key"]))
-        groups.append(_group(row["kind"], row["key"], step_spans.filter(is_in_group), names))
+    keys = step_spans.group_by(["kind", "key"]).aggregate([("total_ns", "sum"), ("count", "sum")])
+    groups = [
+        _group(kind, calls, step_spans)
+        for kind, calls in _calls(keys.sort_by([("total_ns_sum", "descending")]).to_pylist(), names)
+    ]
+    groups.sort(key=lambda group: -group.total_ns)
     importance = {layout.SPAN_NAMES[kind]: rank for rank, kind in enumerate(layout.STEP_KINDS)}
     groups.sort(key=lambda group: importance[group.kind])
     ordered = step_spans.sort_by("start_ns")
     latest = ordered if last is None else ordered.slice(max(0, ordered.num_rows - last))
-    kinds = dict.fromkeys(row["kind"] for row in keys.to_pylist())
+    kinds = sorted(set(integers(keys["kind"])), key=layout.STEP_KINDS.index)
     timed_counts = {layout.SPAN_NAMES[kind]: timed_step_count(spans_of_kinds(step_spans, (kind,))) for kind in kinds}
-    return Steps(tuple(groups), tuple(map(_step_entry, latest.to_pylist())), ordered.num_rows, timed_counts)
+    return Steps(
+        tuple(groups),
+        _kind_groups(groups, step_spans),
+        tuple(map(_step_entry, latest.to_pylist())),
+        ordered.num_rows,
+        timed_counts,
+    )

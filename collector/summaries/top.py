@@ -14,18 +14,17 @@ StackOf = Callable[[Node], Stack | None]
 
 @dataclass(frozen=True, slots=True)
 class TopOp:
-    """One op type on one device: its times, calls and bytes per step, and its slowest line.
+    """One op type on one device: its time, calls and bytes per step, and its slowest line.
 
-    ``least_us``, ``median_us`` and ``most_us`` are the minimum, median and maximum of the steps.
-    ``share`` refers to the medians, as in shares.Share. ``calls`` and ``bytes`` are means.
-    ``line``: the user's line with the most time of these ops.
+    ``ns``, ``least_ns``, ``most_ns`` and ``share`` are those of shares.Share. ``calls`` and
+    ``bytes`` are means. ``line``: the user's line with the most time of these ops.
     """
 
     op: str
     device: str
-    least_us: int
-    median_us: float
-    most_us: int
+    ns: float
+    least_ns: int
+    most_ns: int
     share: float
     calls: float
     bytes: float
@@ -38,50 +37,36 @@ def short_device(device: str) -> str:
 
 
 def top_ops(nodes: Sequence[Node], times: Times, steps: int) -> list[TopOp]:
-    """Return the (op type, device) pairs with any time, largest median first.
+    """Return the (op type, device) pairs with any time, the longest time first.
 
-    ``nodes`` have sums over ``steps`` steps; ``times`` are the nodes' times in each selected step.
+    ``nodes`` have sums over ``steps`` steps; ``times`` are the nodes' times in some of these steps.
     """
     stack_of = stack_lookup(nodes)
     groups: dict[tuple[str, str], list[Node]] = defaultdict(list)
     for node in nodes:
         groups[node.op, short_device("|".join(node.devices))].append(node)
-    ranked = shares(((key, node.name) for key, group in groups.items() for node in group), times)
     ops = []
-    for (op, device), least, median, most, share in ranked:
-        group = groups[op, device]
-        stats = total_of(group)
-        ops.append(
-            TopOp(
-                op,
-                device,
-                least,
-                median,
-                most,
-                share,
-                stats.runs / steps,
-                stats.bytes / steps,
-                top_line(group, times, stack_of),
-            )
-        )
+    for key, ns, least_ns, most_ns, share in shares(
+        ((key, node) for key, group in groups.items() for node in group), times, steps
+    ):
+        stats, line = total_of(groups[key]), top_line(groups[key], stack_of)
+        ops.append(TopOp(*key, ns, least_ns, most_ns, share, stats.runs / steps, stats.bytes / steps, line))
     return ops
 
 
-def top_line(nodes: Sequence[Node], times: Times, stack_of: StackOf) -> str:
+def top_line(nodes: Sequence[Node], stack_of: StackOf) -> str:
     """Return the user's line with most of the time of ``nodes``, '' if unknown."""
-    return _heaviest_line(nodes, times, stack_of, own_line)
+    return _heaviest_line(nodes, stack_of, own_line)
 
 
-def top_location(nodes: Sequence[Node], times: Times, stack_of: StackOf) -> str:
+def top_location(nodes: Sequence[Node], stack_of: StackOf) -> str:
     """Return the line as ``top_line`` does, with its function."""
-    return _heaviest_line(nodes, times, stack_of, own_location)
+    return _heaviest_line(nodes, stack_of, own_location)
 
 
-def _heaviest_line(
-    nodes: Sequence[Node], times: Times, stack_of: StackOf, line_of: Callable[[Stack | None], str]
-) -> str:
+def _heaviest_line(nodes: Sequence[Node], stack_of: StackOf, line_of: Callable[[Stack | None], str]) -> str:
     weights: dict[str, int] = defaultdict(int)
     for node in nodes:
         if line := line_of(stack_of(node)):
-            weights[line] += sum(times.get(node.name, ()))
+            weights[line] += node.stats.micros
     return max(weights, key=weights.__getitem__, default="")

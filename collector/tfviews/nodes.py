@@ -33,7 +33,11 @@ def wrap_int64(number: int) -> int:
 
 
 class Stats(NamedTuple):
-    """Counters of a node or of several: times in µs, sizes in bytes."""
+    """Counters of a node or of several; sizes are in bytes.
+
+    The names are those of the TF profiler's columns. Times are in µs as there, or in ns if
+    `Parity.has_unit_times`.
+    """
 
     runs: int = 0
     micros: int = 0
@@ -51,6 +55,8 @@ class Stats(NamedTuple):
         return Stats(*map(wrap_int64, map(int.__add__, self, other)))
 
 
+#: The counters that are times.
+TIMES: Final = ("micros", "accelerator_micros", "cpu_micros")
 #: Counters of a node that did not run.
 NO_STATS: Final = Stats()
 
@@ -149,6 +155,7 @@ class _Sums:
 
 _FIELDS: Final = ("runs", "sum_us", "requested_bytes", "peak_bytes", "residual_bytes", "output_bytes")
 _NO_FIELDS: Final = (0,) * len(_FIELDS)
+_TIME: Final = _FIELDS.index("sum_us")
 
 
 def device_names(names: pa.Table) -> dict[int, str]:
@@ -175,21 +182,30 @@ def interned_texts(names: pa.Table, kind: int) -> dict[int, str]:
     return {number: text.decode("utf-8", "surrogateescape") for number, text in interned_bytes(names, kind).items()}
 
 
-def _fold(rollup: pa.Table, devices: Mapping[int, str]) -> dict[int, _Sums]:
+def _fold(rollup: pa.Table, devices: Mapping[int, str], times: pa.Table | None) -> dict[int, _Sums]:
+    """Return the sums by node; ``times``: the times of units instead of those in ``rollup``."""
     streams = {number for number, name in devices.items() if STREAM in name}
+    unit_times = None if times is None else _by_unit(times)
     nodes: dict[int, _Sums] = {}
     columns = [integers(rollup[name]) for name in ("node", "device", "traces", *_FIELDS)]
     for node, device, traces, *fields in zip(*columns, strict=True):
         sums = nodes.get(node)
         if sums is None:
             sums = nodes[node] = _Sums()
+        if unit_times is not None:
+            fields[_TIME] = unit_times.get((node, device), 0)
         if device == NONE_ID:
             sums.entries = traces
         elif device in streams:
-            sums.accelerator += fields[1]
+            sums.accelerator += fields[_TIME]
         else:
             sums.device_rows.append((device, fields))
     return nodes
+
+
+def _by_unit(times: pa.Table) -> dict[tuple[int, int], int]:
+    node, device, ns = (integers(times[name]) for name in ("node", "device", "ns"))
+    return dict(zip(zip(node, device, strict=True), ns, strict=True))
 
 
 def _ops(table: pa.Table) -> dict[str, str]:
@@ -224,18 +240,20 @@ def nodes_from_rollup(
     *,
     facts: Mapping[str, NodeFacts] | None = None,
     total: pa.Table | None = None,
+    times: pa.Table | None = None,
 ) -> list[Node]:
     """Return every node of a job in name order, with its sums over the selected steps.
 
     Parameters and float_ops are 0. ``rollup`` covers the selected steps, ``total`` the whole job
-    (default: ``rollup``): op type and canonical device are those of the whole job. ``names`` and
+    (default: ``rollup``): op type and canonical device are those of the whole job. ``times``: the
+    times of units (`JobReader.unit_times`), instead of those in ``rollup``. ``names`` and
     ``graph`` have columns of NAMES and GRAPH_NODES. ``op_types``: the op types that ran, by node
     id, where they are known. They may differ from the graph: a fused Conv2D runs under the name of
     its last op, a Relu. Any other node has the op type in the graph, else its name.
     """
     devices = device_names(names)
     graph_ops, types, known_facts = _ops(graph), op_types or {}, facts or {}
-    sums_by_node = _fold(rollup, devices)
+    sums_by_node = _fold(rollup, devices, times)
     canonical = canonical_devices(rollup if total is None else total)
     nodes: dict[str, Node] = {}
     for number, name in interned_texts(names, NODE).items():
@@ -276,20 +294,28 @@ def _merge_pair(first: Node, second: Node) -> Node:
     return Node(first.name, first.op, devices, stats, facts, sum(counts) if counts else None, in_graph)
 
 
-def with_counts(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity = DEFAULT) -> list[Node]:
+def rounded_quotient(number: int, divisor: int) -> int:
+    """Return ``number`` divided by a positive ``divisor``, rounded to the nearest integer."""
+    return (2 * number + divisor) // (2 * divisor)
+
+
+def with_counts(
+    nodes: Iterable[Node], *, steps: int = 1, averaged: bool = True, parity: Parity = DEFAULT
+) -> list[Node]:
     """Return ``nodes`` with parameters and float_ops.
 
-    ``averaged``: return averages over entries instead of sums. If ``parity.counts_by_step``, the
-    nodes have their float_ops already. Otherwise their float_ops are those of one execution, times
-    the number of runs if the node ran.
+    ``averaged``: return averages over entries instead of sums; times of units are divided by
+    ``steps``, the number of selected steps. If ``parity.counts_by_step``, the nodes have their
+    float_ops already. Otherwise their float_ops are those of one execution, times the number of
+    runs if the node ran.
     """
-    counts_by_step = parity.counts_by_step
+    counts_by_step, time_steps = parity.counts_by_step, steps if averaged and parity.has_unit_times else 0
     return [
         Node(
             node.name,
             node.op,
             node.devices,
-            _final_stats(node, averaged=averaged, counts_by_step=counts_by_step),
+            _final_stats(node, averaged=averaged, time_steps=time_steps, counts_by_step=counts_by_step),
             node.facts,
             node.entries,
             node.in_graph,
@@ -298,11 +324,15 @@ def with_counts(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity 
     ]
 
 
-def _final_stats(node: Node, *, averaged: bool, counts_by_step: bool) -> Stats:
+def _final_stats(node: Node, *, averaged: bool, time_steps: int, counts_by_step: bool) -> Stats:
     stats, facts, entries = node.stats, node.facts, node.entries
     if averaged and entries is not None and entries != 1:
         positive = entries > 0  # in this usual case, `average` need not be called
         stats = Stats(*[n // entries if positive and n >= 0 else average(n, entries) for n in stats])
+    if time_steps:
+        accelerator = rounded_quotient(node.stats.accelerator_micros, time_steps)
+        cpu = rounded_quotient(node.stats.cpu_micros, time_steps)
+        stats = stats._replace(micros=accelerator + cpu, accelerator_micros=accelerator, cpu_micros=cpu)
     if facts is NO_FACTS:
         return stats
     if facts.parameter_shape:

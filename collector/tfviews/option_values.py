@@ -1,8 +1,10 @@
 """Parsers of the option values of the views: from text, and from Python values."""
 
+import math
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from ..errors import UsageError
@@ -39,9 +41,47 @@ ORDERS: Final = (
     "float_ops",
     "occurrence",
 )
+#: Columns that only tfprof has.
+OWN_SELECTS: Final = ("line", "calls")
+#: Orders that only tfprof has: by the number of executions.
+OWN_ORDERS: Final = ("calls",)
+#: Other words for the attributes, of `-select` and `-order_by`, among them the titles of columns.
+SYNONYMS: Final = {
+    "time": "micros",
+    "gpu_time": "accelerator_micros",
+    "cpu_time": "cpu_micros",
+    "memory": "bytes",
+    "peak_memory": "peak_bytes",
+    "residual_memory": "residual_bytes",
+    "output_memory": "output_bytes",
+    "parameters": "params",
+    "flops": "float_ops",
+    "count": "occurrence",
+    "shapes": "input_shapes",
+    "types": "op_types",
+    **dict.fromkeys(("time/step", "share", "self", "min/median/max"), "micros"),
+    "requested/step": "bytes",
+    "peak/step": "peak_bytes",
+    **dict.fromkeys(("kept", "kept/step"), "residual_bytes"),
+    **dict.fromkeys(("outputs", "outputs/step"), "output_bytes"),
+    "flops/step": "float_ops",
+    "calls/step": "calls",
+    "nodes": "occurrence",
+}
+#: Factors of a minimum's unit: of times (to µs), of bytes, and of other numbers.
+_TIME_UNITS: Final = {"us": 1, "µs": 1, "ms": 1000, "s": 1_000_000}
+_BYTE_UNITS: Final = {
+    f"{prefix}{suffix}": base**power
+    for power, prefix in enumerate(("", "k", "m", "g", "t"))
+    for suffix, base in (("b", 1000), ("ib", 1024), *([("", 1024)] if prefix else []))
+    if prefix or suffix == "b"
+}
+_COUNT_UNITS: Final = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 TRUE_WORDS: Final = frozenset({"true", "t", "yes", "y", "1"})
 FALSE_WORDS: Final = frozenset({"false", "f", "no", "n", "0"})
 _NUMBER: Final = re.compile(r"-?[0-9]+", re.ASCII)
+_QUANTITY: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([a-zµ]+)")
+_PERCENTAGE: Final = re.compile(r"([0-9]{1,2}(?:\.[0-9]{1,6})?|100) ?%", re.ASCII)
 _LIMIT: Final = 1 << 63
 
 
@@ -68,10 +108,41 @@ def _number(name: str, value: str) -> int:
     return number
 
 
+class Share(float):
+    """A minimum as a share of the total of its counter; 0.1 is 10 %."""
+
+    __slots__ = ()
+
+
+def _quantity(units: Mapping[str, int], example: str) -> Callable[[str, str], int | Share]:
+    """Return a parser of numbers with or without one of ``units``, and of percentages.
+
+    ``example`` is for the error.
+    """
+
+    def parse(name: str, value: str) -> int | Share:
+        if percentage := _PERCENTAGE.fullmatch(value.strip()):
+            return Share(float(percentage[1]) / 100)
+        match = _QUANTITY.fullmatch(value.strip().lower())
+        if match is None or match[2] not in units:
+            if not _NUMBER.fullmatch(value.strip()):
+                raise invalid(name, value, f"a whole number of at most 64 bits, or for example {example} or 10%")
+            return _number(name, value)
+        return _number(name, str(math.ceil(Decimal(match[1]) * units[match[2]])))
+
+    return parse
+
+
 def _order(name: str, value: str) -> str:
-    if value not in ORDERS:
+    value = _attribute(value)
+    if value not in ORDERS + OWN_ORDERS:
         raise invalid(name, value, "one of " + " ".join(ORDERS))
     return value
+
+
+def _attribute(word: str) -> str:
+    """Return the TF profiler's name of an attribute; `GPU time`, the title, is `gpu_time`."""
+    return SYNONYMS.get(word, SYNONYMS.get(word.lower().replace(" ", "_"), word))
 
 
 def _regexes(_name: str, value: str) -> tuple[str, ...]:
@@ -86,9 +157,9 @@ def _boolean(name: str, value: str) -> bool:
 
 
 def _select(name: str, value: str) -> frozenset[str]:
-    words = pieces(value)
+    words = [_attribute(word) for word in pieces(value)]
     for word in words or [value]:
-        if word not in SELECTS:
+        if word not in SELECTS + OWN_SELECTS:
             raise invalid(name, value, "one of " + " ".join(SELECTS))
     return frozenset(words)
 
@@ -151,6 +222,9 @@ class ValueType(NamedTuple):
 
 
 NUMBER: Final = ValueType(_number, _integer)
+MICROS: Final = ValueType(_quantity(_TIME_UNITS, "1.5ms"), _integer)
+BYTES: Final = ValueType(_quantity(_BYTE_UNITS, "10MB or 4KiB"), _integer)
+COUNT: Final = ValueType(_quantity(_COUNT_UNITS, "2M"), _integer)
 ORDER: Final = ValueType(_order, text_of)
 REGEXES: Final = ValueType(_regexes, _texts, ())
 BOOLEAN: Final = ValueType(_boolean, _flag)

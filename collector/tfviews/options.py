@@ -1,12 +1,30 @@
 """The table of the TF profiler's options for views: names, defaults and help."""
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from ..errors import UsageError
 from .matcher import ALL, Matcher, regex_error
-from .option_values import BOOLEAN, NUMBER, ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, ValueType, invalid, text_of
+from .nodes import Stats
+from .option_values import (
+    BOOLEAN,
+    BYTES,
+    COUNT,
+    MICROS,
+    NUMBER,
+    ORDER,
+    ORDERS,
+    OUTPUT,
+    REGEXES,
+    SELECT,
+    SELECTS,
+    Share,
+    ValueType,
+    invalid,
+    text_of,
+)
 from .output_option import FILE, SPELLINGS, OutputChoice, output_help
 from .parity import DEFAULT, Parity
 
@@ -16,6 +34,7 @@ __all__ = [
     "ORDERS",
     "SELECTS",
     "TABLE",
+    "TIME_MINIMA",
     "Matcher",
     "Option",
     "Options",
@@ -37,6 +56,8 @@ MINIMA: Final = {
     "min_float_ops": "float_ops",
     "min_occurrence": "occurrence",
 }
+#: Minima of times, in µs.
+TIME_MINIMA: Final = ("min_micros", "min_accelerator_micros", "min_cpu_micros")
 _DEFAULT_SELECT: Final = frozenset({"micros"})
 _STDOUT: Final = OutputChoice()
 
@@ -45,7 +66,8 @@ _STDOUT: Final = OutputChoice()
 class Options:
     """Options of a view; an empty list of regexes matches nothing, `('.*',)` everything.
 
-    `explicit`: names of the options that were given, even if with their default values.
+    `explicit`: names of the options that were given, even if with their default values. `top`: how
+    many rows tfprof's own layout has, 0 for all; the TF profiler has no such option.
     """
 
     max_depth: int = 10
@@ -70,6 +92,7 @@ class Options:
     select: frozenset[str] = _DEFAULT_SELECT
     output: OutputChoice = _STDOUT
     explicit: frozenset[str] = field(default=frozenset(), compare=False)
+    top: int = 0
 
     @property
     def minima(self) -> list[tuple[str, int]]:
@@ -100,7 +123,7 @@ class Option(NamedTuple):
         return {"op": self.op, "code": self.code}.get(view) or self.help
 
 
-_ORDER_DEFAULT: Final = " (the first column; name with --exact-tf, --json or a file)."
+_ORDER_DEFAULT: Final = " (the first column; name with --exact-tf or a file)."
 
 #: In the order of the table that the TF profiler prints.
 TABLE: Final = (
@@ -108,31 +131,31 @@ TABLE: Final = (
         "max_depth",
         NUMBER,
         "N",
-        "Show at most this many levels, the root included (all; 10 with --exact-tf, --json or a file).",
-        op="Show entries up to this position, counted from 0 (all; 10 with --exact-tf, --json or a file).",
+        "Show at most this many levels, the root included (all; 10 with --exact-tf or a file).",
+        op="Show entries up to this position, counted from 0 (all; 10 with --exact-tf or a file).",
     ),
     Option(
         "min_bytes",
-        NUMBER,
+        BYTES,
         "B",
         "Hide entries that, with all below them, requested fewer bytes.",
         op="Hide entries that, with all rows after them, requested fewer bytes.",
     ),
-    Option("min_peak_bytes", NUMBER, "B", "The same for peak bytes."),
-    Option("min_residual_bytes", NUMBER, "B", "The same for bytes still held when the op ended."),
-    Option("min_output_bytes", NUMBER, "B", "The same for bytes of outputs."),
+    Option("min_peak_bytes", BYTES, "B", "The same for peak bytes."),
+    Option("min_residual_bytes", BYTES, "B", "The same for bytes still held when the op ended."),
+    Option("min_output_bytes", BYTES, "B", "The same for bytes of outputs."),
     Option(
         "min_micros",
-        NUMBER,
+        MICROS,
         "US",
         "Hide entries that, with all below them, ran for less time.",
         op="Hide entries that, with all rows after them, ran for less time.",
     ),
-    Option("min_accelerator_micros", NUMBER, "US", "The same for time on accelerators."),
-    Option("min_cpu_micros", NUMBER, "US", "The same for time on the CPU."),
+    Option("min_accelerator_micros", MICROS, "US", "The same for time on accelerators."),
+    Option("min_cpu_micros", MICROS, "US", "The same for time on the CPU."),
     Option(
         "min_params",
-        NUMBER,
+        COUNT,
         "N",
         "Hide nodes with fewer parameters of their own.",
         op="Hide entries that, with all rows after them, have fewer parameters.",
@@ -140,7 +163,7 @@ TABLE: Final = (
     ),
     Option(
         "min_float_ops",
-        NUMBER,
+        COUNT,
         "N",
         "Hide nodes with fewer floating-point operations of their own.",
         op="Hide entries that, with all rows after them, have fewer floating-point operations.",
@@ -148,7 +171,7 @@ TABLE: Final = (
     ),
     Option(
         "min_occurrence",
-        NUMBER,
+        COUNT,
         "N",
         "Hide nodes that ran less often.",
         op="Hide op types with fewer nodes in the graph.",
@@ -206,6 +229,24 @@ TABLE: Final = (
 )
 
 
+def multiplied(options: Options, factors: Mapping[str, int]) -> Options:
+    """Return ``options`` with minima multiplied by ``factors``, by name; shares stay the same."""
+    values = {name: getattr(options, name) for name in factors}
+    products: dict[str, Any] = {
+        name: value if isinstance(value, Share) else value * factors[name] for name, value in values.items()
+    }
+    return replace(options, **products)
+
+
+def without_shares(options: Options, total: Stats) -> Options:
+    """Return ``options`` with numbers in place of minima that are shares of ``total``."""
+    shares = {name: value for name in MINIMA if isinstance(value := getattr(options, name), Share)}
+    minima: dict[str, Any] = {
+        name: math.ceil(share * getattr(total, MINIMA[name], 0)) for name, share in shares.items()
+    }
+    return replace(options, **minima)
+
+
 def _invalid_regexes(options: Options) -> Iterator[tuple[str, str, str]]:
     """Yield option, pattern and error for each invalid regex."""
     for option in TABLE:
@@ -222,7 +263,7 @@ def _option_errors(options: Options) -> Iterator[UsageError]:
     """
     for option in TABLE:
         value = getattr(options, option.name)
-        if option.value_type is NUMBER and value < option.minimum:
+        if isinstance(value, int) and value < option.minimum:
             yield invalid(option.name, value, f"a whole number from {option.minimum}")
     for name, pattern, error in _invalid_regexes(options):
         yield invalid(name, pattern, f"not a regular expression: {error}")

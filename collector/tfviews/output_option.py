@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from ..errors import UsageError
+from ..exports import VIEW_EXPORTERS
 
 STDOUT, NONE, FILE, TIMELINE, PPROF = "stdout", "none", "file", "timeline", "pprof"
 _OUTFILE: Final = "outfile"
@@ -18,51 +19,19 @@ class File(NamedTuple):
     warnings: Iterable[str] = ()
 
 
-class FileOutputType(NamedTuple):
-    """A type of `-output` that writes files.
-
-    The exporter collector/exporters/NAME.py makes the files. ``views``: the views that support this
-    type; ``refusal``: the message for other views, the TF profiler's if it has one; ``remark``: a
-    remark for the help.
-    """
-
-    name: str
-    views: frozenset[str]
-    refusal: str = ""
-    remark: str = ""
-
-    @property
-    def spelling(self) -> str:
-        """The spelling of the option's value."""
-        return f"{self.name}:{_OUTFILE}=F"
-
-
-#: One row for each exporter, in the order of the help.
-FILE_OUTPUT_TYPES: Final = (
-    FileOutputType(FILE, frozenset({"scope", "graph", "op", "code"})),
-    FileOutputType(
-        TIMELINE,
-        frozenset({"scope", "graph", "code"}),
-        "op view doesn't support timeline yet. Consider graph/scope/code view.",
-        " for a trace",
-    ),
-    FileOutputType(PPROF, frozenset({"code"}), "Only 'code' view supports pprof output now."),
-)
 #: Types that write a file and need its name.
-_FILE_TYPES: Final = frozenset(row.name for row in FILE_OUTPUT_TYPES)
+_FILE_TYPES: Final = frozenset(VIEW_EXPORTERS)
 #: All types, and those of the TF profiler in the order of its error message.
 TYPES: Final = frozenset({STDOUT, NONE} | _FILE_TYPES)
 _TF_TYPES: Final = (FILE, NONE, PPROF, STDOUT, TIMELINE)
 #: All spellings of the option's value, for an error message.
-SPELLINGS: Final = (
-    f"{', '.join((STDOUT, NONE, *(row.spelling for row in FILE_OUTPUT_TYPES[:-1])))}"
-    f" or {FILE_OUTPUT_TYPES[-1].spelling}"
-)
+*_FIRST, _LAST = (STDOUT, NONE, *(f"{name}:{_OUTFILE}=F" for name in VIEW_EXPORTERS))
+SPELLINGS: Final = f"{', '.join(_FIRST)} or {_LAST}"
 
 
 def output_help(view: str) -> str:
     """Return the help of `-output` in ``view``."""
-    file_choices = [row.spelling + row.remark for row in FILE_OUTPUT_TYPES if view in row.views]
+    file_choices = [f"{row.name}:{_OUTFILE}=F{row.remark}" for row in VIEW_EXPORTERS.values() if view in row.views]
     *choices, last_choice = STDOUT, NONE, *file_choices
     return f"{', '.join(choices)}, or {last_choice} ({STDOUT})."
 

@@ -69,6 +69,19 @@ class Parity(NamedTuple):
         return not self.exact
 
     @property
+    def has_unit_times(self) -> bool:
+        """Whether times are in ns, and medians of steps; otherwise they are means in µs.
+
+        The median is taken for each unit, a node on a device (`step_times.unit_times`).
+        """
+        return not self.exact
+
+    @property
+    def time_unit(self) -> int:
+        """How many units of a time in Stats are a µs."""
+        return 1000 if self.has_unit_times else 1
+
+    @property
     def finds_missing_streams(self) -> bool:
         """Whether missing streams are also noticed in imported profiles."""
         return not self.exact

@@ -18,7 +18,7 @@ SHARE_DIVISOR: Final = 200
 #: are not in the child.
 _REMAINDER_DIVISOR: Final = 20
 
-#: Times in µs by node, one for each selected step.
+#: Times in ns by node, one for each of the same steps.
 Times = dict[str, list[int]]
 #: Looks up the user's line that created a node.
 LineLookup = Callable[[Node], str]
@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
     `name` is relative to the parent row, `key` the full name. `op` and `line` are the op type and
     the user's line with most of the row's time; in the graph view, they are those of the node
-    itself. `times` are in µs, one for each selected step.
+    itself. `times` are in ns, one for each step of the spread.
     """
 
     name: str
@@ -50,7 +50,8 @@ class VisibleRows:
     """Rows in order, and the numbers of hidden entries.
 
     `total`: the total to which shares refer. `empty_count`: entries whose selected counters are all
-    0; `small_count`: entries below the limit; `library_count`: calls in libraries.
+    0; `small_count`: entries below the limit; `cut_count`: entries beyond the number of rows to
+    show; `library_count`: calls in libraries.
     """
 
     rows: tuple[Row, ...]
@@ -58,6 +59,7 @@ class VisibleRows:
     empty_count: int = 0
     small_count: int = 0
     library_count: int = 0
+    cut_count: int = 0
 
 
 class Limit(NamedTuple):
@@ -101,18 +103,18 @@ class _TimeBreakdown:
         if len(other.lines) > len(self.lines):
             self.lines, other.lines = other.lines, self.lines
         for sums, other_sums in ((self.ops, other.ops), (self.lines, other.lines)):
-            for key, micros in other_sums.items():
-                sums[key] = sums.get(key, 0) + micros
+            for key, time in other_sums.items():
+                sums[key] = sums.get(key, 0) + time
         self._add(other.times)
 
     def add(self, nodes: Iterable[Node], times: Times, line_of: LineLookup) -> None:
         """Add the times of ``nodes``."""
         for node in nodes:
-            micros = node.stats.micros
-            if micros > 0:
-                self.ops[node.op] = self.ops.get(node.op, 0) + micros
+            time = node.stats.micros
+            if time > 0:
+                self.ops[node.op] = self.ops.get(node.op, 0) + time
                 if text := line_of(node):
-                    self.lines[text] = self.lines.get(text, 0) + micros
+                    self.lines[text] = self.lines.get(text, 0) + time
             self._add(times.get(node.name, ()))
 
     def _add(self, times: Sequence[int]) -> None:
@@ -148,21 +150,25 @@ def line_lookup(nodes: Iterable[Node]) -> LineLookup:
 # -- the op view ----------------------------------------------------------------------------------
 
 
-def op_rows(view: OpView, times: Times, limit: Limit, line_of: LineLookup) -> VisibleRows:
+def op_rows(view: OpView, times: Times, limit: Limit, line_of: LineLookup, top: int = 0) -> VisibleRows:
     """Return a row for each op type above the limit, and a last row for all others.
 
     Op types whose selected counters are all 0 get no row. A single op type below the limit keeps
-    its own row.
+    its own row. ``top``: how many op types have a row of their own, 0 for no limit.
     """
     empty = [entry for entry in view.entries if limit.is_empty(entry.own)]
     small = [entry for entry in view.entries if limit.is_small(entry.own) and not limit.is_empty(entry.own)]
     if len(small) == 1:
         small = []  # its own row takes no more space than a row for the others
     hidden = {id(entry) for entry in (*empty, *small)}
-    rows = [_op_row(entry.name, [entry], times, line_of) for entry in view.entries if id(entry) not in hidden]
-    if small:
-        rows.append(_op_row(f"({len(small)} others)", small, times, line_of)._replace(line="", op=""))
-    return VisibleRows(tuple(rows), view.total, len(empty), len(small))
+    shown = [entry for entry in view.entries if id(entry) not in hidden]
+    cut = shown[top:] if top else []
+    rows = [_op_row(entry.name, [entry], times, line_of) for entry in shown[: len(shown) - len(cut)]]
+    if others := [*cut, *small]:
+        rows.append(
+            _op_row(f"({len(others)} other{'s' * (len(others) > 1)})", others, times, line_of)._replace(line="", op="")
+        )
+    return VisibleRows(tuple(rows), view.total, len(empty), len(small), cut_count=len(cut))
 
 
 def _op_row(name: str, entries: Sequence[OpTypeEntry], times: Times, line_of: LineLookup) -> Row:
@@ -310,6 +316,18 @@ def tree_rows(view: TreeView, times: Times, row_filter: RowFilter, order_by: str
     empty_count = sum(row_filter.is_empty(branch) and not row_filter.is_library_call(branch) for branch in hidden)
     small_count = len(hidden) - empty_count - library_count
     return VisibleRows(tuple(rows), view.root.total, empty_count, small_count, library_count)
+
+
+def largest(rows: VisibleRows, top: int, counter: str) -> VisibleRows:
+    """Return the ``top`` rows of a tree with the largest totals of ``counter``, 0 for all.
+
+    A row is at least as large as those below it, so that the rows above a kept one are kept.
+    """
+    if not top or len(rows.rows) <= top:
+        return rows
+    by_size = sorted(range(len(rows.rows)), key=lambda at: -getattr(rows.rows[at].total, counter))
+    kept = tuple(rows.rows[at] for at in sorted(by_size[:top]))
+    return replace(rows, rows=kept, cut_count=len(rows.rows) - top)
 
 
 def _node_description(

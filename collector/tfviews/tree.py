@@ -12,7 +12,7 @@ from .order import ordered
 from .parity import DEFAULT, Parity
 
 ROOT: Final = "_TFProfRoot"
-_COUNTERS: Final = {name: at for at, name in enumerate(Stats._fields) if name in MINIMA.values()}
+_COUNTERS: Final = {name: at for at, name in enumerate(Stats._fields) if name in MINIMA.values()} | {"calls": 0}
 _LIMIT: Final = 1 << 63
 
 

@@ -1,0 +1,156 @@
+"""What happens between steps: other steps and activities, and code that is in no span."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ..numbers import duration, percent, size
+from ..summaries.op_classes import PYTHON, WAITING
+from ..summaries.parts import ASLEEP, BETWEEN, CODE_BETWEEN, UNEXPLAINED, UNRECORDED, Breakdown
+from .evidence import Evidence
+from .report import Report
+
+#: Minimum number of steps, and of steps that take _LONG_NS together; minimum share of code between
+#: them in the time from the start of a step to the next start; minimum time of that code (ns). The
+#: interpreter alone takes less.
+STEPS_MIN: Final = 20
+LONG_STEPS_MIN: Final = 5
+_LONG_NS: Final = 2_000_000_000
+CODE_SHARE_MIN: Final = 0.3
+_CODE_MIN_NS: Final = 500_000
+#: Kinds of steps in a loop of Keras, which itself takes up to this time between two steps (ns).
+KERAS_KINDS: Final = frozenset({"batch", "test_batch", "predict_batch"})
+_KERAS_NS: Final = 5_000_000
+#: Minimum shares of other steps and activities in the time from step to step: of auxiliary ones,
+#: and of steps of other kinds.
+AUXILIARY_SHARE_MIN: Final = 0.1
+OTHERS_SHARE_MIN: Final = 0.5
+#: Share of the batches that have a call of predict of their own.
+_SINGLE_SHARE: Final = 0.5
+#: Minimum number of bytes that are written for each step to be named.
+_WRITTEN_MIN: Final = 1e6
+
+_EVALUATE_LESS: Final = "evaluate less often or on fewer batches: validation_freq, validation_steps"
+_PREDICT_LESS: Final = "predict less often, or many samples in one call"
+#: First word of what takes the time between steps -> what to do about it.
+_REMEDIES: Final = {
+    "init": "initialize once, before the loop; each tf.global_variables_initializer() also adds ops to the graph",
+    "checkpoint": "save every few minutes instead of every few steps; in TensorFlow 1 with write_meta_graph=False",
+    "summary": "write summaries every N steps",
+    "callback": "let the callback do its work every N batches, or at the end of an epoch",
+    "evaluation": _EVALUATE_LESS,
+    "predict": _PREDICT_LESS,
+}
+_REMEDY_WHILE_WRITING: Final = (
+    "save checkpoints, logs and results less often, or in a thread of their own; if that is not it, see what the loop"
+    " does between its steps (python -m cProfile)"
+)
+_REMEDY_WHILE_ASLEEP: Final = (
+    "see what the loop waits for (faulthandler.dump_traceback_later prints the line): files, a network, another"
+    " process, a lock, a sleep, or the next batch"
+)
+_REMEDY: Final = (
+    "see what the loop does between its steps (python -m cProfile): preparation of batches, conversion of results,"
+    " metrics, logging; do it less often, or in a thread of its own"
+)
+
+
+def check(evidence: Evidence) -> Sequence[Report]:
+    """Report what takes the time between steps: steps, activities, and code that is in no span."""
+    parts = evidence.breakdown
+    if parts is None or not has_enough_steps(parts):
+        return []
+    return [*_recorded(parts), *_code(evidence, parts)]
+
+
+def has_enough_steps(parts: Breakdown) -> bool:
+    """Return whether there are so many steps, or such long ones, that their means say something."""
+    is_long = parts.steps >= LONG_STEPS_MIN and parts.steps * parts.period_ns >= _LONG_NS
+    return parts.period_ns > 0 and (parts.steps >= STEPS_MIN or is_long)
+
+
+def has_single_calls(evidence: Evidence, parts: Breakdown) -> bool:
+    """Return whether the steps are calls of predict that run about one batch each."""
+    return parts.kind == "predict_batch" and evidence.predict_calls >= max(STEPS_MIN, _SINGLE_SHARE * parts.all_steps)
+
+
+def _recorded(parts: Breakdown) -> Iterator[Report]:
+    """Yield a report on the largest sort of steps or activities between the steps."""
+    by_sort: defaultdict[str, float] = defaultdict(float)
+    details = parts.detail_ns(BETWEEN)
+    for name, ns in details.items():
+        by_sort[name.split(" ")[0]] += ns
+    shares = {
+        sort: ns / parts.period_ns
+        for sort, ns in by_sort.items()
+        if ns / parts.period_ns >= (AUXILIARY_SHARE_MIN if sort in _REMEDIES else OTHERS_SHARE_MIN)
+    }
+    if not shares:
+        return
+    sort = max(shares, key=lambda name: shares[name])
+    name = max((name for name in details if name.split(" ")[0] == sort), key=lambda name: details[name])
+    what = name if " " in name or name in {"evaluation", "predict"} else f"{name} steps"
+    remedy = _REMEDIES.get(
+        sort, f"most of the time can be saved in these steps: tfprof op JOB --kind {sort} shows their ops"
+    )
+    yield Report(
+        f"{percent(shares[sort])} of the time is in {what} between the {parts.kind} steps:"
+        f" {duration(by_sort[sort])} for each {parts.kind} step.",
+        {"share": shares[sort], "kind": sort, "name": name, "ns_per_step": by_sort[sort]},
+        saving=shares[sort],
+        verdict=f"{what} take{'' if what.endswith('steps') else 's'} place between the {parts.kind} steps",
+        remedy=remedy,
+    )
+
+
+def _code(evidence: Evidence, parts: Breakdown) -> Iterator[Report]:
+    """Yield a report on the code between the steps that is in no span."""
+    python_ns = parts.detail_ns(PYTHON).get(CODE_BETWEEN, 0.0)
+    asleep_ns = parts.detail_ns(WAITING).get(ASLEEP, 0.0)
+    unknown_ns = parts.detail_ns(UNEXPLAINED).get(UNRECORDED, 0.0)
+    total_ns = python_ns + asleep_ns + unknown_ns
+    if (parts.kind in KERAS_KINDS and total_ns < _KERAS_NS) or has_single_calls(evidence, parts):
+        return  # this is Keras itself
+    if total_ns < CODE_SHARE_MIN * parts.period_ns or total_ns < _CODE_MIN_NS:
+        return
+    share = total_ns / parts.period_ns
+    written_bytes = evidence.use.written_bytes_per_s * parts.period_ns / 1e9 if evidence.use else 0.0
+    clause, remedy, verdict = next(
+        texts
+        for applies, *texts in (
+            (
+                written_bytes >= _WRITTEN_MIN,
+                f" The job writes {size(written_bytes)} of files for each step.",
+                _REMEDY_WHILE_WRITING,
+                "the job writes files between its steps",
+            ),
+            (
+                python_ns >= max(asleep_ns, unknown_ns),
+                " It is Python: the step's thread uses a CPU in it.",
+                _REMEDY,
+                "Python code runs between the steps",
+            ),
+            (
+                asleep_ns >= unknown_ns,
+                " The step's thread sleeps: it uses no CPU and waits for none.",
+                _REMEDY_WHILE_ASLEEP,
+                "the job sleeps between its steps",
+            ),
+            (True, "", _REMEDY, ""),
+        )
+        if applies
+    )
+    yield Report(
+        f"{percent(share)} of the time goes by between steps, in code that is in no span: {duration(total_ns)} of the"
+        f" {duration(parts.period_ns)} from the start of a step to that of the next.{clause}",
+        {
+            "share": share,
+            "between_ns": total_ns,
+            "from_step_to_step_ns": parts.period_ns,
+            "python_ns": python_ns,
+            "asleep_ns": asleep_ns,
+        },
+        remedy,
+        saving=share,
+        verdict=verdict,
+    )

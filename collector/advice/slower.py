@@ -1,0 +1,90 @@
+"""Whether steps take longer from some step on."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..numbers import cores, count, duration, quantity, time_of_day
+from .cpu_use import CpuUse, cpu_use, is_due_to_host
+from .evidence import Evidence, StepShift
+from .main_call import share_in_steps
+from .report import Report
+
+_REMEDY: Final = (
+    "see what the program does differently from that step on: larger or other inputs, another branch, a callback, a"
+    " learning-rate or data phase, storage that became slow"
+)
+_REMEDY_FOR_OPS: Final = "see what these ops get from that step on: larger or other inputs, data from slower storage"
+_REMEDY_FOR_GROWTH: Final = (
+    "look for what grows from step to step: ops that the loop adds to the graph (graph.finalize() finds the line),"
+    " lists, sequences, caches"
+)
+_REMEDY_ON_BUSY_HOST: Final = (
+    "see what else runs on the host since then (tfprof host, tfprof top), and move it or reserve CPUs for the job"
+)
+
+
+def check(evidence: Evidence) -> Sequence[Report]:
+    """Report a lasting increase of the step times, and whether other processes are its cause."""
+    shift = evidence.shift
+    if shift is None:
+        return []
+    normal_steps = [group for group in evidence.timed_steps if group.is_normal]
+    before, now = (
+        cpu_use(evidence.load, [group for group in normal_steps if (group.ordinal >= shift.step) == is_later])
+        for is_later in (False, True)
+    )
+    share = 1 - shift.before_ns / shift.now_ns
+    numbers: dict[str, float | str] = {
+        "step": shift.step,
+        "before_ns": shift.before_ns,
+        "now_ns": shift.now_ns,
+        "share": share,
+    }
+    if before is not None and now is not None:
+        numbers |= {"other_cores_before": before.other_cores, "other_cores": now.other_cores}
+    is_due = not shift.has_alert and is_due_to_host(now, before)
+    text = shift_text(shift, evidence.step_kind) + _host_text(before, now, is_due=is_due) + _ops_text(shift)
+    return [
+        Report(
+            text,
+            numbers,
+            _remedy(shift, is_due=is_due),
+            shift.ops[0].line if shift.ops else "",
+            share * share_in_steps(evidence),
+        )
+    ]
+
+
+def shift_text(shift: StepShift, kind: str) -> str:
+    """Return a sentence about a shift in the times of steps of ``kind``."""
+    factor = f"{quantity(round(shift.now_ns / shift.before_ns, 1))} times as long as before"
+    times = f"{duration(shift.now_ns)} instead of {duration(shift.before_ns)}"
+    if shift.is_gradual:
+        return f"steps take longer and longer: since {kind} {count(shift.step)} {times}, {factor}."
+    since = f"since {kind} {count(shift.step)} ({time_of_day(shift.start_ns, whole_seconds=True)})"
+    return f"{since}, steps take {factor}: {times}."
+
+
+def _host_text(before: CpuUse | None, now: CpuUse | None, *, is_due: bool) -> str:
+    if before is None or now is None:
+        return ""
+    use = f"{cores(now.other_cores)} of its {now.cpus} CPUs, before {cores(before.other_cores)}"
+    if is_due:
+        return f" The likely reason is the host: other processes use {use}."
+    return f" The reason is in the job: other processes of the host use {use}." if not now.has_competition else ""
+
+
+def _ops_text(shift: StepShift) -> str:
+    changes = ", ".join(
+        f"{change.op} on {change.device} {duration(change.now_ns)}, before {duration(change.before_ns)}"
+        for change in shift.ops
+    )
+    return f" Ops that take longer: {changes}." if changes else ""
+
+
+def _remedy(shift: StepShift, *, is_due: bool) -> str:
+    if is_due:
+        return _REMEDY_ON_BUSY_HOST
+    if shift.is_gradual:
+        return _REMEDY_FOR_GROWTH
+    return _REMEDY_FOR_OPS if shift.ops else _REMEDY

@@ -1,0 +1,83 @@
+"""Whether the job uses too few threads, or too many."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..numbers import cores, duration, percent
+from ..summaries.op_classes import DEVICE
+from .cpu_use import BUSY_SHARE_MIN, OTHERS_SHARE_MIN, CpuUse, cpu_use
+from .evidence import Evidence
+from .report import Report
+
+#: A job with one busy thread uses at most this many CPUs; minimum number of idle CPUs beside it.
+_ONE_THREAD: Final = 1.15
+_IDLE_MIN: Final = 0.6
+#: Minimum share of ops in the time from step to step, and minimum time of an execution (ns), that
+#: more threads shorten.
+DEVICE_SHARE_MIN: Final = 0.5
+_LARGE_NS: Final = 500_000
+#: Minimum sum of the waits of the job's threads for a CPU, in CPUs of the host.
+QUEUED_MIN: Final = 2.0
+#: Op types whose kernels divide their work among threads.
+_PARALLEL: Final = ("BatchMatMul", "Conv2D", "Conv3D", "DepthwiseConv", "Einsum", "MatMul", "_Fused")
+
+
+def check(evidence: Evidence) -> Sequence[Report]:
+    """Report a job with one busy thread on a host with idle CPUs, and one with too many threads."""
+    use, parts = cpu_use(evidence.load, evidence.timed_steps), evidence.breakdown
+    if use is None or parts is None or parts.share(DEVICE) < DEVICE_SHARE_MIN:
+        return []
+    return _one_thread(evidence, use, parts.share(DEVICE)) or _too_many(evidence, use)
+
+
+def _one_thread(evidence: Evidence, use: CpuUse, device_share: float) -> list[Report]:
+    idle = use.cpus - use.own_cores - use.other_cores
+    executions = [execution for step in evidence.step_traces for execution in step.executions]
+    large = [
+        execution
+        for execution in executions
+        if execution.op.startswith(_PARALLEL) and execution.end_ns - execution.start_ns >= _LARGE_NS
+    ]
+    if use.own_cores > _ONE_THREAD or idle < _IDLE_MIN or use.cpus < 2 or not large:
+        return []
+    large_ns = sum(execution.end_ns - execution.start_ns for execution in large)
+    share = large_ns / max(1, sum(execution.end_ns - execution.start_ns for execution in executions))
+    if share < DEVICE_SHARE_MIN:
+        return []
+    saving = device_share * share * (1 - 1 / min(use.cpus, 1 + idle))
+    return [
+        Report(
+            f"one thread is busy, of {use.cpus} CPUs: the job uses {cores(use.own_cores)}, others"
+            f" {cores(use.other_cores)}. {percent(share)} of the time of its ops is in large ones, such as"
+            f" {large[0].op}, which could use all CPUs.",
+            {"cores": use.own_cores, "other_cores": use.other_cores, "cpus": use.cpus, "share": share},
+            "let ops use more threads: tf.config.threading.set_intra_op_parallelism_threads(0) (ConfigProto in"
+            " TensorFlow 1), no OMP_NUM_THREADS=1, and no taskset to one CPU",
+            saving=saving,
+            verdict="one thread of many is busy",
+        )
+    ]
+
+
+def _too_many(evidence: Evidence, use: CpuUse) -> list[Report]:
+    thread = evidence.thread_use
+    if (
+        thread is None
+        or not thread.is_exact
+        or thread.queued_all < QUEUED_MIN * use.cpus
+        or use.other_cores >= OTHERS_SHARE_MIN * use.cpus
+        or use.own_cores < BUSY_SHARE_MIN * use.cpus
+    ):
+        return []
+    return [
+        Report(
+            f"the job has more busy threads than the host has CPUs: each second its threads wait"
+            f" {duration(thread.queued_all * 1e9)} for one of {use.cpus} CPUs, and other processes use only"
+            f" {cores(use.other_cores)}.",
+            {"queued": thread.queued_all, "cpus": use.cpus, "other_cores": use.other_cores},
+            "use fewer threads: set_inter_op_parallelism_threads, set_intra_op_parallelism_threads, OMP_NUM_THREADS,"
+            " the num_parallel_calls and private_threadpool_size of the pipeline",
+            saving=min(0.5, 1 - 1 / (1 + thread.queued_all / use.cpus)) / 2,
+            verdict="the job's own threads compete for the CPUs",
+        )
+    ]

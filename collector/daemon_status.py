@@ -1,0 +1,63 @@
+"""The last status of the agent and the collector of a store, from their status files."""
+
+import errno
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..commands.daemons import read_status, running_pid
+from ..formats import runtime_dir
+from .errors import StoreError
+from .store import catalog
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonStatus:
+    """The last status of each daemon of ``store``, as in its status file; `alive`: whether it runs.
+
+    ``runtime``: the runtime folder, with logs and status files.
+    """
+
+    store: str
+    runtime: str
+    agent: Mapping[str, Any]
+    collector: Mapping[str, Any]
+
+
+def checked_instance_dir(store: str) -> str:
+    """Return the instance folder of ``store``; neither needs to exist yet.
+
+    StoreError if no daemon runs and ``store`` cannot be a store.
+    """
+    instance_dir = runtime_dir.instance_dir(store)
+    if not any(running_pid(instance_dir, name) for name in ("agent", "collector")):
+        try:
+            catalog.check(Path(store))
+        except StoreError as error:
+            if error.slug != "store-missing" or not _may_become_store(store):
+                raise
+    return instance_dir
+
+
+def _may_become_store(store: str) -> bool:
+    try:
+        return stat.S_ISDIR(Path(store).stat().st_mode)
+    except OSError as error:
+        return error.errno == errno.ENOENT
+
+
+def daemon_status(store: str) -> DaemonStatus:
+    """Return the last status of each daemon of ``store``.
+
+    StoreError if no daemon runs and ``store`` cannot be a store. The decoder of a collector that is
+    not running is the one that it would use, which is installed here.
+    """
+    instance_dir = checked_instance_dir(store)
+    agent, collector = (read_status(instance_dir, name) or {"alive": False} for name in ("agent", "collector"))
+    if "decoder" not in collector:
+        from .decoders.decode import decoder  # noqa: PLC0415  # slow to import
+
+        collector["decoder"] = decoder("auto").name
+    return DaemonStatus(store, instance_dir, agent, collector)

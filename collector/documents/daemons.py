@@ -1,0 +1,198 @@
+"""The state of agent and collector, from their status files."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypedDict
+
+from ..daemon_status import DaemonStatus
+
+Status = Mapping[str, Any]
+
+
+class ReasonDocument(TypedDict):
+    """Why something failed."""
+
+    slug: Annotated[str | None, "The kind of error (docs/errors.md); null if it has none."]
+    text: Annotated[str, "The error as a sentence."]
+
+
+class DaemonFields(TypedDict):
+    """The state of a daemon; what its status file does not say is null."""
+
+    alive: Annotated[bool, "Whether the daemon runs; otherwise the rest is its last state."]
+    failed: Annotated[bool, "Whether it could not start; `last_error` has the reason."]
+    pid: Annotated[int | None, "Its process id."]
+    started_ns: Annotated[int | None, "When it started, ns since 1970."]
+    written_ns: Annotated[int | None, "When it wrote this state, ns since 1970."]
+    version: Annotated[str | None, "Its version of tfprof."]
+    store: Annotated[str | None, "The folder of the store."]
+    rss_bytes: Annotated[int | None, "Its resident memory, bytes."]
+    cpu_s: Annotated[float | None, "Its CPU time, s."]
+    last_error: Annotated[ReasonDocument | None, "Its last error, or why it did not start."]
+
+
+class OpenJobDocument(TypedDict):
+    """A job that an agent reads."""
+
+    uid: Annotated[str, "The id of the job."]
+    pid: Annotated[int | None, "Its process id."]
+    state: Annotated[str | None, "What the agent does with the job."]
+    records: Annotated[int | None, "The number of records that the job has written."]
+    acked: Annotated[int | None, "The number of these that the collector has stored."]
+    lag_bytes: Annotated[int | None, "The size of the records that the agent has not read yet, bytes."]
+    dropped_records: Annotated[int | None, "The number of records that the job dropped."]
+    dropped_traces: Annotated[int | None, "The number of traced steps that the job dropped."]
+    dropped_spans: Annotated[int | None, "The number of span entries that the job dropped."]
+    refused: Annotated[int | None, "The number of messages that the collector refused."]
+    error: Annotated[str | None, "Why the job is given up."]
+
+
+class RefusalDocument(TypedDict):
+    """A reason for which a process was refused."""
+
+    launch: Annotated[int, "The number of the launch, 0 if it is unknown."]
+    pid: Annotated[int, "The process id."]
+    slug: Annotated[str, "The kind of error (docs/errors.md)."]
+    text: Annotated[str, "The error as a sentence."]
+    times: Annotated[int, "How often."]
+
+
+class AgentDocument(DaemonFields):
+    """The state of the agent, which reads the jobs of a host."""
+
+    stopped: Annotated[bool | None, "Whether it is stopping, or was stopped."]
+    waiting_channels: Annotated[int | None, "The number of channels that wait to be opened."]
+    collector: Annotated[int | None, "The process id of its collector."]
+    jobs: Annotated[dict[str, OpenJobDocument], "The open jobs by id."]
+    lag_bytes: Annotated[int | None, "The size of the records that it has not read yet, bytes."]
+    refused: Annotated[int | None, "The number of refusals."]
+    refusals: Annotated[list[RefusalDocument], "The last refusals, the latest last."]
+    samples_dropped: Annotated[int | None, "The number of samples that it dropped."]
+    stall: Annotated[ReasonDocument | None, "Why no data is stored now."]
+
+
+class CollectorDocument(DaemonFields):
+    """The state of the collector, which writes the store."""
+
+    decoder: Annotated[str | None, "The decoder of traces: walker, or the slower fallback."]
+    jobs: Annotated[int | None, "The number of open jobs."]
+    rows: Annotated[int | None, "The number of stored rows."]
+    rows_per_s: Annotated[float | None, "Rows a second since the status before."]
+    messages: Annotated[int | None, "The number of received messages."]
+    bytes: Annotated[int | None, "Their size, bytes."]
+    lag_s: Annotated[float | None, "How long the oldest message waits to be stored, s."]
+    stalls: Annotated[int | None, "How often writing was not possible."]
+    stalled: Annotated[ReasonDocument | None, "Why writing is not possible now."]
+    refusals: Annotated[int | None, "The number of refused messages."]
+    last_refusal: Annotated[str | None, "Why the last one was refused."]
+    failures: Annotated[int | None, "The number of internal errors."]
+    first_failure: Annotated[str | None, "The traceback of the first one."]
+    lost_samples: Annotated[int | None, "The number of samples that were not stored."]
+    quarantined: Annotated[dict[str, str], "The jobs that are put aside, by id, with the reason."]
+
+
+class StatusDocument(TypedDict):
+    """The last state of agent and collector of a store."""
+
+    schema: Annotated[Literal["tfprof.status/1"], "The format and its version."]
+    store: Annotated[str, "The folder of the store."]
+    runtime: Annotated[str, "The runtime folder, with logs and status files."]
+    agent: Annotated[AgentDocument, "The agent."]
+    collector: Annotated[CollectorDocument, "The collector."]
+
+
+def status_document(status: DaemonStatus) -> StatusDocument:
+    """Return the last status of each daemon of a store."""
+    return {
+        "schema": "tfprof.status/1",
+        "store": status.store,
+        "runtime": status.runtime,
+        "agent": _agent(status.agent),
+        "collector": _collector(status.collector),
+    }
+
+
+def _daemon(status: Status) -> DaemonFields:
+    return {
+        "alive": bool(status.get("alive")),
+        "failed": bool(status.get("failed")),
+        "pid": status.get("pid"),
+        "started_ns": status.get("started_ns"),
+        "written_ns": status.get("written_ns"),
+        "version": status.get("version"),
+        "store": status.get("store"),
+        "rss_bytes": status.get("rss_bytes"),
+        "cpu_s": status.get("cpu_s"),
+        "last_error": _reason(status.get("last_error")),
+    }
+
+
+def _reason(error: object) -> ReasonDocument | None:
+    """Return an error, which a status file has as an object, or as text only."""
+    if isinstance(error, Mapping):
+        slug = error.get("slug")
+        return {"slug": None if slug is None else str(slug), "text": str(error.get("text"))}
+    return {"slug": None, "text": str(error)} if error else None
+
+
+def _agent(status: Status) -> AgentDocument:
+    jobs, refusals = status.get("jobs"), status.get("refusals")
+    return {
+        **_daemon(status),
+        "stopped": status.get("stopped"),
+        "waiting_channels": status.get("waiting_channels"),
+        "collector": status.get("collector"),
+        "jobs": {uid: _open_job(uid, job) for uid, job in jobs.items()} if isinstance(jobs, Mapping) else {},
+        "lag_bytes": status.get("lag_bytes"),
+        "refused": status.get("refused"),
+        "refusals": list(map(_refusal, refusals)) if isinstance(refusals, list) else [],
+        "samples_dropped": status.get("samples_dropped"),
+        "stall": _reason(status.get("stall")),
+    }
+
+
+def _open_job(uid: str, job: Status) -> OpenJobDocument:
+    return {
+        "uid": uid,
+        "pid": job.get("pid"),
+        "state": job.get("state"),
+        "records": job.get("records"),
+        "acked": job.get("acked"),
+        "lag_bytes": job.get("lag_bytes"),
+        "dropped_records": job.get("dropped_records"),
+        "dropped_traces": job.get("dropped_traces"),
+        "dropped_spans": job.get("dropped_spans"),
+        "refused": job.get("refused"),
+        "error": job.get("error"),
+    }
+
+
+def _refusal(refusal: Status) -> RefusalDocument:
+    return {
+        "launch": refusal["launch"],
+        "pid": refusal["pid"],
+        "slug": refusal["slug"],
+        "text": refusal["text"],
+        "times": refusal["times"],
+    }
+
+
+def _collector(status: Status) -> CollectorDocument:
+    quarantined = status.get("quarantined")
+    return {
+        **_daemon(status),
+        "decoder": status.get("decoder"),
+        "jobs": status.get("jobs"),
+        "rows": status.get("rows"),
+        "rows_per_s": status.get("rows_per_s"),
+        "messages": status.get("messages"),
+        "bytes": status.get("bytes"),
+        "lag_s": status.get("lag_s"),
+        "stalls": status.get("stalls"),
+        "stalled": _reason(status.get("stalled")),
+        "refusals": status.get("refusals"),
+        "last_refusal": status.get("last_refusal") or None,
+        "failures": status.get("failures"),
+        "first_failure": status.get("first_failure") or None,
+        "lost_samples": status.get("lost_samples"),
+        "quarantined": dict(quarantined) if isinstance(quarantined, Mapping) else {},
+    }

@@ -1,0 +1,123 @@
+"""The summary of one job."""
+
+from typing import Annotated, Literal, TypedDict
+
+from ..query.overview import AdviceItem, Overview, TopOps
+from ..summaries.stages import Stage
+from ..summaries.step_times import StepTimes
+from .breakdown import StepPartsDocument, step_parts
+from .events import EventDocument, event_document
+from .jobs import JobFields, job_fields
+from .ops import OpDocument, op_document
+from .series import SeriesDocument, series_documents
+from .spread import SpreadDocument, spread_document
+
+
+class PhaseDocument(TypedDict):
+    """A phase of a job: the start, a kind of span, or the end."""
+
+    name: Annotated[str, "starting, the kind of span, ending, or `no step since`."]
+    count: Annotated[int, "The number of its spans."]
+    total_ns: Annotated[int, "Their total time, ns."]
+    running: Annotated[bool, "Whether the phase has not ended."]
+
+
+class StepTimesDocument(TypedDict):
+    """The step times of one kind; each function is a kind."""
+
+    kind: Annotated[str, "The kind of step."]
+    count: Annotated[int, "The number of steps, including those that were not timed."]
+    spread: Annotated[SpreadDocument, "The times of untraced steps; of traced ones if there are no others."]
+    traced: Annotated[bool, "Whether the times are those of traced steps."]
+    curve: Annotated[list[float], "Mean step times over the whole job, ns, the earliest first."]
+    since: Annotated[int, "The first of these steps, if they are those since the job became slower; else 0."]
+
+
+class TopOpsDocument(TypedDict):
+    """The op types of the traced steps of the main kind, the longest time first."""
+
+    steps: Annotated[int, "The number of traced steps."]
+    kinds: Annotated[dict[str, int], "This number by kind of step."]
+    ops: Annotated[list[OpDocument], "The op types, each on a device."]
+    why: Annotated[str | None, "The reason if there are none."]
+
+
+class AdviceItemDocument(TypedDict):
+    """One piece of advice."""
+
+    slug: Annotated[str, "The checker (docs/advice.md)."]
+    title: Annotated[str, "The title of the checker."]
+    text: Annotated[str, "The finding."]
+    line: Annotated[str, "The user's line; empty if there is none."]
+    todo: Annotated[str, "The remedy; empty if there is none."]
+
+
+class ShowDocument(JobFields):
+    """The summary of one job."""
+
+    schema: Annotated[Literal["tfprof.show/1"], "The format and its version."]
+    job: Annotated[str, "The id of the job, as `uid`."]
+    tags: Annotated[list[str], "The tags of the job."]
+    phases: Annotated[list[PhaseDocument], "The phases of the job in their order."]
+    step_times: Annotated[list[StepTimesDocument], "Step times by kind: the main kind first, then by total time."]
+    parts: Annotated[StepPartsDocument | None, "The parts of the steps of the main kind; null if none was timed."]
+    top_ops: Annotated[TopOpsDocument, "The op types with the longest times."]
+    cpus: Annotated[int | None, "The number of CPUs of the host; null if it is unknown."]
+    samples: Annotated[int, "The number of samples, one a second."]
+    job_series: Annotated[dict[str, SeriesDocument], "Resource use of the job's processes, by name."]
+    host_series: Annotated[dict[str, SeriesDocument], "Resource use of the host while the job ran, by name."]
+    alerts: Annotated[list[str], "The alerts about the job, each as a sentence with its slug."]
+    warnings: Annotated[list[EventDocument], "Unusual events of the job."]
+    notes: Annotated[list[str], "What to know about these figures."]
+    advice: Annotated[list[AdviceItemDocument], "Advice, the most important first."]
+
+
+def show_document(overview: Overview) -> ShowDocument:
+    """Return the summary of a job."""
+    return {
+        "schema": "tfprof.show/1",
+        "job": overview.job.info.hex,
+        **job_fields(overview.row),
+        "tags": list(overview.tags),
+        "phases": list(map(_phase, overview.stages)),
+        "step_times": list(map(_step_times, overview.steps)),
+        "parts": step_parts(overview.parts) if overview.parts else None,
+        "top_ops": _top_ops(overview.ops),
+        "cpus": overview.cpus,
+        "samples": overview.samples,
+        "job_series": series_documents(overview.job_series),
+        "host_series": series_documents(overview.host_series),
+        "alerts": overview.alerts,
+        "warnings": list(map(event_document, overview.warnings)),
+        "notes": overview.notes,
+        "advice": list(map(_advice_item, overview.advice)),
+    }
+
+
+def _phase(stage: Stage) -> PhaseDocument:
+    return {"name": stage.name, "count": stage.count, "total_ns": stage.total_ns, "running": stage.running}
+
+
+def _step_times(times: StepTimes) -> StepTimesDocument:
+    return {
+        "kind": times.kind,
+        "count": times.count,
+        "spread": spread_document(times.spread),
+        "traced": times.traced,
+        "curve": times.curve,
+        "since": times.since,
+    }
+
+
+def _top_ops(ops: TopOps) -> TopOpsDocument:
+    return {"steps": ops.steps, "kinds": ops.kinds, "ops": list(map(op_document, ops.ops)), "why": ops.why}
+
+
+def _advice_item(advice: AdviceItem) -> AdviceItemDocument:
+    return {
+        "slug": advice.slug,
+        "title": advice.title,
+        "text": advice.text,
+        "line": advice.line,
+        "todo": advice.todo,
+    }

@@ -1,0 +1,45 @@
+"""Writes fields of protobuf messages: for formats with too many messages for the library."""
+
+import struct
+
+from ...formats.pb_wire import BYTES, FIXED64, VARINT, encode_varint
+from ..tfviews.encoding import valid_utf8
+
+_WORD = 1 << 64
+#: The varints of small numbers, which are most of all.
+_SMALL = tuple(encode_varint(value) for value in range(1 << 14))
+
+
+def varint(value: int) -> bytes:
+    """Return ``value`` as a varint; negative numbers have ten bytes, as in an int64."""
+    return _SMALL[value] if 0 <= value < len(_SMALL) else encode_varint(value % _WORD)
+
+
+def tag(number: int, kind: int) -> bytes:
+    """Return the tag of field ``number`` with a wire type of pb_wire."""
+    return varint(number << 3 | kind)
+
+
+def number_field(number: int, value: int) -> bytes:
+    """Return a field with a whole number or a bool."""
+    return tag(number, VARINT) + varint(value)
+
+
+def bytes_field(number: int, value: bytes) -> bytes:
+    """Return a field with bytes or a message."""
+    return tag(number, BYTES) + varint(len(value)) + value
+
+
+def text_field(number: int, value: str) -> bytes:
+    """Return a field with a text, in which invalid UTF-8 is replaced."""
+    return bytes_field(number, valid_utf8(value).encode())
+
+
+def fixed_field(number: int, value: int) -> bytes:
+    """Return a field with a whole number in 64 bits."""
+    return tag(number, FIXED64) + value.to_bytes(8, "little")
+
+
+def double_field(number: int, value: float) -> bytes:
+    """Return a field with a double."""
+    return tag(number, FIXED64) + struct.pack("<d", value)

@@ -1,0 +1,132 @@
+"""The format `chrome`: a trace as JSON for chrome://tracing, Perfetto and other viewers.
+
+A job is a process, and a lane of a device is a thread.
+"""
+
+import json
+from collections.abc import Iterator
+
+from ...formats.version import VERSION
+from ..tfviews.encoding import valid_utf8
+from ..traces.model import Curve, Label, Mark, Process, Slices, Step, Track
+from .request import Request
+from .timelines import trace_of, written
+
+
+def pieces(request: Request) -> Iterator[bytes]:
+    """Yield the file; errors are those of `trace_of`."""
+    trace = trace_of(request)
+    writer = _Writer(trace.origin_ns)
+    yield b'{"displayTimeUnit":"ns","otherData":%b,"traceEvents":[\n' % _json(
+        {"tool": f"tfprof {VERSION}", "origin_ns": str(trace.origin_ns)}
+    )
+    yield from written(
+        trace,
+        {
+            Process: writer.process,
+            Track: writer.track,
+            Slices: writer.slices,
+            Curve: writer.curve,
+            Mark: writer.mark,
+        },
+    )
+    yield b"\n]}\n"
+
+
+class _Writer:
+    """Makes events, with commas between them. Times in events count from ``origin_ns``."""
+
+    def __init__(self, origin_ns: int) -> None:
+        self._origin_ns = origin_ns
+        self._comma = b""
+        self._pids: dict[int, int] = {}
+        self._process_of_track: dict[int, int] = {}
+        self._labels: dict[int, list[bytes]] = {}
+        self._steps: dict[int, list[bytes]] = {}
+
+    def process(self, process: Process) -> Iterator[bytes]:
+        """Yield the name of a process."""
+        self._pids[process.number] = process.own_pid
+        yield self._metadata("process_name", process.own_pid, 0, {"name": process.title})
+        yield self._metadata("process_sort_index", process.own_pid, 0, {"sort_index": process.number})
+
+    def track(self, track: Track) -> Iterator[bytes]:
+        """Yield the name of a thread."""
+        pid = self._pids[track.process]
+        self._process_of_track[track.number] = pid
+        yield self._metadata("thread_name", pid, track.number, {"name": track.title})
+        yield self._metadata("thread_sort_index", pid, track.number, {"sort_index": track.number})
+
+    def slices(self, slices: Slices) -> Iterator[bytes]:
+        """Yield complete events, those of a thread in the order of their starts."""
+        labels = self._labels.setdefault(slices.process, [])
+        labels += map(_label, slices.labels[len(labels) :])
+        steps = self._steps.setdefault(slices.process, [])
+        steps += map(_step, slices.steps[len(steps) :])
+        head = b'{"ph":"X","pid":%d,"tid":' % self._pids[slices.process]
+        origin_ns = self._origin_ns
+        events = [
+            b'%b%d,"ts":%d.%03d,"dur":%d.%03d,%b%b,"bytes":%d}}'
+            % (
+                head,
+                track,
+                *divmod(start_ns - origin_ns, 1000),
+                *divmod(duration_ns, 1000),
+                labels[label],
+                steps[step],
+                size,
+            )
+            for track, _depth, label, step, start_ns, duration_ns, size in slices.rows()
+        ]
+        yield self._events(events + list(self._flows(slices)))
+
+    def _flows(self, slices: Slices) -> Iterator[bytes]:
+        """Yield the starts and ends of flows, each at the start of its slice."""
+        pid = self._pids[slices.process]
+        places = slices.table.select(["track", "start_ns"])
+        for row, leaving, entering in slices.flows():
+            track, start_ns = (places[name][row].as_py() for name in places.column_names)
+            where = b'"name":"flow","cat":"flow","pid":%d,"tid":%d,"ts":%b' % (pid, track, self._time(start_ns))
+            yield from (b'{"ph":"s","id":%d,%b}' % (number, where) for number in leaving)
+            yield from (b'{"ph":"f","bp":"e","id":%d,%b}' % (number, where) for number in entering)
+
+    def curve(self, curve: Curve) -> Iterator[bytes]:
+        """Yield the values of a counter."""
+        head = b'{"ph":"C","pid":%d,"name":%b,"ts":' % (self._pids[curve.process], _json(curve.name))
+        unit = _json(curve.unit)
+        points = zip(curve.times_ns, curve.values, strict=True)
+        yield self._events(
+            [b'%b%b,"args":{%b:%b}}' % (head, self._time(time_ns), unit, _json(value)) for time_ns, value in points]
+        )
+
+    def mark(self, mark: Mark) -> Iterator[bytes]:
+        """Yield an instant."""
+        pid, name, text = self._process_of_track[mark.track], _json(mark.name), _json({"text": mark.text})
+        event = b'{"ph":"i","s":"t","pid":%d,"tid":%d,"name":%b,"ts":%b,"args":%b}'
+        yield self._events([event % (pid, mark.track, name, self._time(mark.time_ns), text)])
+
+    def _time(self, time_ns: int) -> bytes:
+        return b"%d.%03d" % divmod(time_ns - self._origin_ns, 1000)
+
+    def _metadata(self, name: str, pid: int, tid: int, arguments: dict[str, object]) -> bytes:
+        return self._events([_json({"ph": "M", "name": name, "pid": pid, "tid": tid, "args": arguments})])
+
+    def _events(self, events: list[bytes]) -> bytes:
+        text = self._comma + b",\n".join(events)
+        self._comma = b",\n"
+        return text
+
+
+def _label(label: Label) -> bytes:
+    texts = {"node": label.node, "line": label.line}
+    arguments = b"".join(b"%b:%b," % (_json(name), _json(text)) for name, text in texts.items() if text)
+    return b'"name":%b,"cat":%b,"args":{%b' % (_json(label.op), _json(label.category), arguments)
+
+
+def _step(step: Step) -> bytes:
+    return b'"kind":%b,"step":%d' % (_json(step.kind), step.number)
+
+
+def _json(value: object) -> bytes:
+    """Return a value as JSON, in which invalid UTF-8 is replaced."""
+    return valid_utf8(json.dumps(value, ensure_ascii=False, allow_nan=False)).encode()

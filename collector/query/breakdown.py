@@ -1,0 +1,178 @@
+"""Reads what is recorded about the steps of a job, and breaks them down into parts."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from ...formats import layout
+from ..store.columns import row_tuples
+from ..store.protocols import JobReader
+from ..summaries.jobs import functions_of
+from ..summaries.kinds import function_key, kind_name, span_kind, step_kind_of
+from ..summaries.parts import Breakdown, Recording, break_down
+from ..summaries.phases import phases
+from ..summaries.step_records import StepTrace, TimedSteps
+from ..summaries.waiting_ops import WAITING_OPS
+from ..tfviews.nodes import Node
+from .kinds import COLUMNS, rows_of_kinds, traces_by_kind, traces_of_job
+from .latest_traces import latest_traces
+from .profile import profile
+from .required_facts import GRAPH, STACKS
+from .step_activities import activities_of, pipeline_functions
+from .step_entries import step_traces
+from .surroundings import thread_use
+from .timed_steps import StepsOfKind, main_kind, steps_of_kind
+
+#: Share of the executions that must be outside of graphs in steps that run op by op.
+_EAGER_SHARE: Final = 0.5
+_ITERATOR: Final = "Iterator::"
+#: Beginnings of op types that TensorFlow adds to the functions of steps, and names of further ones.
+_OPS_OF_STEPS: Final = ("_", "Optional")
+_ADDED: Final = re.compile("Optimizer|ConstantFolding")
+
+
+class JobBreakdown(NamedTuple):
+    """The breakdowns of a job's steps, one for each kind; the main kind comes first."""
+
+    job: JobReader
+    breakdowns: tuple[Breakdown, ...]
+
+
+def breakdowns(
+    job: JobReader, kinds: Sequence[int] | None = None, steps: tuple[int, int] | None = None
+) -> JobBreakdown:
+    """Return the parts of the steps of ``kinds``, None for the main kind.
+
+    ``steps``: the first and the last step that count. UsageError ``no-such-kind`` and
+    ``no-such-step`` as for views.
+    """
+    return job.on_one_snapshot(lambda snapshot: _on_snapshot(snapshot, kinds, steps))
+
+
+def _on_snapshot(job: JobReader, kinds: Sequence[int] | None, steps: tuple[int, int] | None) -> JobBreakdown:
+    spans = job.table("spans")
+    selected = _main_kinds(job, spans) if kinds is None else _present(spans, kinds) or tuple(kinds)
+    results = (_of_kind(job, spans, kind, steps) for kind in selected)
+    return JobBreakdown(job, tuple(result for result in results if result is not None))
+
+
+def main_breakdown(job: JobReader, spans: pa.Table) -> Breakdown | None:
+    """Return the parts of the steps of the main kind; None if none was timed."""
+    return next((_of_kind(job, spans, kind, None) for kind in _main_kinds(job, spans)), None)
+
+
+def breakdown_of_steps(job: JobReader, kind: int, steps: tuple[int, int]) -> Breakdown | None:
+    """Return the parts of the steps of ``kind`` from the first to the last of ``steps``."""
+    return _of_kind(job, job.table("spans"), kind, steps)
+
+
+def _main_kinds(job: JobReader, spans: pa.Table) -> tuple[int, ...]:
+    """Return the main kind of the timed steps, of functions the one that the views show.
+
+    Without timed steps it is the kind of the views.
+    """
+    kind = main_kind(job, spans)
+    is_traced = bool(job.table("traces", ["trace"]).num_rows)
+    if kind is None or (kind == layout.FUNCTION and is_traced):
+        traced_kinds = traces_of_job(job, COLUMNS)[1] if is_traced else ()
+        if kind is None or span_kind(max(traced_kinds)) == kind:
+            return tuple(traced_kinds)
+    return _present(spans, (kind,))[:1]
+
+
+def _present(spans: pa.Table, kinds: Sequence[int]) -> tuple[int, ...]:
+    """Return those of ``kinds`` that were timed; of functions each one, the longest time first."""
+    present = []
+    for kind in kinds:
+        rows = rows_of_kinds(spans, (kind,))
+        if not rows.num_rows:
+            continue
+        if span_kind(kind) == layout.FUNCTION and not function_key(kind):
+            sums = rows.group_by("key").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
+            keys: list[Any] = sums["key"].to_pylist()
+            present += [step_kind_of(layout.FUNCTION, key) for key in keys]
+        else:
+            present.append(kind)
+    return tuple(dict.fromkeys(present))
+
+
+def _of_kind(job: JobReader, spans: pa.Table, kind: int, steps: tuple[int, int] | None) -> Breakdown | None:
+    names = functions_of(job.info)
+    recorded = steps_of_kind(spans, kind, names) if rows_of_kinds(spans, (kind,)).num_rows else _traced_steps(job, kind)
+    timed = tuple(group for group in recorded.steps if steps is None or steps[0] <= group.ordinal <= steps[1])
+    if not timed:
+        return None
+    nodes, traces = _traces(job, kind, steps)
+    period = timed[0].start_ns, timed[-1].start_ns + timed[-1].total_ns
+    return break_down(
+        Recording(
+            kind=kind_name(kind, names),
+            steps=timed,
+            others=recorded.others,
+            activities=activities_of(spans, recorded.thread, names),
+            functions=pipeline_functions(spans, recorded.thread, names, period),
+            traces=traces,
+            phases=phases(nodes),
+            pipeline_nodes=_pipeline_nodes(nodes),
+            use=thread_use(job, recorded.thread, period),
+            is_eager=span_kind(kind) == layout.EAGER or _is_eager(traces, nodes),
+        )
+    )
+
+
+def _traced_steps(job: JobReader, kind: int) -> StepsOfKind:
+    """Return the traced steps of a job without spans, as imported ones are."""
+    traces = rows_of_kinds(job.table("traces"), (kind,)).sort_by("start_ns")
+    rows = row_tuples(traces, "step", "start_ns", "duration_ns", "key")
+    steps = tuple(
+        TimedSteps(step, 1, start_ns, duration_ns, is_normal=False, key=key)
+        for step, start_ns, duration_ns, key in rows
+    )
+    return StepsOfKind(steps, (), 0)
+
+
+def _traces(job: JobReader, kind: int, steps: tuple[int, int] | None) -> tuple[Sequence[Node], tuple[StepTrace, ...]]:
+    """Return the nodes and the latest traces of the traced steps of ``kind``."""
+    if kind not in traces_by_kind([job.table("traces", COLUMNS)]):
+        return (), ()
+    by_step = {
+        step: traces
+        for step, traces in step_traces(job, (kind,)).items()
+        if steps is None or steps[0] <= step <= steps[1]
+    }
+    if not by_step:
+        return (), ()
+    job_profile = profile(
+        job, steps=(min(by_step), max(by_step)), kinds=(kind,), averaged=False, required_facts=(GRAPH, STACKS)
+    )
+    nodes = job_profile.nodes if job_profile else ()
+    return nodes, latest_traces(job, nodes, by_step)
+
+
+def _pipeline_nodes(nodes: Sequence[Node]) -> frozenset[str]:
+    """Return the nodes of functions that the input pipeline calls; none if no pipeline ran.
+
+    They are in no graph of a step. Further nodes that are in none are what TensorFlow adds.
+    """
+    if not any(node.name.startswith(_ITERATOR) for node in nodes):
+        return frozenset()
+    return frozenset(
+        node.name
+        for node in nodes
+        if not node.in_graph
+        and not node.op.startswith(_OPS_OF_STEPS)
+        and node.op not in WAITING_OPS
+        and not _ADDED.search(node.name)
+        and not node.name.startswith(_ITERATOR)
+        and node.name != node.op
+    )
+
+
+def _is_eager(traces: Sequence[StepTrace], nodes: Sequence[Node]) -> bool:
+    """Return whether most executions are those of eager ops, whose names are their op types."""
+    graph_names = {node.name for node in nodes if node.in_graph}
+    executions = [execution for trace in traces for execution in trace.executions]
+    eager = sum(execution.node == execution.op and execution.node not in graph_names for execution in executions)
+    return bool(executions) and eager > _EAGER_SHARE * len(executions)

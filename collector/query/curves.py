@@ -1,0 +1,96 @@
+"""Step times and resource use of a job over its whole run, in few points."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from ...formats import layout
+from ..store.columns import pc
+from ..store.protocols import JobReader
+from ..summaries.buckets import Buckets, bucket_steps, bucket_values
+from ..summaries.host import Series, cpus, host_series, job_series
+from ..summaries.jobs import functions_of
+from ..summaries.kinds import kind_name, step_kind_of
+from ..summaries.steps import SPECIAL, flagged, spans_of_kinds
+from .surroundings import host_samples
+
+#: Maximum number of points of a curve, each with a minimum and a maximum; and of kinds of steps.
+POINTS_MAX: Final = 2000
+_KINDS_MAX: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class StepCurve:
+    """The step times of one kind: of normal steps, and of traced steps; None without any."""
+
+    kind: str
+    normal: Buckets | None
+    traced: Buckets | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceCurve:
+    """One quantity of the job's processes or of its host (``scope``); its name ends in its unit."""
+
+    scope: str
+    name: str
+    points: Buckets
+
+
+@dataclass(frozen=True, slots=True)
+class JobCurves:
+    """The curves of a job; ``cpus`` of its host; ``damage``: why those of the host are missing."""
+
+    job: JobReader
+    steps: tuple[StepCurve, ...]
+    resources: tuple[ResourceCurve, ...]
+    cpus: int | None
+    damage: str
+
+
+def job_curves(job: JobReader, points_max: int = POINTS_MAX) -> JobCurves:
+    """Return the curves of ``job``, each in at most ``points_max`` points.
+
+    The kinds of steps are in order of their total time, largest first.
+    """
+    samples = job.table("samples")
+    host_rows, damage = host_samples(job, samples)
+    cores = cpus(host_rows)
+    all_series = (("job", job_series(samples, cores)), ("host", host_series(host_rows)))
+    resources = [curve for scope, series in all_series for curve in _resources(scope, series, points_max)]
+    return JobCurves(job, tuple(_steps(job, points_max)), tuple(resources), cores, damage)
+
+
+def _steps(job: JobReader, points_max: int) -> Iterator[StepCurve]:
+    names = functions_of(job.info)
+    spans = spans_of_kinds(job.table("spans"), layout.STEP_KINDS)
+    spans = spans.filter(pc.invert(flagged(spans, layout.FLAG_FAILED | layout.FLAG_SETUP)))
+    is_function = pc.equal(spans["kind"], pa.scalar(layout.FUNCTION, pa.uint16()))
+    key = pc.if_else(is_function, spans["key"], pa.scalar(0, pa.uint32()))
+    spans = spans.append_column("call", key)
+    totals = spans.group_by(["kind", "call"]).aggregate([("total_ns", "sum")])
+    rows = totals.sort_by([("total_ns_sum", "descending")]).slice(0, _KINDS_MAX).to_pylist()
+    for row in rows:
+        is_of_kind = pc.and_(
+            pc.equal(spans["kind"], pa.scalar(row["kind"], pa.uint16())),
+            pc.equal(spans["call"], pa.scalar(row["call"], pa.uint32())),
+        )
+        of_kind = spans.filter(is_of_kind)
+        is_traced = flagged(of_kind, SPECIAL)
+        yield StepCurve(
+            kind_name(step_kind_of(row["kind"], row["call"]), names),
+            _points(of_kind.filter(pc.invert(is_traced)), points_max),
+            _points(of_kind.filter(is_traced), points_max),
+        )
+
+
+def _points(spans: pa.Table, points_max: int) -> Buckets | None:
+    return bucket_steps(spans, points_max) if spans.num_rows else None
+
+
+def _resources(scope: str, all_series: Sequence[Series], points_max: int) -> Iterator[ResourceCurve]:
+    for series in all_series:
+        if series.values:
+            yield ResourceCurve(scope, series.name, bucket_values(series.times_ns, series.values, points_max))

@@ -1,0 +1,332 @@
+"""Compares runs of a program before and after a change."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+from typing import Any, Final
+
+from ..errors import UsageError
+from ..flops.executed import shapes_in_order
+from ..store.catalog import MAY_CONTINUE
+from ..store.columns import row_tuples
+from ..store.protocols import JobReader, StoreReader
+from ..store.schema import NODE, NONE_ID, OUTPUTS
+from ..store.selectors import matching
+from ..summaries.comparison import Change, Comparison, OpChange, Sides, compare_ops, compare_series, compare_step
+from ..summaries.jobs import JobRow, functions_of, job_row
+from ..summaries.kinds import KINDS_BY_NAME
+from ..summaries.parts import Breakdown, PartChange, part_changes
+from ..summaries.step_times import step_times_of
+from ..summaries.steps import normal_spans
+from ..summaries.top import TopOp
+from ..tfviews.nodes import interned_bytes, interned_texts
+from .breakdown import breakdown_of_steps, main_breakdown
+from .ranking import rank_ops
+from .selection import ids_of
+from .surroundings import cpu_loads, host_samples
+
+#: Number of runs of a baseline.
+BASELINE_RUNS: Final = 10
+#: Facts of a run that are compared exactly, by name.
+_FACTS: Final[dict[str, Callable[["Run"], object]]] = {
+    "host": lambda run: run.row.host,
+    "framework": lambda run: f"{run.row.framework} {run.row.framework_version}".strip(),
+    "python": lambda run: run.job.info.identity.get("python"),
+    "kind of step": lambda run: run.row.step_kind,
+    "devices": lambda run: " ".join(sorted({op.device for op in run.ops})),
+}
+#: Op types that bring data into a graph.
+_INPUTS: Final = frozenset({"IteratorGetNext", "Placeholder", "QueueDequeueManyV2", "QueueDequeueUpToV2", "_Arg"})
+#: Calls and bytes per step that differ less than this (of the ratio) are equal.
+_EQUAL: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: its job, its op types by key, and the shapes of its nodes' outputs in one step.
+
+    ``step_ns``: median time of its untraced steps, None if no step was timed. ``others_cores``:
+    CPUs of the host that others used meanwhile, None if unknown. ``cores``: CPUs of the host.
+    ``parts``: the parts of its steps, None if none was timed.
+    """
+
+    job: JobReader
+    row: JobRow
+    step_ns: float | None
+    ops: Sequence[TopOp]
+    shapes: Mapping[str, str]
+    others_cores: float | None
+    cores: int | None
+    parts: Breakdown | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A fact that differs exactly: its name, and its values before and after."""
+
+    what: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """The answer: the runs, what differs exactly, and how the times changed.
+
+    ``step``: None if a run has no timed step. ``ops``: by key; ops that did not run on one side are
+    ``new`` or ``gone``, with their times in ns.
+    """
+
+    before: Sequence[Run]
+    after: Sequence[Run]
+    differences: Sequence[Difference]
+    step: Change | None
+    ops: Comparison
+    new: Mapping[str, float]
+    gone: Mapping[str, float]
+
+    @property
+    def parts(self) -> list[PartChange]:
+        """The parts of a step in their order; means of the runs whose parts are known."""
+        sides = [[run.parts for run in side if run.parts is not None] for side in (self.before, self.after)]
+        return part_changes(*sides) if all(sides) else []
+
+
+def runs_of_baseline(store: StoreReader, name: str, without: Sequence[JobReader]) -> list[JobReader]:
+    """Return the last BASELINE_RUNS ended jobs called ``name``; UsageError if there is none."""
+    excluded = {job.info.uid for job in without}
+    jobs = {job.info.uid: job for job in store.jobs()}
+    named = [info for info in matching([job.info for job in jobs.values()], name) if info.uid not in excluded]
+    ended = [jobs[info.uid] for info in named if info.state not in MAY_CONTINUE]
+    if not ended:
+        raise UsageError(f"no ended job is called {name!r}: `tfprof jobs` lists all jobs")
+    return ended[-BASELINE_RUNS:]
+
+
+def diff(before: Sequence[JobReader], after: Sequence[JobReader], now_ns: int) -> Diff:
+    """Return how the runs ``after`` differ from the runs ``before``."""
+    sides = [_run(job, now_ns) for job in before], [_run(job, now_ns) for job in after]
+    ops, new, gone = _op_times(*sides)
+    return Diff(*sides, _differences(*sides), _step(*sides), compare_ops(ops), new, gone)
+
+
+def diff_of_job(job: JobReader, moment_ns: int, now_ns: int) -> Diff:
+    """Return how the steps of ``job`` since ``moment_ns`` (real time) differ from those before.
+
+    UsageError unless there are untraced steps of the main kind on both sides.
+    """
+    return job.on_one_snapshot(lambda snapshot: _diff_of_snapshot(snapshot, moment_ns, now_ns))
+
+
+def _diff_of_snapshot(job: JobReader, moment_ns: int, now_ns: int) -> Diff:
+    row = job_row(job.info, ids_of([job])[job.info.hex], now_ns)
+    kind = KINDS_BY_NAME.get(row.step_kind)
+    spans = normal_spans(job.table("spans"), kind) if kind is not None else None
+    rows = (
+        list(row_tuples(spans.sort_by("start_ns"), "start_ns", "total_ns", "count", "ordinal"))
+        if spans is not None
+        else []
+    )
+    sides = [
+        [
+            (total / count, ordinal)
+            for start, total, count, ordinal in rows
+            if total and (start >= moment_ns) == is_after
+        ]
+        for is_after in (False, True)
+    ]
+    if kind is None or not all(sides):
+        raise UsageError(f"--before: the job has no untraced step {'before' if any(sides[1]) else 'after'} that time")
+    runs = [
+        _part(job, row, side, moment_ns, kind, is_after=is_after)
+        for side, is_after in zip(sides, (False, True), strict=True)
+    ]
+    before, after = [runs[0]], [runs[1]]
+    ops, new, gone = _op_times(before, after)
+    differences = [*_shape_differences(before, after), *_count_differences(before, after)]
+    return Diff(
+        before,
+        after,
+        differences,
+        compare_series(Sides(*([time for time, _ in side] for side in sides))),
+        compare_ops(ops),
+        new,
+        gone,
+    )
+
+
+def _part(
+    job: JobReader, row: JobRow, timed: Sequence[tuple[float, int]], moment_ns: int, kind: int, *, is_after: bool
+) -> Run:
+    """Return the part of a job before or after a moment, with the ops of its traced steps.
+
+    ``timed``: the times of its untraced steps, and their ordinals.
+    """
+    traces = job.table("traces", ("trace", "kind", "step", "start_ns"))
+    steps = [
+        step
+        for step, start_ns, kind_of_trace in row_tuples(traces, "step", "start_ns", "kind")
+        if kind_of_trace == kind and (start_ns >= moment_ns) == is_after
+    ]
+    times, ordinals = zip(*timed, strict=True)
+    parts = breakdown_of_steps(job, kind, (min(ordinals), max(ordinals)))
+    ranking = rank_ops(job, (min(steps), max(steps)), (kind,)) if steps else None
+    return Run(
+        job, replace(row, steps=len(times)), median(times), ranking.ops if ranking else (), {}, None, None, parts
+    )
+
+
+def op_key(op: TopOp) -> str:
+    """Return the key of an op type on a device."""
+    return f"{op.op} {op.device}"
+
+
+def _run(job: JobReader, now_ns: int) -> Run:
+    return job.on_one_snapshot(lambda snapshot: _run_of_snapshot(snapshot, now_ns))
+
+
+def _run_of_snapshot(job: JobReader, now_ns: int) -> Run:
+    row = job_row(job.info, ids_of([job])[job.info.hex], now_ns)
+    spans = job.table("spans")
+    step_times = step_times_of(row, spans, functions_of(job.info))
+    ranking = rank_ops(job)
+    traces = [number for _, numbers in ranking.profile.job_traces for number in numbers] if ranking else []
+    return Run(
+        job,
+        row,
+        step_times[0].spread.p50_ns if step_times else None,
+        ranking.ops if ranking else (),
+        _shapes(
+            job,
+            traces[len(traces) // 2 :][:1],
+            {node.name: node.op for node in ranking.profile.nodes} if ranking else {},
+        ),
+        *_others(job),
+        main_breakdown(job, spans),
+    )
+
+
+def _shapes(job: JobReader, traces: Sequence[int], op_types: Mapping[str, str]) -> dict[str, str]:
+    """Return the shapes of each node's outputs in ``traces``, as texts, inputs of the graph first.
+
+    Of several executions the first counts.
+    """
+    if not traces:
+        return {}
+    executions = job.executions(traces, ("trace", "node", "outputs"))
+    nodes, signatures = interned_texts(executions.names, NODE), interned_bytes(executions.names, OUTPUTS)
+    shapes: dict[str, str] = {}
+    for trace, node, outputs in row_tuples(executions.ops, "trace", "node", "outputs"):
+        if trace in traces and outputs != NONE_ID and outputs in signatures:
+            dims = shapes_in_order(signatures[outputs])
+            shapes.setdefault(nodes[node], ", ".join("x".join(map(str, sizes)) or "scalar" for sizes in dims))
+    return dict(sorted(shapes.items(), key=lambda item: op_types.get(item[0]) not in _INPUTS))
+
+
+def _others(job: JobReader) -> tuple[float | None, int | None]:
+    """Return the CPUs that others used while the job ran, and the number of CPUs."""
+    samples = job.table("samples")
+    load = cpu_loads(samples, host_samples(job, samples).rows)
+    return (fmean(interval.other_cores for interval in load), load[0].cpus) if load else (None, None)
+
+
+def _step(before: Sequence[Run], after: Sequence[Run]) -> Change | None:
+    sides = [[run.step_ns for run in side if run.step_ns] for side in (before, after)]
+    return compare_step(Sides(*sides)) if all(sides) else None
+
+
+def _op_times(
+    before: Sequence[Run], after: Sequence[Run]
+) -> tuple[dict[str, Sides], dict[str, float], dict[str, float]]:
+    """Return the times of the ops that each run has, and the mean times of new and of gone ops."""
+    times = [_times_by_op(side) for side in (before, after)]
+    common = {
+        key: Sides(times[0][key], times[1][key])
+        for key in times[0]
+        if len(times[0][key]) == len(before) and len(times[1].get(key, ())) == len(after)
+    }
+    gone, new = (
+        {key: fmean(values) for key, values in times[side].items() if key not in times[1 - side]} for side in (0, 1)
+    )
+    return common, new, gone
+
+
+def _times_by_op(runs: Sequence[Run]) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = defaultdict(list)
+    for run in runs:
+        for op in run.ops:
+            if op.ns > 0:
+                times[op_key(op)].append(op.ns)
+    return times
+
+
+# -- what differs exactly ------------------------------------------------------------------------
+
+
+def _differences(before: Sequence[Run], after: Sequence[Run]) -> list[Difference]:
+    facts = [_fact(name, value, before, after) for name, value in _FACTS.items()]
+    return [*filter(None, facts), *_shape_differences(before, after), *_count_differences(before, after)]
+
+
+def _fact(name: str, value: Callable[[Run], object], before: Sequence[Run], after: Sequence[Run]) -> Difference | None:
+    sides = [", ".join(sorted({str(value(run) or "unknown") for run in side})) for side in (before, after)]
+    return None if sides[0] == sides[1] else Difference(name, *sides)
+
+
+def _shape_differences(before: Sequence[Run], after: Sequence[Run]) -> list[Difference]:
+    """Return a difference for each node whose output shapes changed, inputs of the graph first.
+
+    Shapes that vary within a side are not compared.
+    """
+    constant = [_constant_shapes(side) for side in (before, after)]
+    return [
+        Difference(f"output of {node}", shape, constant[1][node])
+        for node, shape in constant[0].items()
+        if constant[1].get(node, shape) != shape
+    ]
+
+
+def _constant_shapes(runs: Sequence[Run]) -> dict[str, str]:
+    first, *others = (run.shapes for run in runs)
+    return {node: shape for node, shape in first.items() if all(other.get(node) == shape for other in others)}
+
+
+def _count_differences(before: Sequence[Run], after: Sequence[Run]) -> list[Difference]:
+    """Return the op types that run more or less often in a step, or allocate more or less."""
+    sides: list[Mapping[str, Any]] = [{op_key(op): op for run in side for op in run.ops} for side in (before, after)]
+    return [
+        Difference(f"{what} of {key} a step", form.format(old), form.format(new))
+        for key, op in sides[0].items()
+        if key in sides[1]
+        for what, form, old, new in (
+            ("calls", "{:.4g}", op.calls, sides[1][key].calls),
+            ("bytes", "{:,.0f}", op.bytes, sides[1][key].bytes),
+        )
+        if abs(new - old) > _EQUAL * max(old, new)
+    ]
+
+
+# -- the ops of the answer -----------------------------------------------------------------------
+
+
+def ops_by_change(result: Diff) -> list[OpChange]:
+    """Return the ops, the largest changes first.
+
+    Significant changes, and ops that ran on one side only, are in front of all others.
+    """
+    ops = [
+        OpChange(*_split(key), change.before_ns, change.after_ns, change) for key, change in result.ops.changes.items()
+    ]
+    ops += [OpChange(*_split(key), None, time_ns) for key, time_ns in result.new.items()]
+    ops += [OpChange(*_split(key), time_ns, None) for key, time_ns in result.gone.items()]
+    return sorted(ops, key=lambda op: (not _is_certain(op), -abs((op.after_ns or 0) - (op.before_ns or 0))))
+
+
+def _is_certain(op: OpChange) -> bool:
+    return op.change is None or bool(op.change.significant)
+
+
+def _split(key: str) -> tuple[str, str]:
+    op, _, device = key.rpartition(" ")
+    return op, device

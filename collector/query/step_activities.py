@@ -1,0 +1,62 @@
+"""Reads what the job's Python did around its steps."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ...formats import activities, layout
+from ..store.columns import pc, row_tuples
+from ..summaries.kinds import FunctionNames
+from ..summaries.step_records import Activity, PipelineFunction
+
+_COLUMNS: Final = ("key", "parent", "flags", "count", "start_ns", "total_ns")
+
+
+def activities_of(spans: pa.Table, thread: int, names: FunctionNames) -> tuple[Activity, ...]:
+    """Return the activities of ``thread``, sorted by time; ``names``: their names by key.
+
+    Where one is within another, the outer one has a further entry with the negative of its time.
+    """
+    rows = _activities(spans)
+    rows = rows.filter(pc.equal(rows["thread"], pa.scalar(thread, pa.uint32())))
+    return tuple(sorted(_entries(rows, dict(names)), key=lambda activity: activity.start_ns))
+
+
+def _entries(rows: pa.Table, names: dict[int, str]) -> Iterator[Activity]:
+    for key, parent, flags, count, start_ns, total_ns in row_tuples(rows, *_COLUMNS):
+        in_step = bool(flags & layout.FLAG_IN_STEP)
+        times = start_ns, start_ns + total_ns
+        yield Activity(activities.category_of(key), activities.label_of(key, names), *times, total_ns, count, in_step)
+        if parent:
+            category, name = activities.category_of(parent), activities.label_of(parent, names)
+            yield Activity(category, name, *times, -total_ns, count, in_step)
+
+
+def pipeline_functions(
+    spans: pa.Table, thread: int, names: FunctionNames, period: tuple[int, int]
+) -> tuple[PipelineFunction, ...]:
+    """Return the user's functions that ops of other threads called within ``period``.
+
+    They are those of an input pipeline. The one with the most time comes first.
+    """
+    rows = _activities(spans)
+    is_other = pc.not_equal(rows["thread"], pa.scalar(thread, pa.uint32()))
+    starts = rows["start_ns"]
+    first, last = (pa.scalar(time_ns, pa.int64()) for time_ns in period)
+    rows = rows.filter(pc.and_(is_other, pc.and_(pc.greater_equal(starts, first), pc.less(starts, last))))
+    times: Counter[int] = Counter()
+    calls: Counter[int] = Counter()
+    for key, count, total_ns in row_tuples(rows, "key", "count", "total_ns"):
+        if activities.number_of(key) == activities.PYTHON_FUNCTION:
+            times[key] += total_ns
+            calls[key] += count
+    known = dict(names)
+    return tuple(
+        PipelineFunction(activities.label_of(key, known), total_ns, calls[key]) for key, total_ns in times.most_common()
+    )
+
+
+def _activities(spans: pa.Table) -> Any:
+    return spans.filter(pc.equal(spans["kind"], pa.scalar(layout.ACTIVITY, pa.uint16())))

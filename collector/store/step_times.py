@@ -1,0 +1,125 @@
+"""Histograms of step times (schema.STEP_TIMES), and the time of a node that is read off them.
+
+A unit is a node on a device. Its time in a traced step is the sum of its executions there. Bucket 0
+has the times of 0 ns. Each power of two is divided into 64 buckets, so that a bucket is at most
+1.6 % wide: the bucket of another time is 1 more than the first 6 digits of the binary fraction and
+the exponent of the time as a float.
+"""
+
+from typing import Any, Final
+
+import pyarrow as pa
+
+from .aggregation import START_TIMES, has_start
+from .columns import changes, constant, flat, integer, pc, repeat, run_sums
+from .devices import Devices
+from .node_keys import pack
+from .rollup import bases
+from .schema import STEP_TIMES
+
+#: The columns of ops that are read.
+COLUMNS: Final = ("trace", "node", "device", *START_TIMES, "op_start_ns", "op_end_ns")
+
+#: A float has 52 digits after its binary point; buckets keep the first 6 of them.
+_DROPPED_BITS: Final = 52 - 6
+#: What remains of 1.0, less 1.
+_OFFSET: Final = (1023 << 6) - 1
+
+
+def times_by_trace(ops: pa.Table, traces: pa.Table, devices: Devices) -> pa.Table:
+    """Return the time of each unit in each trace: the columns node, device, trace and ns.
+
+    ``ops``: sorted as by `rollup.sorted_by_node`. ``traces``: the rows of TRACES of their traces.
+    """
+    columns = {name: flat(ops[name]) for name in COLUMNS}
+    columns["base"] = bases(columns["trace"], traces)
+    columns["device"] = devices.unified(columns["device"])
+    columns["ns"] = pc.add(columns["op_start_ns"], columns["op_end_ns"])
+    table = pa.table({name: columns[name] for name in ("node", "device", "trace", "ns")}).filter(has_start(columns))
+    node, device, trace, ns = map(flat, table.columns)
+    starts = pc.indices_nonzero(pc.or_(pc.or_(changes(node), changes(device)), changes(trace)))
+    sums = pc.max_element_wise(run_sums(ns, starts), integer(0))
+    return pa.table({"node": node.take(starts), "device": device.take(starts), "trace": trace.take(starts), "ns": sums})
+
+
+def histogram_of(ops: pa.Table, traces: pa.Table, devices: Devices) -> pa.Table:
+    """Return the STEP_TIMES of ``ops``; the parameters are those of `times_by_trace`."""
+    times = times_by_trace(ops, traces, devices)
+    node, device, ns = (flat(times[name]) for name in ("node", "device", "ns"))
+    return _summed(node, device, _buckets(ns), repeat(1, len(ns), pa.int64()))
+
+
+def merge_histograms(*histograms: pa.Table) -> pa.Table:
+    """Return the merged STEP_TIMES of ``histograms``; their traces must be disjoint."""
+    parts = [histogram for histogram in histograms if histogram.num_rows]
+    if len(parts) < 2:
+        return parts[0] if parts else STEP_TIMES.empty_table()
+    columns = list(map(flat, pa.concat_tables(parts).columns))
+    order = pc.array_sort_indices(pack(*columns[:2]))
+    return _summed(*(column.take(order) for column in columns))
+
+
+def unit_times(histogram: pa.Table, rollup: pa.Table) -> pa.Table:
+    """Return node, device and ``ns`` of each unit in a STEP_TIMES table.
+
+    ``ns`` is the median of the unit's times over the steps in which it ran, times the number of
+    these steps. Divided by the number of all steps, it is the unit's time per step. The median is
+    the middle of the bucket that has the middle step; with two middle steps, it is the mean of
+    both. If a unit ran in at most two steps, or all its times are in one bucket, it is their mean.
+    ``rollup``: the ROLLUP of the same traces.
+    """
+    node, device, steps = (flat(histogram[name]) for name in ("node", "device", "steps"))
+    is_start = pc.or_(changes(node), changes(device))
+    starts = pc.indices_nonzero(is_start)
+    buckets, unit_steps = run_sums(repeat(1, len(node), pa.int64()), starts), run_sums(steps, starts)
+    middle_ns = _middle_times(flat(histogram["bucket"]), steps, is_start, unit_steps)
+    node, device = node.take(starts), device.take(starts)
+    position = pc.index_in(pack(node, device), value_set=pack(flat(rollup["node"]), flat(rollup["device"])))
+    is_mean = pc.or_(pc.less_equal(unit_steps, integer(2)), pc.equal(buckets, integer(1)))
+    times = pc.multiply(middle_ns, unit_steps.cast(pa.float64(), safe=False))
+    ns = pc.if_else(is_mean, flat(rollup["sum_ns"]).take(position), pc.round(times).cast(pa.int64(), safe=False))
+    return pa.table({"node": node, "device": device, "ns": ns})
+
+
+def _middle_times(bucket: Any, steps: Any, is_start: Any, unit_steps: Any) -> Any:
+    """Return the median of each unit, as the middle of buckets."""
+    end = pc.cumulative_sum(steps)  # the steps of all units in one row: those of a bucket end here
+    begin = pc.subtract(end, steps)
+    unit = pc.subtract(pc.cumulative_sum(is_start.cast(pa.int64())), integer(1))
+    unit_begin, middles = begin.filter(is_start), _middles(bucket)
+
+    def time_of(number: Any) -> Any:
+        """Return the time of step ``number`` of each unit, in ascending order of times."""
+        step = pc.add(unit_begin, number).take(unit)
+        return middles.filter(pc.and_(pc.less_equal(begin, step), pc.less(step, end)))
+
+    lower = time_of(pc.divide(pc.subtract(unit_steps, integer(1)), integer(2)))
+    upper = time_of(pc.divide(unit_steps, integer(2)))
+    return pc.divide(pc.add(lower, upper), constant(2.0, pa.float64()))
+
+
+def _buckets(ns: Any) -> Any:
+    """Return the bucket of each time, which must not be negative."""
+    bits = ns.cast(pa.float64(), safe=False).view(pa.int64())
+    numbers = pc.subtract(pc.shift_right(bits, integer(_DROPPED_BITS)), integer(_OFFSET))
+    return pc.max_element_wise(numbers, integer(0)).cast(pa.uint16())
+
+
+def _middles(bucket: Any) -> Any:
+    """Return the middle of each bucket in ns, as a float."""
+    first_bits = pc.shift_left(pc.add(bucket.cast(pa.int64()), integer(_OFFSET)), integer(_DROPPED_BITS))
+    middle = pc.add(first_bits, integer(1 << (_DROPPED_BITS - 1))).view(pa.float64())
+    return pc.if_else(pc.equal(bucket, constant(0, pa.uint16())), constant(0.0, pa.float64()), middle)
+
+
+def _summed(node: Any, device: Any, bucket: Any, steps: Any) -> pa.Table:
+    """Return a STEP_TIMES table with one row for each node, device and bucket.
+
+    The elements must be sorted by node and device.
+    """
+    unit = pc.cumulative_sum(pc.or_(changes(node), changes(device)).cast(pa.int64()))
+    key = pc.bit_wise_or(pc.shift_left(unit, integer(16)), bucket.cast(pa.int64()))
+    order = pc.array_sort_indices(key)
+    starts = pc.indices_nonzero(changes(key.take(order)))
+    columns = [column.take(order.take(starts)) for column in (node, device, bucket)]
+    return pa.Table.from_arrays([*columns, run_sums(steps.take(order), starts)], schema=STEP_TIMES)

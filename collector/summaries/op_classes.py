@@ -1,0 +1,80 @@
+"""Classifies the executions of a traced step: what the step does while they run."""
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from ..tfviews.nodes import STREAM
+from .step_records import OpExecution
+from .waiting_ops import WAITING_OPS
+
+#: The parts of a step that executions fill; `part_names` has the others.
+INPUT, DEVICE, COPIES, WAITING, PYTHON, LAUNCH = "input", "device", "copies", "waiting", "python", "launch"
+#: Phases of a training step on the device.
+FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer"
+
+#: Ops that run the user's Python.
+PYTHON_OPS: Final = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
+#: Device of tf.data iterators, in lower case (store.devices.ITERATOR_DEVICE).
+ITERATOR_DEVICE: Final = "/host:cpu/tf.data"
+
+_COLLECTIVE: Final = re.compile(r"_?(?:Nccl|Collective|Horovod)|.*(?:AllReduce|AllGather)")
+_RECEIVE: Final = frozenset({"RecvTensor", "_HostRecv", "_HostSend", "_Recv", "_Send"})
+_LOCKS: Final = frozenset(
+    {
+        "AccumulatorTakeGradient",
+        "BarrierTakeMany",
+        "MutexLock",
+        "ResourceAccumulatorTakeGradient",
+        "SparseAccumulatorTakeGradient",
+    }
+)
+_COPY: Final = re.compile(r"memcpy\W?([hdp])(?:2|to)([hdp])", re.IGNORECASE)
+#: Directions of copies, as text.
+DIRECTIONS: Final = {"hd": "host to device", "dh": "device to host", "dd": "within a device", "pp": "device to device"}
+
+
+class OpClass(NamedTuple):
+    """What a step does while an execution runs: the part of the step, and a finer name, or ''."""
+
+    part: str
+    detail: str = ""
+
+
+_CLASSES: Final = {
+    **dict.fromkeys(WAITING_OPS, OpClass(INPUT)),
+    **{op: OpClass(PYTHON, f"{op} in the graph") for op in PYTHON_OPS},
+    **dict.fromkeys(_RECEIVE, OpClass(WAITING, "send and receive")),
+    **dict.fromkeys(_LOCKS, OpClass(WAITING, "locks")),
+}
+#: Where executions of several classes overlap, the first of them gets the time.
+PRIORITY: Final = (DEVICE, COPIES, INPUT, PYTHON, WAITING, LAUNCH)
+
+
+def copy_direction(execution: OpExecution) -> str | None:
+    """Return the direction of a copy (hd, dh, dd or pp), '' if unknown.
+
+    None if the execution is not a copy.
+    """
+    match = _COPY.search(execution.device) or _COPY.search(execution.node) or _COPY.search(execution.op)
+    if match:
+        return (match[1] + match[2]).lower()
+    return "" if "memcpy" in execution.device or "memcpy" in execution.node.lower() else None
+
+
+def class_of(execution: OpExecution, phases: Mapping[str, str]) -> OpClass:
+    """Return the class of an execution that is not one of tf.data.
+
+    ``phases``: the phase of training of each node that has one.
+    """
+    direction = copy_direction(execution)
+    if direction is not None:
+        return OpClass(COPIES, DIRECTIONS.get(direction, ""))
+    known = _CLASSES.get(execution.op)
+    if known is not None:
+        return known
+    if _COLLECTIVE.match(execution.op):
+        return OpClass(WAITING, "collectives")
+    if "gpu" in execution.device and STREAM not in execution.device:
+        return OpClass(LAUNCH, "starting kernels")
+    return OpClass(DEVICE, phases.get(execution.node, ""))

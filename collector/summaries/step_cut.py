@@ -1,0 +1,94 @@
+"""Cuts a traced step into parts that add up to its time."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from .intervals import Interval, covered, union
+from .op_classes import (
+    DEVICE,
+    INPUT,
+    ITERATOR_DEVICE,
+    LAUNCH,
+    PRIORITY,
+    PYTHON_OPS,
+    OpClass,
+    class_of,
+)
+from .step_records import OpExecution, StepTrace
+from .waiting_ops import WAITING_OPS
+
+#: The time without an execution: before the first one on the device, after the last one, between.
+BEFORE, AFTER = "before", "after"
+BETWEEN_OPS: Final = OpClass(LAUNCH, "between ops")
+
+
+def cut(step: StepTrace, phases: Mapping[str, str], pipeline: Collection[str] = ()) -> dict[OpClass, int]:
+    """Return the time (ns) of each class in a traced step; the times add up to its duration.
+
+    ``phases``: the phase of training of each node that has one. ``pipeline``: nodes of functions
+    that the input pipeline calls. Executions that overlap count once. Work of tf.data on its own
+    threads does not count, since the step does not wait for it there.
+    """
+    classes = {
+        op_class: union(_clipped(intervals, step.duration_ns))
+        for op_class, intervals in _by_class(step, phases, pipeline).items()
+    }
+    times: dict[OpClass, int] = {}
+    filled: list[Interval] = []
+    filled_ns = 0
+    for op_class in sorted(classes, key=lambda op_class: (PRIORITY.index(op_class.part), op_class.detail)):
+        filled = union([*filled, *classes[op_class]])
+        times[op_class] = covered(filled) - filled_ns
+        filled_ns += times[op_class]
+    for op_class, rest_ns in _uncovered(step, classes, filled).items():
+        times[op_class] = times.get(op_class, 0) + rest_ns
+    return {op_class: time_ns for op_class, time_ns in times.items() if time_ns}
+
+
+def _by_class(step: StepTrace, phases: Mapping[str, str], pipeline: Collection[str]) -> dict[OpClass, list[Interval]]:
+    """Return the intervals of the step's executions by class."""
+    waiting_threads = {execution.thread for execution in step.executions if execution.op in WAITING_OPS}
+    pipeline_threads = {
+        execution.thread for execution in step.executions if execution.device == ITERATOR_DEVICE
+    } - waiting_threads
+    intervals: dict[OpClass, list[Interval]] = defaultdict(list)
+    for execution in step.executions:
+        if execution.device == ITERATOR_DEVICE:
+            # An iterator runs on the thread of the op that waits for it, or on threads of its own.
+            if execution.thread in waiting_threads:
+                intervals[OpClass(INPUT)].append(_interval(execution))
+        elif execution.node not in pipeline and (
+            execution.thread not in pipeline_threads or execution.op not in PYTHON_OPS
+        ):
+            intervals[class_of(execution, phases)].append(_interval(execution))
+    return intervals
+
+
+def _interval(execution: OpExecution) -> Interval:
+    return execution.start_ns, execution.end_ns
+
+
+def _clipped(intervals: Iterable[Interval], end_ns: int) -> list[Interval]:
+    return [(max(0, start), min(end, end_ns)) for start, end in intervals if start < end_ns and end > 0]
+
+
+def _uncovered(
+    step: StepTrace, classes: Mapping[OpClass, list[Interval]], filled: list[Interval]
+) -> dict[OpClass, int]:
+    """Return the time without an execution: before, between and after those on the device."""
+    device = [
+        interval for op_class, intervals in classes.items() if op_class.part == DEVICE for interval in intervals
+    ] or filled
+    if not device:
+        return {OpClass(BEFORE): step.duration_ns}
+    first_ns, last_ns = min(start for start, _ in device), max(end for _, end in device)
+
+    def rest(start: int, end: int) -> int:
+        return end - start - covered((max(start, since), min(end, until)) for since, until in filled)
+
+    return {
+        OpClass(BEFORE): rest(0, first_ns),
+        BETWEEN_OPS: rest(first_ns, last_ns),
+        OpClass(AFTER): rest(last_ns, step.duration_ns),
+    }

@@ -1,0 +1,86 @@
+"""What is recorded about steps: timed steps, what ran beside them, and traced steps."""
+
+from typing import NamedTuple
+
+
+class TimedSteps(NamedTuple):
+    """Consecutive steps of one thread that were timed together; times in ns.
+
+    `steps`: their number; `total_ns`: sum of their durations, without the pauses between them.
+    """
+
+    ordinal: int
+    steps: int
+    start_ns: int
+    total_ns: int
+    is_normal: bool  # neither traced nor failed, and not a setup step
+    key: int = 0  # equal for steps of the same call
+
+
+class OtherSpan(NamedTuple):
+    """A step, evaluation or prediction that is no step of the main kind; times in ns."""
+
+    kind: str
+    start_ns: int
+    end_ns: int
+
+
+class OpExecution(NamedTuple):
+    """One execution in a traced step; times in ns."""
+
+    node: str
+    op: str
+    device: str  # lower case
+    thread: int
+    start_ns: int
+    end_ns: int
+
+
+class StepTrace(NamedTuple):
+    """A traced step: its duration in ns, and all its executions, whose times count from its start.
+
+    ``steps``: the number of steps that were traced together.
+    """
+
+    step: int
+    duration_ns: int
+    executions: tuple[OpExecution, ...]
+    steps: int = 1
+
+
+class Activity(NamedTuple):
+    """What the job's Python did on the thread of the steps; times in ns.
+
+    Short ones of equal name share one, of several ``entries``. ``own_ns``: without those within
+    it. ``in_step``: it ran within a step.
+    """
+
+    category: str
+    name: str
+    start_ns: int
+    end_ns: int
+    own_ns: int
+    entries: int
+    in_step: bool
+
+
+class PipelineFunction(NamedTuple):
+    """A function of the user that an input pipeline called: its total time, ns, and its calls."""
+
+    name: str
+    total_ns: int
+    calls: int
+
+
+class ThreadUse(NamedTuple):
+    """The thread of the steps while they ran, as shares of the time.
+
+    ``cpu``: it used a CPU; ``queued``: it waited for one; ``queued_all``: the sum of the waits of
+    all threads of the process. ``is_exact``: measured for the thread; otherwise ``cpu`` is that of
+    all threads of the job, at most 1, and the waits are unknown (0).
+    """
+
+    cpu: float
+    queued: float = 0.0
+    queued_all: float = 0.0
+    is_exact: bool = True

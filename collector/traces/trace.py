@@ -1,0 +1,59 @@
+"""Reads jobs as one trace: a stream of parts (model.py) on one time axis."""
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Final
+
+from ..query.engine import Selection
+from ..query.selection import host_of, ids_of
+from ..store.protocols import JobReader
+from ..summaries.jobs import integer_of
+from .chosen import chosen_traces
+from .job_trace import JobTrace
+from .model import Part, Process
+
+#: The highest process id of Linux.
+_PID_MAX: Final = 1 << 22
+
+
+class Trace:
+    """The trace of the jobs of a selection.
+
+    ``origin_ns``: the start of the earliest part (real time, ns). ``is_empty``: there is nothing to
+    show. ``steps``: number of traced steps; ``left_out``: number of those that were left out
+    because they are too many. ``windows_ns``: start and end of the traced steps of each job that
+    has some, with their executions.
+    """
+
+    def __init__(self, selection: Selection, rows_max: int | None = None) -> None:
+        """Choose the traced steps (`chosen_traces`, with its errors)."""
+        chosen = chosen_traces(selection, rows_max)
+        self.left_out = sum(traces.left_out for traces in chosen)
+        self.steps = sum(traces.traces.num_rows for traces in chosen)
+        is_part = selection.steps is not None or selection.since_ns > 0 or self.left_out > 0
+        tracks = count(1)
+        self._jobs = [
+            JobTrace(process, traces, tracks, traces.window_ns if is_part else None)
+            for process, traces in zip(_processes(selection.jobs), chosen, strict=True)
+        ]
+        starts_ns = [start for job in self._jobs for start in job.starts_ns()]
+        self.windows_ns = [window for traces in chosen for window in (traces.executed_ns,) if window]
+        self.is_empty, self.origin_ns = not starts_ns, min(starts_ns, default=0)
+
+    def parts(self, *, with_executions: bool = True) -> Iterator[Part]:
+        """Yield the parts: of each job its process, its spans, marks and curves, its executions.
+
+        A track comes before what is on it. Executions are read in batches of whole steps.
+        """
+        for job in self._jobs:
+            yield from job.parts(with_executions=with_executions)
+
+
+def _processes(jobs: Sequence[JobReader]) -> Iterator[Process]:
+    ids = ids_of(jobs)
+    used_pids = {0}
+    for number, job in enumerate(jobs, 1):
+        pid = integer_of(job.info.identity, "pid")
+        own_pid = _PID_MAX + number if pid in used_pids else pid
+        used_pids.add(pid)
+        yield Process(number, ids[job.info.hex], job.info.name, host_of(job), pid, own_pid)
