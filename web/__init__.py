@@ -1,0 +1,1 @@
+"""The page: the documents of the commands as pictures, from a server or as one file."""

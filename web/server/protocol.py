@@ -1,0 +1,44 @@
+"""HTTP connections with a time limit for a request to arrive."""
+
+import asyncio
+from typing import Any, Final
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+#: A connection that has not sent its first request by then is closed (seconds).
+REQUEST_S: Final = 10.0
+
+
+class TimedProtocol(H11Protocol):
+    """uvicorn's protocol; it closes a connection whose request does not arrive in time.
+
+    uvicorn itself limits only the time between two requests.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the time limit."""
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(REQUEST_S, self._check)
+
+    def data_received(self, data: bytes) -> None:
+        """Take data; the limit begins again when a further request does not arrive at once."""
+        super().data_received(data)
+        if self._timer is not None and self.cycle is not None:
+            self._timer.cancel()
+            self._timer = None
+        elif self._timer is None and (self.cycle is None or self.cycle.response_complete):
+            self._timer = self.loop.call_later(REQUEST_S, self._check)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the limit."""
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def _check(self) -> None:
+        self._timer = None
+        cycle: Any = self.cycle
+        if cycle is None or cycle.response_complete:
+            self.transport.close()

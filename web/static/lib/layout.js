@@ -1,0 +1,56 @@
+/** The frame of every page: its bar, notices and sections. */
+import { html } from "./dom.js";
+import { isReport } from "./documents.js";
+import { useLive } from "./live.js";
+
+/** The bar at the top; `crumbs`: what follows the name of the program. */
+export function Bar({ crumbs = null }) {
+  return html`<header class="bar">
+    <a class="skip" href="#content">Skip to the content</a>
+    <div>
+      ${isReport ? html`<span class="brand">tfprof</span>` : html`<a class="brand" href="/">tfprof</a>`}
+      <nav aria-label="Place">${crumbs}</nav>
+      ${isReport ? html`<span class="state">report</span>` : html`<${Connection} />`}
+    </div>
+  </header>`;
+}
+
+function Connection() {
+  const { top, isConnected } = useLive();
+  const isLive = isConnected && top !== null;
+  return html`<span class="state" role="status"
+    ><span class=${isLive ? "dot running" : "dot failed"}></span>${isLive ? "live" : "not connected"}</span
+  >`;
+}
+
+/** What is wrong, in words, above the content of a page. */
+export function Notices({ problem = null }) {
+  const { problem: storeProblem, isConnected, top } = useLive();
+  const texts = [
+    !isConnected && top !== null && "The connection to tfprof web is lost: it has ended, or the tunnel is closed. This page tries again by itself; the figures are the last ones.",
+    storeProblem && `The store cannot be read: ${storeProblem}. This page tries again by itself.`,
+    problem,
+  ].filter(Boolean);
+  return texts.map((text) => html`<p class="notice" role="alert">${text}</p>`);
+}
+
+/** A part of a page with a heading; `note` is beside it, `end` at the right. */
+export function Section({ id, title, note = null, end = null, children }) {
+  return html`<section class="section" id=${id} aria-labelledby=${`${id}-title`}>
+    <header>
+      <h2 id=${`${id}-title`}>${title}</h2>
+      ${note && html`<p>${note}</p>`} ${end && html`<div class="end">${end}</div>`}
+    </header>
+    ${children}
+  </section>`;
+}
+
+/** Figures side by side: [name, value, remark]. */
+export function Figures({ figures }) {
+  return html`<dl class="figures">
+    ${figures.map(
+      ([name, value, remark]) =>
+        html`<div key=${name}><dt>${name}</dt><dd>${value}${remark ? html`<small>${remark}</small>` : null}</dd></div>`,
+    )}
+  </dl>`;
+}

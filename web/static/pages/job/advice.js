@@ -1,0 +1,67 @@
+/** The verdict, and the findings with their evidence. */
+import { html } from "../../lib/dom.js";
+import { useDocument } from "../../lib/documents.js";
+import { Section } from "../../lib/layout.js";
+import { count, duration, percent, quantity, size } from "../../lib/numbers.js";
+
+/** The section. */
+export function Advice({ base, version, job }) {
+  const { document, problem } = useDocument(`${base}/advise`, version);
+  if (document === null) return problem === null ? null : html`<${Section} id="advice" title="Advice"><p class="muted">${problem.message}</p></${Section}>`;
+  const title = titleIn(job);
+  const findings = document.checkers.flatMap((checker) => checker.reports.map((report) => ({ ...report, checker })));
+  const missing = document.checkers.filter((checker) => checker.missing);
+  const fine = document.checkers.filter((checker) => !checker.missing && !checker.reports.length);
+  return html`<${Section} id="advice" title="Advice">
+    ${document.verdict ? html`<p class="verdict">${sentence(document.verdict)}</p>` : null}
+    ${findings.length
+      ? html`<ul class="findings">
+          ${findings.map(
+            (finding, at) => html`<li key=${at}>
+              <h3>${title(finding.checker)}${savingOf(finding) ? html` <span class="muted">(up to ${savingOf(finding)} of the time)</span>` : null}</h3>
+              <p>${sentence(finding.text)}</p>
+              <dl>
+                ${finding.todo ? html`<dt>To do</dt><dd>${finding.todo}</dd>` : null}
+                ${finding.line ? html`<dt>At</dt><dd class="mono">${finding.line}</dd>` : null}
+                ${evidence(finding) ? html`<dt>Evidence</dt><dd>${evidence(finding)}</dd>` : null}
+              </dl>
+            </li>`,
+          )}
+        </ul>`
+      : html`<p>No finding.</p>`}
+    <p class="muted small">
+      ${fine.length ? `Checked and fine: ${fine.map(title).join(", ")}. ` : ""}${missing.length
+        ? `No data: ${missing.map((checker) => `${title(checker)} (${checker.missing})`).join(", ")}.`
+        : ""}
+    </p>
+  </${Section}>`;
+}
+
+/** Titles of checkers whose findings the summary of the job has, else their slug. */
+function titleIn(job) {
+  const titles = new Map([...job.advice.map((item) => [item.slug, item.title]), ["expensive", "Most expensive"]]);
+  return (checker) => titles.get(checker.slug) ?? checker.slug.replaceAll("-", " ");
+}
+
+function savingOf(finding) {
+  return typeof finding.saving === "number" ? percent(finding.saving) : null;
+}
+
+/** How numbers of findings are shown, by the end of their name. */
+const FORMATS = [["_ns", duration], ["_bytes", size], ["share", percent], ["", (value) => (Number.isInteger(value) ? count(value) : quantity(value))]];
+
+/** The numbers of a finding as text: those whose unit is known by their name. */
+function evidence(finding) {
+  if (finding.checker.slug === "expensive") return "";
+  return Object.entries(finding.numbers ?? {})
+    .filter(([, value]) => typeof value === "number" || (typeof value === "string" && value))
+    .map(([name, value]) => {
+      const [end, format] = FORMATS.find(([each]) => name.endsWith(each));
+      return `${name.slice(0, name.length - (end.startsWith("_") ? end.length : 0)).replaceAll("_", " ")} ${typeof value === "number" ? format(value) : value}`;
+    })
+    .join(" · ");
+}
+
+function sentence(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+}

@@ -1,0 +1,24 @@
+/** The parts of a step: input, compute, copies, what is between steps. */
+import { html, useState } from "../../lib/dom.js";
+import { useDocument } from "../../lib/documents.js";
+import { Section } from "../../lib/layout.js";
+import { count, duration } from "../../lib/numbers.js";
+import { Parts } from "../../pictures/parts.js";
+
+/** The section; nothing if no step was timed. */
+export function Breakdown({ base, version }) {
+  const { document } = useDocument(`${base}/breakdown`, version);
+  const [chosen, setChosen] = useState(0);
+  const kinds = document?.kinds ?? [];
+  const kind = kinds[chosen] ?? kinds[0];
+  if (kind === undefined || !kind.parts.length) return null;
+  const caption = `from start to start ${duration(kind.period_ns)}, mean of ${count(kind.steps)} ${kind.kind} steps, ${count(kind.traced_steps)} of them traced`;
+  return html`<${Section} id="parts" title="Parts of a step" note=${kind.verdict}>
+    ${kinds.length > 1 &&
+    html`<div class="tools">
+      ${kinds.map((each, at) => html`<button type="button" key=${each.kind} aria-pressed=${each === kind} onClick=${() => setChosen(at)}>${each.kind}</button>`)}
+    </div>`}
+    <${Parts} parts=${kind.parts} caption=${caption} />
+    ${kind.notes.map((text) => html`<p class="muted small" key=${text}>${text}</p>`)}
+  </${Section}>`;
+}

@@ -1,0 +1,19 @@
+/** The job in every format that other programs read. */
+import { html } from "../../lib/dom.js";
+import { useDocument } from "../../lib/documents.js";
+
+/** A menu of the formats; `query` selects steps. */
+export function Downloads({ uid, query = "" }) {
+  const { document: table } = useDocument("/api/formats");
+  if (table === null) return null;
+  return html`<details class="menu">
+    <summary>Download</summary>
+    <div>
+      ${table.formats.map(
+        (format) => html`<a key=${format.name} href=${`/api/job/${uid}/export/${format.name}?download=1${query ? `&${query}` : ""}`} download>
+          <span>${format.name}</span><span class="muted small">${format.title}${format.reader ? ` (${format.reader})` : ""}</span>
+        </a>`,
+      )}
+    </div>
+  </details>`;
+}

@@ -1,0 +1,29 @@
+/** Alerts, events and losses. */
+import { html } from "../../lib/dom.js";
+import { useDocument } from "../../lib/documents.js";
+import { Section } from "../../lib/layout.js";
+import { count, dateAndTime } from "../../lib/numbers.js";
+import { Table } from "../../lib/table.js";
+
+const ALERTS = [
+  { key: "found_ns", title: "found", value: (row) => row.found_ns, show: (row) => dateAndTime(row.found_ns) },
+  { key: "slug", title: "alert", value: (row) => row.slug },
+  { key: "text", title: "what happened", value: (row) => row.text, style: "name" },
+];
+const EVENTS = [
+  { key: "slug", title: "event", value: (row) => row.slug },
+  { key: "text", title: "what happened", value: (row) => row.text, style: "name" },
+  { key: "count", title: "count", value: (row) => row.count, show: (row) => count(row.count), isNumber: true },
+];
+
+/** The section. */
+export function Events({ base, version, job }) {
+  const { document: alerts } = useDocument(`${base}/alerts`, version);
+  const { document: steps } = useDocument(`${base}/steps`, version);
+  const found = alerts?.alerts ?? [];
+  const events = steps?.events ?? [];
+  return html`<${Section} id="events" title="Alerts, events and losses" note=${job.lost ? `${count(job.lost)} lost` : "nothing was lost"}>
+    ${found.length ? html`<${Table} columns=${ALERTS} rows=${found} sort="found_ns" caption="alerts, the latest first" />` : html`<p class="muted">No alerts.</p>`}
+    ${events.length ? html`<${Table} columns=${EVENTS} rows=${events} caption="events" />` : null}
+  </${Section}>`;
+}

@@ -1,0 +1,61 @@
+/** What a job is, its figures, its downloads and orders. */
+import { html } from "../../lib/dom.js";
+import { isReport, reportContent } from "../../lib/documents.js";
+import { useEffect, useState } from "../../lib/dom.js";
+import { Figures } from "../../lib/layout.js";
+import { cores, cost, count, dateAndTime, duration, size } from "../../lib/numbers.js";
+import { Downloads } from "./downloads.js";
+import { Orders } from "./orders.js";
+import { stateOf } from "./state.js";
+
+/** The head of the page of `job`; `now`: its live state, null without one. */
+export function Head({ job, now }) {
+  const state = stateOf(job);
+  const main = job.step_times.find((times) => !times.since && times.kind.split(":")[0] === job.step_kind) ?? job.step_times[0];
+  const cpu = job.job_series.cpu_cores;
+  const memory = job.job_series.rss_bytes;
+  const isRunning = job.state === "running";
+  const spread = main?.spread;
+  const figures = [
+    [`${job.step_kind || ""} steps`.trim(), count(job.steps), job.epochs ? `${count(job.epochs)} epoch${job.epochs === 1 ? "" : "s"}` : null],
+    ["median step", duration(spread?.p50_ns), spread ? `p99 ${duration(spread.p99_ns)}` : null],
+    isRunning && now?.now.step_ns ? ["step now", duration(now.now.step_ns), now.now.change === null ? null : `×${now.now.change.toFixed(2)} of before`] : null,
+    ["traced", count(job.traced), `cost ${cost(job.cost)}`],
+    ["lost", html`<span class=${job.lost ? "bad" : ""}>${count(job.lost)}</span>`, null],
+    ["CPU", cores(cpu?.mean), job.cpus ? `of ${job.cpus}, mean` : "mean"],
+    ["memory", size(memory?.max), "most"],
+    now?.devices.length ? ["device", now.devices.join(" "), null] : null,
+  ].filter(Boolean);
+  return html`<div>
+    <div class="head">
+      <div>
+        <h1>${job.name || job.id}</h1>
+        <div class="identity">
+          <span class="state"><span class=${`dot ${state.dot}`}></span>${state.word}</span>
+          <span>${job.id}</span>
+          <span>${job.user || "-"}@${job.host || "-"}</span>
+          ${job.pid ? html`<span>pid ${job.pid}</span>` : null}
+          <span>${[job.framework, job.framework_version].filter(Boolean).join(" ")}</span>
+          <span>${duration(job.duration_ns)} since ${dateAndTime(job.started_ns)}</span>
+          ${job.tags.map((tag) => html`<span class="pill" key=${tag}>${tag}</span>`)}
+        </div>
+        ${job.command ? html`<p class="command mono small">${[].concat(job.command).join(" ")}</p>` : null}
+      </div>
+      ${isReport
+        ? html`<${Made} />`
+        : html`<div class="actions">${isRunning ? html`<${Orders} uid=${job.uid} />` : null}<${Downloads} uid=${job.uid} /></div>`}
+    </div>
+    <${Figures} figures=${figures} />
+    ${job.warnings.map((warning) => html`<p class="notice" key=${warning.slug}>${warning.text || warning.slug}${warning.count > 1 ? ` (${count(warning.count)} times)` : ""}</p>`)}
+    ${job.notes.map((text) => html`<p class="muted small" key=${text}>${text}</p>`)}
+  </div>`;
+}
+
+function Made() {
+  const [content, setContent] = useState(/** @type {any} */ (null));
+  useEffect(() => {
+    reportContent().then(setContent);
+  }, []);
+  if (content === null) return null;
+  return html`<p class="muted small">Made by tfprof ${content.version} on ${dateAndTime(content.made_ns)}.${" "}${content.limits}</p>`;
+}

@@ -1,0 +1,53 @@
+/** The op types by time, with their nodes. */
+import { html, useMemo } from "../../lib/dom.js";
+import { useDocument } from "../../lib/documents.js";
+import { Section } from "../../lib/layout.js";
+import { count, duration, percent, quantity, size } from "../../lib/numbers.js";
+import { Table } from "../../lib/table.js";
+import { shapesOf } from "../../lib/trees.js";
+
+/** Number of nodes of an op type that are shown. */
+const NODES_MAX = 30;
+
+function columns(most, types) {
+  const flops = (row) => types?.get(row.op)?.float_ops ?? null;
+  return [
+    { key: "op", title: "op", value: (row) => row.op, style: "name" },
+    { key: "device", title: "device", value: (row) => row.device },
+    { key: "ns", title: "time/step", value: (row) => row.ns, show: (row) => duration(row.ns), isNumber: true },
+    { key: "share", title: "share", value: (row) => row.share, show: (row) => percent(row.share), isNumber: true },
+    { key: "bar", title: "", value: () => null, show: (row) => html`<span class="share" style=${{ width: `${Math.max(1, (row.ns / most) * 100)}px` }}></span>`, style: "share-cell" },
+    { key: "least_ns", title: "min", value: (row) => row.least_ns, show: (row) => duration(row.least_ns), isNumber: true, style: "wide" },
+    { key: "most_ns", title: "max", value: (row) => row.most_ns, show: (row) => duration(row.most_ns), isNumber: true, style: "wide" },
+    { key: "calls", title: "calls/step", value: (row) => row.calls, show: (row) => quantity(row.calls), isNumber: true, style: "wide" },
+    { key: "bytes", title: "memory", value: (row) => row.bytes, show: (row) => size(row.bytes), isNumber: true, style: "wide", hint: "requested bytes a step" },
+    { key: "float_ops", title: "flops", value: flops, show: (row) => (flops(row) ? quantity(flops(row)) : "-"), isNumber: true, style: "wide", hint: "operations a step, of all nodes of this type" },
+    { key: "line", title: "line", value: (row) => row.line, show: (row) => html`<span class="mono">${row.line || "-"}</span>`, style: "wide" },
+  ];
+}
+
+/** The section. */
+export function Ops({ base, version, job }) {
+  const { document } = useDocument(`${base}/op`, version);
+  const types = useMemo(() => (document === null ? null : new Map(document.rows.map((row) => [row.name, row]))), [document]);
+  const { ops, steps, kinds, why } = job.top_ops;
+  if (!ops.length) return html`<${Section} id="ops" title="Ops"><p class="muted">${why || "No ops."}</p></${Section}>`;
+  const most = Math.max(...ops.map((row) => row.ns));
+  const note = `medians over ${count(steps)} traced ${Object.keys(kinds).join(", ")} step${steps === 1 ? "" : "s"}`;
+  return html`<${Section} id="ops" title="Ops" note=${note}>
+    <${Table} columns=${columns(most, types)} rows=${ops} sort="ns" caption="op types" keyOf=${(row) => `${row.op} ${row.device}`} detail=${(row) => html`<${Nodes} type=${types?.get(row.op)} />`} />
+  </${Section}>`;
+}
+
+const NODE_COLUMNS = [
+  { key: "node", title: "node", value: (node) => node.name, style: "name" },
+  { key: "ns", title: "time/step", value: (node) => node.time_ns, show: (node) => duration(node.time_ns), isNumber: true },
+  { key: "runs", title: "runs", value: (node) => node.runs, show: (node) => quantity(node.runs), isNumber: true },
+  { key: "shapes", title: "input shapes", value: shapesOf },
+  { key: "float_ops", title: "flops", value: (node) => node.float_ops || null, show: (node) => (node.float_ops ? quantity(node.float_ops) : "-"), isNumber: true },
+];
+
+function Nodes({ type }) {
+  if (!type) return html`<p class="muted">No nodes of this type in the graph.</p>`;
+  return html`<${Table} columns=${NODE_COLUMNS} rows=${type.nodes} sort="ns" limit=${NODES_MAX} caption="nodes of this type" keyOf=${(node) => node.name} />`;
+}

@@ -1,0 +1,48 @@
+/** A job: what it is, what is wrong with it, where its time goes. */
+import { html, useEffect } from "../../lib/dom.js";
+import { isReport, useDocument } from "../../lib/documents.js";
+import { Bar, Notices } from "../../lib/layout.js";
+import { useLive } from "../../lib/live.js";
+import { Advice } from "./advice.js";
+import { Breakdown } from "./breakdown.js";
+import { Events } from "./events.js";
+import { Head } from "./head.js";
+import { Hosts } from "./hosts.js";
+import { Lines } from "./lines.js";
+import { Ops } from "./ops.js";
+import { Scopes } from "./scopes.js";
+import { Spans } from "./spans.js";
+import { Steps } from "./steps.js";
+
+/** The page. */
+export function JobPage({ uid }) {
+  const { top } = useLive();
+  const now = top?.jobs.find((job) => job.uid === uid) ?? null;
+  const version = now === null ? "" : `${now.state} ${now.steps} ${now.traced} ${now.duration_ns}`;
+  const stored = now === null ? "" : `${now.state} ${now.traced}`;
+  const base = `/api/job/${uid}`;
+  const show = useDocument(`${base}/show`, version);
+  const job = show.document;
+  useEffect(() => {
+    document.title = job === null ? "tfprof" : `${isReport ? "tfprof report: " : ""}${job.name || job.id} - tfprof`;
+  }, [job?.name]);
+  const crumbs = html`<span class="muted">/</span><b>${job?.name || uid.slice(0, 8)}</b>`;
+  if (job === null) {
+    const text = show.problem === null ? "Reading the job …" : show.problem.message;
+    return html`<${Bar} crumbs=${crumbs} /><main id="content"><${Notices} /><h1>${show.problem === null ? "" : "This job cannot be shown"}</h1><p>${text}</p></main>`;
+  }
+  return html`<${Bar} crumbs=${crumbs} />
+    <main id="content">
+      <${Notices} problem=${show.problem?.message} />
+      <${Head} job=${job} now=${now} />
+      <${Advice} base=${base} version=${stored} job=${job} />
+      <${Steps} base=${base} version=${version} job=${job} />
+      <${Breakdown} base=${base} version=${stored} />
+      <${Ops} base=${base} version=${stored} job=${job} />
+      <${Scopes} base=${base} version=${stored} />
+      <${Lines} base=${base} version=${stored} />
+      <${Hosts} base=${base} version=${version} job=${job} />
+      <${Spans} base=${base} version=${version} />
+      <${Events} base=${base} version=${version} job=${job} />
+    </main>`;
+}

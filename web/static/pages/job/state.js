@@ -1,0 +1,19 @@
+/** The state of a job in words, as `tfprof jobs` shows it. */
+
+/** Names of the signals that end processes. */
+const SIGNALS = { 1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 10: "SIGUSR1",
+  11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ" };
+
+/**
+ * Return the words for a job's state, and the class of its dot.
+ * @param {{state: string, phase: string, status: number | null, signal: number | null, odd_times: number}} job
+ * @returns {{word: string, dot: string}}
+ */
+export function stateOf(job) {
+  if (job.phase === "starting") return { word: "starting", dot: "running" };
+  if (job.state === "running") return { word: "running", dot: "running" };
+  if (job.signal) return { word: `${job.state} ${SIGNALS[job.signal] ?? job.signal}`, dot: "failed" };
+  if (job.odd_times) return { word: `${job.state}, odd times`, dot: "failed" };
+  if (job.status) return { word: `${job.state} ${job.status}`, dot: "failed" };
+  return { word: job.state, dot: ["exited", "imported"].includes(job.state) ? "" : "failed" };
+}

@@ -1,0 +1,125 @@
+/** Curves over steps or time, with marks; a drag zooms, a double click shows all again. */
+import { html, useEffect, useRef, useState } from "../lib/dom.js";
+import { useWidth } from "../lib/size.js";
+import { token, useTheme } from "../lib/theme.js";
+
+/**
+ * A line of a picture; `values` has null where there is none. `points`: dots without a line.
+ * @typedef {{name: string, values: (number | null)[], colour: string, points?: boolean, fill?: boolean}} Line
+ * A mark at a place of the axis; `isBand` up to `end`.
+ * @typedef {{at: number, end?: number, text: string, colour: string}} Mark
+ */
+
+/** Marks that are dense are drawn without those that are closer than this to the one before (pixels). */
+const MARK_GAP = 28;
+
+function marksPlugin(marks) {
+  const draw = (plot) => {
+    const { ctx, bbox } = plot;
+    const ratio = globalThis.devicePixelRatio || 1;
+    const end = bbox.left + bbox.width;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.font = `${11 * ratio}px ${token("font")}`;
+    ctx.lineWidth = ratio;
+    let [lastLine, lastText] = [-Infinity, -Infinity];
+    for (const mark of marks) {
+      const x = plot.valToPos(mark.at, "x", true);
+      if (x < bbox.left || x > end || (mark.isDashed && x - lastLine < MARK_GAP * ratio)) continue;
+      lastLine = mark.isDashed ? x : lastLine;
+      ctx.strokeStyle = token(mark.colour);
+      ctx.setLineDash(mark.isDashed ? [4 * ratio, 3 * ratio] : []);
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+      const width = ctx.measureText(mark.text).width;
+      if (x > lastText && x + width + 4 * ratio < end) {
+        ctx.fillStyle = token(mark.isDashed ? "muted" : mark.colour);
+        ctx.fillText(mark.text, x + 4 * ratio, bbox.top + 11 * ratio);
+        lastText = x + width + 10 * ratio;
+      }
+    }
+    ctx.restore();
+  };
+  return { hooks: { drawClear: draw } };
+}
+
+/**
+ * A picture of `lines` over `xs`.
+ * @param {{xs: number[], lines: Line[], marks?: Mark[], height?: number, format: (value: number) => string,
+ *   formatX: (value: number) => string, label: string, group?: string, legend?: boolean, band?: [number, number]}} properties
+ *   `band`: the numbers (from 1) of the lines above and below an area that is filled
+ */
+export function Curve({ xs, lines, marks = [], height = 220, format, formatX, label, group = null, legend = true, band = null }) {
+  const box = useRef(null);
+  const plot = useRef(null);
+  const width = useWidth(box);
+  const theme = useTheme();
+  const [isZoomed, setZoomed] = useState(false);
+  const shape = JSON.stringify([lines.map(({ name }) => name), marks, theme, height]);
+  useEffect(() => {
+    if (!width) return undefined;
+    const old = plot.current;
+    const zoom = old && isZoomed ? { ...old.scales.x } : null;
+    const axis = { stroke: token("muted"), grid: { stroke: token("line-soft"), width: 1 }, ticks: { stroke: token("line"), width: 1 },
+      font: `12px ${token("font")}` };
+    const options = {
+      width,
+      height,
+      scales: {
+        x: { time: false },
+        y: { range: (_, least, most) => [0, (most || 1) * 1.06] },
+      },
+      cursor: { sync: group ? { key: group } : undefined, points: { size: 6 }, drag: { x: true, y: false }, y: false },
+      legend: { show: legend, live: true },
+      axes: [
+        { ...axis, values: (_, splits) => splits.map((value) => formatX(value)), space: 90, size: 30 },
+        { ...axis, values: (_, splits) => splits.map((value) => (value === null ? "" : format(value))), size: 84 },
+      ],
+      series: [
+        { label: "at", value: (_, value) => (value === null || value === undefined ? "" : formatX(value)) },
+        ...lines.map((line) => ({
+          label: line.name,
+          stroke: token(line.colour),
+          fill: line.fill ? `${token(line.colour)}22` : undefined,
+          width: line.points ? 0 : (line.width ?? 1.25),
+          paths: line.points ? () => null : undefined,
+          points: { show: Boolean(line.points) || undefined, size: line.points ? 6 : 4, fill: token(line.colour) },
+          spanGaps: true,
+          value: (_, value) => (value === null || value === undefined ? "-" : format(value)),
+        })),
+      ],
+      bands: band ? [{ series: band, fill: `${token("class-5")}44` }] : [],
+      plugins: [marksPlugin(marks)],
+      hooks: {
+        setScale: [
+          (self, key) => {
+            if (key === "x" && self.data[0].length) {
+              const [first, last] = [self.data[0][0], self.data[0].at(-1)];
+              setZoomed(self.scales.x.min > first || self.scales.x.max < last);
+            }
+          },
+        ],
+      },
+    };
+    const made = new globalThis.uPlot(options, [xs, ...lines.map(({ values }) => values)], box.current);
+    if (zoom) made.setScale("x", { min: zoom.min, max: zoom.max });
+    plot.current = made;
+    return () => {
+      made.destroy();
+      plot.current = null;
+    };
+  }, [width, shape]);
+  useEffect(() => {
+    plot.current?.setData([xs, ...lines.map(({ values }) => values)], !isZoomed);
+  }, [xs, lines]);
+  const showAll = () => plot.current?.setScale("x", { min: xs[0], max: xs.at(-1) });
+  return html`<div class="picture">
+    <div ref=${box} role="img" aria-label=${label}></div>
+    ${isZoomed && html`<button type="button" class="plain small no-print" onClick=${showAll}>Show all</button>`}
+  </div>`;
+}
+
