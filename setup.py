@@ -81,6 +81,6 @@ setup(
         ),
         extension("collector", "imports._checksum", "imports/checksum.c"),
         extension("collector", "store._rollup", "store/rollup.c", "store/rollup.h"),
-        extension("shim", "_native", "native.c", python="0x03070000"),  # jobs load it
+        extension("shim", "pacing._native", "pacing/native.c", python="0x03070000"),  # jobs load it
     ],
 )

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import click
 
 from ..collector.alerts.alert import SLOWER
-from ..collector.query.alerts import JobAlert, alerts_of
-from ..collector.query.documents import alerts_document
+from ..collector.documents.alerts import alerts_document
+from ..collector.query.alerts import JobAlert, alerts_of, all_alerts
 from ..collector.query.selection import choose, ids_of
 from ..collector.render.alerts_text import AlertBlock, lines
 from ..collector.store.reader import open_reader
-from ..commands.streams import note
-from .command import json_option, print_json, print_lines, store_option, width
+from ..commands.streams import note, print_lines
+from .command import json_option, print_json, store_option, width
 from .job_names import complete_jobs
 from .values import NON_EMPTY, WHOLE
 
@@ -51,12 +51,14 @@ def alerts(jobs: Sequence[str], store: str, as_json: bool, last: int | None) -> 
     alert about slower steps lists the ops that take longer than before.
     """
     reader = open_reader(store)
-    all_alerts = alerts_of(choose(reader, jobs) if jobs else reader.jobs())
-    shown_alerts = all_alerts if last is None else all_alerts[len(all_alerts) - min(last, len(all_alerts)) :]
+    found_alerts, errors = (alerts_of(choose(reader, jobs)), []) if jobs else all_alerts(reader)
+    shown_alerts = found_alerts if last is None else found_alerts[len(found_alerts) - min(last, len(found_alerts)) :]
     if as_json:
         print_json(alerts_document(shown_alerts))
     else:
         ids = ids_of([job_alert.job for job_alert in shown_alerts])
         print_lines(lines([_block(job_alert, ids[job_alert.job.info.hex]) for job_alert in shown_alerts], width()))
-    if not all_alerts:
+    if not found_alerts:
         note("no alerts")
+    for error in errors:
+        note(str(error))

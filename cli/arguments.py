@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..collector.errors import UsageError
+from ..collector.suggestion import suggestion
 from ..collector.tfviews.option_values import FALSE_WORDS, TRUE_WORDS
 from ..collector.tfviews.options import TABLE
-from .suggestion import suggestion
 
 
 def spellings(names: Sequence[str]) -> dict[str, str]:

@@ -19,21 +19,24 @@ from ..agent.channels import ChannelReader
 from ..agent.processes import Process, process
 from ..collector.numbers import duration
 from ..collector.query.explanations import untraced_reason
+from ..collector.query.selection import ids_of
 from ..collector.store.reader import open_reader
-from ..collector.summaries.jobs import main_steps, short_ids
+from ..collector.store.selectors import short_ids
+from ..collector.summaries.jobs import main_steps
 from ..commands import settings_files
-from ..commands.streams import note
+from ..commands.streams import note, print_lines
 from ..formats.errors import TfprofError, UsageError
 from ..formats.ids import hex_id
 from ..formats.policy import Policy
 from ..formats.settings import SETTINGS
-from .command import print_lines, store_option, width
+from .command import store_option, width
+from .outputs import Outputs, output_option, write_outputs
+from .process_ids import complete_pids
 from .report import report
 from .values import NAME, NON_EMPTY, WHOLE
 from .watching import StepReader
 
-#: Values of `-o`, and the number of steps that `-o` traces if `--steps` is not given.
-OUTPUTS: Final = ("ops",)
+#: Number of steps that `-o` traces if `--steps` is not given.
 STEPS: Final = 20
 #: Poll intervals of the jobs, and of the agent (seconds).
 POLL_S: Final = 0.2
@@ -79,25 +82,38 @@ class ProcessSelection:
         self._searched_s = time.monotonic()
 
 
-class UntracedNotes:
-    """Notes that say why no step of a job is traced, at most one for each job.
+class UntracedJobs:
+    """The attached jobs that have had no traced step for UNTRACED_S, with notes that say why.
 
-    ``waits``: the command waits for traced steps. Otherwise there are no notes.
+    ``step_count`` is the number of steps to trace, None if the command does not wait for them.
+    `given_up` are the jobs whose first ``step_count`` steps are over: no other step is selected.
     """
 
-    def __init__(self, store: str, *, waits: bool) -> None:
+    def __init__(self, store: str, step_count: int | None) -> None:
         self._store = store
-        self._waits = waits
+        self._step_count = step_count
         self._due_s: dict[Attachment, float] = {}
+        self._noted: set[Attachment] = set()
+        self.given_up: set[Attachment] = set()
 
     def update(self, attachments: Sequence[Attachment]) -> None:
-        """Print a note about each job that has had no traced step for UNTRACED_S."""
+        """Look for such jobs in ``attachments``; print at most one note of each kind for a job."""
+        if self._step_count is None:
+            return
         now_s = time.monotonic()
-        for attachment in attachments if self._waits else ():
+        for attachment in attachments:
             is_due = now_s > self._due_s.setdefault(attachment, now_s + UNTRACED_S)
             if is_due and attachment.is_alive and not attachment.channel.word("traced"):
-                self._due_s[attachment] = float("inf")
-                note(f"{_title(attachment)}: {self._why(attachment)}; Ctrl-C detaches")
+                self._add(attachment, self._step_count)
+
+    def _add(self, attachment: Attachment, step_count: int) -> None:
+        _, steps = main_steps(attachment.channel.counters())
+        if steps > step_count and attachment not in self.given_up:
+            self.given_up.add(attachment)
+            note(f"{_title(attachment)}: {self._why(attachment)}; its first {step_count} steps are over: detaching")
+        elif attachment not in self._noted | self.given_up:
+            note(f"{_title(attachment)}: {self._why(attachment)}; Ctrl-C detaches")
+        self._noted.add(attachment)
 
     def _why(self, attachment: Attachment) -> str:
         try:
@@ -108,13 +124,13 @@ class UntracedNotes:
 
 
 @click.command()
-@click.argument("pids", metavar="[PID]...", nargs=-1, type=WHOLE)
+@click.argument("pids", metavar="[PID]...", nargs=-1, type=WHOLE, shell_complete=complete_pids)
 @click.option("--all", "pattern", metavar="NAME", type=NON_EMPTY, help="All my processes called NAME (`*` for any).")
 @click.option("--follow", is_flag=True, help="With --all: also processes that start later, until Ctrl-C.")
 @click.option("--trace", metavar="POLICY", help="The steps to trace, as for tfprof-run (budget=1%).")
 @click.option("--trace-level", "level", metavar="LEVEL", help="How much to record: auto, software or full.")
 @click.option("--steps", metavar="N", type=WHOLE, help="Trace the next N steps, then detach.")
-@click.option("-o", "--output", type=click.Choice(OUTPUTS), help=f"Trace {STEPS} steps, print the top ops, detach.")
+@output_option(f"trace {STEPS} steps, print the top ops, detach")
 @click.option("--no-wait", is_flag=True, help="Attach and return; tfprof detach detaches.")
 @click.option("--name", metavar="NAME", type=NAME, help="Name of the job (its script's name).")
 @click.option("--method", type=click.Choice(ALL_METHODS), help="Use only this method, not the first that works.")
@@ -127,7 +143,7 @@ def attach(
     trace: str | None,
     level: str | None,
     steps: int | None,
-    output: str | None,
+    outputs: Outputs,
     name: str | None,
     method: str | None,
     *,
@@ -144,7 +160,7 @@ def attach(
         raise UsageError("give a PID, or --all NAME; tfprof ps lists processes (tfprof attach --help)")
     if follow and (pattern is None or no_wait):
         raise UsageError("--follow needs --all, and excludes --no-wait")
-    step_count = STEPS if output is not None and steps is None else steps
+    step_count = STEPS if outputs and steps is None else steps
     if step_count == 0:
         raise UsageError("--steps 0 traces nothing")
     if step_count is not None and trace is not None:
@@ -161,22 +177,22 @@ def attach(
             options,
             ProcessSelection(options, pattern, follows=follow, has_step_count=step_count is not None),
             step_count,
-            output,
+            outputs,
             no_wait=no_wait,
         )
     user_id = user_to_become(list(pids))
     if user_id is not None:
         return as_user(
-            user_id, pids[0], partial(_as_user, options, pids, step_count, output, no_wait), answer_by_subprocess
+            user_id, pids[0], partial(_as_user, options, pids, step_count, outputs, no_wait), answer_by_subprocess
         )
-    return _run(options, pids, step_count, output, no_wait=no_wait)
+    return _run(options, pids, step_count, outputs, no_wait=no_wait)
 
 
 def _as_user(
     options: AttachOptions,
     pids: Sequence[int],
     step_count: int | None,
-    output: str | None,
+    outputs: Outputs,
     no_wait: bool,
     handler: RequestHandler,
 ) -> int:
@@ -185,20 +201,21 @@ def _as_user(
     source = click.get_current_context().get_parameter_source("store")
     if source != ParameterSource.COMMANDLINE:
         options = options._replace(store=settings_files.store())
-    return _run(options, pids, step_count, output, no_wait=no_wait)
+    return _run(options, pids, step_count, outputs, no_wait=no_wait)
 
 
 def _run(
     options: AttachOptions,
     selection: Sequence[int] | ProcessSelection,
     step_count: int | None,
-    output: str | None,
+    outputs: Outputs,
     *,
     no_wait: bool,
 ) -> int:
     """Attach, show the steps, and detach; return the exit status.
 
-    SIGTERM and SIGHUP end the command as Ctrl-C does.
+    SIGTERM and SIGHUP end the command as Ctrl-C does. The first of these signals detaches. The next
+    one ends the command at once.
     """
     for signal_number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(signal_number, signal.default_int_handler)
@@ -209,12 +226,11 @@ def _run(
             exit_status = _attach(options, selection, attachments, has_step_count=step_count is not None)
             followed_selection = selection if isinstance(selection, ProcessSelection) and selection.follows else None
             if no_wait or not (attachments or followed_selection):
-                for attachment in attachments:
-                    job = _id(attachment, options.store)
-                    note(f"{_title(attachment)}: attached; detach it with  tfprof detach {job}")
+                _print_attached(attachments, options.store)
                 return exit_status
-            notes = UntracedNotes(options.store, waits=step_count is not None)
-            _watch(attachments, step_count, followed_selection, notes, quiet=output is not None)
+            untraced = UntracedJobs(options.store, step_count)
+            _watch(attachments, step_count, followed_selection, untraced, quiet=bool(outputs))
+            exit_status = exit_status or int(bool(untraced.given_up))
         except KeyboardInterrupt:
             if any(attachment.is_ours for attachment in attachments):
                 note("detaching")
@@ -222,10 +238,18 @@ def _run(
             for attachment in attachments:
                 _detach(attachment)
             raise
-        return _finish(attachments, output, options.store) or exit_status
+        return _finish(attachments, outputs, options.store) or exit_status
+    except KeyboardInterrupt:
+        _leave(attachments, options.store)
+        raise
     finally:
         for attachment in attachments:
             attachment.end()
+
+
+def _print_attached(attachments: Sequence[Attachment], store: str) -> None:
+    for attachment in attachments:
+        note(f"{_title(attachment)}: attached; detach it with  tfprof detach {_id(attachment, store)}")
 
 
 def _settings(trace: str | None, level: str | None) -> dict[str, str]:
@@ -283,8 +307,12 @@ def _attach_to(
     if has_step_count and not attachment.is_ours:
         attachments.pop().end()
         raise UsageError("it is already profiled: tfprof trace traces its next steps", "already-profiled")
-    stopped = f", stopped for {duration(attachment.stopped_ns)}" if attachment.stopped_ns else ""
-    note(f"{_title(attachment)}: attached by {attachment.method}{stopped}")
+    note(f"{_title(attachment)}: attached by {_how(attachment.method, attachment.stopped_ns)}")
+
+
+def _how(method: str, stopped_ns: int) -> str:
+    """Return the method of an injection, and the longest stop of the main thread, if any."""
+    return f"{method}, longest stop {duration(stopped_ns)}" if stopped_ns else method
 
 
 def _title(attachment: Attachment) -> str:
@@ -305,16 +333,16 @@ def _watch(
     attachments: list[Attachment],
     step_count: int | None,
     followed_selection: ProcessSelection | None,
-    notes: UntracedNotes,
+    untraced: UntracedJobs,
     *,
     quiet: bool,
 ) -> None:
     """Show steps until ``step_count`` are traced in each job, or until all jobs have ended.
 
-    This function detaches from each job as soon as its steps are traced. With
-    ``followed_selection``, it runs until Ctrl-C and adds each new attachment to ``attachments``. It
-    then closes the channel of each job that has ended or is detached, since the number of jobs has
-    no limit.
+    This function detaches from each job as soon as its steps are traced, or cannot be traced any
+    more. With ``followed_selection``, it runs until Ctrl-C and adds each new attachment to
+    ``attachments``. It then closes the channel of each job that has ended or is detached, since the
+    number of jobs has no limit.
     """
     readers = {attachment: StepReader(attachment.channel) for attachment in attachments}
     is_single = followed_selection is None and len(attachments) == 1
@@ -327,7 +355,10 @@ def _watch(
             if not quiet:
                 print_lines(_prefixed(attachment, lines, is_single=is_single))
 
-    while followed_selection is not None or any(_is_unfinished(attachment, step_count) for attachment in attachments):
+    def is_unfinished(attachment: Attachment) -> bool:
+        return attachment not in untraced.given_up and _is_unfinished(attachment, step_count)
+
+    while followed_selection is not None or any(map(is_unfinished, attachments)):
         if followed_selection is not None:
             followed_selection.update(attachments)
         readers |= {
@@ -336,9 +367,7 @@ def _watch(
             if attachment.is_open and attachment not in readers
         }
         finished = [
-            attachment
-            for attachment in readers
-            if attachment not in detached and not _is_unfinished(attachment, step_count)
+            attachment for attachment in readers if attachment not in detached and not is_unfinished(attachment)
         ]
         show()
         for attachment in finished:
@@ -349,7 +378,7 @@ def _watch(
         if attachments and time.monotonic() > agent_checked_s + AGENT_POLL_S:
             agent_checked_s = time.monotonic()
             attachments[0].ensure_agent()
-            notes.update(attachments)
+            untraced.update(attachments)
         time.sleep(POLL_S)
     show()
 
@@ -375,7 +404,7 @@ def _prefixed(attachment: Attachment, lines: Sequence[str], *, is_single: bool) 
     return (line if is_single else f"{attachment.process.pid}  {line}" for line in lines)
 
 
-def _finish(attachments: Sequence[Attachment], output: str | None, store: str) -> int:
+def _finish(attachments: Sequence[Attachment], outputs: Outputs, store: str) -> int:
     """Detach from the jobs, wait until their data is stored, and print the result.
 
     Return the exit status: 1 if a job cannot be detached or some data is not stored, else 0. Jobs
@@ -393,14 +422,43 @@ def _finish(attachments: Sequence[Attachment], output: str | None, store: str) -
         if result is None or not result.complete:
             problem = f"some data is not stored yet: {_reason(result)}"
             exit_status = 1
-        if output is not None:
+        if outputs.views:
             _print_report(store, launch, problem)
         elif problem is not None:
             note(problem)
         else:
             job = _id(attachment, store)
             note(f"detached; more with  tfprof op {job} · tfprof steps {job}")
+    if outputs.paths and attachments:
+        exit_status = _write_files(attachments, outputs.paths, store) or exit_status
     return exit_status
+
+
+def _write_files(attachments: Sequence[Attachment], paths: Sequence[str], store: str) -> int:
+    """Write the jobs; return 1 if a file could not be written, else 0."""
+    reader = open_reader(store)
+    uids = {attachment.channel.identity.uid for attachment in attachments}
+    jobs = [job for job in reader.jobs() if job.info.uid in uids]
+    if not jobs:
+        note("no file: nothing of the jobs is stored")
+        return 1
+    ids = ids_of(jobs)
+    exit_status = 0
+    for text, is_written in write_outputs(jobs, [ids[job.info.hex] for job in jobs], paths):
+        note(text)
+        exit_status = exit_status if is_written else 1
+    return exit_status
+
+
+def _leave(attachments: Sequence[Attachment], store: str) -> None:
+    """Order the jobs that are still attached to detach at their next step; print what remains."""
+    for attachment in attachments:
+        if attachment.is_ours and attachment.is_alive:
+            attachment.order_detach()
+            job = _id(attachment, store)
+            note(f"{_title(attachment)}: not detached yet: detaches at its next step, or by  tfprof detach {job}")
+        elif attachment.is_ours:
+            note(f"{_title(attachment)}: detached; the agent still stores its data")
 
 
 def _print_report(store: str, launch: str, problem: str | None) -> None:

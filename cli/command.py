@@ -1,17 +1,18 @@
 """What several commands share: options, printing, and messages."""
 
-import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 
+from ..collector.documents.text import pieces
 from ..collector.store.catalog import IMPORTED, RUNNING
 from ..collector.store.protocols import JobReader
+from ..commands import streams
 from ..formats import runtime_dir
-from .job_names import complete_jobs
+from .job_names import complete_jobs, complete_names
 from .values import NON_EMPTY, WHOLE
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,7 +30,13 @@ store_option: Callable[[F], F] = click.option(
 )
 json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 names_option: Callable[[F], F] = click.option(
-    "--name", "names", multiple=True, metavar="NAME", type=NON_EMPTY, help="Only jobs called NAME (`*` for any)."
+    "--name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    type=NON_EMPTY,
+    shell_complete=complete_names,
+    help="Only jobs called NAME (`*` for any).",
 )
 pid_option: Callable[[F], F] = click.option(
     "--pid", "pids", metavar="P", type=WHOLE, multiple=True, help="Only jobs with this process id."
@@ -41,21 +48,8 @@ jobs_argument: Callable[[F], F] = click.argument(
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON object."""
-    click.echo(json.dumps(document, indent=2))
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Print lines, then flush; replace characters that standard output cannot encode."""
-    encoding = sys.stdout.encoding or "utf-8"
-    print_pieces(f"{line}\n".encode(encoding, "replace").decode(encoding) for line in lines)
-
-
-def print_pieces(pieces: Iterable[str]) -> None:
-    """Print a text piece by piece, then flush."""
-    for piece in pieces:
-        sys.stdout.write(piece)
-    sys.stdout.flush()  # before messages on stderr
+    """Print a document."""
+    streams.print_json(pieces(document))
 
 
 def width() -> int | None:

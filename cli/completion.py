@@ -13,6 +13,7 @@ from ..collector.query.engine import VIEWS
 from ..collector.summaries.kinds import ALL, KINDS_BY_NAME
 from ..collector.tfviews.option_values import ORDER, ORDERS, OUTPUT, SELECT, SELECTS
 from ..collector.tfviews.options import TABLE
+from ..commands.streams import clean, print_lines
 from .arguments import SPELLINGS
 from .main import COMPLETION_VARIABLE
 
@@ -40,7 +41,7 @@ def completion(shell: str) -> None:
 
     It completes commands, options, values and jobs.
     """
-    click.echo(_source(shell))
+    print_lines(_source(shell).split("\n"))
 
 
 def _source(shell: str) -> str:
@@ -66,8 +67,10 @@ def answer(command: click.Command) -> int:
             *_view_completions(words, last),
             *completer.get_completions([SPELLINGS.get(word, word) for word in words], last),
         ]
+        items = [CompletionItem(clean(item.value), item.type, item.help and clean(item.help)) for item in items]
         items = list(filter(None, map(_without_commas, items))) if shell == "fish" else items
-        click.echo("\n".join(map(completer.format_completion, items)))
+        text = "\n".join(map(completer.format_completion, items))
+        print_lines(text.split("\n"), kept="\t")  # a tab is in front of fish's help texts
     return 0
 
 

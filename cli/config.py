@@ -5,10 +5,12 @@ import os
 import click
 from click.core import ParameterSource
 
+from ..collector.documents.settings import SettingInForce, config_document
 from ..collector.render.table import Column, render
 from ..commands import settings_files
+from ..commands.streams import print_lines
 from ..formats.settings import SETTINGS
-from .command import json_option, print_json, print_lines, store_option, width
+from .command import json_option, print_json, store_option, width
 
 _COLUMNS = (Column("setting"), Column("value", min_width=12), Column("from", min_width=12))
 #: All settings except those of a single job, which commands do not use.
@@ -34,8 +36,8 @@ def config(context: click.Context, store: str, as_json: bool) -> None:
             value = store
             if context.get_parameter_source("store") is ParameterSource.COMMANDLINE:
                 source = "option"
-        rows.append({"setting": setting.name, "value": value, "from": source})
+        rows.append(SettingInForce(setting.name, value, source))
     if as_json:
-        print_json({"settings": rows, "files": settings_files.paths()})
+        print_json(config_document(rows, settings_files.paths()))
     else:
-        print_lines(render(_COLUMNS, [list(row.values()) for row in rows], width=width()))
+        print_lines(render(_COLUMNS, list(map(list, rows)), width=width()))

@@ -9,11 +9,15 @@ from typing import Final
 import click
 
 from ..agent.diagnosis import NO, NOTE, Finding, check_command, check_host, check_process, verdict_of
+from ..collector.documents.diagnosis import doctor_document
 from ..collector.errors import StoreError
+from ..collector.query.local_jobs import incompleteness, local_jobs
 from ..collector.store import catalog
-from ..collector.text import clean
+from ..collector.store.reader import open_reader
+from ..commands.streams import print_lines
 from ..formats.errors import UsageError
-from .command import json_option, print_json, print_lines, store_option, width
+from .command import json_option, print_json, store_option, width
+from .process_ids import complete_pids
 from .values import NON_EMPTY
 
 _CONCLUSIONS: Final = {NO: "cannot be profiled as it is", NOTE: "can be profiled, within limits"}
@@ -24,11 +28,11 @@ _DEFAULT_WIDTH: Final = 100
 
 
 def _lines(subject: str, findings: Sequence[Finding], columns: int | None) -> Iterator[str]:
-    yield f"{clean(subject)}: {_CONCLUSIONS.get(verdict_of(findings), 'can be profiled')}"
+    yield f"{subject}: {_CONCLUSIONS.get(verdict_of(findings), 'can be profiled')}"
     for finding in findings:
         head = f"  {finding.part:{_PART_WIDTH}}  {finding.verdict:{_VERDICT_WIDTH}}  "
         yield from textwrap.wrap(
-            clean(finding.text),
+            finding.text,
             max(columns or _DEFAULT_WIDTH, len(head) + 20),
             initial_indent=head,
             subsequent_indent=" " * len(head),
@@ -45,10 +49,20 @@ def _store_findings(path: str) -> Iterator[Finding]:
             yield Finding("store", NO, str(error))
 
 
+def _job_findings(path: str, pid: int) -> Iterator[Finding]:
+    """Yield what cannot be recorded of the job of process ``pid``, if it is in the store."""
+    try:
+        job = local_jobs(open_reader(path)).get(pid)
+    except StoreError:  # `_store_findings` reports it
+        return
+    for event in incompleteness(job) if job is not None else ():
+        yield Finding("job", NOTE, event.line)
+
+
 @click.command(context_settings={"allow_interspersed_args": False})
 @json_option
 @store_option
-@click.argument("subject", metavar="PID | COMMAND...", nargs=-1, type=NON_EMPTY)
+@click.argument("subject", metavar="PID | COMMAND...", nargs=-1, type=NON_EMPTY, shell_complete=complete_pids)
 def doctor(subject: Sequence[str], store: str, *, as_json: bool) -> int:
     """Show whether the process PID, or COMMAND, can be profiled, and why not.
 
@@ -58,14 +72,16 @@ def doctor(subject: Sequence[str], store: str, *, as_json: bool) -> int:
     if not subject:
         raise UsageError("give a PID or a command line (tfprof doctor --help)")
     is_process = len(subject) == 1 and subject[0].isascii() and subject[0].isdigit() and len(subject[0]) < 10
-    subject_findings = check_process(int(subject[0])) if is_process else check_command(subject)
+    if is_process:
+        pid = int(subject[0])
+        subject_findings = [*check_process(pid), *_job_findings(store, pid)]
+    else:
+        subject_findings = list(check_command(subject))
     findings = [*subject_findings, *check_host(store), *_store_findings(store)]
     verdict = verdict_of(findings)
     title = f"process {subject[0]}" if is_process else shlex.join(subject)
     if as_json:
-        print_json(
-            {"subject": list(subject), "verdict": verdict, "findings": [finding._asdict() for finding in findings]}
-        )
+        print_json(doctor_document(subject, verdict, findings))
     else:
         print_lines(_lines(title, findings, width()))
     return int(verdict == NO)

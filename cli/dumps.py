@@ -56,11 +56,11 @@ def _write(
     end_text = f"; the job ended after step {last_step}" if last_step is not None and last_step < step else ""
     if not traced_steps:
         return f"no {path}: no step up to {step} was traced{end_text} (--trace selects the steps)", False
-    from ..collector.exporters.profile_proto import pieces  # noqa: PLC0415  # few launches need it
+    from ..collector.exporters.profile_proto import job_pieces  # noqa: PLC0415  # few launches need it
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.write(path, b"".join(pieces(job, (0, step))))
+        files.write(path, b"".join(job_pieces(job, (0, step))))
     except OSError as error:
         return str(TfprofError(f"no {path}: {error.strerror}", slug="io")), False
     except TfprofError as error:

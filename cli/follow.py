@@ -1,6 +1,5 @@
 """`tfprof follow`: prints the steps of running jobs as lines."""
 
-import json
 import select
 import sys
 import time
@@ -8,13 +7,14 @@ from typing import Final
 
 import click
 
+from ..collector.documents.changes import change_document
+from ..collector.documents.text import line
 from ..collector.errors import UsageError
-from ..collector.query.documents import change_document
 from ..collector.query.following import JobChange, JobFollower
 from ..collector.render import lines_text
 from ..collector.store.reader import LocalStore
-from ..commands.streams import note
-from .command import jobs_argument, json_option, print_lines, store_option
+from ..commands.streams import note, print_lines
+from .command import jobs_argument, json_option, store_option
 from .values import WHOLE
 
 #: Poll interval (seconds). An agent sends the spans of a job every two seconds, or earlier if there
@@ -53,7 +53,7 @@ def _line(change: JobChange, *, as_json: bool, with_id: bool) -> str | None:
     ``with_id``: a line about a step or an event begins with the job's id.
     """
     if as_json:
-        return json.dumps(change_document(change))
+        return line(change_document(change))
     text = _text(change)
     return f"{change.row.id}  {text}" if text and with_id and change.kind not in {"job", "end"} else text
 
@@ -67,7 +67,7 @@ def _line(change: JobChange, *, as_json: bool, with_id: bool) -> str | None:
 @store_option
 def follow(
     jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, from_start: bool, line_per_entry: bool
-) -> None:
+) -> int:
     """Print the steps of JOB as they end, one a line, until the job ends.
 
     More than ten steps of a kind in a second share one line with their mean, minimum and maximum.
@@ -81,11 +81,15 @@ def follow(
         raise UsageError("no JOB given: the start of a job's id, its name, the id of a launch, or `last`")
     past = None if from_start else PAST_LINES if last is None else last
     follower = JobFollower(LocalStore(store), jobs, time.time_ns(), line_per_entry=line_per_entry, past=past)
+    reported = 0
     while True:
         changes, with_id = follower.update(time.time_ns()), follower.has_several_jobs
         lines = (_line(change, as_json=as_json, with_id=with_id) for change in changes)
         if changes:
             print_lines(filter(None, lines))
+        for error in follower.damage[reported:]:
+            note(str(error))
+        reported = len(follower.damage)
         if follower.is_over:
-            return
+            return int(bool(reported))
         _pause(POLL_S)

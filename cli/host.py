@@ -2,14 +2,14 @@
 
 import click
 
-from ..collector.query.documents import host_document, host_name
-from ..collector.query.surroundings import host_samples
-from ..collector.render import host_text
-from ..collector.store.protocols import JobReader
+from ..collector.documents.host import host_document
+from ..collector.query.host_verdict import host_verdict
+from ..collector.query.job_usage import JobUsage, job_usage
+from ..collector.render import colors, host_text
+from ..collector.render.heading import wrapped
 from ..collector.store.reader import open_reader
-from ..collector.summaries.host import cpus, host_series, job_series
-from ..commands.streams import note
-from .command import job_argument, json_option, print_json, print_lines, store_option, width
+from ..commands.streams import note, print_lines
+from .command import job_argument, json_option, print_json, store_option, width
 
 
 @click.command()
@@ -21,26 +21,27 @@ def host(job: str, store: str, as_json: bool) -> None:
 
     There is one sample per second.
     """
-    job_reader = open_reader(store).job(job)
+    usage = job_usage(open_reader(store).job(job))
     if as_json:
-        document = host_document(job_reader)
-        print_json(document)
-        sample_count = document["samples"]
+        print_json(host_document(usage))
     else:
-        sample_count = _print(job_reader)
-    if not sample_count:
+        _print(usage)
+    if usage.damage:
+        note(usage.damage)
+    if not usage.samples:
         note("no samples of this job: the agent has not sent one yet, or the job ended before the first")
 
 
-def _print(job: JobReader) -> int:
-    """Print the samples of ``job`` and of its host; return the number of the job's samples."""
-    samples = job.table("samples")
-    host_rows = host_samples(job, samples)
-    cores = cpus(host_rows)
-    if samples.num_rows:
-        title = f"job {job.info.name or job.info.hex}, {samples.num_rows} samples, one a second"
-        print_lines(host_text.lines(title, job_series(samples, cores), width()))
-    if samples.num_rows and host_rows.num_rows:
-        title = f"host {host_name(job)}, {cores} CPUs, while the job ran"
-        print_lines(host_text.lines(title, host_series(host_rows), width()))
-    return samples.num_rows
+def _print(usage: JobUsage) -> None:
+    """Print the samples of a job and of its host."""
+    info = usage.job.info
+    verdict = host_verdict(usage.job) if usage.samples and usage.host_series else None
+    if verdict:
+        print_lines([colors.paint("verdict", text) for text in wrapped(f"Verdict: {verdict}.", width())])
+    if usage.samples:
+        title = f"job {info.name or info.hex}, {usage.samples} samples, one a second"
+        print_lines(host_text.lines(title, usage.job_series, width()))
+    if usage.samples and usage.cpus is not None:
+        print_lines(
+            host_text.lines(f"host {usage.host}, {usage.cpus} CPUs, while the job ran", usage.host_series, width())
+        )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ..collector.documents.imported import import_document, import_runs_document
 from ..collector.errors import UsageError
 from ..collector.imports import steps as run_metadata
 from ..collector.imports.files import BINARY, TEXT, contents, parse
@@ -15,13 +16,13 @@ from ..collector.imports.op_log import op_log
 from ..collector.imports.profile import ProfileFile
 from ..collector.imports.stacks import ImportedRows
 from ..collector.imports.steps import Coverage, ImportedStep
-from ..collector.imports.writing import ImportSource, store_job
+from ..collector.imports.writing import ImportResult, ImportSource, store_job
 from ..collector.proto.tfprof_log_pb2 import OpLogProto
 from ..collector.store.columns import column_list
-from ..commands.streams import note
+from ..commands.streams import note, print_lines
 from ..formats.ids import hex_id
 from ..formats.values import job_name
-from .command import json_option, print_json, print_lines, store_option
+from .command import json_option, print_json, store_option
 from .selection import TfprofCommand
 from .values import NAME, NON_EMPTY
 
@@ -83,6 +84,7 @@ def _checkpoint_rows(path: str, names: Collection[str], notes: list[str]) -> Ite
 
 
 @click.command("import", cls=TfprofCommand)
+@click.argument("file", metavar="[FILE]", required=False, type=NON_EMPTY)
 @click.option(
     "--profile-path", metavar="FILE", type=NON_EMPTY, help="A profile that the TF profiler wrote (ProfileProto)."
 )
@@ -105,18 +107,29 @@ def _checkpoint_rows(path: str, names: Collection[str], notes: list[str]) -> Ite
 @click.option("--name", metavar="NAME", type=NAME, help="Name of the job (default: the file's name).")
 @json_option
 @store_option
-def import_(store: str, as_json: bool, name: str | None, **paths: str | None) -> None:
-    """Import, as one job, files that the TF profiler reads or writes.
+def import_(file: str | None, store: str, as_json: bool, name: str | None, **paths: str | None) -> None:
+    """Import jobs: a FILE of `tfprof export JOB -o FILE.tfprof`, or files of TensorFlow.
 
-    Give either --profile_path, or --graph_path with the other files. All commands then treat the
-    result like a job that ran.
+    FILE may also be a LOGDIR with the runs of TensorBoard's profile page, one of these runs, or one
+    file HOST.xplane.pb: each file becomes a job. Of the TF profiler, give either --profile_path, or
+    --graph_path with the other files. All commands then treat the result like a job that ran.
     """
     given_paths = {option: text for option, text in paths.items() if text}
+    if file is not None:
+        if _is_run(file):
+            if given_paths:
+                raise UsageError(f"{file} has runs of TensorFlow's profiler: it cannot be combined with other files")
+            _import_runs(Path(store), file, name, as_json=as_json)
+            return
+        if given_paths or name:
+            raise UsageError(f"{file} contains everything, also the job's name: it cannot be combined with options")
+        _import_archive(Path(store), file, as_json=as_json)
+        return
     profile_path, graph_path = given_paths.get("profile_path", ""), given_paths.get("graph_path", "")
     if profile_path and len(given_paths) > 1:
         raise UsageError("--profile_path contains everything: it cannot be combined with the other paths")
     if not profile_path and not graph_path:
-        raise UsageError("nothing to import: give --profile_path, or --graph_path")
+        raise UsageError("nothing to import: give a file of `tfprof export`, --profile_path, or --graph_path")
     source_name = name or _default_name(profile_path or graph_path)
     notes: list[str] = []
     source = (
@@ -125,6 +138,34 @@ def import_(store: str, as_json: bool, name: str | None, **paths: str | None) ->
     _store_and_summarize(source, Path(store), as_json=as_json)
     for text in notes:
         note(text)
+
+
+def _import_archive(store: Path, file: str, *, as_json: bool) -> None:
+    from ..collector.store.archive_import import import_archive  # noqa: PLC0415  # other imports do not need it
+
+    job = import_archive(store, file, socket.gethostname())
+    _print_job(ImportResult(job.info.uid, job.nodes, job.steps), job.info.name, (), as_json=as_json)
+
+
+def _is_run(file: str) -> bool:
+    """Whether the argument is for `_import_runs`."""
+    return file.endswith(".xplane.pb") or Path(file).is_dir()
+
+
+def _import_runs(store: Path, folder: str, name: str | None, *, as_json: bool) -> None:
+    """Import each file of TensorFlow's own profiler as a job."""
+    from ..collector.imports.profiler_run import read_run, run_files  # noqa: PLC0415  # as above
+    from ..collector.imports.writing import store_run  # noqa: PLC0415
+
+    jobs = []
+    for file in run_files(folder):
+        job = name or _default_name(file.run)
+        imported = store_run(store, socket.gethostname(), job, read_run(file))
+        jobs.append((imported, job, file.host, file.run))
+        if not as_json:
+            print_lines([f"{hex_id(imported.uid)} {job} on {file.host}: {imported.steps} steps"])
+    if as_json:
+        print_json(import_runs_document(jobs))
 
 
 def _default_name(path: str) -> str:
@@ -147,15 +188,12 @@ def _store_and_summarize(source: ImportSource, store: Path, *, as_json: bool) ->
                 print_lines([f"run graph coverage: {shares[-1]:.2f}"])
 
     imported = store_job(store, socket.gethostname(), source, print_coverage)
+    _print_job(imported, source.name, shares, as_json=as_json)
+
+
+def _print_job(imported: ImportResult, name: str, coverage: Sequence[float], *, as_json: bool) -> None:
+    """Print the imported job; ``coverage``: shares of the graph's nodes that ran."""
     if as_json:
-        print_json(
-            {
-                "job": hex_id(imported.uid),
-                "name": source.name,
-                "nodes": imported.nodes,
-                "steps": imported.steps,
-                "coverage": shares,
-            }
-        )
+        print_json(import_document(imported, name, coverage))
     else:
-        print_lines([f"{hex_id(imported.uid)} {source.name}: {imported.nodes} nodes, {imported.steps} steps"])
+        print_lines([f"{hex_id(imported.uid)} {name}: {imported.nodes} nodes, {imported.steps} steps"])

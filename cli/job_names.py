@@ -1,15 +1,16 @@
-"""Shell completion of job names and ids."""
+"""Job names on command lines: whether a word is one, and their shell completion."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 import click
 from click.shell_completion import CompletionItem
 
-from ..collector.errors import TfprofError
+from ..collector.errors import NoSuchJobError, TfprofError
 from ..collector.store import catalog
-from ..collector.summaries.jobs import short_ids
+from ..collector.store.selectors import LAST, matching, short_ids
 from ..formats import runtime_dir
 
 #: Maximum number of offered names and ids, the latest first.
@@ -18,24 +19,53 @@ LISTED_MAX: Final = 100
 _ONE_WORD: Final = re.compile(r"[\w.@%+,/-]+", re.ASCII)
 
 
+def is_job(arguments: Sequence[str]) -> bool:
+    """Return whether the first of ``arguments`` names a job or several; others may be `--store`."""
+    from ..collector.store.reader import LocalStore  # noqa: PLC0415  # few command lines need it here
+
+    word, *options = arguments
+    stores = [value for name, value in pairwise(options) if name == "--store"]
+    stores += [option.partition("=")[2] for option in options if option.startswith("--store=")]
+    try:
+        store = LocalStore(runtime_dir.store_path(stores[0]) if stores else runtime_dir.default_store())
+        return bool(store.job(word))
+    except NoSuchJobError:
+        return bool(matching([job.info for job in store.jobs()], word))
+    except TfprofError:
+        return False
+
+
 def complete_jobs(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the names and ids of jobs that begin with ``incomplete``; none without a store."""
+    return [item for item in _completions(_infos(ctx)) if item.value.startswith(incomplete)][:LISTED_MAX]
+
+
+def complete_names(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the names of jobs that begin with ``incomplete``; none without a store."""
+    return [item for item in _names(_infos(ctx)) if item.value.startswith(incomplete)][:LISTED_MAX]
+
+
+def _infos(ctx: click.Context) -> list[catalog.JobInfo]:
+    """Return the jobs of the store that the command line names; none if it cannot be read."""
     from ..collector.store.reader import LocalStore  # noqa: PLC0415  # only completion needs it here
 
     try:
         store = ctx.params.get("store") or runtime_dir.require_absolute(runtime_dir.default_store())
-        infos = [job.info for job in LocalStore(store).jobs()]
+        return [job.info for job in LocalStore(store).jobs()]
     except TfprofError:
         return []
-    return [item for item in _completions(infos) if item.value.startswith(incomplete)][:LISTED_MAX]
 
 
 def _completions(infos: list[catalog.JobInfo]) -> Iterator[CompletionItem]:
     latest = infos[::-1]
     if latest:
-        yield CompletionItem(catalog.LAST, help=f"{latest[0].name} ({latest[0].state})")
-    for name in dict.fromkeys(info.name for info in latest if _ONE_WORD.fullmatch(info.name)):
-        yield CompletionItem(name, help="the job of that name")
+        yield CompletionItem(LAST, help=f"{latest[0].name} ({latest[0].state})")
+    yield from _names(infos)
     ids = short_ids([info.hex for info in infos])
     for info in latest:
         yield CompletionItem(ids[info.hex], help=f"{info.name} ({info.state})")
+
+
+def _names(infos: list[catalog.JobInfo]) -> Iterator[CompletionItem]:
+    for name in dict.fromkeys(info.name for info in infos[::-1] if _ONE_WORD.fullmatch(info.name)):
+        yield CompletionItem(name, help="the newest job of that name")

@@ -4,13 +4,13 @@ import time
 
 import click
 
-from ..collector.query.listing import ALL_JOBS, STATES, JobFilter, listed_jobs
+from ..collector.query.listing import ALL_JOBS, STATES, JobFilter, JobListing, job_listing
 from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
-from ..collector.store.protocols import StoreReader
 from ..collector.store.reader import open_reader
-from ..commands.streams import note
-from .command import json_option, names_option, print_json, print_lines, store_option, width
+from ..collector.summaries.host import UNKNOWN_USAGE
+from ..commands.streams import note, print_lines
+from .command import json_option, names_option, print_json, store_option, width
 from .values import MOMENT, Words
 
 
@@ -39,29 +39,23 @@ def jobs(store: str, as_json: bool, states: tuple[tuple[str, ...], ...], names: 
     TIME/STEP is the mean over all steps of the main kind, CPU the mean number of busy cores, MEMORY
     the maximum.
     """
-    reader, now_ns = open_reader(store), time.time_ns()
-    job_filter = JobFilter(sum(states, ()), names, since)
+    now_ns, job_filter = time.time_ns(), JobFilter(sum(states, ()), names, since)
+    listing = job_listing(open_reader(store), now_ns, job_filter)
+    rows = [Listing(job.row, job.usage, job.tags, job.traced) for job in listing.jobs]
+    rows += [Listing(job.row, UNKNOWN_USAGE) for job in listing.unreadable]
     if as_json:
-        from ..collector.query.documents import jobs_document  # noqa: PLC0415  # needed for --json only
+        from ..collector.documents.jobs import jobs_document  # noqa: PLC0415  # needed for --json only
 
-        document = jobs_document(reader, job_filter)
-        print_json(document)
-        shown_count, damaged = len(document["jobs"]), document["damaged"]
+        print_json(jobs_document(listing))
     else:
-        rows = [
-            Listing(listed_job.row, listed_job.usage, listed_job.tags, listed_job.traced)
-            for listed_job in listed_jobs(reader, now_ns, job_filter)
-        ]
         print_lines(jobs_text.lines(rows, now_ns, width()) if rows else ())
-        shown_count, damaged = len(rows), reader.damaged()
-    if not shown_count:
-        note(_no_jobs_text(reader, job_filter))
-    for error in damaged:
+    if not rows:
+        note(_no_jobs_text(listing, job_filter))
+    for error in listing.damage:
         note(str(error))
 
 
-def _no_jobs_text(store: StoreReader, job_filter: JobFilter) -> str:
-    job_count = len(store.jobs())
-    if job_filter != ALL_JOBS and job_count:
-        return f"none of {job_count} jobs matches the state, name and time"
-    return f"no jobs in {store.path} yet: tfprof-run python train.py profiles one"
+def _no_jobs_text(listing: JobListing, job_filter: JobFilter) -> str:
+    if job_filter != ALL_JOBS and listing.job_count:
+        return f"none of {listing.job_count} jobs matches the state, name and time"
+    return f"no jobs in {listing.store} yet: tfprof-run python train.py profiles one"

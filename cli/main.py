@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ..collector.loader import load
+from ..collector.render import colors
+from ..collector.suggestion import suggestion
 from ..commands import settings_files, streams
 from ..commands.isolated import reserve_standard_fds
 from ..formats.errors import TfprofError, UsageError
 from ..formats.settings import SETTINGS
 from ..formats.version import VERSION
+from .colored import has_colors
 from .interrupt import Interruptible, StoppedError
-from .suggestion import suggestion
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -26,22 +28,29 @@ COMMANDS: Final = {
     "doctor": ("tfprof.cli.doctor:doctor", "Whether a process or command can be profiled, and why not."),
     "attach": ("tfprof.cli.attach:attach", "Profile a running process."),
     "jobs": ("tfprof.cli.jobs:jobs", "All jobs, running and ended."),
+    "web": ("tfprof.cli.web:web", "A page with all jobs, live, in a browser."),
+    "report": ("tfprof.cli.page_report:report", "The page of a job, or of two, as one file."),
     "top": ("tfprof.cli.top:top", "Live view of all jobs, slow ones first."),
     "show": ("tfprof.cli.show:show", "Summary of one job on one screen."),
     "follow": ("tfprof.cli.follow:follow", "The steps of a job as lines, while it runs."),
+    "breakdown": ("tfprof.cli.breakdown:breakdown", "Where the time of a step goes, from its start to the next."),
     "scope": ("tfprof.cli.views:scope", "Cost of ops, in the tree of their names."),
     "graph": ("tfprof.cli.views:graph", "Cost of ops, each below the op that uses it."),
     "op": ("tfprof.cli.views:op", "Cost of each op type: time, memory, occurrence."),
     "code": ("tfprof.cli.views:code", "Cost of each line of Python."),
+    "diff": ("tfprof.cli.diff:diff_", "What became slower or faster from one run to another."),
     "advise": ("tfprof.cli.advise:advise", "Advice on performance."),
+    "analyze": ("tfprof.cli.analyze:analyze", "Operators with computation, memory and bandwidth."),
     "shell": ("tfprof.cli.shell:shell", "Views and advice at an interactive prompt."),
-    "import": ("tfprof.cli.import_:import_", "Import files of the TF profiler as a job."),
+    "import": ("tfprof.cli.import_:import_", "Import a job from a file of tfprof or of the TF profiler."),
+    "export": ("tfprof.cli.export:export", "Write jobs as files for Perfetto, pprof, notebooks and other programs."),
     "profile-proto": (
         "tfprof.cli.profile_proto:profile_proto",
         "Export a job as a file for the TF profiler.",
     ),
     "steps": ("tfprof.cli.steps:steps", "Step times, separately for traced and untraced steps."),
     "spans": ("tfprof.cli.spans:spans", "Fits, epochs, batches, session runs."),
+    "curves": ("tfprof.cli.curves:curves", "Step times and resource use over the whole run of a job."),
     "host": ("tfprof.cli.host:host", "CPU, memory and I/O of a job and of its host."),
     "alerts": ("tfprof.cli.alerts:alerts", "Alerts: slower steps, spikes, stalls, growing memory, losses."),
     "trace": ("tfprof.cli.trace:trace", "Trace the next steps of running jobs."),
@@ -58,6 +67,26 @@ COMMANDS: Final = {
     ),
 }
 
+
+#: Commands that are meant by other words.
+_MEANT: Final = {
+    "advice": "advise",
+    "compare": "diff",
+    "delete": "rm",
+    "info": "show",
+    "lines": "code",
+    "list": "jobs",
+    "log": "follow",
+    "ls": "jobs",
+    "ops": "op",
+    "profile": "tfprof-run",
+    "record": "tfprof-run",
+    "remove": "rm",
+    "run": "tfprof-run",
+    "summary": "show",
+    "tail": "follow",
+    "watch": "top",
+}
 
 #: The environment variable of a completion request.
 COMPLETION_VARIABLE: Final = "_TFPROF_COMPLETE"
@@ -101,12 +130,16 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is called.
+        """Return the command that is called; `show` if a job is named instead.
 
-        UsageError if there is none of that name; it suggests a similar name.
+        UsageError if there is no such command or job; it suggests a command.
         """
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise UsageError(f"no such command {args[0]!r}{suggestion(args[0], COMMANDS)} (tfprof --help)")
+            if not load("tfprof.cli.job_names:is_job")(args):
+                raise UsageError(
+                    f"no such command or job {args[0]!r}{suggestion(args[0], COMMANDS, _MEANT)} (tfprof --help)"
+                )
+            args = ["show", *args]
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -145,9 +178,10 @@ def tfprof() -> None:
     \b
     tfprof-run python train.py         profile a job
     tfprof jobs                        list all jobs
+    tfprof JOB                         summary of one job
     tfprof op JOB                      what its ops cost
 
-    JOB is the start of a job's id, its name, or `last`.
+    JOB is a name (its newest job; NAME~1 is the one before), the start of an id, or `last`.
     """  # noqa: D301  # click's mark for lines that are not rewrapped
 
 
@@ -156,7 +190,7 @@ def _print_error(error: TfprofError) -> int:
     if SETTINGS["debug"].read():
         import traceback  # noqa: PLC0415  # slow to load, and errors are few
 
-        streams.say(traceback.format_exc().rstrip())
+        streams.say(*traceback.format_exc().splitlines())
     streams.say(f"tfprof: {error}")
     return error.exit_code
 
@@ -197,6 +231,9 @@ def _print_any_error(error: Exception) -> int:
 def _run(arguments: list[str], interruptible: Interruptible) -> int:
     """Run one command and return its exit status; every error is printed as one line."""
     try:
+        if arguments[:1] == ["help"]:
+            arguments = arguments[1:2]
+            arguments.append("--help")
         result = tfprof.main(arguments or ["--help"], prog_name="tfprof", standalone_mode=False)
         streams.flush_output()
     except ReaderGoneError:
@@ -234,6 +271,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
     if COMPLETION_VARIABLE in os.environ:
         sys.exit(load("tfprof.cli.completion:answer")(tfprof))
+    colors.use(has_colors())
     with Interruptible() as interruptible:
         code = _flush(_run(sys.argv[1:] if arguments is None else arguments, interruptible))
     sys.exit(code)

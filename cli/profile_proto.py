@@ -1,34 +1,28 @@
 """`tfprof profile-proto`: exports a job as files of the TF profiler."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final
 
 import click
 
 from ..collector.errors import UsageError
-from ..collector.export.files import write
-from ..collector.exporters.job_files import JOB_FILES
+from ..collector.exporters.request import Request
+from ..collector.exporters.table import write_exports
+from ..collector.query.engine import Selection
 from ..collector.store.reader import open_reader
-from ..collector.tfviews.parity import COMPAT
+from ..collector.tfviews.parity import COMPAT, Parity
 from .command import job_argument, store_option
 from .selection import TfprofCommand, kind_option, step_range
 from .values import NON_EMPTY
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _file_options(command: F) -> F:
-    """Add the option of each exporter of jobs."""
-    for row in reversed(JOB_FILES):
-        command = click.option(*row.flags, row.name, metavar="FILE", type=NON_EMPTY, help=row.help)(command)
-    return command
+_FILE: Final[dict[str, Any]] = {"metavar": "FILE", "type": NON_EMPTY}
 
 
 @click.command("profile-proto", cls=TfprofCommand)
 @job_argument
-@_file_options
+@click.option("-o", "--output", "profile", help="Where the profile is written to (ProfileProto).", **_FILE)
+@click.option("--op-log", help="Where an op log is written to (OpLogProto): operations, types, Python stacks.", **_FILE)
 @kind_option("all, or with --steps the main kind")
-@click.option("--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B.")
+@click.option("--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B, or from A on (A-).")
 @click.option(
     "--compat",
     type=click.Choice(COMPAT),
@@ -43,17 +37,18 @@ def profile_proto(
     kinds: tuple[int, ...] | None,
     steps: tuple[int, int] | None,
     compat: str,
-    **files: str | None,
+    profile: str | None,
+    op_log: str | None,
 ) -> None:
     """Write JOB as a file that TensorFlow's own tools read.
 
     The tools are tfprof --profile_path, ProfilerFromFile and profiler-ui.
     """
-    if not any(files.values()):
-        file_options = ", or ".join(f"{row.flags[0]} FILE" for row in JOB_FILES)
-        raise UsageError(f"nothing to write: give {file_options}")
-    job_reader = open_reader(store).job(job)
-    for row in reversed(JOB_FILES):
-        path = files[row.name]
-        if path:
-            write(path, b"".join(row.data(job_reader, steps, compat, kinds)))
+    if not profile and not op_log:
+        raise UsageError("nothing to write: give -o FILE, or --op-log FILE")
+    jobs = (open_reader(store).job(job),)
+    if op_log:
+        write_exports(Request(Selection(jobs)), [op_log], "op-log", overwrite=True)
+    if profile:
+        selection = Selection(jobs, steps, None, Parity(compat), kinds)
+        write_exports(Request(selection), [profile], "profile-proto", overwrite=True)

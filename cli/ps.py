@@ -1,6 +1,5 @@
 """`tfprof ps`: the processes of this host that have TensorFlow loaded."""
 
-import os
 import shlex
 from collections.abc import Mapping
 from typing import Final
@@ -9,13 +8,15 @@ import click
 
 from ..agent.attach import targets
 from ..agent.attach.targets import Target
+from ..collector.documents.processes import SurveyedProcess, ps_document
 from ..collector.errors import StoreError
 from ..collector.numbers import duration
+from ..collector.query.local_jobs import incompleteness, local_jobs
 from ..collector.render.table import Column, render
-from ..collector.store.catalog import RUNNING
+from ..collector.store.protocols import JobReader
 from ..collector.store.reader import open_reader
-from ..commands.streams import note
-from .command import json_option, print_json, print_lines, store_option, width
+from ..commands.streams import note, print_lines
+from .command import json_option, print_json, store_option, width
 
 _COLUMNS: Final = (
     Column("PID", right=True),
@@ -26,37 +27,36 @@ _COLUMNS: Final = (
 )
 
 
-def _profiled_names(store: str) -> Mapping[int, str]:
-    """Return the names of the running jobs in ``store`` that run on this host, by pid."""
-    host = os.uname().nodename
+def _jobs(store: str) -> Mapping[int, JobReader]:
+    """Return the running jobs in ``store`` that run on this host, by pid."""
     try:
-        jobs = [job.info for job in open_reader(store).jobs() if job.info.state == RUNNING]
+        return local_jobs(open_reader(store))
     except StoreError as error:
         if error.slug != "store-missing":
             raise
         return {}
-    return {int(info.identity.get("pid") or 0): info.name for info in jobs if info.identity.get("host") == host}
 
 
-def _state(target: Target, names: Mapping[int, str]) -> str:
-    if target.state == targets.PROFILED:
-        name = names.get(target.process.pid)
-        return f"profiled: {name}" if name else "profiled"
-    return target.state if target.state == targets.ATTACHABLE else f"no: {target.reason}"
+def _process(target: Target, job: JobReader | None) -> SurveyedProcess:
+    return SurveyedProcess(
+        pid=target.process.pid,
+        user=target.user,
+        age_s=target.age_s,
+        command=target.command,
+        state=target.state,
+        has_tensorflow=target.has_tensorflow,
+        slug=target.slug,
+        reason=target.reason,
+        job=None if job is None else job.info.name,
+        warnings=[] if job is None else incompleteness(job),
+    )
 
 
-def _document(target: Target, names: Mapping[int, str]) -> dict[str, object]:
-    return {
-        "pid": target.process.pid,
-        "user": target.user,
-        "age_s": round(target.age_s, 1),
-        "command": target.command,
-        "state": target.state,
-        "job": names.get(target.process.pid),
-        "tensorflow": target.has_tensorflow,
-        "slug": target.slug,
-        "reason": target.reason,
-    }
+def _state(process: SurveyedProcess) -> str:
+    if process.state == targets.PROFILED:
+        slugs = dict.fromkeys(f" [{event.slug}]" for event in process.warnings)
+        return "".join([f"profiled: {process.job}" if process.job else "profiled", *slugs])
+    return process.state if process.state == targets.ATTACHABLE else f"no: {process.reason}"
 
 
 @click.command()
@@ -68,19 +68,20 @@ def ps(store: str, as_json: bool) -> None:
     Only root can see whether another user's process has TensorFlow. Without root, all large Python
     processes of other users are listed.
     """
-    survey, names = targets.survey(), _profiled_names(store)
+    survey, jobs = targets.survey(), _jobs(store)
+    processes = [_process(target, jobs.get(target.process.pid)) for target in survey]
     if as_json:
-        print_json({"processes": [_document(target, names) for target in survey]})
-    elif survey:
+        print_json(ps_document(processes))
+    elif processes:
         rows = [
             [
-                str(target.process.pid),
-                target.user,
-                duration(target.age_s * 1e9),
-                _state(target, names),
-                shlex.join(target.command),
+                str(process.pid),
+                process.user,
+                duration(process.age_s * 1e9),
+                _state(process),
+                shlex.join(process.command),
             ]
-            for target in survey
+            for process in processes
         ]
         print_lines(render(_COLUMNS, rows, width=width()))
     else:

@@ -1,11 +1,10 @@
 """The end of a `tfprof-run`: its report, and the requested profiles.
 
 python -m tfprof.cli.report LAUNCH --store DIR [--problem TEXT] [--dump-steps N,M --dump-dir DIR]
-    [--quiet]
+    [--output FILE]... [--quiet]
 """
 
 import argparse
-import io
 import os
 import sys
 import time
@@ -13,43 +12,39 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..collector.errors import StoreError, TfprofError
+from ..collector.query.advising import first_advice
+from ..collector.query.breakdown import main_breakdown
 from ..collector.query.explanations import (
     cost_note,
-    first_warning,
     left_out_kinds_text,
+    main_warnings,
     missed_steps_note,
+    own_traces_note,
     untraced_reason,
 )
 from ..collector.query.profile import Profile
 from ..collector.query.ranking import rank_ops
-from ..collector.render import report_text
+from ..collector.render import colors, report_text
 from ..collector.render.heading import wrapped
 from ..collector.render.report_text import JobSummary
 from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.store.reader import open_reader
 from ..collector.summaries.jobs import JobRow, functions_of, job_rows
-from ..collector.summaries.kinds import function_key, kind_name, step_kind_of
-from ..collector.summaries.steps import steps
-from ..formats import layout
+from ..collector.summaries.kinds import FUNCTION_PREFIX
+from ..collector.summaries.step_times import median_step, step_times_of
+from ..commands.streams import print_lines
+from .colored import has_colors
 from .command import width
 
 
 def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> JobSummary:
-    """Return the summary of a job: its row, and the median step time of one step group.
-
-    A group has the steps of one function, or of one set of feeds and fetches. The selected group
-    has the largest total time. If ``profile`` covers single functions, only their groups are
-    compared.
-    """
-    groups = [group for group in steps(job.table("spans"), 0).groups if group.kind == row.step_kind and group.untraced]
-    keys = set(map(function_key, profile.kind_numbers if profile else ()))
-    compared_groups = [group for group in groups if group.key in keys] or groups
-    longest = max(compared_groups, key=lambda group: group.untraced.total_ns if group.untraced else 0, default=None)
-    if longest is None or longest.untraced is None:
+    """Return the summary of a job: its row, and the median step of the kind that its ops are of."""
+    step_times = step_times_of(row, job.table("spans"), functions_of(job.info))
+    times = median_step(row, step_times, profile.kinds if profile else ())
+    if times is None:
         return JobSummary(row, None)
-    kind = step_kind_of(layout.FUNCTION, longest.key)
-    name = kind_name(kind, functions_of(job.info)) if keys - {0} and groups[1:] else ""
-    return JobSummary(row, longest.untraced.p50_ns, name)
+    functions = [entry for entry in step_times if entry.kind.startswith(FUNCTION_PREFIX)]
+    return JobSummary(row, times.spread.p50_ns, times.kind if times in functions and functions[1:] else "")
 
 
 def _jobs(store: StoreReader, launch: str) -> list[tuple[JobReader, JobRow]]:
@@ -79,16 +74,24 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
     profile = top.profile if top else None
     summaries = [_summary(job, row, profile if job is first_job else None) for job, row in jobs[: report_text.JOBS_MAX]]
     other_summaries = [JobSummary(row, None) for _, row in jobs[report_text.JOBS_MAX :]]
+    parts = main_breakdown(first_job, first_job.table("spans")) if profile else None
     remarks = (
-        (left_out_kinds_text(profile), first_warning(first_job), missed_steps_note(first_job))
+        (
+            left_out_kinds_text(profile),
+            main_warnings(first_job),
+            missed_steps_note(first_job),
+            own_traces_note(first_job),
+        )
         if profile
         else (untraced_reason(first_job),)
     )
     costs = (cost_note(job, row) for job, row in jobs[: report_text.JOBS_MAX])
     notes = [*remarks, next(filter(None, costs), None)]
     yield from report_text.lines(
-        [*summaries, *other_summaries], top.ops if top else [], list(filter(None, notes)), columns
+        [*summaries, *other_summaries], top.ops if top else [], list(filter(None, notes)), columns, parts
     )
+    if top is not None and (sentence := first_advice(first_job)):
+        yield from wrapped(f"tfprof: {sentence}: tfprof advise {jobs[0][1].id}", columns)
     if problem:
         yield from wrapped(f"tfprof: {problem}", columns)
 
@@ -102,6 +105,18 @@ def dump_profiles(store: StoreReader, launch: str, steps: str, folder: str) -> I
 
     jobs = _jobs(store, launch)
     for text, is_written in dump(jobs, [int(step) for step in steps.split(",")], Path(folder)) if jobs else ():
+        yield f"tfprof: {text}", is_written
+
+
+def write_files(store: StoreReader, launch: str, paths: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Write the jobs of ``launch`` to ``paths``.
+
+    Yield for each file a line and whether it was written.
+    """
+    from .outputs import write_outputs  # noqa: PLC0415  # few launches ask for it
+
+    jobs = _jobs(store, launch)
+    for text, is_written in write_outputs([job for job, _ in jobs], [row.id for _, row in jobs], paths) if jobs else ():
         yield f"tfprof: {text}", is_written
 
 
@@ -121,6 +136,9 @@ def _lines(options: argparse.Namespace) -> Iterator[str]:
         for line, is_written in dump_profiles(store, options.launch, options.dump_steps, options.dump_dir):
             if not (options.quiet and is_written):
                 yield line
+    for line, is_written in write_files(store, options.launch, options.output):
+        if not (options.quiet and is_written):
+            yield line
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -131,19 +149,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--problem", help="why the profile is incomplete")
     parser.add_argument("--dump-steps", help="write profile_N into --dump-dir for each step N of this list")
     parser.add_argument("--dump-dir", default=".", help="the folder for the profiles")
+    parser.add_argument("--output", action="append", default=[], help="write the jobs to this file; repeatable")
     parser.add_argument(
         "--quiet",
         action="store_true",
         help="no report; print only the problem, and the profiles that could not be written",
     )
     options = parser.parse_args(arguments)
-    assert isinstance(sys.stdout, io.TextIOWrapper)
-    sys.stdout.reconfigure(errors="replace")
+    colors.use(has_colors())
     try:
         for line in _lines(options):
-            print(line, flush=True)
+            print_lines([line])
     except TfprofError as error:
-        print(f"tfprof: no profile: {options.problem or error}")
+        print_lines([f"tfprof: no profile: {options.problem or error}"])
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the interpreter's last flush succeeds

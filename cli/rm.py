@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from ..collector.documents.removal import rm_document
 from ..collector.errors import UsageError
 from ..collector.numbers import size
 from ..collector.query.listing import JobFilter
@@ -13,8 +14,8 @@ from ..collector.query.removing import Removable, ended_jobs, remove_jobs, selec
 from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
 from ..collector.store.reader import LocalStore
-from ..commands.streams import note
-from .command import jobs_argument, json_option, names_option, print_json, print_lines, store_option, width
+from ..commands.streams import note, print_lines, say
+from .command import jobs_argument, json_option, names_option, print_json, store_option, width
 from .values import MOMENT
 
 
@@ -44,7 +45,7 @@ def rm(
 ) -> None:
     """Remove ended JOBs with all their data; the collector may run meanwhile.
 
-    A running job is refused. On a terminal the command asks first.
+    A running job is refused. The command asks first; without a terminal it needs --yes.
     """
     has_criteria = all_ended or bool(names) or ended_before_ns is not None
     if jobs and has_criteria:
@@ -61,14 +62,12 @@ def rm(
     )
     if not removable:
         note("no ended job matches: nothing was removed")
-    elif not yes and not _confirmed(removable, now_ns, are_arguments=bool(jobs)):
+    elif not yes and not _confirmed(removable, now_ns):
         note("nothing was removed")
         removable = []
     remove_jobs(local_store, removable)
     if as_json:
-        print_json(
-            {"removed": [job.listed_job.row.uid for job in removable], "bytes": sum(job.size for job in removable)}
-        )
+        print_json(rm_document(removable))
     elif removable:
         print_lines([f"removed {_summary(removable)}"])
 
@@ -77,17 +76,10 @@ def _summary(removable: Sequence[Removable]) -> str:
     return f"{len(removable)} job{'s' * (len(removable) > 1)}, {size(sum(job.size for job in removable))}"
 
 
-def _confirmed(removable: Sequence[Removable], now_ns: int, *, are_arguments: bool) -> bool:
-    """Ask for confirmation on the terminal and return the answer.
-
-    Without a terminal, return True if the jobs are arguments of the command
-    (``are_arguments``), and raise UsageError if options select them.
-    """
+def _confirmed(removable: Sequence[Removable], now_ns: int) -> bool:
+    """Ask for confirmation on the terminal and return the answer; UsageError without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        if are_arguments:
-            return True
         raise UsageError(f"{_summary(removable)} would be removed: without a terminal this needs --yes")
     listings = [Listing(job.listed_job.row, job.listed_job.usage, job.listed_job.tags) for job in removable]
-    for line in jobs_text.lines(listings, now_ns, width()):
-        click.echo(line, err=True)
+    say(*jobs_text.lines(listings, now_ns, width()))
     return click.confirm(f"remove {_summary(removable)}?", err=True)

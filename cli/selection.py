@@ -14,31 +14,36 @@ from ..collector.query.engine import Selection
 from ..collector.query.selection import check_criteria, choose
 from ..collector.store.reader import open_reader
 from ..collector.summaries.kinds import parse_kinds
+from ..collector.summaries.step_range import LAST_STEP
 from ..collector.tfviews.options import TABLE
-from ..collector.tfviews.parity import COMPAT, Parity
+from ..collector.tfviews.parity import COMPAT, DEFAULT, Parity
 from .arguments import spellings, translate
 from .command import jobs_argument, pid_option, store_option
-from .values import NON_EMPTY
+from .values import MOMENT, NON_EMPTY
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_RANGE: Final = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII)
+_RANGE: Final = re.compile(r"([0-9]{1,18})(?:(-)([0-9]{1,18})?)?", re.ASCII)
 #: Sections of a view's help: heading, and the parameters below it.
 _SECTIONS: Final = (
-    ("Jobs and steps", ("hosts", "pids", "kinds", "steps", "device", "store")),
+    ("Jobs and steps", ("hosts", "pids", "kinds", "steps", "since_ns", "device", "store")),
     ("View (one dash or two)", tuple(option.name for option in TABLE)),
-    ("Form", ("as_json", "compat", "exact")),
+    ("Form", ("top", "as_json", "compat", "exact")),
 )
 
 
 def step_range(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    """Parse the value of `--steps`: one step, or the first and the last with a dash between."""
+    """Parse the value of `--steps`: one step, or the first and the last with a dash between.
+
+    Without a last step, the range is open.
+    """
     if value is None:
         return None
     match = _RANGE.fullmatch(value)
-    first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+    first, last = (int(match[1]), int(match[3] or (LAST_STEP if match[2] else match[1]))) if match else (1, 0)
     if first > last:
-        raise UsageError(f"Invalid option '--steps' value: '{value}' (the first and the last step, such as 10-20)")
+        hint = "the first and the last step, such as 10-20 or 10-"
+        raise UsageError(f"Invalid option '--steps' value: '{value}' ({hint})")
     return first, last
 
 
@@ -53,25 +58,34 @@ def kind_option(default: str) -> Callable[[Any], Any]:
     return click.option("--kind", "kinds", metavar="KIND", callback=step_kinds, help=f"{text}; default: {default}.")
 
 
+device_option: Callable[[F], F] = click.option(
+    "--device", metavar="D", type=NON_EMPTY, help="Only ops on devices with D in their names; `*` matches anything."
+)
+
+
+since_option: Callable[[F], F] = click.option(
+    "--since",
+    "since_ns",
+    metavar="TIME",
+    type=MOMENT,
+    default=0,
+    help="Only traced steps that began after TIME: 30s, 5m, 2h (that long ago), 14:30, or '2026-01-31 14:30'.",
+)
+hosts_option: Callable[[F], F] = click.option(
+    "--host", "hosts", metavar="H", type=NON_EMPTY, multiple=True, help="Only jobs of this host; `*` matches anything."
+)
+
+
 _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     jobs_argument,
-    click.option(
-        "--host",
-        "hosts",
-        metavar="H",
-        type=NON_EMPTY,
-        multiple=True,
-        help="Only jobs of this host; `*` matches anything.",
-    ),
+    hosts_option,
     pid_option,
     kind_option("the main kind"),
-    click.option("--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B."),
     click.option(
-        "--device",
-        metavar="D",
-        type=NON_EMPTY,
-        help="Only ops on devices with D in their names; `*` matches anything.",
+        "--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B, or from A on (A-)."
     ),
+    since_option,
+    device_option,
     click.option(
         "--compat",
         type=click.Choice(COMPAT),
@@ -112,7 +126,7 @@ def view_options(view: str) -> Callable[[F], F]:
 
 def pop_selection(options: dict[str, Any]) -> dict[str, Any]:
     """Remove from ``options`` those that select jobs, steps and a device, and return them."""
-    names = ("jobs", "store", "hosts", "pids", "kinds", "steps", "device")
+    names = ("jobs", "store", "hosts", "pids", "kinds", "steps", "since_ns", "device")
     return {name: options.pop(name) for name in names}
 
 
@@ -125,11 +139,12 @@ def selection_from(
     kinds: tuple[int, ...] | None,
     steps: tuple[int, int] | None,
     device: str | None,
-    parity: Parity,
+    since_ns: int = 0,
+    parity: Parity = DEFAULT,
 ) -> Selection:
     """Return the selection; NoSuchJobError, StoreError or UsageError if it is invalid."""
     check_criteria(jobs, hosts, pids)
-    return Selection(tuple(choose(open_reader(store), jobs, hosts, pids)), steps, device, parity, kinds)
+    return Selection(tuple(choose(open_reader(store), jobs, hosts, pids)), steps, device, parity, kinds, since_ns)
 
 
 class TfprofCommand(click.Command):

@@ -13,14 +13,13 @@ from ..collector.query.engine import VIEWS, QueryEngine, Selection
 from ..collector.query.selection import ids_of
 from ..collector.render.wrapper_text import table
 from ..collector.summaries.kinds import parse_kinds
-from ..collector.text import clean
 from ..collector.tfviews.options import TABLE, Options, from_texts, warnings
 from ..collector.tfviews.parity import Parity
 from ..collector.write_output import Terminal, write_output
 from ..commands import streams
-from ..commands.streams import note
+from ..commands.streams import note, print_lines
 from ..formats.version import VERSION
-from .command import print_lines, width
+from .command import width
 from .print_answer import print_answer
 from .selection import TfprofCommand, pop_selection, selection_from, selection_options, view_options
 from .shell_history import LineHistory, history_file
@@ -58,7 +57,8 @@ class Shell:
             self._execute(line)
         except TfprofError as error:
             self.has_failed = True
-            streams.say(f"tfprof: {error}" if self._parity.has_own_layout else _tf_message(error, self._parity))
+            text = f"tfprof: {error}" if self._parity.has_own_layout else _tf_message(error, self._parity)
+            streams.say(*text.split("\n"))
         sys.stdout.flush()
         return True
 
@@ -127,7 +127,7 @@ def _read_terminal(shell: Shell, history: LineHistory, names: JobNames) -> None:
             if not shell.run(text):
                 break
         except KeyboardInterrupt:
-            click.echo()
+            print_lines([""])
 
 
 def _read_pipe(shell: Shell) -> None:
@@ -172,7 +172,7 @@ def shell(compat: str, exact: bool, **values: Any) -> int:
     if sys.stdin.isatty() and sys.stdout.isatty():
         ids = ids_of(first_selection.jobs)
         names = " ".join(f"{ids[job.info.hex]} {job.info.name}" for job in first_selection.jobs[:4])
-        click.echo(f"tfprof {VERSION}: {clean(names)}{' …' if len(uids) > 4 else ''}; `help` lists the commands")
+        print_lines([f"tfprof {VERSION}: {names}{' …' if len(uids) > 4 else ''}; `help` lists the commands"])
         history = LineHistory(history_file())
         _read_terminal(Shell(select, options, history), history, JobNames(first_selection.jobs))
         return 0

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from ..collector.exporters.table import EXPORTERS, outputs
+from ..collector.exporters.table import outputs
+from ..collector.exports import VIEW_EXPORTERS
 from ..collector.query.engine import VIEWS
 from ..collector.tfviews.option_values import BOOLEAN, ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS
 from ..collector.tfviews.options import TABLE, Option
@@ -42,7 +43,7 @@ def _with_prefix(texts: Iterable[str], prefix: str) -> list[str]:
 def _outputs(view: str) -> Iterator[str]:
     allowed = frozenset[str]().union(*(outputs(name) for name in ([view] if view in VIEWS else VIEWS)))
     for output in sorted(allowed):
-        yield f"{output}:outfile=" if output in EXPORTERS else output
+        yield f"{output}:outfile=" if output in VIEW_EXPORTERS else output
 
 
 def _values(option: Option, view: str, names: NameLookup) -> Iterable[str]:

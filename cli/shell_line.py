@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ..collector.errors import UsageError
+from ..collector.suggestion import suggestion
 from ..collector.summaries.kinds import parse_kinds
 from ..collector.tfviews.option_values import BOOLEAN, ValueType, invalid, text_of
 from ..collector.tfviews.options import TABLE, Option
 from .arguments import SPELLINGS
-from .suggestion import suggestion
 
 #: Commands with their lines in `help`.
 COMMANDS: Final = {

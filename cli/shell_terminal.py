@@ -9,6 +9,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 from prompt_toolkit.shortcuts import CompleteStyle
 
+from ..commands.streams import clean
 from .shell_completion import NameLookup, complete
 from .shell_history import LineHistory
 
@@ -23,7 +24,7 @@ class _Completer(Completer):
         completions = complete(document.text_before_cursor, self._names)
         for text in completions.texts:
             replacement = f"{text} " if completions.adds_space else text
-            yield Completion(replacement, start_position=-completions.length, display=text)
+            yield Completion(clean(replacement), start_position=-completions.length, display=clean(text))
 
 
 class _History(History):

@@ -2,13 +2,12 @@
 
 import click
 
+from ..collector.documents.spans import spans_document
+from ..collector.query.job_spans import job_spans
 from ..collector.render import spans_text
-from ..collector.store.catalog import RUNNING
 from ..collector.store.reader import open_reader
-from ..collector.summaries.jobs import functions_of
-from ..collector.summaries.spans import span_tree
-from ..commands.streams import note
-from .command import job_argument, json_option, print_json, print_lines, store_option, why_no_spans, width
+from ..commands.streams import note, print_lines
+from .command import job_argument, json_option, print_json, store_option, why_no_spans, width
 
 
 @click.command()
@@ -18,20 +17,15 @@ from .command import job_argument, json_option, print_json, print_lines, store_o
 def spans(job: str, store: str, as_json: bool) -> None:
     """Print the phases of JOB: fits, evaluations, predictions and session runs.
 
-    Fits are shown with their epochs and batches.
+    Fits are shown with their epochs and batches. Below are the activities: what else the job's
+    Python did, such as waits for input, checkpoints, callbacks and garbage collections.
     """
     job_reader = open_reader(store).job(job)
+    answer = job_spans(job_reader)
     if as_json:
-        from ..collector.query.documents import spans_document  # noqa: PLC0415  # only --json needs it
-
-        document = spans_document(job_reader)
-        print_json(document)
-        span_count = len(document["spans"])
+        print_json(spans_document(answer))
     else:
-        tree = span_tree(
-            job_reader.table("spans"), functions_of(job_reader.info), live=job_reader.info.state == RUNNING
-        )
-        print_lines(spans_text.lines(tree, width()) if tree else ())
-        span_count = len(tree)
-    if not span_count:
+        print_lines(spans_text.lines(answer.tree, width()) if answer.tree else ())
+        print_lines(["", *spans_text.activity_lines(answer.activities, width())] if answer.activities else ())
+    if not answer.tree and not answer.activities:
         note(why_no_spans(job_reader, "span"))

@@ -2,10 +2,12 @@
 
 import click
 
+from ..collector.documents.tags import tag_document
 from ..collector.errors import UsageError
 from ..collector.store import catalog
 from ..collector.store.reader import LocalStore
-from .command import job_argument, json_option, print_json, print_lines, store_option
+from ..commands.streams import print_lines
+from .command import job_argument, json_option, print_json, store_option
 from .values import Text
 
 #: Maximum number of characters of a tag.
@@ -44,6 +46,6 @@ def tag(job: str, store: str, texts: tuple[str, ...], *, remove: bool, as_json: 
     else:
         tags = catalog.tags(job_reader.folder)
     if as_json:
-        print_json({"job": job_reader.info.hex, "tags": list(tags)})
+        print_json(tag_document(job_reader, tags))
     else:
         print_lines(tags)

@@ -6,43 +6,16 @@ from typing import Final
 
 import click
 
-from ..collector.query.documents import top_document
-from ..collector.query.watching import ORDERS, Watch, WatchedJob, WatchedStore, filtered_jobs, sorted_jobs
+from ..collector.documents.watched import top_document
+from ..collector.query.watching import ORDERS, Watch, filtered_jobs, sorted_jobs
 from ..collector.render import top_text
-from ..collector.render.top_text import HostNow, JobNow
 from ..collector.store.reader import LocalStore
-from ..commands.streams import note
-from .command import json_option, print_json, print_lines, store_option, width
+from ..commands.streams import note, print_lines
+from .command import json_option, print_json, store_option, width
 from .values import NON_EMPTY
 
 #: Interval of updates (seconds).
 UPDATE_S: Final = 2.0
-
-
-def jobs_now(jobs: list[WatchedJob]) -> list[JobNow]:
-    """Return the parts of jobs that are shown."""
-    return [
-        JobNow(
-            job.row,
-            job.pace,
-            job.usage.cpu_cores,
-            job.usage.memory_bytes,
-            job.usage.io_bytes_per_s,
-            job.devices,
-            job.idle_ns,
-            job.alert,
-        )
-        for job in jobs
-    ]
-
-
-def summary(watched_store: WatchedStore) -> list[str]:
-    """Return the parts of the line above the table."""
-    hosts = [
-        HostNow(host.name, host.cpus, host.cpu_cores, host.load_1m, host.memory_used_bytes, host.memory_bytes)
-        for host in watched_store.hosts
-    ]
-    return top_text.summary(watched_store.at_ns, jobs_now(list(watched_store.jobs)), hosts, watched_store.damaged)
 
 
 @click.command()
@@ -78,11 +51,11 @@ def top(store: str, sort: str, filter_text: str | None, *, everything: bool, onc
     watched_store = watch.update(time.time_ns())
     jobs = sorted_jobs(filtered_jobs(watched_store.jobs, filter_text or ""), sort)
     if as_json:
-        print_json(top_document(local_store, watched_store, jobs))
+        print_json(top_document(watched_store, jobs))
         return
-    print_lines([top_text.fitted(summary(watched_store), width())])
+    print_lines([top_text.fitted(top_text.summary(watched_store), width())])
     if jobs:
-        table = top_text.lines(jobs_now(jobs), width())
+        table = top_text.lines(jobs, width())
         print_lines([table.head, *table.jobs])
     else:
         note(

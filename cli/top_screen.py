@@ -20,8 +20,8 @@ from ..collector.query.watching import ORDERS, Watch, WatchedJob, WatchedStore, 
 from ..collector.render import overview_text, top_text
 from ..collector.store.reader import LocalStore
 from ..collector.summaries.jobs import ENDED
-from .show import shown_parts
-from .top import UPDATE_S, jobs_now, summary
+from ..commands.streams import clean
+from .top import UPDATE_S
 from .top_rows import Item, LineList
 from .trace import trace_next
 
@@ -73,7 +73,7 @@ class OrderScreen(Screen[None]):
 
     def on_notice(self, message: Notice) -> None:
         """Show the notice."""
-        self.notify(message.text, severity="error" if message.is_error else "information", markup=False)
+        self.notify(clean(message.text), severity="error" if message.is_error else "information", markup=False)
 
 
 class JobScreen(OrderScreen):
@@ -118,8 +118,9 @@ class JobScreen(OrderScreen):
 
     def _read_text(self) -> Iterator[Message]:
         try:
-            parts = shown_parts(overview(self._store, self._uid, with_advice=False))
-            yield JobTextRead("\n".join(overview_text.lines(parts, time.time_ns(), self.app.size.width)))
+            job_overview = overview(self._store, self._uid, with_advice=False)
+            lines = overview_text.lines(job_overview, time.time_ns(), self.app.size.width)
+            yield JobTextRead("\n".join(map(clean, lines)))
         finally:
             self._is_reading = False
 
@@ -191,11 +192,11 @@ class JobsScreen(OrderScreen):
             self._job_sort_order,
             backwards=self._is_backwards,
         )
-        table = top_text.lines(jobs_now(jobs), self.app.size.width)
+        table = top_text.lines(jobs, self.app.size.width)
         modes = [f"by {self._job_sort_order}{' reversed' * self._is_backwards}"]
         modes += [f"like {self._filter_text!r}"] * bool(self._filter_text) + ["paused"] * self._is_paused
-        text = top_text.fitted([*modes, *summary(self._watched_store)], self.app.size.width)
-        self.query_one("#summary", Static).update(text)
+        text = top_text.fitted([*modes, *top_text.summary(self._watched_store)], self.app.size.width)
+        self.query_one("#summary", Static).update(clean(text))
         self.query_one("#head", Static).update(table.head)
         self.query_one(LineList).show([_item(job, text) for job, text in zip(jobs, table.jobs, strict=True)])
 
@@ -286,7 +287,7 @@ class Top(App[None]):
 
 
 def _item(job: WatchedJob, text: str) -> Item:
-    return Item(job.row.uid, text, job.is_slow or job.alert is not None, job.row.phase == ENDED)
+    return Item(job.row.uid, clean(text), job.is_slow or job.alert is not None, job.row.phase == ENDED)
 
 
 def run(store: LocalStore, watch: Watch, sort_order: str, filter_text: str) -> None:

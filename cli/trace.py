@@ -9,25 +9,23 @@ from typing import Any, Final, NamedTuple
 import click
 
 from ..agent.identity import user_name
-from ..collector.client import Client
+from ..collector.client import give
+from ..collector.documents.orders import OrderDocument, order_document
 from ..collector.errors import UsageError
 from ..collector.query.order_targets import jobs_for_order, ops_of_order
 from ..collector.render import order_text
 from ..collector.store.reader import open_reader
-from ..collector.summaries.order_results import OrderTarget
+from ..collector.summaries.order_results import JobAnswers, OrderTarget
+from ..commands.streams import note, print_lines
 from ..formats import orders
-from ..formats.addresses import collector_address
 from ..formats.orders import Giver, Order, OrderAnswer
 from ..formats.policy import Policy, PolicyError
-from ..formats.runtime_dir import make_instance
 from ..formats.values import InvalidValueError, duration, whole_number
-from .command import json_option, names_option, pid_option, print_json, print_lines, store_option, width
-from .daemons import bring_up
+from .command import json_option, names_option, pid_option, print_json, store_option, width
 from .job_names import complete_jobs
+from .outputs import Outputs, output_option, write_outputs
 from .values import NON_EMPTY
 
-#: Values of `-o`.
-OUTPUTS: Final = ("ops",)
 #: Default time limit for a job to apply an order.
 WAIT: Final = "10s"
 _OPTIONS: Final = (
@@ -92,21 +90,19 @@ def _order_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.option(
     "--trace-level", "level", default="auto", metavar="LEVEL", help="How much to record: auto, software or full."
 )
-@click.option(
-    "-o", "--output", type=click.Choice(OUTPUTS), help="Wait until the steps are stored, and print their ops."
-)
+@output_option("wait until the steps are stored, and print their ops")
 @_order_options
-def trace(common: _CommonOptions, output: str | None, end: bool, **order_options: Any) -> int:
+def trace(common: _CommonOptions, outputs: Outputs, end: bool, **order_options: Any) -> int:
     """Trace steps of running JOBs: the next ten (--steps 10), or all for five seconds (--for 5s).
 
     An order with --steps or --for ends by itself, and the policy before it is restored. Any other
-    order lasts until the next one. Each job applies the order at its next step. The exit status is
-    0 if all jobs do.
+    order lasts until the next one, or until --end. Each job applies the order at its next step. The
+    exit status is 0 if all jobs do.
     """
     order = _order(common.patience_s, end, **order_options)
-    if output is not None and not order.ends_by_itself:
+    if outputs and not order.ends_by_itself:
         raise UsageError("-o needs an order that ends: --steps or --for")
-    return _give(common, order, output)
+    return _give(common, order, outputs)
 
 
 @click.command()
@@ -117,7 +113,7 @@ def detach(common: _CommonOptions) -> int:
     Each job removes all patches at its next step. Recorded data is kept. The exit status is 0 if
     all jobs detach.
     """
-    return _give(common, Order(orders.DETACH, giver(), patience_s=common.patience_s), None)
+    return _give(common, Order(orders.DETACH, giver(), patience_s=common.patience_s), Outputs((), ()))
 
 
 def giver() -> Giver:
@@ -131,8 +127,18 @@ def trace_next(store: str, uid: str, count: int) -> Iterator[str]:
     Yield a line when the job applies the order, and one when the steps are traced and stored.
     """
     order = Order(orders.TRACE, giver(), "all", "auto", count, 0, _patience(WAIT))
-    for job, answer in _answers(store, jobs_for_order(open_reader(store), [uid]), order, to_the_end=True):
+    for job, answer in give(store, jobs_for_order(open_reader(store), [uid]), order, to_the_end=True):
         yield from order_text.lines(job, order, answer, None, 100)
+
+
+def order_job(store: str, uid: str, order: Order) -> OrderDocument:
+    """Give ``order`` to one job; return the document about its first answer.
+
+    NoSuchJobError if there is no such job; DaemonError if the daemons do not come up.
+    """
+    jobs = jobs_for_order(open_reader(store), [uid])
+    answers = give(store, jobs, order)
+    return order_document(store, order, [JobAnswers(job, (answer,), None) for job, answer in answers])
 
 
 def _order(
@@ -196,38 +202,38 @@ def _seconds(option: str, text: str) -> float:
         raise UsageError(f"{option}: {error}") from None
 
 
-def _give(common: _CommonOptions, order: Order, output: str | None) -> int:
+def _give(common: _CommonOptions, order: Order, outputs: Outputs) -> int:
     """Give ``order`` to the selected jobs and print the answers; return the exit status."""
-    rows: dict[int, dict[str, Any]] = {}
+    given: dict[int, JobAnswers] = {}
+    ended: list[tuple[OrderTarget, OrderAnswer]] = []
     failed = False
-    for job, answer in _answers(common.store, common.jobs(), order, to_the_end=output is not None):
-        failed = failed or answer.state == orders.REFUSED
-        ops = (
-            ops_of_order(open_reader(common.store).job(job.info.hex), answer)
-            if output is not None and answer.state == orders.ENDED
-            else None
-        )
-        if common.as_json:
-            rows[job.info.uid] = order_text.document(job, answer, rows.get(job.info.uid), ops)
-        else:
+    for job, answer in give(common.store, common.jobs(), order, to_the_end=bool(outputs)):
+        has_ended = bool(outputs) and answer.state == orders.ENDED
+        ended += [(job, answer)] if has_ended else []
+        wants_ops = has_ended and bool(outputs.views)
+        ops = ops_of_order(open_reader(common.store).job(job.info.hex), answer) if wants_ops else None
+        failed = failed or answer.state in (orders.REFUSED, orders.UNANSWERED) or (wants_ops and ops is None)
+        earlier = given.get(job.info.uid)
+        given[job.info.uid] = JobAnswers(job, (*(earlier.answers if earlier else ()), answer), ops)
+        if not common.as_json:
             print_lines(order_text.lines(job, order, answer, ops, width() or 100))
+            if wants_ops and ops is None:
+                note(order_text.no_ops_text(job, answer))
     if common.as_json:
-        print_json({"store": common.store, "order": str(order), "jobs": list(rows.values())})
+        print_json(order_document(common.store, order, given.values()))
+    if outputs.paths:
+        failed = not _write_files(common.store, ended, outputs.paths) or failed
     return int(failed)
 
 
-def _answers(
-    store: str, jobs: Sequence[OrderTarget], order: Order, *, to_the_end: bool
-) -> Iterator[tuple[OrderTarget, OrderAnswer]]:
-    """Yield the answers of ``jobs``; ended jobs come first."""
-    for job in jobs:
-        if not job.may_run:
-            yield job, OrderAnswer(job.info.uid, orders.REFUSED, orders.JobGoneError.slug, "the job has ended")
-    by_uid = {job.info.uid: job for job in jobs if job.may_run}
-    if not by_uid:
-        return
-    instance = make_instance(store)
-    bring_up(store, instance)
-    with Client(collector_address(instance)) as client:
-        for answer in client.give(list(by_uid), order, to_the_end=to_the_end):
-            yield by_uid[answer.uid], answer
+def _write_files(store: str, ended: Sequence[tuple[OrderTarget, OrderAnswer]], paths: Sequence[str]) -> bool:
+    """Write the steps that the order traced; return whether every file was written."""
+    if not ended:
+        return False
+    reader, since_ns = open_reader(store), min(answer.from_ns for _, answer in ended)
+    jobs = [reader.job(job.info.hex) for job, _ in ended]
+    written = []
+    for text, is_written in write_outputs(jobs, [job.id for job, _ in ended], paths, since_ns):
+        note(text)
+        written.append(is_written)
+    return all(written)

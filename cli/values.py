@@ -1,13 +1,12 @@
 """Types of options and arguments for click, with tfprof's own messages."""
 
-import time
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 import click
 import click.shell_completion
 
+from ..collector.moment import parse_moment
 from ..formats import values
 
 
@@ -79,29 +78,15 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # older releases of cl
     """
 
     name = "time"
-    _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the moment; BadParameter if ``value`` is invalid."""
         if isinstance(value, int):
             return value
-        text = value.strip()
-        number = values.whole_number(text[:-1])
-        if number is not None and text[-1] in self._SECONDS:
-            return time.time_ns() - number * self._SECONDS[text[-1]] * 10**9
         try:
-            return int(_moment(text).timestamp() * 1e9)
-        except (ValueError, OverflowError):
+            return parse_moment(value.strip())[0]
+        except ValueError:
             self.fail(f"{value!r} is not a time: give 30m, 2h, 3d (that long ago), 14:30, or 2026-01-31", param, ctx)
-
-
-def _moment(text: str) -> datetime:
-    """Parse ``text`` as local time; ValueError if it is invalid."""
-    if ":" not in text or "-" in text:
-        return datetime.fromisoformat(text).astimezone()
-    now = datetime.now().astimezone()
-    today = datetime.fromisoformat(f"{now.date().isoformat()} {text}").astimezone()
-    return today if today <= now else today - timedelta(days=1)
 
 
 NON_EMPTY = Text()

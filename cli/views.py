@@ -3,21 +3,25 @@
 import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 import click
 
 from ..collector.errors import UsageError
 from ..collector.forms import message
-from ..collector.query.engine import Answer, QueryEngine
+from ..collector.query import own_layout
+from ..collector.query.engine import QueryEngine, Selection
+from ..collector.query.explanations import notes_of
 from ..collector.tfviews.options import Options, from_texts, warnings
 from ..collector.tfviews.output_option import NONE, STDOUT
 from ..collector.tfviews.parity import Parity
-from ..collector.write_output import AnswerText, Terminal, check_output_type, write_output
+from ..collector.write_output import AnswerText, Terminal, write_output
 from ..commands.streams import note
-from .command import json_option, print_pieces, width
+from .command import json_option, print_json, width
 from .print_answer import print_answer
 from .selection import TfprofCommand, pop_selection, selection_from, selection_options, view_options
+from .values import WHOLE
 
 #: Help text of each view.
 _HELP: Final = {
@@ -37,23 +41,26 @@ _HELP: Final = {
     -show_name_regexes '.*' shows them.""",
 }
 _HELP_ALL: Final = (
-    "\n\n    Numbers are means over the traced steps, or the numbers of one step (-step)."
+    "\n\n    Times are medians over the traced steps, other numbers are means; -step selects one step."
     " Several JOBs are merged by the names of nodes."
     "\n    Lists are separated by commas; regexes match whole names."
     " --exact-tf prints as the TF profiler does."
 )
 
 
-def _json(answer: Answer) -> Iterator[str]:
-    """Yield the JSON document of an answer: the query, and the message of the view."""
-    import json  # noqa: PLC0415  # only --json needs these modules
+def _print_json(selection: Selection, view: str, options: Options) -> AnswerText:
+    """Print the document of a view; return the answer with its notes."""
+    from ..collector.documents.exact_view import exact_view_document  # noqa: PLC0415  # only --json needs
+    from ..collector.documents.view import view_document  # noqa: PLC0415  # these modules
 
-    from ..collector.query.documents import view_document  # noqa: PLC0415
-    from ..collector.render.json_text import chunks  # noqa: PLC0415
-
-    yield json.dumps(view_document(answer), indent=1)[:-2] + ',\n "profile":'
-    yield from chunks(message(answer))
-    yield "\n}\n"
+    if selection.parity.has_own_layout:
+        answer_rows = own_layout.ask(QueryEngine(), selection, view, options, is_complete=True)
+        print_json(view_document(answer_rows))
+        return AnswerText(answer_rows.answer, notes=answer_rows.notes)
+    answer = QueryEngine().ask(selection, view, options, for_message=True)
+    notes = notes_of(answer, in_own_layout=False)
+    print_json(exact_view_document(answer, notes, message(answer)))
+    return AnswerText(answer, notes=notes)
 
 
 @contextmanager
@@ -73,16 +80,16 @@ def _without_gc() -> Iterator[None]:
 
 @_without_gc()
 def _show(view: str, options: Options, as_json: bool, **job_options: Any) -> None:
+    if options.top and (as_json or not job_options["parity"].has_own_layout):
+        raise UsageError("--top limits the rows of the screen: --json has all rows, and --exact-tf has -max_depth")
     if as_json and options.output.type not in {STDOUT, NONE}:
         raise UsageError("--json prints to standard output: omit -output")
-    check_output_type(view, options)
-    engine, selection = QueryEngine(), selection_from(**job_options)
-    if as_json:
-        answer = engine.ask(selection, view, options, for_message=True)
-        print_pieces(_json(answer))
-        answer_text = AnswerText(answer)
-    else:
-        answer_text = write_output(engine, selection, view, options, terminal=Terminal(width()))
+    selection = selection_from(**job_options)
+    answer_text = (
+        _print_json(selection, view, options)
+        if as_json
+        else write_output(QueryEngine(), selection, view, options, terminal=Terminal(width()))
+    )
     for text in warnings(options):
         note(text)
     print_answer(answer_text)
@@ -92,12 +99,14 @@ def _command(view: str) -> click.Command:
     @click.command(view, cls=TfprofCommand, help=_HELP[view] + _HELP_ALL)
     @selection_options
     @view_options(view)
+    @click.option("--top", metavar="N", type=WHOLE, default=0, help="Show the N largest rows only (all).")
     @json_option
-    def command(as_json: bool, compat: str, exact: bool, **values: Any) -> None:
+    def command(as_json: bool, compat: str, exact: bool, top: int, **values: Any) -> None:
         job_options = pop_selection(values)
         texts: Mapping[str, str | None] = values
         parity = Parity(compat, exact)
-        _show(view, from_texts(texts, parity=parity), as_json, parity=parity, **job_options)
+        options = replace(from_texts(texts, parity=parity), top=top)
+        _show(view, options, as_json, parity=parity, **job_options)
 
     return command
 

@@ -15,6 +15,7 @@ LINES_MAX: Final = 10
 _ENTRIES_MAX: Final = layout.SPAN_COUNT
 _STEP_KINDS: Final = frozenset(layout.STEP_KINDS)
 _STATES: Final = ((layout.FLAG_FAILED, "failed"), (layout.FLAG_TRACED, "traced"), (layout.FLAG_SETUP, "setup"))
+_TRACED_BY_JOB: Final = layout.FLAG_TRACED | layout.FLAG_REQUESTED
 
 
 class _Entry(NamedTuple):
@@ -58,7 +59,7 @@ def _lines(kind: str, entries: list[_Entry]) -> Iterator[str]:
         return
     last = entries[-1].first + entries[-1].steps - 1
     times = [entry.mean_ns for entry in entries]
-    traced_count = sum(bool(entry.flags & layout.FLAG_TRACED) for entry in entries)
+    traced_count = sum(entry.flags & _TRACED_BY_JOB == layout.FLAG_TRACED for entry in entries)
     yield (
         f"{_range(kind, entries[0].first, last)}  median {duration(statistics.median(times))}, "
         f"{duration(min(times))} to {duration(max(times))}" + (f", {traced_count} traced" if traced_count else "")
@@ -67,6 +68,8 @@ def _lines(kind: str, entries: list[_Entry]) -> Iterator[str]:
 
 def _line(kind: str, entry: _Entry) -> str:
     states = [word for flag, word in _STATES if entry.flags & flag]
+    if entry.flags & layout.FLAG_REQUESTED:
+        states.append("by the job itself")
     suffix = " each" if entry.steps > 1 else ""
     time = f"{duration(entry.mean_ns):>8}{suffix}"
     return "  ".join([_range(kind, entry.first, entry.first + entry.steps - 1), time, *states])

@@ -1,0 +1,38 @@
+"""`tfprof breakdown`: the parts of a job's steps."""
+
+from collections.abc import Sequence
+
+import click
+
+from ..collector.documents.breakdown import breakdown_document
+from ..collector.query.breakdown import breakdowns
+from ..collector.query.selection import ids_of
+from ..collector.render import breakdown_text
+from ..collector.store.reader import open_reader
+from ..commands.streams import note, print_lines
+from .command import job_argument, json_option, print_json, store_option, why_no_spans, width
+from .selection import kind_option, step_range
+
+
+@click.command()
+@job_argument
+@kind_option("the main kind")
+@click.option("--steps", metavar="A-B", callback=step_range, help="Only steps from A to B, or from A on (A-).")
+@json_option
+@store_option
+def breakdown(job: str, store: str, as_json: bool, kinds: Sequence[int] | None, steps: tuple[int, int] | None) -> None:
+    """Show where the time of a step of JOB goes, from its start to the start of the next one.
+
+    The parts are means, so that they add up. The inside of a step is cut where it was traced, the
+    time between steps in all timed steps.
+    """
+    answer = breakdowns(open_reader(store).job(job), kinds, steps)
+    if as_json:
+        print_json(breakdown_document(answer))
+    else:
+        job_id = ids_of([answer.job])[answer.job.info.hex]
+        for index, parts in enumerate(answer.breakdowns):
+            print_lines(["", ""] if index else [])
+            print_lines(breakdown_text.lines(parts, job_id, width()))
+    if not answer.breakdowns:
+        note(why_no_spans(answer.job, "step"))

@@ -1,0 +1,168 @@
+"""`tfprof diff`: compares runs of a program before and after a change."""
+
+import re
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from ..collector.documents.comparison import diff_document
+from ..collector.errors import UsageError
+from ..collector.query.diffing import Diff, diff, diff_of_job, ops_by_change, runs_of_baseline
+from ..collector.render import diff_text
+from ..collector.store.protocols import JobReader
+from ..collector.store.reader import open_reader
+from ..commands.streams import note, print_lines
+from .command import jobs_argument, json_option, print_json, store_option, width
+from .values import MOMENT, NON_EMPTY
+
+#: Exit status if the step became slower than `--fail-over` allows.
+SLOWER_STATUS: Final = 3
+_PERCENT: Final = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,4})?) ?%?")
+#: Share of the host's CPUs by which the use of others must differ to be named.
+_OTHERS_MIN: Final = 0.1
+
+
+class DiffCommand(click.Command):
+    """A command whose option `--against` takes all words up to the next option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Repeat `--against` in front of each of its words, then parse ``args``."""
+        words: list[str] = []
+        is_against = False
+        for word in args:
+            if word == "--against":
+                is_against = True
+                continue
+            is_against = is_against and not word.startswith("-")
+            words += ["--against", word] if is_against else [word]
+        return super().parse_args(ctx, words)
+
+
+def _limit(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:
+    """Parse the value of `--fail-over`; return a share."""
+    if value is None:
+        return None
+    match = _PERCENT.fullmatch(value.strip())
+    if match is None:
+        raise UsageError(f"Invalid option '--fail-over' value: '{value}' (a percentage, such as 5%)")
+    return float(match[1]) / 100
+
+
+@click.command(name="diff", cls=DiffCommand)
+@jobs_argument
+@click.option(
+    "--against", "against", metavar="JOB...", type=NON_EMPTY, multiple=True, help="The runs before the change."
+)
+@click.option("--baseline", metavar="NAME", type=NON_EMPTY, help="Compare with the last ten ended runs called NAME.")
+@click.option(
+    "--before",
+    "moment_ns",
+    metavar="TIME",
+    type=MOMENT,
+    help="Compare one JOB with itself: its steps before TIME (14:30, 10m) with those after.",
+)
+@click.option(
+    "--fail-over",
+    "limit",
+    metavar="P%",
+    callback=_limit,
+    help=f"Exit with {SLOWER_STATUS} if a step takes more than P % longer, beyond noise.",
+)
+@json_option
+@store_option
+def diff_(
+    jobs: tuple[str, ...],
+    store: str,
+    against: tuple[str, ...],
+    baseline: str | None,
+    moment_ns: int | None,
+    limit: float | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Show what became slower or faster from BEFORE to AFTER, the largest change first.
+
+    \b
+    tfprof diff BEFORE AFTER                    two runs
+    tfprof diff B1 B2 B3 --against A1 A2 A3     several runs: noise is known
+    tfprof diff NAME --baseline main            against the last runs called main
+    tfprof diff JOB --before 14:30              a job with itself
+    """  # noqa: D301  # click's mark for lines that are not rewrapped
+    if moment_ns is None:
+        result = diff(*_sides(jobs, against, baseline, store), time.time_ns())
+    elif len(jobs) != 1 or against or baseline is not None:
+        raise UsageError("--before compares one JOB with itself")
+    else:
+        result = diff_of_job(open_reader(store).job(jobs[0]), moment_ns, time.time_ns())
+    if as_json:
+        print_json(diff_document(result))
+    else:
+        print_lines(diff_text.lines(shown_parts(result, "run" if moment_ns is None else "step"), width()))
+    if not result.ops.changes:
+        note("no op is compared: a side has no traced steps of its main kind")
+    return _status(result, limit)
+
+
+def _sides(
+    jobs: Sequence[str], before: Sequence[str], baseline: str | None, store: str
+) -> tuple[list[JobReader], list[JobReader]]:
+    """Return the jobs before and after; UsageError if the arguments do not say which."""
+    reader = open_reader(store)
+    if before and baseline is not None:
+        raise UsageError("--against and --baseline exclude each other")
+    if not before and baseline is None:
+        if len(jobs) != 2:
+            raise UsageError("give two jobs, BEFORE and AFTER, or several with --against or --baseline")
+        before, jobs = jobs[:1], jobs[1:]
+    if not jobs:
+        raise UsageError("no JOB given for the runs after the change")
+    after = [reader.job(selector) for selector in jobs]
+    if baseline is not None:
+        return runs_of_baseline(reader, baseline, after), after
+    return [reader.job(selector) for selector in before], after
+
+
+def _status(result: Diff, limit: float | None) -> int:
+    if limit is None or result.step is None:
+        return 0
+    if result.step.significant is None:
+        note("--fail-over needs several runs: one run a side cannot tell a change from noise")
+    return SLOWER_STATUS if result.step.significant and result.step.ratio > 1 + limit else 0
+
+
+def shown_parts(result: Diff, unit: str) -> diff_text.DiffParts:
+    """Return the parts of a comparison that are shown; ``unit``: what is a sample, run or step."""
+    runs = [
+        diff_text.RunLine(side, run.row, run.step_ns)
+        for side, side_runs in (("before", result.before), ("after", result.after))
+        for run in side_runs
+    ]
+    return diff_text.DiffParts(
+        runs=runs,
+        step=result.step,
+        differences=[(each.what, each.before, each.after) for each in result.differences],
+        common_ratio=result.ops.common_ratio,
+        ops=ops_by_change(result),
+        host=_host_line(result),
+        samples=(
+            (len(result.before), len(result.after))
+            if unit == "run"
+            else (result.before[0].row.steps, result.after[0].row.steps)
+        ),
+        unit=unit,
+        parts=result.parts,
+    )
+
+
+def _host_line(result: Diff) -> str:
+    """Return how much more or less of the host others used, '' if that is alike or unknown."""
+    sides: list[Any] = [[run for run in side if run.others_cores is not None] for side in (result.before, result.after)]
+    if not all(sides):
+        return ""
+    old, new = (sum(run.others_cores for run in side) / len(side) for side in sides)
+    cores = sides[1][0].cores
+    if abs(new - old) < _OTHERS_MIN * cores:
+        return ""
+    return f"the host: others used {new:.2f} of {cores} CPUs, {old:.2f} before"

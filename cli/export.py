@@ -1,0 +1,111 @@
+"""`tfprof export`: writes jobs as files for other programs."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from ..collector.errors import UsageError
+from ..collector.exporters.request import Request
+from ..collector.exporters.table import write_exports
+from ..collector.exports import DEFAULT_TABLE, FORMATS, TABLES
+from ..collector.render.table import Column, render
+from ..commands.streams import note, print_lines
+from .command import jobs_argument, pid_option, store_option, width
+from .progress import progress
+from .selection import device_option, hosts_option, kind_option, selection_from, since_option, step_range
+from .values import NON_EMPTY
+
+_ALL_STEPS: Final = "all"
+_COLUMNS: Final = (Column("format"), Column("suffixes"), Column("content"), Column("read by"))
+
+
+def _steps(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    return value if value == _ALL_STEPS else step_range(context, parameter, value)
+
+
+def _print_formats(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value:
+        rows = [(row.name, " ".join(row.suffixes), row.title, row.reader) for row in FORMATS.values()]
+        print_lines(render(_COLUMNS, rows, width=width()))
+        context.exit()
+
+
+@click.command()
+@jobs_argument
+@click.option(
+    "-o",
+    "--output",
+    "paths",
+    metavar="FILE",
+    type=NON_EMPTY,
+    multiple=True,
+    help="Write FILE; - is standard output. Several -o write several files.",
+)
+@hosts_option
+@pid_option
+@click.option(
+    "--format",
+    "format_name",
+    metavar="FORMAT",
+    type=click.Choice(list(FORMATS)),
+    help="The format of all files, instead of the one that their names mean.",
+)
+@click.option(
+    "--steps",
+    metavar="A-B",
+    callback=_steps,
+    help="Only traced steps from A to B, or from A on (A-); all: no limit for timelines.",
+)
+@kind_option("the main kind of each job")
+@since_option
+@device_option
+@click.option(
+    "--table", type=click.Choice(TABLES), metavar="TABLE", help=f"For tables: {', '.join(TABLES)} ({DEFAULT_TABLE})."
+)
+@click.option("--force", is_flag=True, help="Replace existing files.")
+@click.option(
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_formats,
+    help="List the formats and exit.",
+)
+@store_option
+def export(
+    jobs: Sequence[str],
+    store: str,
+    paths: Sequence[str],
+    hosts: Sequence[str],
+    pids: Sequence[int],
+    format_name: str | None,
+    steps: Any,
+    kinds: tuple[int, ...] | None,
+    since_ns: int,
+    device: str | None,
+    table: str | None,
+    force: bool,
+) -> None:
+    """Write JOBs as files that other programs open.
+
+    The end of a file's name tells its format (--list). Timelines have the last traced steps, up to
+    200,000 executions, unless --steps is given.
+    """
+    if not paths:
+        raise UsageError("nothing to write: give -o FILE")
+    selection = selection_from(
+        jobs,
+        store,
+        hosts=hosts,
+        pids=pids,
+        kinds=kinds,
+        steps=None if steps == _ALL_STEPS else steps,
+        device=device,
+        since_ns=since_ns,
+    )
+    request = Request(selection, steps == _ALL_STEPS, table)
+    with progress() as watch:
+        write_exports(request, paths, format_name, overwrite=force, watch=watch)
+    for text in dict.fromkeys(request.notes):
+        note(text)
