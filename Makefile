@@ -3,10 +3,10 @@
 PYTHONS := 3.11 3.12 3.13
 PYTHON := .venv/bin/python
 WORKERS := 4
-RUFF_PATHS := formats commands shim agent collector cli tests benchmarks examples setup.py
+RUFF_PATHS := formats commands shim agent collector cli web tests benchmarks examples setup.py
 
-# Environments with TensorFlow; tools/venv does nothing if an environment is up to date.
-VENVS := .venvs/tf1 .venvs/tf2 .venvs/digits
+# Environments with TensorFlow, and for tests; tools/venv does nothing if an environment is up to date.
+VENVS := .venvs/tf1 .venvs/tf2 .venvs/tf313 .venvs/digits .venvs/notebook .venvs/xprof
 MATRIX_VENVS := .venvs/tf24 .venvs/tf210 .venvs/tf215 .venvs/tf218
 CI_VENVS := $(if $(CI),.venvs/tf24 .venvs/tf215)
 
@@ -15,8 +15,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 RUN_TESTS := $(PYTHON) -m pytest -rs --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help venv venvs matrix matrix-venvs demo picture docs test test-fast compiled-tests format lint check types \
-	bench protos clean $(VENVS) $(MATRIX_VENVS)
+PAGES := $(wildcard docs/questions/*.md)
+
+.PHONY: help venv venvs matrix matrix-venvs demo picture pages docs test test-fast compiled-tests format lint check types \
+	bench protos schemas clean $(VENVS) $(MATRIX_VENVS)
 
 help:
 	@echo "make demo     profile two unmodified training scripts, end to end"
@@ -24,7 +26,9 @@ help:
 	@echo "make test-fast   unit, house and contract tests, without TensorFlow"
 	@echo "make format   format the code        make check    ruff and house rules"
 	@echo "make types    mypy, strict           make bench    overhead, ingest and query against their limits"
+	@echo "make schemas  the JSON Schemas of the documents"
 	@echo "make docs     the pages and man pages   make picture  the picture of the README"
+	@echo "make pages    the outputs on the pages of docs/questions"
 	@echo "make matrix   small jobs of every kind with six versions of TensorFlow (MATRIX='--versions 2.4 --rows fork')"
 
 venv:
@@ -32,8 +36,8 @@ venv:
 	@$(MAKE) --no-print-directory --silent .venv/.built
 
 # An editable install follows changes of Python modules, but not of C files and installed commands.
-.venv/.built: setup.py setup.cfg $(wildcard commands/* shim/*.c collector/*/*.[ch])
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable .
+.venv/.built: setup.py setup.cfg $(wildcard commands/* shim/*/*.c collector/*/*.[ch])
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[test,lint]'
 	@touch $@
 
 .venvs/tf1:
@@ -42,10 +46,22 @@ venv:
 .venvs/tf2:
 	@tools/venv .venvs/tf2 "$(PYTHONS) 3.10" 'tensorflow==2.21.*' tf_keras
 
+# The newest CPython that TensorFlow supports.
+.venvs/tf313:
+	@tools/venv $@ "3.13" 'tensorflow==2.21.*' tf_keras || [ -z "$$CI" ]
+
 # The examples need scikit-learn. It is only in this environment: Keras imports it if it is
 # installed, and then the import of TensorFlow takes a quarter longer.
 .venvs/digits: .venvs/tf2
 	@ON=.venvs/tf2 tools/venv $@ "$(PYTHONS) 3.10" scikit-learn
+
+# The tools behind the profile page of TensorBoard, which read exports.
+.venvs/xprof:
+	@tools/venv $@ "$(PYTHONS)" 'xprof==2.24.*'
+
+# What the notebook of the documentation is run with. tfprof itself comes from .venv.
+.venvs/notebook:
+	@tools/venv $@ "$(PYTHONS)" 'nbclient>=0.10,<1' 'ipykernel>=6,<8' 'pandas>=2.2,<4' 'polars>=1,<2'
 
 .venvs/tf24:
 	@tools/venv $@ "3.8" 'tensorflow-cpu==2.4.*' 'protobuf<3.21'
@@ -78,6 +94,10 @@ docs: venv .venv/.docs
 
 picture: venv .venv/.docs .venvs/digits
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" $(PYTHON) tools/picture .venvs/digits/bin/python
+
+# Renews the outputs on the pages of docs/questions.
+pages: venv .venvs/digits
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" $(PYTHON) tools/pages .venvs/digits/bin/python $(PAGES)
 
 # All tests of a file run in the same worker, since agents under test see each other's channels in
 # /proc. The unit tests come last: they are short and balance the workers. Two of four workers
@@ -119,7 +139,7 @@ types: venv
 	@rm -rf build/types
 	@$(PYTHON) setup.py --quiet build_py --build-lib build/types
 	MYPYPATH=build/types $(PYTHON) -m mypy \
-		-p tfprof.formats -p tfprof.commands -p tfprof.shim -p tfprof.agent -p tfprof.collector -p tfprof.cli
+		-p tfprof.formats -p tfprof.commands -p tfprof.shim -p tfprof.agent -p tfprof.collector -p tfprof.cli -p tfprof.web
 	MYPYPATH=build/types:tests $(PYTHON) -m mypy tests/conftest.py tests/house tests/fakes tests/unit/shim tests/unit/agent
 
 bench: venv venvs
@@ -127,6 +147,10 @@ bench: venv venvs
 
 protos: venv
 	tools/protos
+
+# Writes the JSON Schemas of the documents that --json prints.
+schemas: venv
+	$(PYTHON) tools/schemas
 
 clean:
 	rm -rf build .venv .venvs *.egg-info

@@ -51,7 +51,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 def _interpreter(name: str) -> Path:
     python = VENVS / name / "bin" / "python"
     if not python.exists():
-        message = f"no TensorFlow environment {python.parent.parent}: run `make venvs`"
+        message = f"no environment {python.parent.parent}: run `make venvs`"
         if os.environ.get("CI"):
             pytest.fail(message)
         pytest.skip(message)
@@ -68,6 +68,18 @@ def tf1_python() -> Path:
 def tf2_python() -> Path:
     """Interpreter with TensorFlow 2.21, Keras 3 and tf_keras."""
     return _interpreter("tf2")
+
+
+@pytest.fixture(scope="session")
+def tf313_python() -> Path:
+    """Interpreter (Python 3.13) with TensorFlow 2.21, Keras 3 and tf_keras."""
+    return _interpreter("tf313")
+
+
+@pytest.fixture(scope="session")
+def xprof_python() -> Path:
+    """Interpreter with XProf."""
+    return _interpreter("xprof")
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from statistics import median
 
 import pytest
 from contract.make_old_samples import op_rows
@@ -20,7 +21,7 @@ from tfprof.collector.ingest.parsing import alert_rows, profiled_step
 from tfprof.collector.records import Record, cut_records
 from tfprof.collector.store import wal
 from tfprof.collector.store import writer as writer_module
-from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.store.schema import ROLLUP, STORE_VERSION
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout
@@ -88,7 +89,7 @@ def test_an_old_record_above_the_present_size_limit_becomes_a_refusal() -> None:
     assert json.loads(bytes(refusal.body))["slug"] == "record-too-large"
 
 
-@pytest.mark.parametrize("version", [CHANNEL_VERSION + 1, 99])
+@pytest.mark.parametrize("version", [2, CHANNEL_VERSION + 1, 99])
 def test_an_unknown_version_is_refused_with_both_versions_in_the_message(channel_bytes: bytes, version: int) -> None:
     data = channel_bytes[:8] + version.to_bytes(4, "little") + channel_bytes[12:]
     with pytest.raises(VersionError, match=rf"version {version} .*speaks {CHANNEL_VERSION}"):
@@ -160,12 +161,22 @@ def test_rollups_of_the_last_release_are_read_and_merged(traced_store: Path) -> 
     for traces in (range(4), range(2, 7)):
         rows_of_traces = [row for row in rows if row["trace"] in traces]
         assert job.rollup(traces).to_pylist() == random_rows.plain_rollup(rows_of_traces, BASES_NS, before=rows)
+    _assert_times(job, rows, range(2, 7))
     rows += _append(traced_store, SEALED_UID, 8)
     (total,) = traced_store.glob(f"jobs/{SEALED_UID}/total-*.parquet")
     assert parquet.read_schema(total).names == ROLLUP.names
-    assert LocalStore(str(traced_store)).job(SEALED_UID).rollup().to_pylist() == random_rows.plain_rollup(
-        rows, BASES_NS
-    )
+    job = LocalStore(str(traced_store)).job(SEALED_UID)
+    assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASES_NS)
+    _assert_times(job, rows, range(5, 10))
+
+
+def _assert_times(job: LocalJob, rows: list[dict[str, int]], some_traces: range) -> None:
+    """Step times are read although the last release stored no histograms of them."""
+    for traces in (None, some_traces):
+        selected_rows = [row for row in rows if traces is None or row["trace"] in traces]
+        times = random_rows.plain_times(selected_rows, BASES_NS).items()
+        expected = {unit: len(by_trace) * median(by_trace.values()) for unit, by_trace in times}
+        assert random_rows.unit_times(job.unit_times(job.rollup(traces), traces)) == pytest.approx(expected, rel=0.016)
 
 
 def test_a_log_of_the_last_release_is_read_and_sealed_before_more_is_appended(traced_store: Path) -> None:
@@ -217,5 +228,5 @@ def test_sql_reads_segments_of_both_releases_together(traced_store: Path) -> Non
 
 def test_a_log_of_the_last_release_is_read_from_a_position_on(traced_store: Path) -> None:
     (path,) = traced_store.glob(f"jobs/{LOGGED_UID}/wal-*.log")
-    contents = wal.read_from(path, wal.HEADER.size)
+    contents = wal.read_after(wal.Contents(path, [], wal.HEADER.size, version=1))
     assert contents.table("ops").equals(random_rows.table("ops", op_rows(0)))

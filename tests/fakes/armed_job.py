@@ -31,6 +31,14 @@ def environment(folder=None, *, fake=False, armed=True, **variables):
     return {**result, **variables}
 
 
+#: Code that lets the system refuse memory files to the shim. Its file name is like the shim's, so
+#: that its error is not one of the job.
+REFUSING_MEMORY_FILES = """import sys
+exec(compile("def refuse(*_): raise PermissionError(1, 'Operation not permitted')", "<tfprof/refuse.py>", "exec"))
+sys.modules["_tfprof.shim.own_os"].os.memfd_create = refuse
+"""
+
+
 class ArmedJob:
     """A running job that prints ``ready`` when its channel can be read, and waits for a line."""
 

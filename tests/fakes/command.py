@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from fakes.json_schema import validated
 from tfprof.cli import main as cli
 
 #: Runs a command line; returns (exit status, standard output, standard error).
@@ -10,12 +11,22 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 def caller(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs the words of a command line."""
+    """Return a function that runs the words of a command line.
+
+    What --json prints must be valid by its JSON Schema.
+    """
 
     def call(*words: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
             cli.main(list(words))
         captured = capsys.readouterr()
+        if "--json" in words:
+            _check_documents(words[0], captured.out)
         return int(ended.value.code or 0), captured.out, captured.err
 
     return call
+
+
+def _check_documents(command: str, text: str) -> None:
+    for document in text.splitlines() if command == "follow" else [text] * bool(text):
+        validated(document)

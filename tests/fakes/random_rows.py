@@ -95,6 +95,21 @@ def plain_rollup(rows, bases_ns, devices=DEVICES, before=()):
     return sorted(result, key=lambda row: (row["node"], row["device"]))
 
 
+def plain_times(rows, bases_ns):
+    """Return the ns by trace of each (node, device) with a start, by the simplest code."""
+    times: dict[tuple[int, int], dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for row in rows:
+        start_us = (bases_ns[row["trace"]] + row.get("start_ns", 0)) // 1000 + row.get("start_us_fix", 0)
+        if start_us > 0:
+            times[row["node"], row["device"]][row["trace"]] += row.get("op_start_ns", 0) + row["op_end_ns"]
+    return times
+
+
+def unit_times(table):
+    """Return the ns of each (node, device) in a result of `step_times.unit_times`."""
+    return {(row["node"], row["device"]): row["ns"] for row in table.to_pylist()}
+
+
 def sorted_names(folder):
     """Return the names in ``folder``, sorted."""
     return sorted(entry.name for entry in folder.iterdir())
@@ -110,6 +125,7 @@ def _execution_counters(row, base_ns):
     return [
         {
             "us": micros or 1,
+            "ns": end - start,
             "requested_bytes": row.get("total_bytes", 0) + held_bytes,
             "peak_bytes": row.get("peak_bytes", 0) + held_bytes,
             "residual_bytes": row.get("live_bytes", 0) + row.get("persistent_bytes", 0),
@@ -127,5 +143,6 @@ def _rollup_row(node, device, traces, runs):
         "traces": len(traces),
         "runs": len(runs),
         "sum_us": sum(run["us"] for run in runs),
+        "sum_ns": sum(run["ns"] for run in runs),
         **{name: sum(run[name] for run in runs) for name in sums},
     }

@@ -32,10 +32,14 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+#: Slugs that no code uses any more, but that are in stores of old releases.
+STORED_SLUGS = {"page-faults"}
+
+
 def test_slugs_and_paragraphs_of_the_errors_page_match() -> None:
     headings = set(re.findall(r"^## `([a-z0-9-]+)`", (DOCS / "errors.md").read_text(), re.MULTILINE))
     assert not slugs() - headings, "slugs without a paragraph in docs/errors.md"
-    assert not headings - slugs(), "paragraphs about slugs that no code uses"
+    assert not headings - slugs() - STORED_SLUGS, "paragraphs about slugs that no code uses"
 
 
 @pytest.mark.parametrize(
@@ -58,8 +62,8 @@ def test_the_wire_page_lists_every_message_type() -> None:
         (int(n), name) for n, name in re.findall(r"^\| (\d+) ([A-Z]+) \|", (DOCS / "wire.md").read_text(), re.MULTILINE)
     }
     types = {name: value for name, value in vars(wire).items() if name.isupper() and isinstance(value, int)}
-    types.pop("BODY_MAX")
-    types.pop("WIRE_VERSION")
+    for name in ("BODY_MAX", "COUNTED_FROM", "WIRE_VERSION", "_REPEATED_MAX", "_UNRELEASED_VERSION"):
+        types.pop(name)
     assert listed_types == {(value, name) for name, value in types.items()}
 
 

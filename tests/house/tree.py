@@ -8,13 +8,16 @@ from pathlib import Path
 from tfprof.agent.attach.inject import METHODS
 from tfprof.cli.main import COMMANDS
 from tfprof.collector.alerts.alert import SLUGS
+from tfprof.collector.exports import FORMATS
 from tfprof.formats.settings import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("formats", "commands", "shim", "agent", "collector", "cli")
+PARTS = ("formats", "commands", "shim", "agent", "collector", "cli", "web")
 DASHED = re.compile("[a-z]+(-[a-z0-9]+)+")
+#: Headers of HTTP, and a value of one.
+HEADERS = {"content-disposition", "content-length", "content-type", "same-origin", "sec-fetch-site"}
 #: Words with dashes that are neither slugs nor settings.
-NO_SLUGS = {"tfprof-run", "utf-8", *COMMANDS, *METHODS}
+NO_SLUGS = {"tfprof-run", "utf-8", *COMMANDS, *FORMATS, *HEADERS, *METHODS}
 
 
 def sources(*parts: str) -> list[Path]:

@@ -12,18 +12,19 @@ from tfprof.collector.store.reader import LocalJob, LocalStore
 pytestmark = pytest.mark.tf
 
 SCRIPT = Path(__file__).parent / "jobs" / "advised.py"
+SESSIONS = SCRIPT.with_name("advised_sessions.py")
 TFPROF = str(Path(sys.executable).parent / "tfprof")
 
 
-def _line(mode: str) -> str:
+def _line(mode: str, script: Path = SCRIPT) -> str:
     """Return the line of the job that the advice must name."""
-    lines = SCRIPT.read_text().splitlines()
-    return f"advised.py:{next(at for at, text in enumerate(lines, 1) if text.endswith(f'the line of {mode}'))}"
+    lines = script.read_text().splitlines()
+    return f"{script.name}:{next(at for at, text in enumerate(lines, 1) if text.endswith(f'the line of {mode}'))}"
 
 
-def _run(python: Path, mode: str) -> str:
+def _run(python: Path, mode: str, script: Path = SCRIPT, trace: str = "every=5") -> str:
     """Run a job and return its end report."""
-    command = [f"{TFPROF}-run", "--trace", "every=5", str(python), str(SCRIPT), mode]
+    command = [f"{TFPROF}-run", "--trace", trace, str(python), str(script), mode]
     completed = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
     assert completed.returncode == 0, completed.stderr
     return completed.stderr[completed.stderr.index("tfprof: job") :]
@@ -54,7 +55,7 @@ def test_advice_names_the_line_of_the_user(
     assert finding["line"].startswith(_line(mode))
     assert finding["todo"]
     assert advice["memory"] == []  # the import of TensorFlow does not count as growth
-    assert _line(mode) in report
+    assert _line("fit of input_bound" if mode == "input_bound" else mode) in report
     assert "site-packages" not in json.dumps(advice)
     assert "<module>" not in json.dumps(advice)
     assert "trainer.py" not in json.dumps(advice)
@@ -65,10 +66,47 @@ def test_advice_names_the_line_of_the_user(
 def test_advice_reports_memory_that_a_loop_keeps(private_store: Path, tf2_python: Path) -> None:
     _run(tf2_python, "grows")
     (finding,) = _advice()["memory"]
+    assert finding["line"].startswith(_line("grows"))
     # The loop keeps 2 MB each 0.2 s, which is at most 600 MB a minute.
     assert 300e6 < finding["numbers"]["bytes_per_minute"] < 700e6
     assert finding["numbers"]["first_bytes"] > 0
     assert finding["numbers"]["last_bytes"] > finding["numbers"]["first_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "share_min"),
+    [("alternating", "run", 0.5), ("initializing", "init", 0.3), ("saving", "checkpoint", 0.1)],
+)
+def test_steps_of_another_kind_are_not_taken_for_python(
+    private_store: Path, tf1_python: Path, mode: str, kind: str, share_min: float
+) -> None:
+    _run(tf1_python, mode, SESSIONS, "budget=1%")
+    advice = _advice()
+    finding = advice["between"][0]
+    assert finding["numbers"]["kind"] == kind
+    assert finding["numbers"]["share"] > share_min
+    assert advice["input"] == []
+    assert "prefetch" not in json.dumps(advice)
+
+
+@pytest.mark.usefixtures("private_store")
+def test_a_growing_graph_is_the_first_advice_with_its_line(tf1_python: Path) -> None:
+    _run(tf1_python, "growing", SESSIONS, "every=10")
+    (finding,) = _advice()["retracing"]
+    assert finding["line"].startswith(_line("growing", SESSIONS))
+    text = subprocess.run([TFPROF, "advise", "last"], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert text.startswith("Verdict: graphs are built again while steps run.\n")
+    assert text.split("\n\n")[1].startswith("Retracing: ")
+
+
+@pytest.mark.usefixtures("private_store")
+def test_a_pipeline_that_prefetches_is_not_told_to_prefetch(tf2_python: Path) -> None:
+    _run(tf2_python, "prefetched")
+    (finding,) = _advice()["input"]
+    assert finding["line"].startswith(_line("prefetched"))
+    assert " The pipeline calls batches, " in finding["text"]
+    assert "dataset.prefetch" not in finding["todo"]
+    assert "generators" in finding["todo"]
 
 
 def check_steps(store: Path) -> None:
@@ -79,6 +117,6 @@ def check_steps(store: Path) -> None:
     groups = json.loads(completed.stdout)["groups"]
     assert {group["call"] for group in groups} == {"tiny"}
     assert sum(group["count"] for group in groups) <= 60
-    assert list(_job(store).info.identity["functions"].values()) == ["tiny"]
+    assert "tiny" in _job(store).info.identity["functions"].values()
     spans = subprocess.run([TFPROF, "spans", "last"], capture_output=True, text=True, timeout=60, check=True).stdout
     assert "function tiny" in spans

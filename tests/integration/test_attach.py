@@ -1,5 +1,6 @@
 """Attaches to loops that run without tfprof, profiles them, and detaches; nothing remains."""
 
+import contextlib
 import json
 import os
 import re
@@ -10,10 +11,12 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 from fakes.polling import until
 from tfprof.agent import processes
 from tfprof.agent.attach.attachment import Attachment, AttachOptions
+from tfprof.agent.attach.memory import ProcessMemory
 from tfprof.collector.query.explanations import untraced_reason
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.summaries.events import events
@@ -26,7 +29,14 @@ TFPROF = [sys.executable, "-m", "tfprof.cli.main"]
 TIMEOUT_S = 180.0
 #: A script name of this process alone: `attach --all` finds the loops of all tests on the host.
 SCRIPT = f"attach_loop_{os.getpid()}.py"
-LOOPS = [("tf1", "session"), ("tf1", "fit"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
+LOOPS = [
+    ("tf1", "session"),
+    ("tf1", "fit"),
+    ("tf2", "session"),
+    ("tf2", "function"),
+    ("tf2", "tape"),
+    ("tf2", "fit"),
+]
 
 pytestmark = [pytest.mark.tf, pytest.mark.timeout(600)]
 
@@ -53,6 +63,7 @@ class ForkedLoop:
         """Wait until the loop ends, and return its report."""
         result = self._script.finish()
         assert result.status == 0, result.errors[-4000:]
+        assert "<tfprof" not in result.errors
         return json.loads(result.output[-1])
 
 
@@ -83,6 +94,7 @@ class Loop:
         (self.folder / "stop").touch()
         out, err = self.process.communicate(timeout=120)
         assert self.process.returncode == 0, err[-4000:]
+        assert "<tfprof" not in err
         return json.loads(out.splitlines()[-1])
 
 
@@ -112,6 +124,8 @@ def end(attachment):
 
 
 def assert_unchanged(report):
+    """Check that at most one function each for forks and for the interpreter's end remains."""
+    assert report["callbacks"] <= 2
     assert [report[name] for name in ("changed", "modules", "attributes", "objects")] == [[], [], [], []]
 
 
@@ -121,7 +135,7 @@ def test_a_loop_is_profiled_while_attached_and_unchanged_after_the_detach(
 ):
     job = ForkedLoop(plain_forks(venv), kind, tmp_path / "loop")
     options = AttachOptions(store=str(private_store), settings={"TFPROF_TRACE": "steps=1-5"})
-    step = {"session": "train", "function": "function", "fit": "batch"}[kind]
+    step = {"session": "train", "function": "function", "tape": "eager", "fit": "batch"}[kind]
 
     def is_traced(attachment):
         return attachment.channel.word("traced") >= 5 and attachment.channel.counters()["counts"][step] >= 10
@@ -152,6 +166,34 @@ def test_losses_equal_those_of_the_same_loop_without_tfprof(venv, kind, private_
     assert plain_job.report()["losses"] == report["losses"]
 
 
+@pytest.mark.parametrize("venv", ["tf1", "tf2"])
+def test_the_compiled_part_is_loaded_once(venv, private_store, plain_forks, tmp_path):
+    job = ForkedLoop(plain_forks(venv), "session", tmp_path / "loop")
+    options = AttachOptions(str(private_store), settings={"TFPROF_TRACE": "off"})
+    for _ in range(ATTACHES):
+        attachment = Attachment(options, processes.process(job.pid))
+        until(lambda channel=attachment.channel: channel.counters()["counts"]["train"], "steps", TIMEOUT_S)
+        lines = Path(f"/proc/{job.pid}/maps").read_text().splitlines()
+        assert len({line.split()[4] for line in lines if "/memfd:native" in line}) == 1  # numbers of files
+        attachment.detach()
+        attachment.end()
+    assert_unchanged(job.end())
+
+
+@pytest.mark.parametrize("kind", ["fit", "single"])
+def test_after_an_attach_no_function_call_in_a_batch_is_a_step(kind, private_store, plain_forks, tmp_path):
+    job = ForkedLoop(plain_forks("tf2"), kind, tmp_path / "loop")
+    options = AttachOptions(str(private_store), settings={"TFPROF_TRACE": "off"})
+    for _ in range(4 * ATTACHES):
+        attachment = Attachment(options, processes.process(job.pid))
+        until(lambda channel=attachment.channel: channel.counters()["counts"]["batch"], "batches", TIMEOUT_S)
+        counts = attachment.channel.counters()["counts"]
+        assert {kind for kind, count in counts.items() if count} <= {"activity", "batch", "epoch"}
+        attachment.detach()
+        attachment.end()
+    assert_unchanged(job.end())
+
+
 @pytest.mark.parametrize(("venv", "kind"), [("tf1", "session"), ("tf2", "executions")])
 def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, venv, kind, private_store):
     job = loop(venv, kind)
@@ -163,7 +205,7 @@ def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, venv, kind
         check=False,
     )
     assert completed.returncode == 0, completed.stderr
-    assert re.search(r"attached by (pending-call|gil-callback), stopped for", completed.stderr)
+    assert re.search(r"attached by (pending-call|gil-callback), longest stop \d", completed.stderr)
     assert "MatMul" in completed.stdout
     assert job.end()["objects"] == []
     assert LocalStore(str(private_store)).jobs()[0].info.state == "detached"
@@ -181,17 +223,81 @@ def test_a_callable_with_unknown_outputs_is_timed_and_reported(loop, private_sto
     assert "was made before tfprof" in untraced_reason(stored)
 
 
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [("callable", "a callable"), ("function", "no profiler session"), ("tape", "no profiler session")],
+)
+def test_the_command_does_not_wait_for_steps_that_cannot_be_traced(loop, private_store, kind, reason):
+    job = loop("tf1", kind)
+    completed = subprocess.run(
+        [*TFPROF, "attach", str(job.pid), "--steps", "5"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert completed.returncode == 1
+    assert re.search(rf"{job.pid} .*: no traced steps yet: .*{reason}.*; its first 5 steps are over", completed.stderr)
+    assert "detached; more with" in completed.stderr
+    assert_unchanged(job.end())
+
+
+def start_command(*arguments):
+    """Start `tfprof` with ``arguments``."""
+    return subprocess.Popen([*TFPROF, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def start_attached(job, *arguments):
+    """Start `tfprof attach` for ``job``, and wait until it has attached."""
+    command = start_command("attach", str(job.pid), *arguments)
+    assert "attached by" in command.stderr.readline()
+    return command
+
+
 def test_the_command_says_why_it_waits(loop, private_store):
     job = loop("tf1", "callable")
-    command = subprocess.Popen(
-        [*TFPROF, "attach", str(job.pid), "--steps", "5"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    assert command.stderr is not None
-    assert "attached by" in command.stderr.readline()
-    assert re.search(rf"{job.pid} .*: no traced steps yet: a callable .*", command.stderr.readline())
+    command = start_attached(job, "--steps", "1000000000")
+    assert re.search(rf"{job.pid} .*: no traced steps yet: a callable .*; Ctrl-C detaches", command.stderr.readline())
     command.send_signal(signal.SIGINT)
     _, err = command.communicate(timeout=60)
     assert command.returncode == 0, err
+    assert_unchanged(job.end())
+
+
+def test_a_second_ctrl_c_says_what_is_not_detached_yet(loop, private_store):
+    job = loop("tf1", "session")
+    command = start_attached(job)
+    os.kill(job.pid, signal.SIGSTOP)  # it takes no step, at which it could detach
+    command.send_signal(signal.SIGINT)
+    assert "detaching" in command.stderr.readline()
+    command.send_signal(signal.SIGINT)
+    _, err = command.communicate(timeout=60)
+    os.kill(job.pid, signal.SIGCONT)
+    assert (command.returncode, f"{job.pid} {SCRIPT}: not detached yet" in err) == (-signal.SIGINT, True), err
+    until(lambda: not processes.channels_of(job.pid), "the detach", TIMEOUT_S)
+    assert_unchanged(job.end())
+
+
+def opens_memory(command, pid):
+    """Return whether a helper of ``command`` has opened the memory of process ``pid``."""
+    for helper in psutil.Process(command.pid).children(recursive=True):
+        with contextlib.suppress(OSError):  # a helper starts programs, and ends
+            if f"/proc/{pid}/mem" in map(os.readlink, Path(f"/proc/{helper.pid}/fd").iterdir()):
+                return True
+    return False
+
+
+def test_of_two_commands_at_once_one_attaches_and_the_other_one_reads_its_channel(loop, private_store):
+    job = loop("tf1", "session")
+    memory = ProcessMemory(job.pid)
+    memory.lock(10.0)
+    commands = [start_command("attach", str(job.pid)) for _ in range(2)]
+    for command in commands:
+        until(partial(opens_memory, command, job.pid), "a helper", TIMEOUT_S)
+    memory.close()
+    lines = {command.stderr.readline(): command for command in commands}
+    reader = next(command for line, command in lines.items() if line.endswith("attached by channel\n"))
+    (owner,) = {*commands} - {reader}
+    for command, is_attached in ((reader, True), (owner, False)):
+        command.send_signal(signal.SIGINT)
+        _, err = command.communicate(timeout=60)
+        assert (command.returncode, bool(processes.channels_of(job.pid))) == (0, is_attached), err
     assert_unchanged(job.end())
 
 
@@ -212,31 +318,30 @@ def test_the_command_detaches_on_ctrl_c(loop, private_store):
 
 def test_ctrl_c_while_attaching_to_a_second_job_detaches_from_the_first(loop, private_store):
     first, second = loop("tf1", "session"), loop("tf1", "session")
-    os.kill(second.pid, signal.SIGSTOP)  # the command waits for this job
-    command = subprocess.Popen(
-        [*TFPROF, "attach", str(first.pid), str(second.pid)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert command.stderr is not None
-    assert f"{first.pid} {SCRIPT}: attached by" in command.stderr.readline()
+    memory = ProcessMemory(second.pid)
+    memory.lock(10.0)  # the command waits for the lock
+    command = start_attached(first, str(second.pid))
+    until(partial(opens_memory, command, second.pid), "a helper", TIMEOUT_S)
     command.send_signal(signal.SIGINT)
     _, err = command.communicate(timeout=60)
-    os.kill(second.pid, signal.SIGCONT)
+    memory.close()
     assert command.returncode == 0, err
     assert "detached; more with" in err
     assert_unchanged(first.end())
     assert_unchanged(second.end())
 
 
-def test_a_job_stays_attached_until_an_order_detaches_it(loop, private_store):
-    job = loop("tf1", "session")
+@pytest.mark.parametrize(("venv", "kind"), [("tf1", "session"), ("tf1", "idle"), ("tf2", "idle")])
+def test_a_job_stays_attached_until_an_order_detaches_it(loop, private_store, venv, kind):
+    job = loop(venv, kind)
     attach = [*TFPROF, "attach", str(job.pid), "--no-wait"]
     err = subprocess.run(attach, capture_output=True, text=True, timeout=120, check=True).stderr
     (uid,) = re.findall(r"attached; detach it with  tfprof detach (\w+)$", err, re.MULTILINE)
-    until(lambda: stored_jobs(private_store), "the job")
-    subprocess.run([*TFPROF, "detach", uid], capture_output=True, timeout=60, check=True)
+    until(lambda: [job for job in stored_jobs(private_store) if job.info.identity.get("name")], "the job's name")
+    detach = [*TFPROF, "detach", uid, "--wait", "60s"]
+    detached = subprocess.run(detach, capture_output=True, text=True, timeout=120, check=True)
+    first_step = "" if kind == "idle" else r", from train step [\d,]+ on"
+    assert re.fullmatch(rf"{uid} {SCRIPT}: detach{first_step}\n", detached.stdout)
     assert_unchanged(job.end())
     until(lambda: stored_jobs(private_store)[0].info.state == "detached", "the end of the job in the store")
 

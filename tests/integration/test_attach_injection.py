@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +15,9 @@ import psutil
 import pytest
 from fakes.polling import until
 from tfprof.agent import processes
-from tfprof.agent.attach import maps
+from tfprof.agent.attach import inject as injecting
+from tfprof.agent.attach import maps, targets
+from tfprof.agent.attach.__main__ import answer
 from tfprof.agent.attach.call import BackedOutError, StoppedThread
 from tfprof.agent.attach.errors import AttachError, GoneError
 from tfprof.agent.attach.inject import (
@@ -28,7 +31,7 @@ from tfprof.agent.attach.inject import (
     _Injection,
     inject,
 )
-from tfprof.agent.attach.memory import ProcessMemory
+from tfprof.agent.attach.memory import FileMemory, ProcessMemory
 from tfprof.agent.attach.ptrace import TracedThread
 from tfprof.formats import runtime_dir
 
@@ -113,7 +116,40 @@ WORK = {
     ),
     "asleep": "import ctypes\nsleep = ctypes.CDLL(None).sleep\nwhile True:\n    sleep(5)",
     "lock": ("lock = threading.Lock(); lock.acquire()\nwhile True:\n    assert not lock.acquire(timeout=0.4)"),
+    "forks": (  # children whose garbage collector is off end with an error
+        "import gc, warnings\nwarnings.simplefilter('ignore')  # threads at a fork: TensorFlow has some, too\n"
+        "while True:\n"
+        "    child = os.fork()\n"
+        "    if not child: os._exit(not gc.isenabled())\n"
+        "    assert os.waitpid(child, 0)[1] == 0"
+    ),
     "blocks": "import subprocess\nwhile True:\n    subprocess.call(['sleep', '0.3'])",
+}
+#: Work during which attaching is refused, or uses another method. It prints a line when it begins.
+UNUSUAL = {
+    "no_new_code": (  # prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN)
+        "forbids = ctypes.CDLL(None).prctl(65, 1, 0, 0, 0) == 0; print('begins' if forbids else '', flush=True)\n"
+        "while True:\n    time.sleep(0.5)"
+    ),
+    "other_interpreter": (
+        "import _xxsubinterpreters as own\nown.create(); print('begins', flush=True)\nwhile True:\n    time.sleep(0.5)"
+    ),
+    "in_other_interpreter": (
+        "import _xxsubinterpreters as own\ncode = 'import time; end = time.monotonic() + 3.0\\n'\n"
+        "code += 'while time.monotonic() < end: sum(range(100))'\n"
+        "print('begins', flush=True)\nwhile True:\n    own.run_string(own.create(), code)"
+    ),
+    "timer": (  # a timer that dumps tracebacks twice a second
+        "import faulthandler\nfaulthandler.dump_traceback_later(0.5, repeat=True, file=open(os.devnull, 'w'))\n"
+        "print('begins', flush=True)\nwhile True:\n    time.sleep(0.01)"
+    ),
+    "late_timer": (  # another thread blocks all signals, as that of the timer does
+        "import faulthandler\nfaulthandler.dump_traceback_later(1000)\n"
+        "def work():\n    signal.pthread_sigmask(signal.SIG_BLOCK, {*range(1, 65)} - {32, 33})\n"
+        "    while True: threading.Event().wait(0.5)\n"
+        "threading.Thread(target=work, daemon=True).start()\n"
+        "print('begins', flush=True)\nwhile True:\n    assert sum(range(1000)) == 499500"
+    ),
 }
 #: Kinds of work that are interrupted in all interpreters.
 BUSY = tuple(kind for kind in WORK if kind not in ("asleep", "mutex"))
@@ -130,7 +166,7 @@ class Job:
         self.stop = folder / f"stop{time.monotonic_ns()}"
         floats = sum(i / 7.0 for i in range(300))
         begin = BEGIN.replace("ctypes, ", "") if kind in WITHOUT_CTYPES else BEGIN
-        script = begin + WORK[kind].replace("{floats!r}", repr(floats)) + END
+        script = begin + {**WORK, **UNUSUAL}[kind].replace("{floats!r}", repr(floats)) + END
         environ = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
         self.process = subprocess.Popen(
             [str(python), "-c", script, str(self.stop)],
@@ -246,7 +282,7 @@ def test_a_pending_call_runs_even_if_the_interpreter_clears_its_flag(start, pyth
 
     def queue_without_signal(injection, thread):
         """Queue the call and clear its signal, as the interpreter may do at that moment."""
-        runtime = injection._functions.runtime.start
+        runtime = injection.functions.runtime.start
         before = injection._memory.read(runtime, RUNTIME_SIZE)
         original_queue(injection, thread)
         after = injection._memory.read(runtime, RUNTIME_SIZE)
@@ -283,6 +319,18 @@ def test_a_call_that_waits_for_a_lock_is_undone(start):
     job.end()
 
 
+def test_of_several_stops_the_longest_is_reported(start):
+    job = start(INTERPRETERS[-1], "arithmetic")
+    memory = ProcessMemory(job.process.pid)
+    injection = _Injection(processes.process(job.process.pid), PAYLOAD, memory)
+    for _ in range(8):
+        injection._with_stopped_thread(lambda _: time.sleep(0.2))
+    assert 0.2e9 <= injection._stopped_ns < 4 * 0.2e9
+    injection._with_stopped_thread(injection._queue)
+    memory.close()
+    job.end()
+
+
 def test_a_zombie_counts_as_gone(start):
     job = start(INTERPRETERS[-1], "arithmetic")
     memory = ProcessMemory(job.process.pid)
@@ -304,15 +352,163 @@ def test_only_the_given_methods_are_used(start):
     job.end()
 
 
-def test_a_stopped_job_stays_stopped_and_runs_no_injected_code_later(start):
+def start_unusual(start, python, kind):
+    """Start a job of a kind in UNUSUAL; skip the test where this system does not have it."""
+    job = start(python, kind)
+    line = job.process.stdout.readline()
+    if line == "\n":
+        pytest.skip("this kernel has no such job")
+    assert line == "begins\n", job.process.communicate()
+    time.sleep(0.2)  # the job is in its loop
+    return job
+
+
+def error_of(job, methods=METHODS):
+    """Inject the payload, which fails; return the error."""
+    with pytest.raises(AttachError) as caught:
+        inject_payload(job, methods)
+    return caught.value
+
+
+def test_a_stopped_job_is_refused_and_stays_as_it_is(start):
     job = start(INTERPRETERS[-1], "arithmetic")
     os.kill(job.process.pid, signal.SIGSTOP)
     until(lambda: psutil.Process(job.process.pid).status() == psutil.STATUS_STOPPED, "its stop")
-    with pytest.raises(AttachError) as caught:
-        inject_payload(job)
-    assert caught.value.slug == "attach-unanswered"
+    mapped = Path(f"/proc/{job.process.pid}/maps").read_text()
+    assert (error_of(job).slug, targets.refusal_of(job.process.pid).slug) == ("job-stopped", "job-stopped")
+    assert Path(f"/proc/{job.process.pid}/maps").read_text() == mapped
     assert Path(f"/proc/{job.process.pid}/stat").read_text().split()[2] == "T"
     os.kill(job.process.pid, signal.SIGCONT)
+    job.end()
+
+
+def test_a_job_that_is_stopped_during_an_injection_is_called_stopped(start, monkeypatch):
+    job = start(INTERPRETERS[-1], "native")
+    monkeypatch.setattr(injecting, "BEGIN_S", 0.2)
+    monkeypatch.setattr(_Injection, "_begin", lambda *_: os.kill(job.process.pid, signal.SIGSTOP) or PENDING_CALL)
+    injection = _Injection(processes.process(job.process.pid), PAYLOAD, ProcessMemory(job.process.pid))
+    injection._area.place(FileMemory(os.memfd_create("area"), "its memory"), 0)
+    with pytest.raises(AttachError, match=rf"it is stopped, .*kill -CONT {job.process.pid}"):
+        injection.run((PENDING_CALL,))
+    os.kill(job.process.pid, signal.SIGCONT)
+    job.end()
+
+
+def test_a_blocked_job_that_may_not_make_memory_executable_gets_a_pending_call(start):
+    job = start_unusual(start, INTERPRETERS[-1], "no_new_code")
+    assert error_of(job, (CALLBACK,)).slug == "no-new-code"
+    assert inject_payload(job).method == PENDING_CALL
+    job.end()
+
+
+def test_a_blocked_job_that_may_not_make_memory_executable_is_told_from_others(start, monkeypatch):
+    job = start_unusual(start, INTERPRETERS[-1], "no_new_code")
+    monkeypatch.setattr(injecting, "BEGIN_S", 0.0)
+    monkeypatch.setattr(injecting, "BLOCKED_S", 0.02)
+    monkeypatch.setattr(injecting, "BEGIN_WAITS", 1)
+    errors = []
+    for _ in range(10):
+        try:
+            inject_payload(job)
+        except AttachError as error:
+            errors.append((error.slug, "may not make memory executable" in str(error)))
+    assert ("no-new-code", True) in errors
+    job.end()
+
+
+with_two_interpreters = pytest.mark.parametrize(
+    "python",
+    [path for path in INTERPRETERS if path.parent.parent.name.split(".")[1] in ("9", "10", "11", "12")],
+    ids=lambda path: path.parent.parent.name,
+)
+
+
+@with_two_interpreters
+def test_a_blocked_job_that_has_had_a_second_interpreter_gets_a_pending_call(start, python):
+    job = start_unusual(start, python, "other_interpreter")
+    assert error_of(job, (CALLBACK,)).slug == "holds-gil"
+    assert inject_payload(job).method == PENDING_CALL
+    job.end()
+
+
+@with_two_interpreters
+def test_a_job_that_runs_in_a_second_interpreter_gets_this_reason(start, python, monkeypatch):
+    monkeypatch.setattr(injecting, "BEGIN_S", 0.05)
+    job = start_unusual(start, python, "in_other_interpreter")
+    assert "did not return to Python code of its main interpreter in time" in str(error_of(job, (PENDING_CALL,)))
+    job.end()
+
+
+@pytest.mark.parametrize("python", INTERPRETERS, ids=lambda path: path.parent.parent.name)
+def test_a_job_with_a_timer_of_tracebacks_is_refused(start, python):
+    job = start_unusual(start, python, "timer")
+    for _ in range(3 * ATTACHES):
+        assert error_of(job).slug == "traceback-timer"
+    job.end()
+
+
+@pytest.mark.parametrize("python", INTERPRETERS, ids=lambda path: path.parent.parent.name)
+def test_a_timer_of_tracebacks_that_is_due_later_is_no_obstacle(start, python):
+    job = start_unusual(start, python, "late_timer")
+    for _ in range(ATTACHES):
+        inject_payload(job)
+    job.end()
+
+
+def test_a_process_that_is_gone_is_called_gone(start):
+    job = start(INTERPRETERS[-1], "arithmetic")
+    process = processes.process(job.process.pid)
+    job.process.kill()
+    job.process.wait()
+    request = {"action": "disarm", "launch": 1, "pid": process.pid, "started": process.started}
+    assert answer(request) == {"slug": "process-gone", "text": f"process {process.pid} is gone"}
+
+
+def test_a_process_that_a_debugger_traces_is_refused_with_this_reason(start):
+    job = start(INTERPRETERS[-1], "arithmetic")
+    process = processes.process(job.process.pid)
+    trace = (
+        "import sys; from tfprof.agent.attach.ptrace import TracedThread\n"
+        "thread = TracedThread(int(sys.argv[1])); thread.seize(5.0); thread.release(); thread.seize(5.0)\n"
+        "thread._resume(7); print('traces', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", trace, str(process.pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as tracer:
+        assert tracer.stdout.readline() == "traces\n"
+        request = {"action": "disarm", "launch": 1, "pid": process.pid, "started": process.started}
+        assert answer(request)["slug"] == "held-by-tracer"
+        threading.Timer(0.3, tracer.stdin.close).start()
+        assert targets.refusal_of(process.pid) is None  # the tracer ends soon
+    inject_payload(job)
+    job.end()
+
+
+def test_only_one_process_attaches_at_a_time(start):
+    job = start(INTERPRETERS[-1], "arithmetic")
+    first, second = ProcessMemory(job.process.pid), ProcessMemory(job.process.pid)
+    first.lock(0.0)
+    with pytest.raises(AttachError) as caught:
+        second.lock(0.1)
+    assert caught.value.slug == "attach-busy"
+    first.close()
+    second.lock(10.0)
+    second.close()
+    inject_payload(job)
+    job.end()
+
+
+def test_an_interrupted_injection_waits_for_code_that_has_begun(start, tmp_path):
+    job = start(INTERPRETERS[-1], "arithmetic")
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    code = f"import time; open({str(begun)!r}, 'w').close(); time.sleep(1.0); open({str(ended)!r}, 'w').close()"
+    helper = subprocess.Popen(
+        [sys.executable, "-c", HELPER, str(job.process.pid), code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    until(begun.exists, "the code")
+    helper.send_signal(signal.SIGINT)
+    helper.communicate(timeout=60)
+    assert ended.exists()
     job.end()
 
 
@@ -323,7 +519,7 @@ from tfprof.agent.attach.inject import METHODS, inject
 process = processes.process(int(sys.argv[1]))
 print("begins", flush=True)
 while True:
-    inject(process, {"code": "pass"}, METHODS)
+    inject(process, {"code": sys.argv[2]}, METHODS)
 """
 
 
@@ -334,7 +530,7 @@ def test_the_injecting_process_may_be_killed_at_any_moment(start, request, versi
     job, rng = start(python, kind), random.Random(kind)
     for _ in range(5 * ATTACHES):
         helper = subprocess.Popen(
-            [sys.executable, "-c", HELPER, str(job.process.pid)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", HELPER, str(job.process.pid), "pass"], stdout=subprocess.PIPE, text=True
         )
         assert helper.stdout is not None
         assert helper.stdout.readline() == "begins\n"

@@ -20,11 +20,11 @@ from tfprof.collector.proto import pprof_pb2, tfprof_output_pb2
 from tfprof.collector.query.profile import profile
 from tfprof.collector.render import tree_text
 from tfprof.collector.store.reader import LocalJob, LocalStore
-from tfprof.collector.text import clean
 from tfprof.collector.tfviews.code import call_tree, code_view
 from tfprof.collector.tfviews.nodes import Node
 from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.parity import Parity
+from tfprof.commands.streams import clean
 
 pytestmark = pytest.mark.tf
 
@@ -124,7 +124,7 @@ def test_every_answer_equals_that_of_the_tf_profiler(cases: list[Case]) -> None:
             view = code_view(nodes[options.step], options, case.parity)
             theirs = with_clean_names(MessageWithBytes.FromString(query["proto"].encode("latin-1")))
             assert MessageWithBytes.FromString(messages.code_message(view).SerializeToString()) == theirs, where
-            text = list(tree_text.lines("code", view, options.select))
+            text = [clean(line) for line in tree_text.lines("code", view, options.select)]
             assert text[text.index("Profile:") + 1 :] == text_rows(query["text"].encode("latin-1")), where
             if query["pprof"]:
                 their_profile = pprof_pb2.Profile.FromString(gzip.decompress(query["pprof"].encode("latin-1")))

@@ -2,9 +2,11 @@
 
 import contextlib
 import itertools
+import os
 import resource
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from fakes.collector_process import CollectorProcess, StepStream
@@ -12,6 +14,7 @@ from fakes.polling import until
 from fakes.wire_agent import WireAgent, span
 from tfprof.collector.store.reader import LocalStore
 from tfprof.formats import given_up, runtime_dir, wire
+from tfprof.formats.wire import Head
 
 UID = 0x77
 
@@ -73,6 +76,59 @@ def test_what_an_agent_has_given_up_is_counted_by_the_next_collector(daemon):
     until(lambda: LocalStore(daemon.store).job("stream").info.state == "exited")
     daemon.stop()
     assert LocalStore(daemon.store).job("stream").info.counters["never_stored"] == 10
+
+
+def test_many_jobs_that_were_given_up_are_ended_one_by_one(daemon):
+    """None of them is shown as running meanwhile, with a loss of 0."""
+    end = {"state": "lost", "status": None, "signal": None, "t_ns": 5}
+    instance_dir = runtime_dir.make_instance(str(daemon.store))
+    for uid in range(1, 51):
+        given_up.write(instance_dir, uid, {"name": f"job {uid}"}, end)
+    daemon.start()
+    most_running = 0
+    while list(given_up.pending(instance_dir)):
+        jobs = LocalStore(daemon.store).jobs() if (daemon.store / "store.json").exists() else []
+        most_running = max(most_running, sum(job.info.state != "lost" for job in jobs))
+    daemon.stop()
+    assert most_running < 10
+    assert [job.info.state for job in LocalStore(daemon.store).jobs()] == ["lost"] * 50
+
+
+def make_odd_folder(folder):
+    folder.mkdir(parents=True, mode=0o700)
+    os.mkfifo(folder / "wal-000000.log")
+
+
+def test_jobs_and_hosts_with_odd_files_hold_up_no_other_job(daemon):
+    instance_dir = Path(runtime_dir.make_instance(str(daemon.store)))
+    end = {"state": "exited", "status": 0, "signal": None, "t_ns": 5, "records": 7, "span_head": 3}
+    for uid in (1, 2):
+        # The collector removes the samples of hosts without jobs.
+        given_up.write(str(instance_dir), uid, {"name": f"job{uid}", "host": "testhost"}, end)
+    (instance_dir / "given-up/0.json").mkdir()
+    for name in (f"jobs/{1:016x}", f"jobs/{3:016x}"):
+        make_odd_folder(daemon.store / name)
+    daemon.start()
+    until(lambda: f"{2:016x}.json" not in os.listdir(instance_dir / "given-up"))
+    make_odd_folder(daemon.store / "hosts/testhost")
+    agent = WireAgent(str(instance_dir))
+    try:
+        agent.greet()
+        agent.send(Head(wire.OPEN, 3), b'{"name": "job3"}')
+        assert agent.expect(wire.STALL, wire.OPEN)[1]["slug"] == "store-damaged"
+        agent.open(UID, name="stream")
+        agent.samples(1, 5, {UID: {"processes": 2}}, {"cpus": 8})
+        agent.expect(wire.ACK, wire.SAMPLES)
+        status = daemon.await_status(lambda status: status["lost_samples"] == 1)
+    finally:
+        agent.close()
+    code, errors = daemon.stop()
+    assert (code, status["failures"]) == (0, 0)
+    assert "hosts/testhost/wal-000000.log is damaged" in errors
+    store = LocalStore(daemon.store)
+    assert {job.info.name for job in store.jobs()} >= {"job2", "stream"}
+    assert store.job("job2").info.state == "exited"
+    assert store.job("stream").table("samples")["processes"].to_pylist() == [2]
 
 
 def test_a_collector_killed_twenty_times_stores_every_acked_step_once(daemon):

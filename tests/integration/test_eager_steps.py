@@ -105,15 +105,15 @@ def shim_without_c(folder):
 COUNTED_JOB = JOBS / "counted_failures.py"
 
 
-def assert_counts(reader, kind, failures):
-    """Check the steps of an ended job of counted_failures.py; ``failures`` of them failed."""
+def checked_spans(reader, kind, failures):
+    """Return the spans of an ended job of counted_failures.py; ``failures`` of its steps failed."""
     reader.take(ended=True)
     spans = reader.of_kind(kind)
     reader.close()
     assert reader.fault() == ""
     assert reader.count(kind) == 1200
     assert sum(span.count for span in spans if span.flags & layout.FLAG_FAILED) == failures
-    assert sum(bool(span.flags & layout.FLAG_SAMPLED) for span in spans) > 100
+    return spans
 
 
 def has_c_part(job):
@@ -130,6 +130,11 @@ def has_c_part(job):
         ("tf2", "function", layout.FUNCTION, 300),
         ("tf2", "concrete", layout.FUNCTION, 300),
         ("tf2", "tape", layout.EAGER, 240),
+        ("tf313", "session", layout.RUN, 300),
+        ("tf313", "callable", layout.RUN, 300),
+        ("tf313", "function", layout.FUNCTION, 300),
+        ("tf313", "concrete", layout.FUNCTION, 300),
+        ("tf313", "tape", layout.EAGER, 240),
     ],
 )
 def test_steps_that_are_only_counted_are_counted_exactly_and_flagged_if_they_fail(
@@ -140,7 +145,8 @@ def test_steps_that_are_only_counted_are_counted_exactly_and_flagged_if_they_fai
     reader = ChannelReader.of_process(job.pid)
     job.go_on()
     assert job.finish().status == 0
-    assert_counts(reader, kind, failures)
+    spans = checked_spans(reader, kind, failures)
+    assert sum(bool(span.flags & layout.FLAG_SAMPLED) for span in spans) > 100
 
 
 @pytest.mark.parametrize(
@@ -152,7 +158,7 @@ def test_steps_that_are_only_counted_are_counted_exactly_and_flagged_if_they_fai
         ("tf2", "concrete", layout.FUNCTION),
     ],
 )
-def test_without_the_c_part_the_same_steps_are_counted(tf_version, path, kind, request, tmp_path):
+def test_without_the_c_part_the_same_steps_are_counted_and_all_are_timed(tf_version, path, kind, request, tmp_path):
     python = request.getfixturevalue(tf_version + "_python")
     variables = {"TFPROF_TRACE": "off", "PYTHONPATH": shim_without_c(tmp_path)}
     with ArmedJob(python, COUNTED_JOB, tmp_path, path, **variables) as job:
@@ -160,7 +166,9 @@ def test_without_the_c_part_the_same_steps_are_counted(tf_version, path, kind, r
         assert not has_c_part(job)
         reader = job.reader()
         assert job.finish()[0] == 0
-    assert_counts(reader, kind, 300)
+    spans = checked_spans(reader, kind, 300)
+    assert sum(span.count for span in spans) == 1200
+    assert not [span for span in spans if span.flags & layout.FLAG_SAMPLED]
 
 
 def test_a_call_ends_even_if_the_job_keeps_an_exception_that_was_raised_in_it(tf2_python, tmp_path):
@@ -174,3 +182,24 @@ def test_a_call_ends_even_if_the_job_keeps_an_exception_that_was_raised_in_it(tf
     assert status == 0
     assert "Traceback" not in errors
     assert counts == {layout.CALL: 20, layout.FUNCTION: 20}
+
+
+@pytest.mark.parametrize(
+    ("following", "kind", "recorded"),
+    [("fit", layout.BATCH, 8), ("call", layout.CALL, 8), ("function", layout.FUNCTION, 8), ("thread", layout.BATCH, 7)],
+)
+def test_training_steps_without_an_optimizer_do_not_keep_later_steps_from_being_traced(
+    tf2_python, tmp_path, following, kind, recorded
+):
+    variables = {"TFPROF_TRACE": "all", "TFPROF_RING": "64M"}
+    with ArmedJob(tf2_python, JOBS / "unapplied_gradients.py", tmp_path, following, **variables) as job:
+        job.until_ready()
+        reader = job.reader()
+        assert job.finish()[0] == 0
+    reader.take(ended=True)
+    kinds = Counter(record.flags for record in reader.records_of(layout.XSPACE))
+    missed, fault = reader.word("missed"), reader.fault()
+    reader.close()
+    assert not fault
+    assert missed == 0
+    assert kinds == {layout.EAGER: recorded - 4, kind: 4}

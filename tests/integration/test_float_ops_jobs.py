@@ -35,25 +35,30 @@ def ask(profiled: ProfiledScripts, *options: str) -> str:
 
 
 def entries(profiled: ProfiledScripts, *options: str) -> dict[str, Any]:
-    """Return the op view of the last job by op type."""
-    output = ask(profiled, "-max_depth", "9999", "-select", "float_ops,params", *options, "--json")
-    root = json.loads(output)["profile"]
-    entry_of_type = {}
-    while root["children"]:
-        (root,) = root["children"]
-        entry_of_type[root["name"]] = root
-    return entry_of_type
+    """Return the rows of the op view of the last job by op type."""
+    rows = json.loads(ask(profiled, "-select", "float_ops,params", *options, "--json"))["rows"]
+    return {row["name"]: row for row in rows}
 
 
 def float_ops_by_type(entry_of_type: dict[str, Any]) -> Counter[str]:
-    """Return the operations of each op type; JSON has numbers of 64 bits as strings."""
-    return Counter({name: int(entry["float_ops"]) for name, entry in entry_of_type.items()})
+    """Return the operations of each op type."""
+    return Counter({name: entry["float_ops"] for name, entry in entry_of_type.items()})
+
+
+def exact_float_ops_by_node(profiled: ProfiledScripts, *options: str) -> Counter[str]:
+    """Return the operations of each node as the TF profiler gives them; its numbers are strings."""
+    output = ask(profiled, "--exact-tf", "-max_depth", "9999", "-select", "float_ops,params", *options, "--json")
+    root, numbers = json.loads(output)["profile"], Counter[str]()
+    while root["children"]:
+        (root,) = root["children"]
+        numbers.update({node["name"]: int(node["float_ops"]) for node in root["graph_nodes"]})
+    return numbers
 
 
 def float_ops_by_node(entry_of_type: dict[str, Any]) -> Counter[str]:
     """Return the operations of each node."""
-    all_nodes = (node for entry in entry_of_type.values() for node in entry["graph_nodes"])
-    return Counter({node["name"]: int(node["float_ops"]) for node in all_nodes})
+    all_nodes = (node for entry in entry_of_type.values() for node in entry["nodes"])
+    return Counter({node["name"]: node["float_ops"] for node in all_nodes})
 
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
@@ -83,15 +88,15 @@ def test_the_operations_of_a_keras_net_follow_its_batch_sizes(
         other_ops = numbers.total() - batch * products
         assert 0 < other_ops < batch * per_example * 0.05, "element-wise ops, pooling and the optimizer"
     by_type = entries(profiled)
-    assert sum(int(entry["parameters"]) for entry in by_type.values()) == PARAMETERS
+    assert sum(int(entry["params"]) for entry in by_type.values()) == PARAMETERS
     trainable = entries(profiled, "-account_type_regexes", "_trainable_variables")
-    assert sum(int(entry["parameters"]) for entry in trainable.values()) == PARAMETERS
+    assert sum(int(entry["params"]) for entry in trainable.values()) == PARAMETERS
 
 
 def parameters(profiled: ProfiledScripts) -> list[int]:
     """Return the numbers of parameters of the last job: [all, trainable]."""
     selections = (), ("-account_type_regexes", "_trainable_variables")
-    return [sum(int(entry["parameters"]) for entry in entries(profiled, *options).values()) for options in selections]
+    return [sum(int(entry["params"]) for entry in entries(profiled, *options).values()) for options in selections]
 
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
@@ -178,14 +183,13 @@ def test_the_operations_of_a_session_run_follow_its_feed(
         assert numbers["gradients/dense_grad/MatMul"] == numbers["gradients/dense_grad/MatMul_1"] == batch * dense
     average = float_ops_by_node(entries(profiled))
     assert average["conv"] == (4 + 9 + 9) * convolution // 3
-    exact = float_ops_by_node(entries(profiled, "--exact-tf", "-step", str(sorted(steps)[3])))
+    exact = exact_float_ops_by_node(profiled, "-step", str(sorted(steps)[3]))
     assert exact["conv"] == 0, "the TF profiler does not know the shape of the placeholder"
     assert exact["dense"] == 4 * dense, "the TF profiler keeps the counts of the first batch"
     output = ask(profiled, "-select", "input_shapes,occurrence", "-step", str(sorted(steps)[1]))
     assert "4x16x16x3, 3x3x3x8" in output
     assert sum(
-        int(entry["parameters"])
-        for entry in entries(profiled, "-account_type_regexes", "_trainable_variables").values()
+        int(entry["params"]) for entry in entries(profiled, "-account_type_regexes", "_trainable_variables").values()
     ) == (3 * 3 * 3 * 8 + 392 * 10 + 100)
 
 

@@ -12,9 +12,9 @@ def test_the_shim_sends_the_graphs_that_tensorflow_would_write(request, tmp_path
     with ArmedJob(python, JOBS / "graph_versions.py", tmp_path) as job:
         job.until_ready()
         assert job.output == [
-            "sent True equal True",
-            "again 0 2",
-            "grown True equal True",
+            "sent 2 equal True",
+            "again 2",
+            "grown 4 equal True",
             "new nodes True False",
             "variables ['parts/part_0', 'parts/part_1', 'resource', 'weights'] ['later'] True True",
             f"stacks True {has_start_lines}",

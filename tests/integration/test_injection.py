@@ -22,7 +22,7 @@ print(len(sys.path))
 print(sorted(name for name in ('shim', 'tfprof', 'hook', 'layout', '_tfprof_shim') if name in sys.modules))
 """
 #: Packages that the injected file creates.
-PACKAGES = ("formats", "shim", "shim.channel", "shim.pacing", "shim.tensorflow")
+PACKAGES = ("formats", "shim", "shim.channel", "shim.cpython", "shim.pacing", "shim.steps", "shim.tensorflow")
 FLAGS = [[], ["-I"], ["-E"], ["-S"], ["-s"], ["-B"], ["-O"], ["-E", "-S"]]
 
 
@@ -158,19 +158,20 @@ def test_an_armed_interpreter_loads_little_and_keeps_bytecode(run, python, tmp_p
     completed = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
     loaded_names = completed.stdout.partition(" ")[2]
     own_modules = [
-        "shim.clock",
+        "shim.arming",
         "shim.core",
+        "shim.cpython.codes",
+        "shim.cpython.version",
         "shim.guard",
         "shim.hook",
+        "shim.own_os",
         "shim.process_events",
         "shim.tensorflow.patches",
     ]
-    if name_of(python).startswith("3.7"):
-        own_modules.append("shim.codes")  # it does what `code.replace` does since Python 3.8
     assert loaded_names.strip() == str(sorted(["_tfprof", *("_tfprof." + name for name in (*PACKAGES, *own_modules))]))
     unarmed = run(python, "-c", script, armed=False)[1]
-    # Besides its own modules and packages, the shim loads sitecustomize and time.
-    assert int(completed.stdout.split()[0]) <= int(unarmed.split()[0]) + len(own_modules) + 8
+    # Besides its own modules and packages, the shim loads sitecustomize, time and _tfprof.
+    assert int(completed.stdout.split()[0]) <= int(unarmed.split()[0]) + len(own_modules) + len(PACKAGES) + 3
     assert len(list((copy / "__pycache__").glob("core.*.pyc"))) == 1
 
 
@@ -186,9 +187,9 @@ def test_a_setuid_program_is_not_armed(python):
     script = (
         "import os, sys; os.geteuid = lambda: 12345\n"
         f"package = type(sys)('_tfprof'); package.__path__ = [{str(ROOT)!r}]; sys.modules['_tfprof'] = package\n"
-        "from _tfprof.shim import core; core.arm(os.environ); print(core.state(), len(sys.meta_path))\n"
-        "import posix; os.geteuid = posix.geteuid\n"
-        "core.arm(os.environ); print(core.state() is None, len(sys.meta_path))"
+        "from _tfprof.shim import arming, core; arming.arm(os.environ); print(core.state(), len(sys.meta_path))\n"
+        "import posix; core.os.geteuid = posix.geteuid\n"
+        "arming.arm(os.environ); print(core.state() is None, len(sys.meta_path))"
     )
     environ = environment("/nowhere", armed=False, TFPROF_RUN="0000000000000001@/nowhere")
     completed = subprocess.run(

@@ -15,6 +15,7 @@ SCRIPT = JOBS / "keras_steps.py"
 VARYING_OP = re.compile(r"Operation '.*' was changed by")
 CASES = {
     "keras": ("tf2_python", "keras", "eager"),
+    "keras-3.13": ("tf313_python", "keras", "eager"),
     "tf_keras": ("tf2_python", "tf_keras", "eager"),
     "tf_keras-session": ("tf2_python", "tf_keras", "session"),
     "tf1": ("tf1_python", "tf", "session"),
@@ -95,8 +96,8 @@ def test_spans_that_an_exception_ended_are_flagged_as_failed(job):
 
 def test_the_third_batch_is_the_first_traced_batch(job):
     traced = ordinals(spans(job, layout.BATCH, layout.FLAG_TRACED))
-    assert traced[:3] == [3, 4, 5]
-    assert {1, 2}.isdisjoint(traced)
+    assert traced[0] == 3
+    assert {1, 2, 4}.isdisjoint(traced)
 
 
 def test_the_ops_of_each_traced_batch_are_recorded(job):
@@ -108,13 +109,16 @@ def test_the_ops_of_each_traced_batch_are_recorded(job):
         assert not job.channel.records_of(layout.XSPACE)
         return
     windows = [record for record in job.channel.records_of(layout.XSPACE) if record.flags == layout.BATCH]
-    assert [record.step for record in windows] == ordinals(spans(job, layout.BATCH, layout.FLAG_TRACED))
+    counts = [layout.XSPACE_HEAD.unpack_from(record.data)[1] for record in windows]
+    recorded_steps = [record.step + at for record, count in zip(windows, counts, strict=True) for at in range(count)]
+    assert recorded_steps == ordinals(spans(job, layout.BATCH, layout.FLAG_TRACED))
     assert all(b"BiasAddGrad:BiasAddGrad" in record.data for record in windows)
     batches = spans(job, layout.BATCH, layout.FLAG_TRACED)
     for record in windows:
         began, runs, _ = layout.XSPACE_HEAD.unpack_from(record.data)
-        assert (runs, began <= record.start_real) == (1, True)
         (batch,) = [span for span in batches if record.step in range(span.ordinal, span.ordinal + span.count)]
+        assert runs in (1, batch.count)  # a call of a compiled function may run several batches
+        assert began <= record.start_real
         assert batch.start <= record.start_mono
         assert record.duration <= batch.total
 
@@ -127,10 +131,11 @@ def test_function_calls_outside_of_keras_are_steps_with_windows(job):
     assert [window.step for window in windows][:1] == [3]
 
 
-def test_training_has_at_least_half_of_the_traces(job):
+def test_training_has_at_least_half_of_the_traces_after_the_first_ones(job):
     records = job.channel.records_of(layout.XSPACE) + job.channel.records_of(layout.RUN_METADATA)
     kinds = [record.flags for record in records]
-    assert kinds.count(layout.BATCH) >= kinds.count(layout.TEST_BATCH) + kinds.count(layout.PREDICT_BATCH)
+    others = kinds.count(layout.TEST_BATCH) + kinds.count(layout.PREDICT_BATCH)
+    assert others <= max(kinds.count(layout.BATCH), 2), "the first trace of each kind never waits"
 
 
 def test_ops_have_graphs_with_shapes_and_the_frames_of_the_script(job):

@@ -65,6 +65,21 @@ def test_a_crash_leaves_only_the_core_file_of_the_job(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("core*"))) == 1
 
 
+@pytest.mark.parametrize("word", ["train.py", "./train.py"])
+def test_a_python_file_that_is_no_command_is_run_by_the_python_on_path(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").write_text("import sys; print(sys.argv, sys.executable)")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python3").symlink_to(sys.executable)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    completed = run(word, "--epochs", "2")
+    assert completed.stdout == f"[{word!r}, '--epochs', '2'] {tmp_path}/bin/python3\n"
+    (tmp_path / "bin/python3").unlink()
+    assert run(word).returncode == (127 if word == "train.py" else 126)
+
+
 @pytest.mark.parametrize(
     ("command", "status", "message"),
     [
@@ -167,6 +182,27 @@ def test_an_interpreter_that_cannot_be_armed_is_reported_in_one_line() -> None:
     assert (completed.returncode, completed.stdout) == (0, "1\n")
     assert completed.stderr.count("\n") == 1
     assert "-I" in completed.stderr
+
+
+SHOW_ENVIRONMENT = """
+import json, os, sys
+with open("/proc/self/environ") as file:
+    print(json.dumps([sys.path, sorted(file.read().split(chr(0)))]))
+"""
+
+
+@pytest.mark.parametrize("way", ["option", "link", "script"])
+def test_a_python_without_site_has_neither_our_folder_on_its_path_nor_our_variables(tmp_path: Path, way: str) -> None:
+    """Nothing in such a Python would remove the folder."""
+    (tmp_path / "python3.11").symlink_to(sys.executable)
+    (tmp_path / "script").write_text(f"#!{sys.executable} -S\n{SHOW_ENVIRONMENT}")
+    (tmp_path / "script").chmod(0o755)
+    python = [sys.executable] if way == "option" else [str(tmp_path / "python3.11")]
+    command = [str(tmp_path / "script")] if way == "script" else [*python, "-S", "-c", SHOW_ENVIRONMENT]
+    completed = run(*command)
+    bare = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert (completed.returncode, completed.stdout) == (0, bare.stdout)
+    assert completed.stderr == "tfprof: no profile: python -S does not load the shim [not-armed]\n"
 
 
 def test_a_closed_standard_error_is_no_error() -> None:

@@ -253,6 +253,32 @@ def test_the_witness_is_no_child_of_the_job() -> None:
     assert completed.stdout == "none\n"
 
 
+def _only(pids: set[int]) -> int | None:
+    """Return the only pid; None if there are several, such as those of daemons that start."""
+    return next(iter(pids)) if len(pids) == 1 else None
+
+
+@pytest.mark.parametrize("runtime", ["usable", "unusable"])
+def test_a_killed_witness_is_replaced(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a runtime folder the job is not profiled, but ends with its launcher all the same."""
+    if runtime == "unusable":
+        monkeypatch.setenv("XDG_RUNTIME_DIR", "/dev/null/none")
+    launcher = subprocess.Popen(
+        [*RUN, "--quiet", sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(60)"],
+        stdout=-1,
+        text=True,
+    )
+    job = int(launcher.stdout.readline())
+    for _ in range(2):
+        witness = until(lambda: _only(_launcher_and_children(launcher) - {launcher.pid, job}), "a witness")
+        os.kill(witness, signal.SIGKILL)
+        until(lambda witness=witness: not psutil.pid_exists(witness), "the end of the witness")
+    until(lambda: _launcher_and_children(launcher) - {launcher.pid, job}, "a witness")
+    until(lambda: psutil.Process(launcher.pid).status() == psutil.STATUS_SLEEPING, "the request to the witness")
+    launcher.kill()
+    launcher.communicate(timeout=30)  # until the job, too, has closed the pipe
+
+
 CHANNEL_JOB = f"""{OPEN_CHANNEL}
 for number in range(1, int(sys.argv[1]) + 1):
     while not writer.put(b'{{"slug": "fake", "text": "step"}}'): time.sleep(0.01)

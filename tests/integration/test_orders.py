@@ -139,12 +139,42 @@ def test_exactly_the_next_steps_of_a_loop_are_traced(host: Host, python: str, lo
     ops = answer["ops"]
     assert ops["last_step"] - ops["first_step"] == 5
     assert ops["steps"] == 6
-    assert 0 <= ops["first_step"] - answer["step"] <= 1
+    assert (answer["kind"], answer["step"]) == (ops["kind"], ops["first_step"])
     assert any("MatMul" in op["op"] for op in ops["ops"])
     job = host.job("job", lambda job: {"order-given", "order-ended"} <= set(events(job)))
     assert traced_steps(job, ops["kind"]) == list(range(ops["first_step"], ops["last_step"] + 1))
     text = next(row["text"] for row in job.table("events").to_pylist() if row["slug"] == "order-given")
     assert re.fullmatch(r"order \w{16} of \S+ on \S+ \(process \d+\), the next 6 steps: obeyed from .* on", text)
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize(("python", "loop"), LOOPS)
+def test_an_order_names_the_first_step_that_it_traces_and_ends_with_end(host: Host, python: str, loop: str) -> None:
+    host.start(python, loop)
+    status, answers = host.order("trace", "job", "--every", "7", "--wait", "60s")
+    answer = answers["job"]
+    assert (status, answer["step"] % 7) == (0, 0)
+    job = host.job("job", lambda job: len(traced_steps(job, answer["kind"])) > 1)
+    assert traced_steps(job, answer["kind"])[:2] == [answer["step"], answer["step"] + 7]
+    assert host.order("trace", "job", "--all-steps", "--wait", "60s")[0] == 0
+    status, answers = host.order("trace", "job", "--end", "--wait", "60s")
+    assert (status, answers["job"]["kind"]) == (0, answer["kind"])
+    end = answers["job"]["step"]
+    job = host.job("job", lambda job: _step_counts(job)[answer["kind"]] > end + 30)
+    host.processes[0].communicate()
+    job = host.job("job", lambda job: job.info.state != "running")
+    assert max(traced_steps(job, answer["kind"])) == end - 1
+
+
+@pytest.mark.tf
+def test_an_order_for_the_ops_of_steps_without_ops_fails_and_says_so(host: Host) -> None:
+    host.start("tf2", "empty")
+    completed = host.run("trace", "job", "--steps", "2", "-o", "ops", "--wait", "60s")
+    assert "ended after 2 traced steps" in completed.stdout
+    assert completed.stderr.endswith("job: the traced steps have no ops\n")
+    assert completed.returncode == 1
+    status, answers = host.order("trace", "job", "--steps", "2", "-o", "ops", "--wait", "60s")
+    assert (status, answers["job"]["traced"], answers["job"]["ops"]) == (1, 2, None)
 
 
 def test_jobs_with_one_order_obey_at_about_the_same_time(host: Host) -> None:
@@ -213,7 +243,7 @@ def test_the_end_of_a_job_ends_its_order_and_later_orders_are_refused(host: Host
     host.processes[0].communicate()
     output, _ = command.communicate(timeout=TIMEOUT_S)
     assert "ended after 0 traced steps" in output
-    assert command.returncode == 0
+    assert command.returncode == 1  # it was to print their ops
     status, answers = host.order("trace", "job", "--steps", "2")
     assert (status, answers["job"]["slug"]) == (1, "job-gone")
 
@@ -231,7 +261,9 @@ def test_an_order_outlives_the_daemon_that_carried_it(host: Host, daemon: str) -
     assert answer["obeyed"]
     assert answer["traced"] > 3
     job = host.job("job", lambda job: "order-ended" in events(job))
+    assert [events(job).count(slug) for slug in ("order-given", "order-ended")] == [1, 1]
     steps = traced_steps(job, "run")
+    assert answer["ops"]["first_step"] == answer["step"] == steps[0]
     assert {step % 3 for step in steps} == {0}
     assert all(second - first == 3 for first, second in itertools.pairwise(steps))
 

@@ -3,6 +3,7 @@
 import pytest
 from fakes.armed_job import JOBS, ArmedJob
 from tfprof.collector.decoders.interner import Interner
+from tfprof.collector.decoders.thread_lines import caller_of
 from tfprof.collector.decoders.xspace import xspace
 from tfprof.formats import layout
 
@@ -28,9 +29,11 @@ def records(tf2_python, tmp_path_factory):
 def op_types(record, *, of_all_threads=False):
     """Return the types of a step's ops."""
     start_ns, data = record
-    *_, caller = layout.XSPACE_HEAD.unpack_from(data)
+    *_, thread = layout.XSPACE_HEAD.unpack_from(data)
     names = Interner()
-    session = xspace(data[layout.XSPACE_HEAD.size :], start_ns, 0, names, caller=0 if of_all_threads else caller)
+    session = xspace(
+        data[layout.XSPACE_HEAD.size :], start_ns, 0, names, caller=0 if of_all_threads else caller_of(thread)
+    )
     texts = {row["id"]: row["text"] for row in names.new_names().to_pylist() if row["kind"] == 2}
     return {texts[number] for number in session.ops["label"].to_pylist()}
 

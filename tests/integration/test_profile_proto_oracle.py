@@ -12,7 +12,7 @@ from integration.oracle.tfprof_answers import COMPAT
 from tfprof.cli import main as cli
 from tfprof.collector.export.code_defs import NONE
 from tfprof.collector.exporters.op_log import op_log
-from tfprof.collector.exporters.profile_proto import pieces
+from tfprof.collector.exporters.profile_proto import job_pieces
 from tfprof.collector.proto.tensorflow_pb2 import AttrValue
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
 from tfprof.collector.store.reader import LocalJob, LocalStore
@@ -105,7 +105,7 @@ def read_profile(path: Path) -> ProfileProto:
 
 
 def export_profile(job: LocalJob, compat: str) -> ProfileProto:
-    return ProfileProto.FromString(b"".join(pieces(job, compat=compat)))
+    return ProfileProto.FromString(b"".join(job_pieces(job, compat=compat)))
 
 
 def differences(theirs: ProfileProto, ours: ProfileProto) -> list[str]:

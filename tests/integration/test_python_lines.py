@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,9 @@ def go() -> str:
     return path
 
 
-@pytest.fixture(scope="module", params=["tf1-session", "tf2-session", "tf2-function"])
+@pytest.fixture(
+    scope="module", params=["tf1-session", "tf2-session", "tf2-function", "tf313-session", "tf313-function"]
+)
 def job(request: pytest.FixtureRequest, shared_store: Path) -> str:
     """Run a job with every step traced as the last job of the store; return its kind."""
     version, kind = request.param.split("-")
@@ -56,23 +57,16 @@ def run(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 def ask(view: str, *options: str) -> Any:
-    """Return the message of a view of the last job."""
-    return json.loads(run(TFPROF, view, "last", "-max_depth", "1000", *options, "--json").stdout)["profile"]
+    """Return the rows of a view of the last job."""
+    return json.loads(run(TFPROF, view, "last", *options, "--json").stdout)["rows"]
 
 
-def entries(message: Any) -> Iterator[Any]:
-    """Yield a message and all messages below it."""
-    stack = [message]
-    while stack:
-        entry = stack.pop()
-        yield entry
-        stack += entry["children"]
-
-
-def nodes_below(message: Any, *names: str) -> set[str]:
+def nodes_below(rows: Any, *names: str) -> set[str]:
     """Return the nodes at and below the frames called ``names``."""
-    top_entries = [entry for entry in entries(message) if entry["name"] in names]
-    return {node["name"] for top_entry in top_entries for entry in entries(top_entry) for node in entry["graph_nodes"]}
+    below: list[bool] = []
+    for row in rows:
+        below.append(row["name"] in names or (row["parent"] is not None and below[row["parent"]]))
+    return {node["name"] for row, is_below in zip(rows, below, strict=True) if is_below for node in row["nodes"]}
 
 
 def pprof(go: str, file: Path, *options: str) -> list[str]:
@@ -80,9 +74,9 @@ def pprof(go: str, file: Path, *options: str) -> list[str]:
 
 
 def test_products_and_their_gradients_are_at_the_line_that_made_them(job: str) -> None:
-    op_entries = [entry for entry in entries(ask("op", "-show_name_regexes", "MatMul")) if entry["name"] == "MatMul"]
-    products = {node["name"] for entry in op_entries for node in entry["graph_nodes"] if node["run_count"]}
-    view = ask("code")
+    (row,) = ask("op", "-show_name_regexes", "MatMul")
+    products = {node["name"] for node in row["nodes"] if node["runs"]}
+    view = ask("code", "-show_name_regexes", ".*")
     assert len(products) >= 2, "products and their gradients"
     assert products <= nodes_below(view, FRAME, FRAME + " (gradient)")
     assert len(nodes_below(view, FRAME) & products) == 1
@@ -91,8 +85,10 @@ def test_products_and_their_gradients_are_at_the_line_that_made_them(job: str) -
 def test_pprof_reads_what_the_code_view_writes(job: str, go: str, tmp_path: Path) -> None:
     file = tmp_path / "lines.pb.gz"
     run(TFPROF, "code", "last", "-max_depth", "1000", "-select", "float_ops", "-output", f"pprof:outfile={file}")
-    leaves = [entry for entry in entries(ask("code")) if not entry["children"]]
-    float_ops = {node["name"]: node["float_ops"] for leaf in leaves for node in leaf["graph_nodes"]}
+    rows = ask("code", "-show_name_regexes", ".*")
+    parents = {row["parent"] for row in rows}
+    leaves = [row for position, row in enumerate(rows) if position not in parents]
+    float_ops = {node["name"]: node["float_ops"] for leaf in leaves for node in leaf["nodes"]}
     assert sum(float_ops.values()) > 0
     raw = pprof(go, file, "-raw")
     samples = [int(match[1]) for line in raw if (match := re.match(r" +1 +(\d+):", line))]

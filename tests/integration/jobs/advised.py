@@ -1,4 +1,4 @@
-"""Jobs for `tfprof advise`, without output: advised.py input_bound|grows|retraced|small."""
+"""Jobs for `tfprof advise`, without output: advised.py MODE, the name of a function below."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ import tensorflow as tf
 SECONDS = 45  # the memory checker needs this long to recognize growth
 
 
-def slowly(value):
+def slowly(value):  # the line of input_bound
     time.sleep(0.02)
     return value
 
@@ -19,7 +19,20 @@ def input_bound():
     data = data.map(lambda x: tf.ensure_shape(tf.numpy_function(slowly, [x], tf.float32), [8, 4]))
     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
     model.compile("sgd", "mse")
-    model.fit(data.map(lambda x: (x, x[:, :1])), epochs=2, verbose=0)  # the line of input_bound
+    model.fit(data.map(lambda x: (x, x[:, :1])), epochs=2, verbose=0)  # the line of fit of input_bound
+
+
+def prefetched():
+    def batches():  # the line of prefetched
+        while True:
+            time.sleep(0.01)
+            yield np.ones((16, 8), "float32"), np.ones((16, 1), "float32")
+
+    signature = (tf.TensorSpec((16, 8)), tf.TensorSpec((16, 1)))
+    data = tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(1)
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(data, steps_per_epoch=60, verbose=0)
 
 
 def grows():

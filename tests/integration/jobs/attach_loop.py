@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import time
+import types
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -34,6 +35,7 @@ def state():
         "path": list(sys.path),
         "cache": sorted(str(entry) for entry in sys.path_importer_cache if "tfprof>" in str(entry)),
         "environ": dict(os.environ),
+        "collections": list(map(repr, gc.callbacks)),
         "descriptors": sorted(name for name in os.listdir("/proc/self/fd") if "memfd" in _link(name)),
         "mapped": [line for line in open("/proc/self/maps") if "memfd:tfprof" in line],
         "main": sorted(vars(sys.modules["__main__"])),
@@ -79,7 +81,8 @@ class LoopControl:
         return os.path.exists(os.path.join(FOLDER, "stop")) or time.monotonic() > self.end
 
 
-def session(control):
+def session(control, steps_max=sys.maxsize):
+    """Run a session; after ``steps_max`` steps the loop only waits."""
     v1 = getattr(tf, "compat", tf).v1
     v1.disable_eager_execution()
     weights = v1.get_variable("w", initializer=np.ones((16, 1), "f"))
@@ -91,7 +94,10 @@ def session(control):
     run = tf_session.run  # bound before tfprof attaches
     yield
     while not control.is_over:
-        control.step(run([loss, train], {inputs: INPUTS})[0])
+        if control.steps < steps_max:
+            control.step(run([loss, train], {inputs: INPUTS})[0])
+        else:
+            time.sleep(0.05)
     yield added_attributes(tf_session)
 
 
@@ -134,6 +140,20 @@ def function(control):
     yield []
 
 
+def tape(control):
+    """Train with eager ops, a gradient tape and an optimizer."""
+    getattr(tf, "compat", tf).v1.enable_eager_execution()
+    weights = tf.Variable(np.ones((16, 1), "f"))
+    optimizer = tf.keras.optimizers.SGD(1e-3)
+    yield
+    while not control.is_over:
+        with tf.GradientTape() as gradient_tape:
+            loss = tf.reduce_mean((tf.matmul(INPUTS, weights) - TARGETS) ** 2)
+        optimizer.apply_gradients([(gradient_tape.gradient(loss, weights), weights)])
+        control.step(loss.numpy())
+    yield []
+
+
 def fit(control, **options):
     layers = tf.keras.layers
     model = tf.keras.Sequential(
@@ -156,13 +176,26 @@ def fit(control, **options):
     yield added_attributes(getattr(model.train_function, "_callable_fn", None))
 
 
+def single(control):
+    """Train batches one by one."""
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, kernel_initializer="ones")])
+    model.compile("sgd", "mse")
+    yield
+    while not control.is_over:
+        control.step(model.train_on_batch(INPUTS, TARGETS))
+    yield []
+
+
 #: Generators. Each yields once before its loop. After the loop it yields the attributes that tfprof
 #: has added.
 KINDS = {
     "session": session,
+    "idle": functools.partial(session, steps_max=5),
     "callable": callable_,
     "function": function,
+    "tape": tape,
     "fit": fit,
+    "single": single,
     "executions": functools.partial(fit, steps_per_execution=2),
 }
 control = LoopControl()
@@ -175,6 +208,8 @@ for _ in range(3):
     gc.collect()
 after = state()
 objects = [str(type(item)) for item in gc.get_objects() if str(getattr(item, "__module__", "")).startswith("_tfprof")]
+functions = [item for item in gc.get_objects() if isinstance(item, types.FunctionType)]
+callbacks = [item for item in functions if item.__code__.co_filename.startswith("<tfprof/")]
 for names in (before["main"], after["main"]):
     names[:] = [name for name in names if name != "_"]  # the variable of the loop above
 print(
@@ -186,6 +221,7 @@ print(
             "modules": after["modules"],
             "attributes": attributes,
             "objects": objects,
+            "callbacks": len(callbacks),
         }
     )
 )

@@ -53,19 +53,10 @@ def callback():
 
 def end():
     """Return an object that observes the end of a call."""
-    return shim_module("tensorflow.call_observer").EndCallback(callback_arguments.append)
+    return shim_module("steps.observer").EndCallback(callback_arguments.append)
 
 
-def batch():
-    """Return a batch that is only counted, without the shim's C part."""
-    base = shim_module("tensorflow.keras_batches").PythonBatchFields
-    counted = type("Batch", (base,), {"end": callback_arguments.append})()
-    counted.thread_state = shim_module("tensorflow.function").ThreadState()
-    counted.tracker, counted.has_run = True, False
-    return counted
-
-
-FINALIZERS = (mapping, key, callback, end, batch)
+FINALIZERS = (mapping, key, callback, end)
 references = []
 callback_arguments = []  # arguments of the callbacks, which run unless they are interrupted
 

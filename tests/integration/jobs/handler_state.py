@@ -71,29 +71,29 @@ def steps():
 
 def expire(follow_ups):
     """Wait for the time limit of a window that was left open, and let the next step release it."""
-    window = shim("tensorflow.window")
+    window = shim("steps.window")
     deadline = time.monotonic() + HANG_S
     while window and window.current and time.monotonic() < deadline:
-        if window.current.session.is_stopped:
+        if window.current.recording.is_stopped:
             follow_ups[0][0]()
         time.sleep(0.01)
 
 
 def leftovers():
     """Yield a text for each lock, window or switch that is left behind."""
-    window, lock, graph = shim("tensorflow.window"), shim("tensorflow.profiler_lock"), shim("tensorflow.graph")
-    function, allocations = shim("tensorflow.function"), shim("tensorflow.allocations")
-    if window and (window.current or window._open_lock._holder()):
+    window, graph = shim("steps.window"), shim("tensorflow.graph")
+    thread_state, allocations = shim("steps.thread_state"), shim("tensorflow.allocations")
+    if window and window.current:
         yield "an open window"
-    if lock and (lock.claims or lock._lock._holder()):
+    if window and (window.claims or window._session_lock._holds):
         yield "a held profiler session"
-    if graph and graph._sent_graphs and graph._sent_graphs.lock._holder():
+    if graph and graph._sent_graphs and graph._sent_graphs.lock._holds:
         yield "a lock of the sent graphs that is held"
-    if function and (function.local.thread_state.is_busy or function.is_other_thread_in_call()):
+    if thread_state and (thread_state.local.thread_state.is_in_step or thread_state.is_other_thread_in_call()):
         yield "an open call"
     if allocations and allocations._turn_off:
         yield "reports of allocations that are still on"
-    if channel() and channel().names_lock._holder():
+    if channel() and channel().hello.lock._holds:
         yield "a lock of the names that is held"
 
 
@@ -112,10 +112,10 @@ def uncounted(follow_ups):
                 yield f"{counted} of {count} steps {number} counted {name}"
 
 
-def is_before_close(error):
-    """Return whether ``error`` came just before a line of the shim that closes a descriptor.
+def is_before_release(error):
+    """Return whether ``error`` came just before a line of the shim that releases something.
 
-    The descriptor stays open then.
+    Then a descriptor stays open, or a signal stays blocked.
     """
     frames = list(traceback.walk_tb(error.__traceback__))
     places = [
@@ -124,7 +124,8 @@ def is_before_close(error):
     if not places or not places[-1][0]:
         return False
     with open(places[-1][0]) as file:
-        return "os.close(" in file.readlines()[places[-1][1] - 1]
+        line = file.readlines()[places[-1][1] - 1]
+    return "os.close(" in line or "SIG_SETMASK" in line
 
 
 def in_this_thread(run):

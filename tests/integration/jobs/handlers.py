@@ -79,7 +79,7 @@ def arm(trace):
     """Arm the shim in this process, as the injected file does."""
     core = sys.modules["_tfprof.shim.core"]
     os.environ["TFPROF_TRACE"] = trace
-    core.arm(os.environ)
+    sys.modules["_tfprof.shim.arming"].arm(os.environ)
     return core
 
 
@@ -172,13 +172,13 @@ def eager(trace="off"):
     core = arm(trace)
     patch = types.SimpleNamespace(setitem=lambda table, name, value: table.__setitem__(name, value))
     _, functions, module = eager_tensorflow.install(patch)
-    for name in ("keras", "keras_batches", "function"):
+    for name in ("keras", "function", "recording"):
         __import__("_tfprof.shim.tensorflow." + name)
     sys.modules["_tfprof.shim.tensorflow.keras"].patch_callbacks(module)
-    sys.modules["_tfprof.shim.tensorflow.keras_batches"].patch(module)
+    sys.modules["_tfprof.shim.tensorflow.keras"].patch_models(module)
     sys.modules["_tfprof.shim.tensorflow.function"].patch(functions)
-    assert core.channel() is not None
-    window = sys.modules["_tfprof.shim.tensorflow.window"]
+    assert core._ensure_channel()
+    window = sys.modules["_tfprof.shim.steps.window"]
     window._FIRST_DURATION_MAX_S = window.DURATION_MAX_S = WINDOW_S
     return functions, module
 
@@ -240,7 +240,7 @@ def profiled_functions():
     tf_functions, _ = eager("all")
     _thread.start_new_thread = start_and_wait
     profiler = sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"]
-    sys.modules["_tfprof.shim.tensorflow.window"].patch(profiler)
+    sys.modules["_tfprof.shim.tensorflow.recording"].patch(profiler)
     return tf_functions, profiler
 
 
@@ -287,7 +287,7 @@ def batches():
     """Count batches that are session runs; the second one fails."""
     _, module = eager()
     module.Model._standardize_user_data = None
-    sys.modules["_tfprof.shim.tensorflow.keras_batches"].patch(module)
+    sys.modules["_tfprof.shim.tensorflow.keras"].patch_models(module)
     model = module.Model()
     for _ in range(UNSAMPLED_STEPS):
         model.train_on_batch(int)
@@ -364,7 +364,7 @@ def traced_tapes():
     step, _ = tape_step("all")
     profiler = sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"]
     _thread.start_new_thread = start_and_wait
-    sys.modules["_tfprof.shim.tensorflow.window"].patch(profiler)
+    sys.modules["_tfprof.shim.tensorflow.recording"].patch(profiler)
     return step
 
 
@@ -427,7 +427,7 @@ def attach_action():
     """Return a function to arm or disarm this process, as the commands do with a running job."""
     root = os.path.dirname(sys.modules["_tfprof.shim"].__path__[0])
     sources = {}
-    for folder in ("formats", "shim", "shim/channel", "shim/pacing", "shim/tensorflow"):
+    for folder in ("formats", "shim", "shim/channel", "shim/cpython", "shim/pacing", "shim/steps", "shim/tensorflow"):
         for name in os.listdir(os.path.join(root, folder)):
             if name.endswith(".py") and name not in ("__init__.py", "attached.py"):
                 with open(os.path.join(root, folder, name)) as file:
@@ -435,8 +435,15 @@ def attach_action():
     with open(os.path.join(root, "shim/attached.py")) as file:
         names = {"__name__": "_tfprof_attach"}
         exec(compile(file.read(), SHIM_PREFIX + "attached.py>", "exec"), names)
-    environ = {**os.environ, "TFPROF_TRACE": "off"}
-    return lambda action: names["act"]({"action": action, "sources": sources, "environ": environ})
+    request = {"sources": sources, "compiled": b"", "environ": {**os.environ, "TFPROF_TRACE": "off"}}
+    return lambda action: names["act"]({**request, "action": action, "launch": armed_launch()})
+
+
+def armed_launch():
+    """Return the launch that armed this process, None if it is not armed."""
+    core = sys.modules.get("_tfprof.shim.core")
+    state = core and core.state()
+    return state and state.launch
 
 
 #: The files of the shim whose lines are tried in `attaching`. That entry also loads modules, whose
@@ -467,7 +474,6 @@ ENTRIES = (
 # -- one case --------------------------------------------------------------------------------------
 
 callback_codes = []  # code of callbacks; Python drops exceptions in them before their ``try``
-finalizer_codes = []  # code of finalizers of the shim that contain a ``try``
 raised_errors = []  # the exception that the case raised
 restored_classes = []  # classes of the job that must be unpatched once the shim is disarmed
 
@@ -491,7 +497,7 @@ def handler_of(cls):
 def drops_exceptions(frame):
     """Return whether Python drops exceptions in ``frame``, because a finalizer is running."""
     while frame is not None:
-        if frame.f_code.co_name == "__del__" and frame.f_code not in finalizer_codes:
+        if frame.f_code.co_name == "__del__":
             return True
         frame = frame.f_back
     return False
@@ -581,8 +587,9 @@ def case(entry, number, cls, way):
 
 def leftovers(entry, before):
     """Return what is not as before; "" for nothing."""
-    leaves_descriptor = handler_state.is_before_close(raised_errors[0])
+    leaves_descriptor = handler_state.is_before_release(raised_errors[0])
     raised_errors.clear()
+    gc.collect()  # tracing leaves copies of local variables in the frames, which refer to exceptions
     problems = list(handler_state.uncounted(follow_ups))
     handler_state.expire(follow_ups)
     problems += handler_state.leftovers()
@@ -693,37 +700,28 @@ def cases_of(first, interval, other_exceptions, way):
                 yield (entry.__name__, *place, cls.__name__), functools.partial(case, entry, number, cls, way)
 
 
+def modules_of(shim):
+    """Yield the names of the shim's modules; those that a job loads late are loaded early here."""
+    for folder in (".", "channel", "cpython", "pacing", "steps", "tensorflow"):
+        for name in sorted(os.listdir(os.path.join(shim, folder))):
+            if name.endswith(".py") and name not in ("__init__.py", "attached.py"):
+                yield (folder + "." + name[: -len(".py")]).lstrip(".")
+
+
 def main(shim, share, way):
     """Run the cases of a share of the lines; print the errors and the number of cases."""
     first, interval = (int(number) for number in share.split("/"))
     warnings.simplefilter("ignore")
     runpy.run_path(os.path.join(shim, "inject", "sitecustomize.py"))
     core = sys.modules["_tfprof.shim.core"]
-    for name in [
-        "formats.policy",
-        "shim.channel.channel_setup",
-        "shim.prologue",
-        "shim.tensorflow.session",
-        "shim.tensorflow.callables",
-        "shim.tensorflow.keras",
-        "shim.tensorflow.keras_batches",
-        "shim.tensorflow.function",
-        "shim.tensorflow.graph",
-        "shim.tensorflow.tf_buffer",
-        "shim.stderr_guard",
-        "shim.tensorflow.profiler",
-        "shim.tensorflow.profiler_lock",
-        "shim.tensorflow.window",
-        "shim.tensorflow.eager_steps",
-        "shim.tensorflow.call_observer",
-    ]:
+    for name in ["formats.policy", *("shim." + name for name in modules_of(shim))]:
         __import__("_tfprof." + name)
     shim_modules = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "_tfprof"}
     core.disarm()
     sys.modules.update(shim_modules)  # disarming removes them; each case arms the shim again
+    sys.modules["_tfprof.shim.guard"].packages.add("fakes")  # their frames are like those of TensorFlow
     callback_codes.append(sys.modules["_tfprof.shim.guard"].called_back(main).__code__)
     callback_codes.append(sys.modules["_tfprof.shim.process_events"]._run.__code__)
-    finalizer_codes.append(sys.modules["_tfprof.shim.tensorflow.keras_batches"].PythonBatchFields.__del__.__code__)
     exceptions = [cls for cls in exception_classes() if way != "outside" or not issubclass(cls, NOT_FROM_OUTSIDE)]
     gc.freeze()  # otherwise the first collection in each child copies its whole memory
     cases = missed = 0

@@ -1,4 +1,7 @@
-"""Trains until standard input ends: python ordered.py session|function|fit PAUSE_S."""
+"""Trains until standard input ends: python ordered.py session|function|fit PAUSE_S.
+
+With `empty` it calls a function that has no op.
+"""
 
 import os
 import sys
@@ -46,6 +49,13 @@ def function():
         time.sleep(PAUSE_S)
 
 
+def empty():
+    nothing = tf.function(lambda: None)
+    while True:
+        nothing()
+        time.sleep(PAUSE_S)
+
+
 def fit():
     class Pause(tf.keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
@@ -60,4 +70,4 @@ def fit():
 
 
 threading.Thread(target=leave, daemon=True).start()
-{"session": session, "function": function, "fit": fit}[LOOP]()
+{"session": session, "function": function, "empty": empty, "fit": fit}[LOOP]()

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from integration.oracle.decoder import decode
 from integration.oracle.graphs import ODD_NAMES
-from tfprof.collector.text import clean
+from tfprof.commands.streams import clean
 
 #: View -> the type of the answer's message.
 MESSAGES: Final = {

@@ -58,6 +58,9 @@ def test_a_policy_that_the_table_cannot_hold_is_not_written(writer: ChannelWrite
 def test_the_next_order_clears_the_word_detach(writer: ChannelWriter, channel: ChannelReader) -> None:
     assert control.detach(channel, 5) == 1
     assert (writer.word("detach"), writer.word("policy_order")) == (1, 5)
-    assert control.end_order(channel) == 2
-    assert not writer.word("detach")
+    assert control.end_order(channel, 6) == 2
+    assert (writer.word("detach"), writer.word("order_end"), writer.word("policy_order")) == (0, 1, 6)
+    assert 0 < writer.word("policy_end_ns") <= writer.word("agent_beat_ns")
+    assert control.withdraw(channel) == 3
+    assert (writer.word("order_end"), writer.word("policy_order")) == (0, 0)
     assert 0 < writer.word("policy_end_ns") <= writer.word("agent_beat_ns")

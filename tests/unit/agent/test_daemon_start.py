@@ -122,6 +122,24 @@ def test_a_daemon_that_cannot_be_started_is_reported(tmp_path, clock) -> None:
         supervisor.ensure_running()
 
 
+def test_a_daemon_that_is_starting_is_not_started_again(tmp_path, monkeypatch) -> None:
+    spawned = []
+    monkeypatch.setattr(daemons, "spawn", lambda *arguments: spawned.append(arguments))
+    lock = daemons.PidFileLock(str(tmp_path), NAME)
+    assert lock.take()
+    daemon_start.start_daemon(str(tmp_path), "/s", NAME)
+    assert not spawned
+    lock.release()
+    daemon_start.start_daemon(str(tmp_path), "/s", NAME)
+    assert len(spawned) == 1
+
+
+def test_a_daemon_whose_pid_file_cannot_be_used_is_not_started(tmp_path) -> None:
+    os.mkfifo(tmp_path / f"{NAME}.pid")
+    with pytest.raises(daemons.DaemonError, match=f"cannot use {tmp_path}/{NAME}.pid: .*runtime-dir"):
+        daemon_start.start_daemon(str(tmp_path), "/s", NAME)
+
+
 def test_a_failure_has_the_slug_of_the_last_log_line_unless_that_line_is_old(tmp_path) -> None:
     log = tmp_path / "collector.log"
     log.write_text("tfprof: one thing [store]\ntfprof: another collector serves it [store-in-use]\n")

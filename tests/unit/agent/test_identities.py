@@ -2,12 +2,13 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tfprof.agent.attach import identities
+from tfprof.agent.attach import identities, targets
 from tfprof.agent.attach.errors import RefusedError
 
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
@@ -52,6 +53,31 @@ def test_a_namespace_is_that_of_a_container_if_another_user_created_it() -> None
         assert not identities._is_container_user(outside, os.getuid() + 1)
         assert not identities._is_container_user(inside, os.getuid())
         assert identities._is_container_user(inside, os.getuid() + 1)
+
+
+#: Takes on another identity, sets whether it is dumpable, and waits.
+OTHER_USER = """
+import ctypes, os, sys
+os.setgroups([])
+os.setresuid(*[int(sys.argv[1])] * 3)
+ctypes.CDLL(None).prctl(4, int(sys.argv[2]), 0, 0, 0)  # PR_SET_DUMPABLE
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root takes on another identity")
+@pytest.mark.parametrize(("is_dumpable", "user"), [(1, NOBODY), (0, None)])
+def test_root_stays_root_for_a_process_that_its_user_cannot_open(is_dumpable: int, user: int | None) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", OTHER_USER, str(NOBODY), str(is_dumpable)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as job:
+        assert job.stdin is not None
+        assert job.stdout is not None
+        job.stdout.readline()
+        assert identities.user_to_become([job.pid]) == user
+        assert targets.refusal_of(job.pid) is None
+        job.stdin.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root takes on another identity")

@@ -7,17 +7,17 @@ from tfprof.agent.attach.work_area import WorkProgress, WorkState
 
 
 def test_the_text_of_finished_work_is_its_answer() -> None:
-    assert _answer_text(WorkProgress(WorkState.DONE, "{}")) == "{}"
+    assert _answer_text(WorkProgress(WorkState.DONE, "{}"), lambda: NoAnswerError("")) == "{}"
 
 
 @pytest.mark.parametrize(
     ("state", "error", "text"),
     [
-        (WorkState.QUEUED, NoAnswerError, "did not return to Python in time; nothing was changed"),
-        (WorkState.BEGUN, NoAnswerError, "did not end within 60 s in the process; it may still end"),
+        (WorkState.QUEUED, NoAnswerError, "did not begin"),
+        (WorkState.BEGUN, AttachError, "did not end within 60 s in the process; it may still end"),
         (WorkState.FAILED, AttachError, "the code failed in the process: KeyError"),
     ],
 )
 def test_other_work_is_an_error_that_says_what_happened(state: WorkState, error: type[AttachError], text: str) -> None:
     with pytest.raises(error, match=text):
-        _answer_text(WorkProgress(state, "KeyError"))
+        _answer_text(WorkProgress(state, "KeyError"), lambda: NoAnswerError("did not begin"))

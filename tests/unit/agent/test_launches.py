@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tfprof.agent import launches
-from tfprof.agent.launches import Launch, Result
+from tfprof.agent.launches import Launch, LeftChannel, Result
 
 
 @pytest.fixture
@@ -33,6 +33,17 @@ def test_a_result_round_trips(instance_dir) -> None:
     launches.write_result(instance_dir, result)
     assert launches.read_result(instance_dir, 0xAB) == result
     assert launches.list_launches(instance_dir) == []
+
+
+def test_the_state_of_a_left_channel_round_trips(instance_dir) -> None:
+    left = LeftChannel(0xCD, {"name": "a.py"}, {"records": 3})
+    launches.write_left(instance_dir, 0xAB, left)
+    assert launches.read_left(instance_dir, 0xAB, 0xCD) == left
+    assert launches.read_left(instance_dir, 0xAB, 0xCE) is None
+    assert launches.list_launches(instance_dir) == []
+    for text in ("{}", '{"hello": [], "counters": {}}', "["):
+        Path(instance_dir, "launches", "00000000000000ab-00000000000000cd.left").write_text(text)
+        assert launches.read_left(instance_dir, 0xAB, 0xCD) is None
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """What a command line of Python runs, and the option that keeps the shim out."""
 
+from pathlib import Path
+
 import pytest
-from tfprof.agent.python_command import is_python, parse
+from tfprof.agent.python_command import interpreter_of, is_python, parse
 
 
 @pytest.mark.parametrize(
@@ -27,6 +29,37 @@ def test_a_python_that_will_not_load_the_shim_is_recognized(command: str, option
     parsed = parse(command.split())
     assert parsed is not None
     assert parsed.isolating_option == option
+
+
+@pytest.mark.parametrize(
+    ("options", "keeps_path"),
+    [("-S", True), ("-SS", True), ("-sSu", True), ("-SE", False), ("-I -S", False), ("", False)],
+)
+def test_with_s_alone_the_path_stays_and_no_customization_is_loaded(options: str, keeps_path: bool) -> None:
+    parsed = parse(["python", *options.split(), "x.py"])
+    assert parsed is not None
+    assert parsed.keeps_path is keeps_path
+
+
+@pytest.mark.parametrize(
+    ("first_line", "interpreter"),
+    [
+        ("#!/usr/bin/python3 -S", ["/usr/bin/python3", "-S"]),
+        ("#! /usr/bin/env python3", ["python3"]),
+        ("#!/usr/bin/env -S python3 -S", ["python3", "-S"]),
+        ("#!/bin/sh", None),
+        ("#!", None),
+        ("#!/usr/bin/env", None),
+        ("import os", None),
+    ],
+)
+def test_the_interpreter_of_a_script_is_in_its_first_line(
+    tmp_path: Path, first_line: str, interpreter: list[str] | None
+) -> None:
+    (tmp_path / "script").write_text(f"{first_line}\nprint()\n")
+    assert interpreter_of(str(tmp_path / "script")) == interpreter
+    assert interpreter_of(str(tmp_path / "missing")) is None
+    assert interpreter_of("/opt/bin/python3.11") == ["/opt/bin/python3.11"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from fakes.made_steps import Execution, graph, made_job
 from fakes.made_store import write_job
 from tfprof.collector.api import open_store
 from tfprof.collector.errors import UsageError
+from tfprof.collector.query.advising import first_advice
+from tfprof.collector.store.reader import open_reader
 
 GRAPH = graph({"next": "IteratorGetNext", "work": "MatMul"})
 STEP = [Execution("next", 0, 700), Execution("work", 700, 300)]
@@ -27,9 +29,14 @@ def store(tmp_path: Path) -> Path:
 def test_findings_are_printed_with_remedies(run: Run) -> None:
     code, out, err = run("advise", "train.py")
     assert (code, err) == (0, "")
-    assert out.startswith("Most time: IteratorGetNext takes 70 % of the time of all ops, 700 µs in the median step;")
-    assert "\n\nInput: 70 % of the time in the median of 2 traced steps" in out
-    assert "\n  what to do: prepare batches ahead" in out
+    assert out.startswith(
+        "Verdict: highly input-bound: steps wait for input, up to 70 % of the time.\n"
+        "run to run 1.00 ms: input 700 µs (70 %), on the device 300 µs (30 %).\n\n"
+        "Input: 70 % of the time from step to step is spent waiting for input"
+    )
+    assert "\n\nMost time: IteratorGetNext takes 70 % of the time of all ops, 700 µs a step;" in out
+    assert "\n  what to do: see what makes the batches" in out
+    assert "\nChecked, and fine: Faster ops, " in out
     assert "Checker" not in out
 
 
@@ -54,15 +61,17 @@ def test_json_has_every_checker_with_texts_numbers_and_remedies(run: Run) -> Non
     checkers = {checker["name"]: checker for checker in json.loads(out)["checkers"]}
     (report,) = checkers["InputChecker"]["reports"]
     assert report["numbers"]["share"] == pytest.approx(0.7)
-    assert report["todo"].startswith("prepare")
+    assert report["todo"].startswith("see what makes the batches")
     assert report["line"] is None
-    assert checkers["MemoryChecker"] == {"name": "MemoryChecker", "slug": "memory", "reports": []}
+    missing = "fewer than 29 s of steps"
+    assert checkers["MemoryChecker"] == {"name": "MemoryChecker", "slug": "memory", "missing": missing, "reports": []}
+    assert json.loads(out)["verdict"] == "highly input-bound: steps wait for input, up to 70 % of the time"
 
 
 def test_several_jobs_are_checked_one_by_one(run: Run) -> None:
     _, out, err = run("advise", "train.py", "other.py")
-    assert out.startswith("job 0000 train.py\nMost time: ")
-    assert out.endswith("\n\njob 2222 other.py\n")
+    assert out.startswith("job 0000 train.py\nVerdict: highly input-bound: steps wait")
+    assert "\n\njob 2222 other.py\nVerdict: unknown, since there is too little data.\n" in out
     assert err.startswith("tfprof: 2222: no traced steps: TensorFlow ran no step")
     _, out, _ = run("advise", "train.py", "other.py", "--json")
     assert len(json.loads(out)["jobs"]) == 2
@@ -76,7 +85,8 @@ def test_advice_without_a_job_is_refused(run: Run) -> None:
 
 def test_a_note_gives_the_reason_for_no_advice(run: Run) -> None:
     _, out, err = run("advise", "other.py")
-    assert out == ""
+    assert out.startswith("Verdict: unknown, since there is too little data.\n")
+    assert "\nNo data (no traced step): Copies, Faster ops, Feeds and fetches, GPU use, Input," in out
     assert err.startswith("tfprof: no traced steps")
 
 
@@ -110,3 +120,9 @@ def test_jobs_are_named_by_ids_that_are_unique_in_the_store(store: Path, run: Ru
     assert err.startswith("tfprof: 22220: no traced steps")
     _, out, _ = run("op", "train.py", "other.py")
     assert ", 22220 other.py" in out.splitlines()[0]
+
+
+def test_the_first_advice_of_a_job_is_its_verdict(store: Path) -> None:
+    reader = open_reader(store)
+    assert first_advice(reader.job("train.py")) == "highly input-bound: steps wait for input, up to 70 % of the time"
+    assert first_advice(reader.job("other.py")) is None

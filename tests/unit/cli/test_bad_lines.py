@@ -4,7 +4,6 @@ Each command line is refused by a message of one line with one slug.
 """
 
 import os
-import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,28 +12,31 @@ import click
 import pytest
 from fakes import small_store
 from fakes.command import Run, caller
-from house.tree import ROOT
+from fakes.refusals import refusal_slug
 from tfprof.cli.main import COMMANDS
 from tfprof.collector.loader import load
-from tfprof.collector.tfviews.option_values import BOOLEAN, NUMBER, ORDER, OUTPUT, REGEXES, SELECT
+from tfprof.collector.tfviews.option_values import BOOLEAN, BYTES, COUNT, MICROS, NUMBER, ORDER, OUTPUT, REGEXES, SELECT
 from tfprof.collector.tfviews.options import TABLE
 from tfprof.formats.settings import SETTINGS
 
-DOCUMENTED_SLUGS = frozenset(re.findall(r"^## `([a-z0-9-]+)`", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
 LONG_TEXT = "x" * 5000
 ODD_TEXTS = ("", " ", LONG_TEXT, "a\nb", "\x1b[31mred", "\udcff", "nöłé", "' OR 1=1", "%s%n", "{0}", "../../etc")
 VIEWS = ("scope", "graph", "op", "code")
 #: Arguments that each command requires before others are checked.
 REQUIRED_ARGUMENTS = {
-    **dict.fromkeys((*VIEWS, "advise", "shell", "steps", "spans", "host", "show", "follow"), ("aa10",)),
+    **dict.fromkeys(
+        (*VIEWS, "advise", "analyze", "breakdown", "shell", "steps", "spans", "host", "show", "follow"), ("aa10",)
+    ),
     "attach": ("4194305",),  # above all process ids
     "tag": ("aa10", "note"),
     "rm": ("nosuch",),
     "completion": ("tcsh",),
     "profile-proto": ("aa10", "-o", "out"),
+    "export": ("aa10", "-o", "/dev/null", "--format", "pprof"),
     "import": ("--graph_path", "graph"),
     "trace": ("aa10", "--for", "5s"),
     "detach": ("aa10",),
+    "diff": ("aa10", "bb10"),
 }
 BAD_NUMBERS = (
     "",
@@ -55,10 +57,10 @@ BAD_NUMBERS = (
     "9" * 5000,
 )
 BAD_TIMES = ("", " ", "x", "s", "0", "0s", "-1", "-5s", "nan", "inf", "5x", "5 s 3", "1h30", "9" * 5000, "٣s", "\udcff")
-BAD_RANGES = ("", "x", "-1", "5-3", "1-", "1--2", "1-2-3", "1,2", "٣", "9" * 5000, "nan", "0x1")
+BAD_RANGES = ("", "x", "-1", "5-3", "1--2", "1-2-3", "1,2", "٣", "9" * 5000, "nan", "0x1")
 #: Invalid values of the options of views, by the type of the value.
 BAD_VALUES = {
-    NUMBER: BAD_NUMBERS,
+    **dict.fromkeys((NUMBER, MICROS, BYTES, COUNT), BAD_NUMBERS),
     ORDER: ("", "colour", "micros,bytes", "MICROS", LONG_TEXT, "na\nme"),
     SELECT: ("", ",", "colour", "micros,,colour", LONG_TEXT, "\udcff"),
     REGEXES: ("((", "a,((", "*", "[a", "(?<n", "a{9999}"),
@@ -85,6 +87,10 @@ NEW_STORES = ("missing", "folder", "\udcff", "new\nline", "~nosuchuser/x", "loop
 DAMAGED_STORES = ("not-json", "deep-json", "no-object", "other-version", "folder-inside", "fifo-inside")
 #: Invalid values of the other options, by the name of the option.
 OTHER_BAD_VALUES = {
+    "against": ("", "nosuch"),
+    "moment_ns": (*ODD_TEXTS, "3x", "-1d"),
+    "baseline": ("", "nosuch"),
+    "limit": ("", "x", "%", "-5%", "nan", "5%%", "9" * 5000),
     "pids": ("", "x", "-1", "1.5", "nan", "9" * 5000, "٣", "4711"),
     "hosts": (*ODD_TEXTS, "moon"),
     "steps": BAD_RANGES,
@@ -97,6 +103,7 @@ OTHER_BAD_VALUES = {
     "last": (*BAD_NUMBERS, "-1"),
     "names": ("", " "),
     "states": (*ODD_TEXTS, "runing", "running,", "ended exited"),
+    "top": (*BAD_NUMBERS, "-1"),
     "since": (*ODD_TEXTS, "3x", "d", "-3d", "25:00", "14:30x", "2026-13-01", "9" * 5000 + "d", "٣d"),
     "name": ("", " ", "last", "a\nb", LONG_TEXT, "\x07", "\udcff"),
     "profile_path": ("", "missing", "folder", "loop", "socket", "/dev/null", "graph", LONG_TEXT),
@@ -104,7 +111,10 @@ OTHER_BAD_VALUES = {
     "op_log_path": ("", "missing", "folder", "loop", "junk"),
     "checkpoint_path": ("", "missing", "folder", "loop", "junk"),
     "graph_path": ("", "missing", "folder", "loop", "socket", "/dev/null", "junk", LONG_TEXT, "a\nb"),
-    "profile_proto": BAD_FILES,
+    "profile": BAD_FILES,
+    "paths": (*BAD_FILES, "graph"),
+    "format_name": (*ODD_TEXTS, "json", "timeline", "file"),
+    "table": (*ODD_TEXTS, "traces"),
     "next_steps": ("0", "0-3", *(text for text in BAD_RANGES if text != "1,2")),
     "time": BAD_TIMES,
     "wait": BAD_TIMES,
@@ -114,7 +124,18 @@ OTHER_BAD_VALUES = {
     "trace": (*ODD_TEXTS, "sometimes", "every=0", "steps=3-1", "budget=0%"),
     "method": (*ODD_TEXTS, "gdb"),
     "pattern": ("", " ", "x"),
-    "output": (*ODD_TEXTS, "scope", "op"),
+    "path": (*ODD_TEXTS, "report.txt", "folder"),
+    "port": (*BAD_NUMBERS, "-1", "65536"),
+    "types": ("", " "),
+    "type_regex": ("", "((", "[a", "a{9999999999}"),
+    "opr_name": ("", "((", "[a"),
+    "min_time": ("", "x", "nan", "1s", "٣"),
+    "max_time": ("", "x", "nan", "1s", "٣"),
+    "aggregate": (*ODD_TEXTS, "median"),
+    "aggregate_by": (*ODD_TEXTS, "name"),
+    "order_by": ("", " ", "size", "++time", LONG_TEXT),
+    "outputs": (*ODD_TEXTS, "scope", "op"),
+    "since_ns": (*ODD_TEXTS, "3x", "-1d", "25:00"),
     "op_log": tuple(file for file in BAD_FILES if file != "/dev/full"),  # writing an empty op log there succeeds
 }
 BAD_WORDS = ("--nosuch", "-nosuch", "--jsn", "-x", "--store", "--=", "-é", "--json=maybe", f"--{LONG_TEXT}")
@@ -152,10 +173,21 @@ BAD_COMBINATIONS = (
     ("op", "aa10", "--host", "node8"),
     ("op", "--host", "node7", "--pid", "3"),
     ("profile-proto", "aa10"),
+    ("export",),
+    ("export", "aa10"),
+    ("export", "-o", "out.json"),
+    ("export", "aa10", "-o", "out.unknown"),
+    ("export", "aa10", "-o", "out", "--format", "chrome", "--table", "ops"),
+    ("export", "aa10", "bb10", "-o", "out", "--format", "op-log"),
     ("profile-proto", "aa10", "bb10", "-o", "x"),
     ("import", "--profile_path", "graph", "--graph_path", "graph"),
     ("import", "--op_log_path", "junk"),
     ("import", "--name", "x"),
+    ("import", "graph"),
+    ("import", "folder"),
+    ("import", "fifo"),
+    ("import", "missing.tfprof"),
+    ("import", "graph", "--name", "x"),
     ("import", "--graph_path", "graph", "--run_meta_path", "untraced,junk"),
     *((name, *selection) for name in ("trace", "detach") for selection in BAD_SELECTIONS),
     ("trace", "--for", "5s"),
@@ -256,22 +288,6 @@ def run(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
     monkeypatch.chdir(folder)
     return caller(capsys)
-
-
-def refusal_slug(answer: tuple[int, str, str], case: object = None) -> str:
-    """Return the slug of a refusal of ``case``; it must be a single line with this slug only."""
-    code, _, err = answer
-    assert code in {1, 2}, case
-    assert err.startswith("tfprof: "), case
-    assert err.endswith("]\n"), case
-    assert err[:-1].isprintable(), case
-    assert len(err) < 1500, case
-    (slug,) = [
-        word for word in re.findall(r"\[([a-z-]+)\]", err) if word in DOCUMENTED_SLUGS or err.endswith(f"[{word}]\n")
-    ]
-    assert slug in DOCUMENTED_SLUGS, case
-    assert slug != "internal", case
-    return str(slug)
 
 
 def _test_id(words: object) -> str:

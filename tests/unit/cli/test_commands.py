@@ -120,8 +120,23 @@ def test_op_shows_each_type_with_the_selected_columns(run: Run) -> None:
     assert [(entry.split()[0], entry.split()[-1]) for entry in entries] == [("Add", "1|1"), ("MatMul", "1|1")]
 
 
-def test_op_as_json_contains_the_tf_profilers_message(run: Run) -> None:
+def test_op_as_json_has_a_row_for_each_op_type(run: Run) -> None:
     document = json.loads(run("op", "train.py", "--json")[1])
+    assert (document["job"], document["jobs"], document["traces"]) == ("7f3a112233445566", ["7f3a112233445566"], 2)
+    matmul, add = document["rows"]
+    assert (matmul["name"], matmul["time_ns"], matmul["parent"], matmul["own"]["time_ns"]) == (
+        "MatMul",
+        10_000,
+        None,
+        10_000,
+    )
+    assert (add["name"], add["time_ns"], add["bytes"], add["runs"]) == ("Add", 5_000, 32, 0.5)
+    assert [node["name"] for node in matmul["nodes"]] == ["a"]
+    assert add["nodes"][0]["input_shapes"] == [None]
+
+
+def test_op_as_json_with_exact_tf_contains_the_tf_profilers_message(run: Run) -> None:
+    document = json.loads(run("op", "train.py", "--json", "--exact-tf")[1])
     assert (document["job"], document["jobs"], document["traces"]) == ("7f3a112233445566", ["7f3a112233445566"], 2)
     root = document["profile"]
     (add,) = root["children"]
@@ -134,14 +149,30 @@ def test_op_as_json_contains_the_tf_profilers_message(run: Run) -> None:
 
 def test_scope_and_graph_as_json_are_trees(run: Run) -> None:
     for view, names in (("scope", ["a", "b"]), ("graph", ["b"])):
-        root = json.loads(run(view, "train.py", "--json")[1])["profile"]
+        root = json.loads(run(view, "train.py", "--json", "--exact-tf")[1])["profile"]
         assert [child["name"] for child in root["children"]] == names
         assert (root["total_exec_micros"], root["total_run_count"]) == (20, 2)
     assert [grandchild["name"] for grandchild in root["children"][0]["children"]] == ["a"]
 
 
+def test_a_job_without_a_command_is_shown(run: Run, tmp_path: Path) -> None:
+    assert run("train.py") == run("show", "train.py")
+    assert json.loads(run("7f3b", "--json")[1])["job"] == "7f3b112233445566"
+    assert "'7f' means 2 jobs" in run("7f")[2]
+    write_job(tmp_path / "other", 0xAB << 56, {}, identity={"name": "other.py"})
+    for options in (["--store", str(tmp_path / "other")], [f"--store={tmp_path / 'other'}"]):
+        assert run("other", *options)[0] == 0
+    assert "no such command or job 'other'" in run("other", "--store", str(tmp_path / "nowhere"))[2]
+
+
+def test_help_is_a_command(run: Run) -> None:
+    assert run("help") == run("--help")
+    assert run("help", "op") == run("op", "--help")
+    assert run("help", "nosuch")[0] == 2
+
+
 def test_op_of_one_step_has_that_step_only(run: Run) -> None:
-    assert json.loads(run("op", "7f3a", "-step", "1", "--json")[1])["profile"]["total_exec_micros"] == 10
+    assert json.loads(run("op", "7f3a", "-step", "1", "--json")[1])["total"]["time_ns"] == 10_000
 
 
 def test_op_explains_which_entries_the_filters_hide(run: Run) -> None:
@@ -261,7 +292,12 @@ def test_an_empty_result_is_explained_and_is_valid_json(run: Run, command: str, 
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        (["nosuch"], 2, "no such command 'nosuch' (tfprof --help) [usage]"),
+        (["nosuch"], 2, "no such command or job 'nosuch' (tfprof --help) [usage]"),
+        (["stat"], 2, "no such command or job 'stat': did you mean status? (tfprof --help) [usage]"),
+        (["ops", "train.py"], 2, "no such command or job 'ops': did you mean op? (tfprof --help) [usage]"),
+        (["setps"], 2, "no such command or job 'setps': did you mean steps? (tfprof --help) [usage]"),
+        (["run", "python"], 2, "no such command or job 'run': did you mean tfprof-run? (tfprof --help) [usage]"),
+        (["op", "trian.py"], 1, "no job 'trian.py': did you mean train.py? `tfprof jobs` lists them"),
         (["op"], 2, "no JOB given: name jobs by the start of an id, by a name, or as `last`"),
         (["op", "7f3a", "-colour", "red"], 2, "no such option -colour"),
         (["op", "7f3a", "--colour", "red"], 2, "No such option '--colour'"),
@@ -302,7 +338,8 @@ def test_a_damaged_job_is_reported_and_the_others_are_listed(run: Run, tmp_path:
     (tmp_path / "s" / "jobs" / f"{TRAIN:016x}" / "job.json").write_text("{")
     code, out, err = run("jobs", "--store", str(tmp_path / "s"))
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == ["ID", "7f3b"]
+    assert [line.split()[0] for line in out.splitlines()] == ["ID", "7f3b", "7f3a"]
+    assert "damaged" in out.splitlines()[2]
     assert err.rstrip().endswith("[store-damaged]")
 
 
@@ -333,8 +370,12 @@ def test_the_report_summarizes_the_jobs_of_a_launch(store: Path, capsys: pytest.
     assert lines[0].startswith(
         "tfprof: job 7f3a train.py · 1 epoch, 4 steps · median step 5.00 ms · 2 steps traced (cost"
     )
-    assert lines[2].split()[:3] == ["MatMul", "CPU:0", "1"]
-    assert lines[-2:] == ["tfprof: more with  tfprof op 7f3a · tfprof steps 7f3a", "tfprof: one thing"]
+    assert lines[1].startswith("tfprof: batch to batch ")
+    assert lines[3].split()[:3] == ["MatMul", "CPU:0", "1"]
+    assert lines[-2:] == [
+        "tfprof: more with  tfprof op 7f3a · tfprof breakdown 7f3a · tfprof steps 7f3a",
+        "tfprof: one thing",
+    ]
 
 
 def test_the_report_explains_why_there_is_no_profile(

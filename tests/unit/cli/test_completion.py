@@ -1,13 +1,19 @@
 """Shell completion, in real shells and by the requests that a shell sends."""
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from fakes import small_store
+from tfprof.agent import processes
+from tfprof.agent.attach import targets
+from tfprof.cli.attach import attach
 from tfprof.cli.completion import SHELLS
+from tfprof.cli.doctor import doctor
 
 #: The folder of the interpreter, in which `tfprof` is installed, too.
 BIN = Path(sys.executable).parent
@@ -53,6 +59,7 @@ def bash(store: Path, line: str, environ: dict[str, str] | None = None) -> list[
         ("tfprof steps aa10 --l", ["--last"]),
         ("tfprof op aa10 --kind batch,te", ["batch,test_batch"]),
         ("tfprof top --sort c", ["cpu", "cost"]),
+        ("tfprof jobs --name t", ["train.py"]),
         ("tfprof jobs --state exited,ki", ["exited,killed"]),
         ("tfprof completion ", list(SHELLS)),
         ("tfprof nosuch x", []),
@@ -62,6 +69,20 @@ def bash(store: Path, line: str, environ: dict[str, str] | None = None) -> list[
 def test_bash_completes_commands_options_and_jobs(store: Path, line: str, expected: list[str]) -> None:
     completions = bash(store, line)
     assert set(completions) == set(expected) if expected else "Error" not in " ".join(completions)
+
+
+@pytest.mark.parametrize("command", [attach, doctor])
+def test_the_ids_of_processes_with_tensorflow_are_completed(
+    command: click.Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = processes.process(os.getpid())
+    assert job is not None
+    state, words = targets.ATTACHABLE, ["python", "train.py"]
+    monkeypatch.setattr(targets, "survey", lambda: [targets.Target(job, 0, "ada", 1.0, words, state, True)])
+    (argument,) = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
+    (item,) = argument.shell_complete(click.Context(command), str(job.pid)[0])
+    assert (item.value, item.help) == (str(job.pid), "train.py (attachable)")
+    assert argument.shell_complete(click.Context(command), f"{job.pid}0") == []
 
 
 def test_commands_are_completed_without_messages_if_the_store_is_missing(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from fakes.made_store import rows, write_job
+from tfprof.agent import diagnosis
 from tfprof.cli.doctor import doctor
 
 
@@ -44,7 +47,46 @@ def test_a_command_with_tensorflow_can_be_profiled(run, python):
     findings = run(str(python), "-u", "train.py", "--steps", "3")
     assert {finding["verdict"] for finding in findings.values()} <= {"ok", "note"}
     assert "2.15.1" in findings["tensorflow"]["text"]
+    assert "a tested version" in findings["tensorflow"]["text"]
     assert str(python) in findings["python"]["text"]
+    assert "a tested version" in findings["python"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict", "remark"),
+    [
+        ("1.14.0", "note", "older than 1.15, the oldest tested version"),
+        ("2.12.1", "ok", "between the tested versions 2.10 and 2.15"),
+        ("2.22.0rc0", "note", "newer than 2.21, the newest tested version"),
+    ],
+)
+def test_a_version_of_tensorflow_that_was_not_tested_is_named(run, python, version, verdict, remark):
+    packages = next((python.parents[1] / "lib").glob("python*")) / "site-packages"
+    (packages / "tensorflow_cpu-2.15.1.dist-info").rename(packages / f"tensorflow_cpu-{version}.dist-info")
+    finding = run(str(python), "x.py")["tensorflow"]
+    assert (finding["verdict"], remark in finding["text"]) == (verdict, True)
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict", "remark"),
+    [
+        ((3, 6, 15), "no", "older than 3.7, the oldest tested version; the shim needs 3.7 or later"),
+        ((3, 7, 0), "ok", "a tested version"),
+        ((3, 14, 0), "note", "newer than 3.13, the newest tested version; plain functions count and time every step"),
+    ],
+)
+def test_a_version_of_cpython_that_was_not_tested_is_named(version, verdict, remark):
+    result, text = diagnosis._python_verdict("cpython", version, "/usr/bin/python")
+    assert (result, remark in text) == (verdict, True)
+
+
+def test_what_cannot_be_recorded_of_a_profiled_process_is_named(tmp_path):
+    identity = {"pid": os.getpid(), "host": os.uname().nodename}
+    event = {"t_ns": 1, "slug": "patch-missing", "text": "a module lacks a name", "count": 1}
+    write_job(tmp_path, 1, {"events": rows("events", [event])}, identity=identity, state=None)
+    result = CliRunner().invoke(doctor, ["--store", str(tmp_path), "--json", str(os.getpid())], standalone_mode=False)
+    findings = [finding for finding in json.loads(result.output)["findings"] if finding["part"] == "job"]
+    assert findings == [{"part": "job", "verdict": "note", "text": "a module lacks a name [patch-missing]"}]
 
 
 def test_an_isolated_python_cannot_be_profiled_by_the_launcher(run, python):

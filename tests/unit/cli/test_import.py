@@ -76,7 +76,7 @@ def test_json_names_the_job(run: Run, tmp_path: Path) -> None:
     document = json.loads(out)
     assert code == 0
     assert document.pop("coverage") == [pytest.approx(0.25)]
-    assert document == {"job": jobs(tmp_path)[0], "name": "graph", "nodes": 3, "steps": 1}
+    assert document == {"schema": "tfprof.import/1", "job": jobs(tmp_path)[0], "name": "graph", "nodes": 3, "steps": 1}
 
 
 def test_a_step_that_was_not_traced_is_left_out_and_keeps_its_number(run: Run) -> None:
@@ -104,7 +104,7 @@ def test_a_profile_is_exported_and_imported_again(run: Run, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        ([], 2, "nothing to import: give --profile_path, or --graph_path [usage]"),
+        ([], 2, "nothing to import: give a file of `tfprof export`, --profile_path, or --graph_path [usage]"),
         (["--run_meta_path", "run-0"], 2, "nothing to import"),
         (["--profile_path", "p", "--graph_path", "graph"], 2, "--profile_path contains everything"),
         (["--profile_path", "p", "--run_meta_path", "run-0"], 2, "--profile_path contains everything"),
@@ -146,3 +146,35 @@ def test_a_failed_export_is_reported(run: Run, words: list[str], status: int, me
     assert (code, out, err.count("\n")) == (status, "", 1)
     assert message in err
     assert not Path("p").exists()
+
+
+def test_a_job_moves_to_another_store_as_one_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("import", "--graph_path", "graph", "--run_meta_path", "run-0", "--name", "mine")[0] == 0
+    (uid,) = jobs(tmp_path)
+    before = run("op", "mine")
+    assert run("export", "mine", "-o", "mine.tfprof") == (0, "", "")
+    assert run("import", "mine.tfprof")[::2] == (
+        1,
+        (
+            f"tfprof: the job {uid} is in the store already: remove it with `tfprof rm {uid}`, or use another --store"
+            " [job-exists]\n"
+        ),
+    )
+    monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "colleague"))
+    assert run("import", "mine.tfprof") == (0, f"{uid} mine: 3 nodes, 1 steps\n", "")
+    assert run("op", "mine") == before
+    assert run("rm", "mine", "--yes")[0] == 0
+    assert json.loads(run("import", "mine.tfprof", "--json")[1]) == {
+        "schema": "tfprof.import/1",
+        "job": uid,
+        "name": "mine",
+        "nodes": 3,
+        "steps": 1,
+        "coverage": [],
+    }
+
+
+def test_a_file_of_tfprof_excludes_the_options_for_others(run: Run) -> None:
+    status, out, error = run("import", "a.tfprof", "--graph_path", "graph")
+    assert (status, out) == (2, "")
+    assert "a.tfprof contains everything" in error

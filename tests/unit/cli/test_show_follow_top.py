@@ -7,7 +7,7 @@ import pytest
 from fakes.command import Run
 from fakes.ended_jobs import tables
 from fakes.made_steps import Execution, graph, made_job
-from fakes.made_store import HOST, MS
+from fakes.made_store import HOST, MS, rows, write_job
 from tfprof.collector.store.writer import LocalStoreWriter
 
 # -- show -----------------------------------------------------------------------------------------
@@ -38,11 +38,26 @@ def test_show_fits_its_screen(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert "MatMul" in out
 
 
+def test_show_lists_everything_that_cannot_be_recorded_and_untested_versions(run: Run, tmp_path: Path) -> None:
+    texts = [f"module {number} lacks a name" for number in range(7)]
+    events = [{"t_ns": 9, "slug": "patch-missing", "text": text, "count": 1} for text in texts]
+    identity = {"framework": "tensorflow", "framework_version": "2.22.0", "python": "3.14.1"}
+    job_tables = {**tables(), "events": rows("events", [{**events[0], "t_ns": 1, "slug": "gap"}, *events])}
+    write_job(tmp_path / "s", 1, job_tables, identity=identity)
+    out = run("show", "last", "--store", str(tmp_path / "s"))[1]
+    assert [text for text in texts if f"{text} [patch-missing]" not in out] == []
+    assert "CPython 3.14.1 is newer than 3.13" in out
+    assert "TensorFlow 2.22.0 is newer than 2.21" in out
+    document = json.loads(run("show", "last", "--store", str(tmp_path / "s"), "--json")[1])
+    assert [warning["text"] for warning in document["warnings"][:7]] == texts
+    assert sum("[untested-version]" in note for note in document["notes"]) == 2
+
+
 def test_show_as_json_has_every_part(run: Run) -> None:
     document = json.loads(run("show", "7f3a", "--json")[1])
     assert [item["name"] for item in document["phases"]] == ["starting", "fit", "evaluate", "ending"]
     (batch,) = document["step_times"]
-    assert set(batch) == {"kind", "count", "spread", "traced", "curve"}
+    assert set(batch) == {"kind", "count", "spread", "traced", "curve", "since"}
     assert (batch["kind"], batch["count"], batch["spread"]["p50_ns"]) == ("batch", 40, 20 * MS)
     assert document["top_ops"]["why"].startswith("no traced steps")
     assert document["job_series"]["cpu_cores"]["mean"] == 2.0
@@ -61,8 +76,8 @@ def test_follow_prints_the_last_steps_and_the_end(run: Run) -> None:
     assert [line.split()[1:3] for line in steps[:3]] == [["epoch", "1"], ["fit", "1"], ["evaluate", "1"]]
     assert steps[3].endswith("some are missing: 3 [gap]")
     assert (
-        last
-        == "job 7f3a train.py · exited 1 · 60.0 s · 40 batch steps · median 20.0 ms · 0 traced (cost 0.0 %) · 0 lost"
+        last == "job 7f3a train.py · exited 1 · 60.0 s · 40 batch steps · median 20.0 ms"
+        " · 0 steps traced (cost 0 ns) · 0 lost"
     )
 
 

@@ -32,9 +32,8 @@ def test_ended_and_running_jobs_can_be_tagged(run: Run, writer: LocalStoreWriter
 def test_tags_can_be_removed(run: Run) -> None:
     run("tag", "7f3a", "a", "b", "c")
     assert run("tag", "7f3a", "--remove", "b")[1] == "a\nc\n"
-    assert (
-        run("tag", "7f3a", "--remove", "--json")[1] == json.dumps({"job": f"{TRAIN:016x}", "tags": []}, indent=2) + "\n"
-    )
+    document = {"schema": "tfprof.tag/1", "job": f"{TRAIN:016x}", "tags": []}
+    assert run("tag", "7f3a", "--remove", "--json")[1] == json.dumps(document, indent=2) + "\n"
     code, _, err = run("tag", "7f3a", "--remove", "b")
     assert (code, "the job has no tag 'b'" in err) == (2, True)
 
@@ -61,15 +60,15 @@ def remaining_jobs(store: Path) -> list[str]:
 
 
 def test_rm_removes_ended_jobs_completely(run: Run, store: Path, writer: LocalStoreWriter) -> None:
-    code, out, err = run("rm", "7f3a")
+    code, out, err = run("rm", "--yes", "7f3a")
     assert (code, err) == (0, "")
     assert out.startswith("removed 1 job, ")
     assert remaining_jobs(store) == ["1234", "7f3b"]
-    assert json.loads(run("rm", "7f3b", "--json")[1])["removed"] == [f"{OTHER:016x}"]
+    assert json.loads(run("rm", "--yes", "7f3b", "--json")[1])["removed"] == [f"{OTHER:016x}"]
 
 
 def test_rm_refuses_a_running_job_and_removes_none(run: Run, store: Path, writer: LocalStoreWriter) -> None:
-    code, _, err = run("rm", "7f3a", "live.py")
+    code, _, err = run("rm", "--yes", "7f3a", "live.py")
     assert (code, "[job-running]" in err) == (1, True)
     assert remaining_jobs(store) == ["1234", "7f3a", "7f3b"]
 
@@ -96,8 +95,9 @@ def test_rm_removes_a_job_whose_collector_ended_unless_its_process_runs(
     assert remaining_jobs(store) == ["5678"]
 
 
-def test_rm_of_many_jobs_needs_yes_without_a_terminal(run: Run, store: Path) -> None:
-    code, _, err = run("rm", "--all")
+@pytest.mark.parametrize("word", ["--all", "7f3a"])
+def test_rm_needs_yes_without_a_terminal(run: Run, store: Path, word: str) -> None:
+    code, _, err = run("rm", word)
     assert (code, "--yes" in err) == (2, True)
     assert remaining_jobs(store) == ["7f3a", "7f3b"]
 
@@ -109,13 +109,13 @@ def test_a_stale_job_can_be_removed_unless_its_process_is_alive(run: Run, store:
         writer.job(uid).set_identity({**IDENTITY, "name": f"{uid & 1}.py", "pid": os.getpid(), "started": started})
         writer.close()
     assert LocalStore(store).job("0.py").info.state == "stale"
-    assert "[job-running]" in run("rm", "0.py")[2]
-    assert run("rm", "1.py")[0] == 0
+    assert "[job-running]" in run("rm", "--yes", "0.py")[2]
+    assert run("rm", "--yes", "1.py")[0] == 0
 
 
 def test_leftovers_of_an_interrupted_removal_do_no_harm(run: Run, store: Path) -> None:
     leftover = store / "jobs" / f".removed-{TRAIN:016x}"
     leftover.mkdir()
     (leftover / "spans-000000.parquet").write_text("x")
-    assert run("rm", "7f3a")[0] == 0
+    assert run("rm", "--yes", "7f3a")[0] == 0
     assert remaining_jobs(store) == ["7f3b"]

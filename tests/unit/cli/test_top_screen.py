@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import socket
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.hostile_store import HOSTILE
 from fakes.made_store import IDENTITY, MS, SECOND, rows, span
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
@@ -23,6 +25,7 @@ from tfprof.formats import layout
 
 HOST = socket.gethostname()
 JOB_COUNT = 30
+CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @pytest.fixture
@@ -74,6 +77,12 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
 
 def texts(screen: JobsScreen) -> list[str]:
     return [item.text for item in screen.query_one(LineList)._items]
+
+
+def rendered(pilot: Pilot[None]) -> list[str]:
+    """Return the texts that the application writes on the terminal."""
+    screen = pilot.app.screen
+    return [segment.text for strip in screen._compositor.render_strips() for segment in strip]
 
 
 def text_of(screen: Any, selector: str) -> str:
@@ -150,6 +159,25 @@ def test_a_job_is_opened_and_closed(writer: LocalStoreWriter) -> None:
         await until(pilot, lambda: pilot.app.screen is screen)
 
     drive(writer, act)
+
+
+def test_the_texts_of_a_job_do_not_steer_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(top_screen, "trace_next", lambda *_arguments: iter([HOSTILE]))
+    printed: list[str] = []
+
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
+        printed.extend(rendered(pilot))
+        await pilot.press("t", "enter")
+        await until(pilot, lambda: bool(pilot.app._notifications))
+        await until(pilot, lambda: "forged: line" in "".join(rendered(pilot)))
+        printed.extend([*rendered(pilot), *(note.message for note in pilot.app._notifications)])
+
+    with contextlib.closing(LocalStoreWriter(tmp_path / "store", HOST)) as store_writer:
+        identity = {**IDENTITY, "host": HOST, "created_real_ns": time.time_ns()}
+        store_writer.job(1 << 48).set_identity({**identity, "name": HOSTILE, "user": HOSTILE})
+        drive(store_writer, act, (200, 50))
+    assert not [text for text in printed if CONTROL.search(text)]
+    assert sum("forged: line" in text for text in printed) > 1
 
 
 def test_a_removed_job_is_reported(writer: LocalStoreWriter) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from fakes import small_store
 from fakes.command import Run
+from tfprof.collector.numbers import duration
 from tfprof.collector.tfviews.options import TABLE
 
 VIEWS = ("scope", "graph", "op", "code")
@@ -57,8 +58,7 @@ def test_several_jobs_are_merged_by_names_of_nodes(run: Run) -> None:
     assert (first["traces"], second["traces"], merged["traces"]) == (2, 1, 3)
     assert merged["jobs"] == ["aa10000000000001", "bb10000000000002"]
     assert (merged["job"], first["job"]) == (None, "aa10000000000001")
-    children = {child["name"]: child for child in merged["profile"]["children"]}
-    assert set(children) == {"loss", "net"}
+    assert {row["name"] for row in merged["rows"] if row["depth"] == 0} == {"loss", "net"}
 
 
 def test_host_and_pid_select_jobs(run: Run) -> None:
@@ -75,27 +75,37 @@ def test_the_options_steps_and_device_restrict_a_view(run: Run) -> None:
     assert (all_steps["traces"], one_step["traces"], one_step["steps"]) == (2, 1, [0, 0])
     on_gpu = json.loads(run("op", "aa10", "bb10", "--device", "gpu:0", "--json")[1])
     assert on_gpu["device"] == "gpu:0"
-    assert [child["name"] for child in on_gpu["profile"]["children"]] == ["MatMul"]
+    assert [row["name"] for row in on_gpu["rows"]] == ["MatMul"]
 
 
 def test_json_has_the_options_and_explains_hidden_entries(run: Run) -> None:
     document = json.loads(run("op", "aa10", "--json", "-max_depth", "0", "-select", "bytes")[1])
-    assert list(document) == [
-        "view",
-        "job",
-        "jobs",
-        "step",
-        "kinds",
-        "steps",
-        "device",
-        "traces",
-        "options",
-        "note",
-        "profile",
-    ]
     assert (document["options"]["max_depth"], document["options"]["select"]) == (0, ["bytes"])
-    assert document["note"] == "1 of 4 op types shown: 3 beyond -max_depth or -trim_name_regexes"
-    assert json.loads(run("op", "aa10", "--json")[1])["note"] is None
+    assert document["notes"] == ["1 of 4 op types shown: 3 beyond -max_depth or -trim_name_regexes"]
+    assert len(document["rows"]) == 1
+    whole = json.loads(run("op", "aa10", "--json")[1])
+    assert (whole["notes"], whole["options"]["max_depth"], len(whole["rows"])) == ([], None, 4)
+
+
+def test_rows_of_json_are_sorted_by_time_and_have_the_numbers_of_the_text(run: Run) -> None:
+    document = json.loads(run("op", "aa10", "--json")[1])
+    times = [row["time_ns"] for row in document["rows"]]
+    assert times == sorted(times, reverse=True)
+    assert sum(times) == document["total"]["time_ns"]
+    assert sum(row["share"] for row in document["rows"]) == pytest.approx(1)
+    text_rows = [line.split() for line in run("op", "aa10")[1].splitlines() if line[:1].isupper()]
+    shown = {words[0]: words[1] for words in text_rows}
+    assert {row["name"]: duration(row["time_ns"]).split()[0] for row in document["rows"] if row["time_ns"]} == shown
+
+
+def test_rows_of_json_name_their_parents(run: Run) -> None:
+    rows = json.loads(run("scope", "aa10", "--json")[1])["rows"]
+    for row in rows:
+        parent = None if row["parent"] is None else rows[row["parent"]]
+        assert (parent["depth"] if parent else -1) == row["depth"] - 1
+        assert row["name"] == (f"{parent['name']}/{row['label']}" if parent else row["label"])
+        below = [other["time_ns"] for other in rows if other["parent"] is not None and rows[other["parent"]] is row]
+        assert row["time_ns"] == row["own"]["time_ns"] + sum(below)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +127,7 @@ def test_hidden_entries_are_explained(run: Run, words: list[str], message: str) 
     assert code == 0
     assert err.startswith(f"tfprof: {message}")
     assert err.count("\n") == 1
-    assert json.loads(run(*words, "--json")[1])["note"].startswith(message)
+    assert json.loads(run(*words, "--json")[1])["notes"][0].startswith(message)
 
 
 def test_several_untraced_jobs_are_explained_together(run: Run, tmp_path: Path) -> None:
@@ -147,9 +157,11 @@ def test_with_exact_parity_missing_kernel_times_are_reported_in_the_tf_profilers
 
 
 def test_a_file_gets_the_tf_profilers_layout_and_nothing_is_printed(run: Run, tmp_path: Path) -> None:
-    code, out, err = run("scope", "aa10", "-output", f"file:outfile={tmp_path}/a=b")
+    code, out, err = run("scope", "aa10", "--exact-tf", "-output", f"file:outfile={tmp_path}/a=b")
     assert (code, out, err) == (0, "", "")
     assert (tmp_path / "a=b").read_text() == run("scope", "aa10", "--exact-tf")[1]
+    run("scope", "aa10", "-output", f"file:outfile={tmp_path}/own")
+    assert "_TFProfRoot (--/25us, --/0us, --/25us)" in (tmp_path / "own").read_text()
 
 
 def test_the_output_none_prints_nothing(run: Run) -> None:
@@ -183,13 +195,19 @@ def test_the_code_view_prints_which_option_it_ignores(run: Run) -> None:
     assert err.endswith("tfprof: Note: code view ignores account_displayed_op_only\n")
 
 
+def test_an_open_range_of_steps_has_no_end(run: Run) -> None:
+    assert "of the steps 1-" in run("op", "aa10", "--steps", "1-")[1]
+    assert json.loads(run("op", "aa10", "--steps", "1-", "--json")[1])["steps"] == [1, None]
+    assert "Options -step=5- not found. Available steps: 0 1" in run("op", "aa10", "--steps", "5-")[2]
+
+
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
         ([], 2, "no JOB given"),
         (["nosuch"], 1, "no job 'nosuch'"),
-        (["train.py"], 1, "'train.py' means 2 jobs"),
+        (["train.py~5"], 1, "no job 'train.py~5', only "),
         (["aa10", "nosuch"], 1, "no job 'nosuch'"),
         (["--host", "moon"], 1, "no job of host moon: there are jobs of node7 node8"),
         (["--pid", "99"], 1, "no job of pid 99"),
@@ -253,6 +271,14 @@ def test_an_unsupported_output_is_refused(run: Run, words: list[str], message: s
     code, out, err = run(words[0], "aa10", *words[1:])
     assert (code, out) == (2, "")
     assert message in err
+
+
+@pytest.mark.parametrize("options", [[], ["--exact-tf"]])
+def test_a_missing_step_is_reported_before_an_unsupported_output(run: Run, options: list[str]) -> None:
+    code, _, err = run("op", "aa10", "-step", "99", "-output", "timeline:outfile=x", *options)
+    assert code == 2
+    assert "Options -step=99 not found" in err
+    assert "timeline" not in err
 
 
 @pytest.mark.parametrize("output", ["file", "timeline"])

@@ -1,6 +1,7 @@
 import contextlib
 from pathlib import Path
 
+from fakes.hostile_store import HOSTILE, LONG
 from fakes.polling import until
 from tfprof.collector.alert_command import QUEUED_MAX, TIMEOUT_S, AlertCommand
 
@@ -31,6 +32,17 @@ def test_the_command_gets_the_alert_in_its_environment(tmp_path):
     wait_for_end(command)
     command.tick(0.1)
     assert (tmp_path / "out").read_text() == "slower: $(touch x) 'a' \"b\"\n"
+
+
+def test_texts_in_the_environment_have_no_control_characters(tmp_path):
+    command = AlertCommand(f"env -0 > {tmp_path}/out")
+    command.add(1, {"name": HOSTILE, "text": LONG}, 0.0)
+    command.tick(0.0)
+    wait_for_end(command)
+    variables = dict(line.split("=", 1) for line in (tmp_path / "out").read_text().split("\0") if line)
+    assert variables["TFPROF_ALERT_NAME"] == "?]0;title??[2J????forged: line????2J????"
+    assert variables["TFPROF_ALERT_TEXT"].isprintable()
+    assert len(variables["TFPROF_ALERT_TEXT"]) == len(LONG)
 
 
 def test_a_job_has_one_run_per_minute_and_runs_are_queued(tmp_path):

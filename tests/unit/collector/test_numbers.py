@@ -30,9 +30,15 @@ def test_bytes_are_printed_as_in_the_tf_profiler(size: int, text: str) -> None:
     ("ns", "text"),
     [
         (None, "-"),
+        (float("nan"), "-"),
+        (float("inf"), "-"),
         (0, "0 ns"),
         (999, "999 ns"),
+        (999.6, "1.00 µs"),
         (1500, "1.50 µs"),
+        (9_996, "10.0 µs"),
+        (999_600, "1.00 ms"),
+        (999_700_000, "1.00 s"),
         (41_200_000, "41.2 ms"),
         (412_000_000, "412 ms"),
         (7.5e9, "7.50 s"),
@@ -46,7 +52,15 @@ def test_durations_have_a_suitable_unit(ns: float | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(None, "-"), (0, "0 B"), (999, "999 B"), (1500, "1.5 KB"), (150_000, "150 KB"), (2.5e9, "2.5 GB")],
+    [
+        (None, "-"),
+        (0, "0 B"),
+        (999, "999 B"),
+        (1500, "1.5 KB"),
+        (150_000, "150 KB"),
+        (999_700, "1.0 MB"),
+        (2.5e9, "2.5 GB"),
+    ],
 )
 def test_sizes_have_a_suitable_unit(size: float | None, text: str) -> None:
     assert numbers.size(size) == text
@@ -86,13 +100,15 @@ def test_quantities_have_about_three_digits(number: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("times", "text"),
     [
-        ([1_240_000, 810_000, 840_000], "0.81/0.84/1.24 ms"),
-        ([0, 100_000], "0/50/100 µs"),
-        ([7_000], "7.00/7.00/7.00 µs"),
-        ([12_500_000, 1_000_000, 2_000_000], "1.0/2.0/12.5 ms"),
-        ([2e9, 3e12], "2/1501/3000 s"),
+        ([810_000, 840_000, 1_240_000], "0.81/0.84/1.24 ms"),
+        ([0, 50_000, 100_000], "0/50/100 µs"),
+        ([7_000, 7_000, 7_000], "7.00/7.00/7.00 µs"),
+        ([1_000_000, 2_000_000, 12_500_000], "1.0/2.0/12.5 ms"),
+        ([400_000, 700_000, 179_000_000], "0.4/0.7/179 ms"),
+        ([2_000, 31_400, 999_700], "0.002/0.03/1.00 ms"),
+        ([2e9, 1501e9, 3e12], "2.0/1501/3000 s"),
         ([0, 0, 7], "0/0/7 ns"),
     ],
 )
 def test_a_range_of_times_has_one_unit(times: list[float], text: str) -> None:
-    assert numbers.range_of(times) == text
+    assert numbers.range_of(*times) == text

@@ -8,7 +8,7 @@ from fakes.command import Run, caller
 from fakes.made_store import trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
-from tfprof.collector.exporters import timeline
+from tfprof.collector.exporters import view_timeline
 
 GRAPH = graph_pb2.GraphDef(node=[graph_pb2.NodeDef(name=name, op="MatMul") for name in ("a", "b")])
 STEPS = ([b"a"], [b"a", b"b"], [b"b", b"b", b"b"])
@@ -89,7 +89,7 @@ def test_a_file_that_cannot_be_written_is_named(run: Run) -> None:
 
 
 def test_a_large_file_comes_with_a_warning(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline, "LARGE_FILE_BYTES", 100)
+    monkeypatch.setattr(view_timeline, "LARGE_FILE_BYTES", 100)
     code, out, err = run("scope", "last", "-output", "timeline:outfile=t")
     assert code == 0
     assert "written to t_-1" in out

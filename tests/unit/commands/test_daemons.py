@@ -1,14 +1,18 @@
 """A daemon holds its lock while it lives, and shares nothing with the process that starts it."""
 
+import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from fakes.odd_files import ODD_FILES
+from fakes.polling import until
 from tfprof.commands import daemons
 from tfprof.formats import errors, private_files, runtime_dir
 
@@ -161,7 +165,8 @@ def test_a_daemon_shares_neither_session_nor_files_nor_signals_with_its_starter(
         "signal.signal(signal.SIGHUP, signal.SIG_IGN); signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
         "open('/dev/null'); os.set_inheritable(os.open('/dev/null', 0), True)\n"
         f"daemons.ISOLATED = {str(probe)!r}; [os.close(fd) for fd in {closed_fds}]\n"
-        f"daemons.spawn('probe_daemon', [str(os.getsid(0))], {str(log)!r})"
+        f"lock = daemons.PidFileLock({str(tmp_path)!r}, 'agent'); assert lock.take()\n"
+        f"daemons.spawn('probe_daemon', [str(os.getsid(0))], {str(log)!r}, lock)"
     )
     subprocess.run([sys.executable, "-c", starter], check=True, timeout=30)
     while not log.read_text().endswith("}\n"):
@@ -172,21 +177,67 @@ def test_a_daemon_shares_neither_session_nor_files_nor_signals_with_its_starter(
     assert state["cwd"] == "/"
     assert state["umask"] == 0o077
     assert state["stdin"] == "/dev/null"
-    assert state["fds"] == 4  # descriptors 0, 1 and 2, and that of the listed folder
+    assert state["fds"] == 5  # descriptors 0, 1 and 2, the lock, and that of the listed folder
     assert state["hup"]
     assert state["mask"] == 0
     assert oct(log.stat().st_mode & 0o777) == "0o600"
 
 
+def taken_lock(folder: Path) -> daemons.PidFileLock:
+    lock = daemons.PidFileLock(str(folder), "agent")
+    assert lock.take()
+    return lock
+
+
+def test_a_lock_is_taken_at_once_although_a_check_holds_it_shared(tmp_path) -> None:
+    (tmp_path / "agent.pid").touch()
+    with (tmp_path / "agent.pid").open() as check:
+        fcntl.flock(check, fcntl.LOCK_SH)
+        threading.Timer(0.1, lambda: fcntl.flock(check, fcntl.LOCK_UN)).start()
+        lock = taken_lock(tmp_path)
+    lock.release()
+
+
+SLOW_DAEMON = """
+import site, sys, time
+while not open(sys.argv[2]).read(): time.sleep(0.01)
+site.main()
+from tfprof.commands import daemons
+sys.exit(daemons.run("agent", sys.argv[3], lambda: print("serving", flush=True) or time.sleep(60)))
+"""
+
+
+def test_a_daemon_has_its_lock_and_pid_from_its_start_on(tmp_path, monkeypatch) -> None:
+    """However slowly it starts, no second one is started."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    (tmp_path / "probe.py").write_text(SLOW_DAEMON)
+    monkeypatch.setattr(daemons, "ISOLATED", str(tmp_path / "probe.py"))
+    folder, gate, log = runtime_dir.make_instance("/some/store"), tmp_path / "gate", tmp_path / "log"
+    gate.touch()
+    lock = taken_lock(Path(folder))
+    daemons.spawn("probe_daemon", [str(gate), "/some/store"], str(log), lock)
+    lock.close()
+    pid = until(lambda: daemons.running_pid(folder, "agent"), "the pid of the daemon")
+    try:
+        assert not daemons.PidFileLock(folder, "agent").take()
+        assert daemons.last_pid(folder, "agent") == pid
+        gate.write_text("go")
+        until(lambda: log.read_text() == "serving\n", "the daemon")
+        assert daemons.running_pid(folder, "agent") == pid
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not daemons.running_pid(folder, "agent"), "the end of the daemon")
+
+
 def test_a_daemon_whose_log_cannot_be_opened_is_not_started(tmp_path) -> None:
     with pytest.raises(daemons.DaemonError, match="No such file"):
-        daemons.spawn("probe_daemon", [], str(tmp_path / "nowhere" / "log"))
+        daemons.spawn("probe_daemon", [], str(tmp_path / "nowhere" / "log"), taken_lock(tmp_path))
 
 
 def test_a_large_log_is_renamed(tmp_path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"x" * (daemons.LOG_MAX + 1))
-    daemons.spawn("this.is.no.module", [], str(log))
+    daemons.spawn("this.is.no.module", [], str(log), taken_lock(tmp_path))
     while not Path(log).exists() or not log.read_text().strip():
         time.sleep(0.01)
     assert (tmp_path / "log.old").stat().st_size > daemons.LOG_MAX

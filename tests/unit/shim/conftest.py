@@ -6,8 +6,9 @@ from collections import ChainMap
 
 import pytest
 from fakes.channel_reader import ChannelReader
+from fakes.open_channel import open_channel
 from tfprof.formats import layout
-from tfprof.shim import core, guard
+from tfprof.shim import arming, core, guard
 from tfprof.shim.channel.ring import Channel
 
 
@@ -15,9 +16,9 @@ from tfprof.shim.channel.ring import Channel
 def channel():
     """A channel of this process, in which internal errors are counted."""
     new_channel = Channel(77, 5, layout.RING_MIN)
-    guard.count_errors_in(new_channel)
+    guard.count = new_channel.count_fault
     yield new_channel
-    guard.count_errors_in(None)
+    guard.count = None
     with contextlib.suppress(OSError):
         os.close(new_channel._fd)
 
@@ -35,8 +36,9 @@ def reader(channel):
 def armed(monkeypatch, tmp_path):
     """The module ``core`` of the shim, armed in this process with the default policy."""
     monkeypatch.setattr(guard, "_lets_errors_out", True)
+    monkeypatch.setattr(guard, "packages", {"fakes"})  # their frames are like those of TensorFlow
     monkeypatch.delenv("TFPROF_TRACE", raising=False)
-    core.arm(ChainMap({"TFPROF_RUN": f"{5:016x}@{tmp_path}"}, os.environ))
+    arming.arm(ChainMap({"TFPROF_RUN": f"{5:016x}@{tmp_path}"}, os.environ))
     yield core
     core.disarm()
 
@@ -48,7 +50,7 @@ def read(armed):
 
     def take():
         if not readers:
-            readers.append(ChannelReader(armed.channel()._fd))
+            readers.append(ChannelReader(open_channel()._fd))
         return readers[0].take(ended=True)
 
     yield take

@@ -5,9 +5,11 @@ import os
 import sys
 
 import pytest
+from fakes.open_channel import open_channel
+from fakes.our_code import ours
 from tfprof.formats import layout
-from tfprof.shim import core, guard
-from tfprof.shim.channel import channel_setup
+from tfprof.shim import arming, core, guard, own_os
+from tfprof.shim.opening import Hello
 
 RUN_PREFIX = f"{7:016x}@"
 
@@ -27,66 +29,67 @@ def disarmed(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize("run", [None, "", "@/folder", "7@/folder", "x" * 16 + "@/folder", f"{7:016x}", f"{7:017x}@/f"])
 def test_an_invalid_launch_arms_nothing(run):
     before = list(sys.meta_path)
-    core.arm({} if run is None else {"TFPROF_RUN": run})
+    arming.arm({} if run is None else {"TFPROF_RUN": run})
     assert core.state() is None
-    assert core.channel() is None
+    assert open_channel() is None
     assert sys.meta_path == before
 
 
 def test_a_process_is_armed_once_for_its_first_launch(tmp_path):
-    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
+    arming.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     first = core.state()
-    core.arm({"TFPROF_RUN": f"{8:016x}@/elsewhere"})
+    arming.arm({"TFPROF_RUN": f"{8:016x}@/elsewhere"})
     assert core.state() is first
     assert (first.launch, first.folder) == (7, str(tmp_path))
 
 
 def test_a_setuid_program_is_not_armed(monkeypatch, tmp_path):
-    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
+    monkeypatch.setattr(own_os.os, "geteuid", lambda: os.getuid() + 1)
+    arming.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     assert core.state() is None
 
 
 def test_the_channel_is_created_once_when_it_is_needed(tmp_path):
     (tmp_path / "announce").mkdir()
-    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
+    arming.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     assert core.state().channel is None
     assert list((tmp_path / "announce").iterdir()) == []
-    channel = core.channel()
-    assert channel is core.channel() is core.state().channel
+    channel = open_channel()
+    assert channel is open_channel() is core.state().channel
     assert [path.read_text() for path in (tmp_path / "announce").iterdir()] == ["channel\n0000000000000007\n"]
-    assert core.thread_id() == 0 or core.thread_id() == int(os.readlink("/proc/thread-self").rpartition("/")[2])
+    assert channel.threads.tid == int(os.readlink("/proc/thread-self").rpartition("/")[2])
 
 
 def test_a_step_during_the_creation_of_the_channel_is_untraced_and_the_channel_is_created(monkeypatch, tmp_path):
-    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
+    arming.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     tracker = core.tracker(layout.RUN)
-    original = channel_setup.write_hello
+    original = Hello.write
 
-    def write_hello(channel, state):
+    def write(hello):
         assert tracker.level(tracker.next(), 0) is None
-        original(channel, state)
+        original(hello)
 
-    monkeypatch.setattr(channel_setup, "write_hello", write_hello)
-    assert core.channel() is not None
+    monkeypatch.setattr(Hello, "write", write)
+    assert open_channel() is not None
     tracker.open()
-    assert tracker.channel is core.channel()
+    assert tracker.channel is open_channel()
 
 
 def test_a_channel_that_cannot_be_created_is_tried_once(monkeypatch, tmp_path):
     (tmp_path / "announce").mkdir()
     calls = []
 
+    @ours
     def refuse(*_arguments):
         calls.append(1)
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(os, "memfd_create", refuse)
-    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
-    assert core.channel() is None
+    monkeypatch.setattr(own_os.os, "memfd_create", refuse)
+    arming.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
+    assert open_channel() is None
     call_count = len(calls)
     assert call_count
-    assert core.channel() is None
+    assert open_channel() is None
     assert len(calls) == call_count
     (announced,) = (path.read_text() for path in (tmp_path / "announce").iterdir())
     assert announced.startswith("refused memfd-refused")
@@ -100,7 +103,7 @@ class Owner:
 
 
 def test_a_replacement_is_undone_unless_another_replacement_followed(tmp_path):
-    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
+    arming.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     theirs = Owner.__dict__["method"]
     core.replace(Owner, "method", lambda original: lambda self: original(self) + " and ours")
     core.replace(Owner, "method", lambda _original: None)  # ours is not replaced again
@@ -109,7 +112,7 @@ def test_a_replacement_is_undone_unless_another_replacement_followed(tmp_path):
     assert not hasattr(Owner, "missing")
     core.disarm()
     assert Owner.__dict__["method"] is theirs
-    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
+    arming.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     core.replace(Owner, "method", lambda original: lambda self: original(self) + " and ours")
     ours = Owner.__dict__["method"]
     try:
@@ -121,7 +124,7 @@ def test_a_replacement_is_undone_unless_another_replacement_followed(tmp_path):
 
 
 def test_each_kind_has_one_tracker_and_budgeted_kinds_are_known(tmp_path):
-    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
+    arming.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
     train, summary = core.tracker(layout.TRAIN), core.tracker(layout.SUMMARY, budgeted=False)
     assert core.tracker(layout.TRAIN) is train is not summary
     assert core.state().budgeted_kinds == {layout.TRAIN}
@@ -129,32 +132,35 @@ def test_each_kind_has_one_tracker_and_budgeted_kinds_are_known(tmp_path):
 
 def test_the_channel_shows_that_the_shim_was_disarmed(tmp_path):
     (tmp_path / "announce").mkdir()
-    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
-    duplicate = os.dup(core.channel()._fd)
+    arming.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
+    duplicate = os.dup(open_channel()._fd)
     core.disarm()
     core.disarm()
     assert int.from_bytes(os.pread(duplicate, 8, layout.JOB_WORDS["detached"]), "little") == 1
     assert core.state() is None
-    assert core.channel() is None
+    assert open_channel() is None
     os.close(duplicate)
 
 
 def test_a_forked_child_has_a_separate_channel(tmp_path):
     (tmp_path / "announce").mkdir()
-    core.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
-    core.channel()
+    arming.arm({"TFPROF_RUN": f"{RUN_PREFIX}{tmp_path}"})
+    open_channel()
+    core.report_missing("a module lacks a name")
+    core.report_missing("a module lacks a name")
+    assert open_channel().words[layout.WORD["records"]] == 1
     read, write = os.pipe()
     child = os.fork()
     if not child:
         try:
             was_none = core.state().channel is None
-            is_same = core.channel() is core.state().channel
-            os.write(write, b"%d %d" % (was_none, is_same))
+            is_same = open_channel() is core.state().channel
+            os.write(write, b"%d %d %d" % (was_none, is_same, open_channel().words[layout.WORD["records"]]))
         finally:
             os._exit(0)
     os.close(write)
     with os.fdopen(read) as answer:
-        assert answer.read() == "1 1"
+        assert answer.read() == "1 1 1"
     os.waitpid(child, 0)
     pids = sorted(int(path.name.partition("-")[0]) for path in (tmp_path / "announce").iterdir())
     assert pids == sorted([os.getpid(), child])

@@ -13,6 +13,7 @@ import traceback
 import weakref
 
 import pytest
+from fakes.our_code import ours
 from tfprof.shim import guard
 from tfprof.shim.guard import guarded
 
@@ -25,6 +26,7 @@ class JobsError(Exception):
 
 def test_an_error_of_ours_gives_none_and_is_counted(channel, reader):
     @guarded
+    @ours
     def fails():
         raise KeyError("what")
 
@@ -37,6 +39,7 @@ def test_an_error_of_ours_gives_none_and_is_counted(channel, reader):
 
 def test_a_long_traceback_is_cut_to_the_page(channel, reader):
     @guarded
+    @ours
     def fails():
         raise ValueError("x" * 10000)
 
@@ -63,6 +66,7 @@ def test_with_debug_an_error_of_ours_does_not_reach_a_job_without_standard_error
     monkeypatch.setattr(sys, "stderr", stderr())
 
     @guarded
+    @ours
     def fails():
         raise KeyError("what")
 
@@ -73,15 +77,17 @@ def test_with_debug_an_error_of_ours_does_not_reach_a_job_without_standard_error
 @pytest.mark.parametrize("error", [ImportError("the interpreter ends"), KeyError()], ids=repr)
 def test_when_nothing_can_be_imported_any_more_our_errors_are_contained(monkeypatch, error):
     @guard.called_back
+    @ours
     def finalize():
         raise error
 
     @guarded
+    @ours
     def fails():
         raise error
 
     with monkeypatch.context() as context:
-        context.setattr(guard, "_is_retired", True)
+        context.setattr(guard, "is_retired", True)
         context.setattr(sys, "meta_path", [])
         for name in ("_signal", "opcode"):
             context.delitem(sys.modules, name, raising=False)
@@ -126,7 +132,22 @@ def raises(error):
     raise error
 
 
+def forgets_its_frame(number, frame):
+    signal.signal(number, signal.SIG_IGN)
+    del number, frame
+    raise OSError("theirs")
+
+
+def uses_a_generator(_number, _frame):
+    try:
+        next(iter(()))
+    except StopIteration:
+        raise OSError("theirs") from None
+
+
 HANDLERS = {
+    "forgets its frame": forgets_its_frame,
+    "uses a generator": uses_a_generator,
     "lambda": lambda _number, _frame: raises(OSError("theirs")),
     "any arguments": lambda *_: raises(OSError("theirs")),
     "with a bound argument": functools.partial(functools.partial(lambda _bound, *_: raises(OSError("theirs"))), 1),
@@ -134,11 +155,12 @@ HANDLERS = {
 
 
 @pytest.mark.parametrize("handler", HANDLERS.values(), ids=HANDLERS)
-def test_a_handler_is_recognized_by_its_frame_argument_even_after_its_removal(channel, reader, handler):
+def test_a_handler_is_recognized_even_after_its_removal(channel, reader, handler):
     def handle_once(number, frame):
         signal.signal(number, signal.SIG_IGN)
         handler(number, frame)
 
+    @ours
     def sends_signal():
         try:
             os.kill(os.getpid(), signal.SIGUSR1)
@@ -159,14 +181,55 @@ def test_a_handler_is_recognized_by_its_frame_argument_even_after_its_removal(ch
     "error", [OSError(2, "no such file"), ValueError("no number"), KeyError("none"), MemoryError()]
 )
 def test_an_error_raised_by_a_function_that_the_shim_calls_is_not_the_jobs(error):
+    @ours
     def fails():
         try:
-            list(map(raises, [error]))
+            list(map(ours(raises), [error]))
         except type(error) as caught:
             return guard.raised_by_job(caught)
         return None
 
     assert fails() is False
+
+
+def test_a_stop_iteration_of_a_handler_is_the_jobs(channel, reader):
+    previous_handler = signal.signal(signal.SIGUSR1, lambda *_: next(iter(())))
+    try:
+        with pytest.raises(StopIteration):
+            guarded(ours(lambda: os.kill(os.getpid(), signal.SIGUSR1)))()
+    finally:
+        signal.signal(signal.SIGUSR1, previous_handler)
+    assert reader.word("faults") == 0
+
+
+@pytest.mark.parametrize("error", [JobsError("theirs"), AttributeError("theirs")], ids=repr)
+def test_an_error_of_the_jobs_code_that_we_call_is_not_the_jobs(channel, reader, error):
+    class Model:
+        @property
+        def weights(self):
+            raise error
+
+    assert guarded(ours(lambda model: guard.of_job(getattr, model, "weights")))(Model()) is None
+    assert reader.word("faults") == 1
+
+
+def test_an_exception_of_a_class_of_the_jobs_is_the_jobs_wherever_it_was_set(channel, reader):
+    class InterruptError(Exception):
+        """Something that another thread sets, with arguments."""
+
+        def __init__(self):
+            super().__init__("theirs")
+
+    @ours
+    def set_from_outside():
+        thread = ctypes.c_ulong(threading.get_ident())
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(InterruptError))
+        for _ in range(1000):
+            ""
+
+    with pytest.raises(InterruptError):
+        guarded(set_from_outside)()
+    assert reader.word("faults") == 0
 
 
 class CleanUp:
@@ -175,10 +238,12 @@ class CleanUp:
     def __enter__(self):
         return self
 
+    @ours
     def __exit__(self, *_error):
         raise FileNotFoundError("ours")
 
 
+@ours
 def fails_in_except():
     try:
         os.kill(os.getpid(), signal.SIGUSR1)
@@ -187,6 +252,7 @@ def fails_in_except():
         raise
 
 
+@ours
 def fails_in_finally():
     try:
         fails_in_except()
@@ -194,6 +260,7 @@ def fails_in_finally():
         os.rmdir("/no/such/folder")
 
 
+@ours
 def fails_in_exit():
     try:
         with CleanUp():
@@ -232,7 +299,7 @@ def test_an_error_in_our_clean_up_in_a_callback_does_not_replace_the_jobs(channe
     previous_handler = signal.signal(signal.SIGUSR1, handler)
     try:
         thing = Thing()
-        reference = weakref.ref(thing, guard.called_back(lambda _reference: fails_in_finally()))
+        reference = weakref.ref(thing, guard.called_back(ours(lambda _reference: fails_in_finally())))
         with pytest.raises(TimeoutError, match="theirs"):  # noqa: PT012 - the error is raised at the next line
             del thing
             assert reference() is not None
@@ -250,7 +317,7 @@ def test_an_exception_that_the_job_handles_is_not_raised_again(channel, reader, 
         try:
             os.kill(os.getpid(), signal.SIGUSR1)
         except BaseException:
-            assert guarded(lambda: os.rmdir("/no/such/folder"))() is None
+            assert guarded(ours(lambda: os.rmdir("/no/such/folder")))() is None
     finally:
         signal.signal(signal.SIGUSR1, previous_handler)
     assert reader.word("faults") == 1
@@ -259,11 +326,13 @@ def test_an_exception_that_the_job_handles_is_not_raised_again(channel, reader, 
 def test_a_raise_without_arguments_is_ours_and_an_error_set_by_another_thread_is_not():
     main = ctypes.c_ulong(threading.get_ident())
 
+    @ours
     def set_from_outside():
         ctypes.pythonapi.PyThreadState_SetAsyncExc(main, ctypes.py_object(TimeoutError))
         for _ in range(1000):
             ""
 
+    @ours
     def raise_without_arguments():
         raise TimeoutError
 
@@ -315,6 +384,7 @@ def test_an_error_that_python_would_drop_is_raised_at_the_next_line(channel, rea
     def handler(_number, _frame):
         raise TimeoutError("theirs")
 
+    @ours
     def send_signal(_reference):
         os.kill(os.getpid(), signal.SIGUSR1)
 
@@ -367,7 +437,7 @@ def test_with_the_setting_raise_our_errors_are_raised(monkeypatch):
     empty: dict[str, int] = {}
     monkeypatch.setattr(guard, "_lets_errors_out", True)
     with pytest.raises(KeyError):
-        guarded(lambda: empty["none"])()
+        guarded(ours(lambda: empty["none"]))()
 
 
 def test_an_error_without_arguments_from_tensorflows_compiled_parts_is_ours(monkeypatch):
@@ -378,9 +448,11 @@ def test_an_error_without_arguments_from_tensorflows_compiled_parts_is_ours(monk
     monkeypatch.setattr(guard, "_lets_errors_out", False)
     classes = {name: type("Error", (Exception,), {"__module__": name}) for name in ("tensorflow.errors", "theirs")}
 
+    @ours
     def fail(cls):
         ctypes.pythonapi.PyErr_SetNone(ctypes.py_object(cls))
 
+    monkeypatch.setattr(guard, "packages", {"tensorflow"})
     guard.guarded(fail)(classes["tensorflow.errors"])
     with pytest.raises(classes["theirs"]):
         guard.guarded(fail)(classes["theirs"])

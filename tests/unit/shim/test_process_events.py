@@ -1,10 +1,13 @@
 """Callbacks at the end of the interpreter."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 SCRIPT = """
 import atexit
+from fakes.our_code import ours
 from tfprof.shim.process_events import at_end
 
 class JobCallback:
@@ -17,6 +20,7 @@ class JobCallback:
 
 atexit.register(JobCallback())
 
+@ours
 def first():
     print("first")
     raise ValueError
@@ -30,5 +34,8 @@ for call in (first, second, first):
 
 
 def test_each_callback_runs_once_and_is_not_compared_with_callbacks_of_the_job():
-    completed = subprocess.run([sys.executable, "-c", SCRIPT], check=False, capture_output=True, text=True, timeout=60)
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    completed = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environ, check=False, capture_output=True, text=True, timeout=60
+    )
     assert (completed.stdout.split(), completed.stderr, completed.returncode) == (["first", "second", "theirs"], "", 0)

@@ -143,7 +143,8 @@ def test_an_incomplete_channel_is_refused_only_after_some_tries(instance) -> Non
     assert (refusal.launch, refusal.pid, refusal.slug) == (LAUNCH, child.pid, "bad-channel")
 
 
-def test_the_announcement_of_a_process_that_is_gone_is_removed(instance) -> None:
+def test_the_announcement_of_a_process_that_is_gone_is_removed_when_its_data_is_stored(instance) -> None:
+    """If the agent is killed before that, its successor learns from it that data is lost."""
     child = instance.job(announce="announce")
     instance.take(instance.finder.open_announced())
     instance.finder.scan()
@@ -152,7 +153,18 @@ def test_the_announcement_of_a_process_that_is_gone_is_removed(instance) -> None
     child.kill()
     child.communicate()
     instance.finder.scan()
+    assert len(list(folder.iterdir())) == 1
+    instance.finder.finish(instance.channels[0].inode)
     assert list(folder.iterdir()) == []
+
+
+def test_the_announcement_of_a_process_that_is_gone_is_removed_when_its_channel_was_refused(instance) -> None:
+    child = instance.job(announce="announce", version=99)
+    instance.take(instance.finder.open_announced())
+    child.kill()
+    child.communicate()
+    instance.finder.scan()
+    assert list(Path(instance.path, runtime_dir.ANNOUNCE).iterdir()) == []
 
 
 def end(child: subprocess.Popen[str]) -> None:

@@ -14,7 +14,9 @@ def tree() -> list[processes.Process]:
 
 
 def test_samples_have_the_columns_of_the_store() -> None:
-    assert ["t_ns", *TreeSampler().sample(tree())] == schema.SAMPLES.names
+    columns = [*schema.SAMPLES.names, *schema.THREAD_SAMPLES.names[1:]]
+    assert ["t_ns", *TreeSampler().sample(tree())] == columns
+    assert ["t_ns", *TreeSampler().sample([])] == schema.SAMPLES.names
     assert ["t_ns", *HostSampler().sample()] == schema.HOST_SAMPLES.names
 
 
@@ -39,3 +41,23 @@ def test_a_sample_of_the_host_has_memory_processors_and_busy_time() -> None:
     assert sample["cpus"] == os.cpu_count()
     assert 0 < sample["memory_available_bytes"] <= sample["memory_total_bytes"]
     assert sample["cpu_busy_s"] > 0
+
+
+def test_the_main_thread_has_its_own_times() -> None:
+    code = """
+import threading, time
+def work():
+    end = time.thread_time() + 0.3
+    while time.thread_time() < end: pass
+thread = threading.Thread(target=work)
+thread.start(); thread.join(); print(1, flush=True); input()"""
+    with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1) as child:
+        child.stdout.readline()
+        process = processes.process(child.pid)
+        assert process is not None
+        sample = TreeSampler().sample([process])
+        child.stdin.close()
+    assert sample["cpu_user_s"] + sample["cpu_system_s"] >= sample["main_cpu_s"] + 0.2
+    assert sample["main_cpu_s"] > 0
+    assert 0 <= sample["main_queued_s"] <= sample["queued_s"]
+    assert processes.thread_times(process) is None  # it has ended

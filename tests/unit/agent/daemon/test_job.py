@@ -41,7 +41,8 @@ class Bench:
     def turn(self, seconds: float = 0.0) -> None:
         """Advance the clock, then queue, send and ack all messages."""
         self.now += seconds
-        self.job.queue_changes(self.now)
+        if self.job.is_running:
+            self.job.queue_changes(self.now)
         sent_before = len(self.sent)
         self.job.send_due(self.now, self._send, ROOM, ROOM)
         for head, _ in self.sent[sent_before:]:

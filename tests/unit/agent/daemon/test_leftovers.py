@@ -12,7 +12,7 @@ from tfprof.agent.daemon import leftovers
 from tfprof.agent.launches import Launch
 from tfprof.commands import daemons
 from tfprof.formats import runtime_dir
-from tfprof.shim.tensorflow import profiler
+from tfprof.shim.tensorflow import recording
 
 OLD = time.time() - leftovers.RECENT_S - 10
 
@@ -40,7 +40,7 @@ def export(folder: Path, pid: int, letter: str, changed_s: float = OLD) -> Path:
 
 
 def test_the_name_of_a_profiler_sessions_export_folder_matches_the_pattern() -> None:
-    parent, name = os.path.split(profiler._folder())
+    parent, name = os.path.split(recording._folder())
     match = leftovers._EXPORT_NAME.fullmatch(name)
     assert match is not None
     assert match[1] == str(os.getpid())

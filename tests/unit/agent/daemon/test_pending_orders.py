@@ -4,15 +4,17 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from fakes.channel_writer import ChannelWriter
-from tfprof.agent import processes
+from fakes.polling import until
+from tfprof.agent import control, processes
 from tfprof.agent.channels import ChannelReader
-from tfprof.agent.daemon.pending_orders import PendingOrders
+from tfprof.agent.daemon.pending_orders import REMEMBERED_MAX, PendingOrders
 from tfprof.agent.transport.message_queue import Outbox
 from tfprof.formats import layout, orders, wire
 from tfprof.formats.orders import Giver, Order, OrderAnswer
@@ -150,6 +152,52 @@ def test_without_steps_an_order_is_refused_in_time_and_withdrawn(agent: AgentOrd
     assert 0 < target.page.word("policy_end_ns") < time.monotonic_ns()
 
 
+def test_an_order_that_is_applied_while_it_is_withdrawn_is_not_refused(
+    agent: AgentOrders, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent.give(TEN_STEPS._replace(patience_s=3.0))
+    withdraw = control.withdraw
+
+    def withdraw_late(channel: ChannelReader) -> int:
+        target.obey()
+        return withdraw(channel)
+
+    monkeypatch.setattr(control, "withdraw", withdraw_late)
+    assert agent.check(3.1) == []
+    target.obey(step=9)
+    [(_, answer)] = agent.check()
+    assert (answer.state, answer.step) == (orders.OBEYED, 9)
+    assert (target.page.word("policy_mode"), target.page.word("policy_count")) == (layout.MODE_ALL, 10)
+    assert [slug for slug, _ in target.events()] == ["order-given"]
+
+
+def test_an_order_that_the_job_obeyed_before_its_end_is_not_refused_by_the_next_agent(
+    agent: AgentOrders, target: Target
+) -> None:
+    agent.give()
+    target.obey()
+    target.is_running = False
+    successor = AgentOrders(target)
+    successor.give()
+    assert [answer.state for _, answer in successor.check() + successor.check()] == [orders.OBEYED, orders.ENDED]
+
+
+def test_pending_orders_are_remembered_however_many_there_are(agent: AgentOrders, target: Target) -> None:
+    targets = [Target() for _ in range(REMEMBERED_MAX)]
+    for number, other in enumerate(targets, 2):
+        agent.jobs[other.uid] = other
+        agent.give(number=number, uid=other.uid)
+    agent.give(number=1)
+    assert agent.check() == []
+    for other in (*targets, target):
+        other.obey()
+    agent.check()
+    agent.check()
+    assert sorted(number for number, _ in agent.answers) == list(range(1, len(targets) + 2))
+    for other in targets:
+        other.close()
+
+
 def test_a_stopped_process_is_reported_before_the_time_limit(agent: AgentOrders, target: Target) -> None:
     process = subprocess.Popen(["sleep", "100"])
     try:
@@ -212,6 +260,39 @@ def test_an_order_replaces_the_order_in_force(agent: AgentOrders, target: Target
     ]
 
 
+@pytest.fixture
+def python() -> Iterator["subprocess.Popen[str]"]:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+def test_a_job_without_a_step_is_detached_by_an_injection_or_the_refusal_says_why_not(
+    agent: AgentOrders, target: Target, python: "subprocess.Popen[str]"
+) -> None:
+    target.owner = processes.process(python.pid)
+    python.kill()
+    python.wait()
+    agent.give(Order(orders.DETACH, GIVER))
+    progress = agent.orders._orders[1]
+    assert agent.check(0.5) == []
+    assert progress.detaching is not None
+    assert progress.detaching._helper is None  # a step may still begin
+    agent.check(0.6)
+    until(lambda: agent.check(0.0) or progress.detaching.error, "the answer of the helper")
+    [(_, answer)] = agent.check(10.0)
+    assert (answer.state, answer.slug) == (orders.REFUSED, "no-step-began")
+    assert answer.text.endswith(f"; without a step: process {python.pid} is gone")
+
+
+def test_a_step_within_a_second_detaches_without_an_injection(agent: AgentOrders, target: Target) -> None:
+    agent.give(Order(orders.DETACH, GIVER))
+    agent.check(0.5)
+    target.page.set(detached=1)
+    [(_, answer)] = agent.check(0.6)
+    assert (answer.state, answer.kind, answer.step) == (orders.OBEYED, "", 0)
+
+
 def test_detach_is_obeyed_once(agent: AgentOrders, target: Target) -> None:
     agent.give(Order(orders.DETACH, GIVER))
     assert target.page.word("detach") == 1
@@ -229,7 +310,7 @@ def test_a_channel_of_another_version_gets_no_order() -> None:
     [(_, answer)] = agent.answers
     assert answer.slug == "unknown-version"
     assert "version 1" in answer.text
-    assert "speaks 2" in answer.text
+    assert f"speaks {CHANNEL_VERSION}" in answer.text
     assert old_target.page.word("policy") == 0
     old_target.close()
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -32,6 +33,10 @@ for line in sys.stdin:
     if line == "dismiss\\n":
         running_witness.dismiss()
         break
+    if line == "replace\\n":
+        running_witness.replace_if_ended(job)
+        print(running_witness.pid, flush=True)
+        continue
     print(running_witness.signals(), flush=True)
 sys.stdin.read()
 """
@@ -89,9 +94,12 @@ class Launcher:
         self.process.stdin.write(text + "\n")
         self.process.stdin.flush()
 
-    def signals(self) -> str:
-        self.say("signals")
+    def ask(self, question: str) -> str:
+        self.say(question)
         return self.process.stdout.readline().strip()
+
+    def signals(self) -> str:
+        return self.ask("signals")
 
 
 @pytest.fixture
@@ -144,6 +152,21 @@ def test_a_launcher_continues_without_its_witness(launcher: Launcher) -> None:
     os.kill(launcher.witness, signal.SIGKILL)
     assert launcher.signals() == "None"
     launcher.say("dismiss")
+
+
+def test_a_killed_witness_is_replaced(launcher: Launcher, tmp_path: Path) -> None:
+    assert launcher.ask("replace") == str(launcher.witness), "it runs"
+    for _ in range(3):
+        os.kill(launcher.witness, signal.SIGKILL)
+        until(lambda: has_ended(launcher.witness), "the end of the witness")
+        assert launcher.signals() == "None"
+        launcher.witness = int(launcher.ask("replace"))
+        assert not has_ended(launcher.witness)
+        os.killpg(launcher.process.pid, signal.SIGUSR1)
+        assert launcher.signals() == "[10]"
+    launcher.process.kill()
+    until(lambda: has_ended(launcher.job), "the end of the job")
+    until(lambda: (tmp_path / "killed").exists() and (tmp_path / "killed").read_text() == str(launcher.job))
 
 
 def test_a_witness_closes_the_descriptors_of_its_launcher(launcher: Launcher) -> None:

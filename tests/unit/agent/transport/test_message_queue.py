@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -216,12 +217,28 @@ def test_only_the_newest_counters_are_kept_and_events_are_kept_in_order() -> Non
     assert [json.loads(body)["value"] for _, body in connection.sent] == [2, 3, 4, 3, 4]
 
 
-def test_numbers_grow_over_restarts_of_the_agent() -> None:
+def numbers_of_an_agent() -> list[int]:
+    """Return the numbers of the events of a new agent."""
     connection = FakeConnection()
-    for _ in range(3):
-        queue = MessageQueue(wire.EVENT, 1, 3)
+    queue = MessageQueue(wire.EVENT, 1, 100)
+    for _ in range(100):
         queue.put({})
-        queue.put({})
-        queue.send_due(connection)
-    numbers = [head.last for head, _ in connection.sent]
+    queue.send_due(connection)
+    return [head.last for head, _ in connection.sent]
+
+
+def test_numbers_grow_over_restarts_of_the_agent() -> None:
+    numbers = [number for _ in range(3) for number in numbers_of_an_agent()]
     assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("seconds", [-(10**7), -3600, -0.1, 0.1, 3600])
+def test_messages_of_another_agent_are_never_taken_for_repeated_ones(
+    monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    now_ns = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns)
+    numbers = numbers_of_an_agent()
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns + int(seconds * 1e9))
+    assert not any(wire.is_repeated(number, numbers[-1]) for number in numbers_of_an_agent())
+    assert all(wire.is_repeated(number, numbers[-1]) for number in numbers)

@@ -189,6 +189,21 @@ def test_a_job_without_steps_raises_one_stall_until_it_continues():
     assert host.run(30).run(20, steps=False).slugs == [STALL, STALL]
 
 
+@pytest.mark.parametrize("kind", [layout.FIT, layout.EVALUATE, layout.PREDICT])
+def test_after_a_whole_call_of_keras_no_step_is_due(kind):
+    host = Host().run(60)
+    host.detector.add_spans(1, [span(START, host.now - START, 1, kind=kind)], 0, host.now + NS)
+    assert host.run(60, steps=False).slugs == []
+    host.run(10).run(60, steps=False)
+    assert host.slugs == [STALL]
+
+
+def test_a_job_may_stall_between_epochs():
+    host = Host().run(60)
+    host.detector.add_spans(1, [span(START, host.now - START, 1, kind=layout.EPOCH)], 0, host.now + NS)
+    assert host.run(60, steps=False).slugs == [STALL]
+
+
 def test_a_stall_names_the_last_step_of_an_entry_with_several_steps():
     host = Host().run(60)
     host.detector.add_spans(1, [span(host.now, NS // 10, host.steps[1] + 1, steps=5)], 0, host.now + NS)

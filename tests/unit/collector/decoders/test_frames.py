@@ -62,6 +62,29 @@ def test_variables_become_rows_of_the_op_log() -> None:
     ]
 
 
+OPTIMIZERS = (
+    "/lib/tensorflow_core/python/training/optimizer.py",
+    "/lib/tensorflow/python/keras/optimizer_v2/optimizer_v2.py",
+    "/lib/keras/optimizers/__init__.py",
+    "/lib/tf_keras/src/metrics/base_metric.py",
+)
+
+
+@pytest.mark.parametrize("file", OPTIMIZERS)
+def test_a_variable_that_an_optimizer_or_metric_made_belongs_to_no_model(file: str) -> None:
+    record = _json(files=["train.py", file], variable_ops=["dense/MatMul", "x"])
+    assert frames(record, 4).op_log.to_pylist() == [
+        {"graph": 4, "name": "dense/MatMul", "float_ops": 0, "types": ["_tfprof_state"], "code": False, "shape": []}
+    ]
+    parameter = _json(files=["train.py", file], variable_ops=["dense/MatMul"], variables={"dense/MatMul": None})
+    assert [row["types"] for row in frames(parameter, 4).op_log.to_pylist()] == [["_trainable_variables"]]
+
+
+def test_other_files_make_parameters() -> None:
+    record = _json(files=["/lib/keras/src/layers/layer.py", "/job/optimizer.py"], variable_ops=["dense/MatMul"])
+    assert frames(record, 4).op_log.num_rows == 0
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -79,6 +102,8 @@ def test_variables_become_rows_of_the_op_log() -> None:
         {"nodes": {"a": 3}},
         {"nodes": [0]},
         {"files": ["\ud800", ""]},
+        {"variable_ops": "x"},
+        {"variable_ops": ["unknown"]},
         {"starts": [1]},
         {"starts": [1, "2"]},
         {"starts": None},

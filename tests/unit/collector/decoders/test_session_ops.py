@@ -116,6 +116,29 @@ def test_an_iterator_whose_callback_is_not_recorded_ends_with_its_batch() -> Non
     assert (own_ns, memory.output) == (80_000, 640)
 
 
+def test_the_dispatch_of_an_asynchronous_op_is_part_of_it() -> None:
+    plane = Plane().line(
+        (b"next:IteratorGetNext", 9, 14), _async_start(10, 1), (b"next:IteratorGetNext", 199, 204), _async_start(200, 2)
+    )
+    plane.line(_async_done(150, 1), _async_done(230, 2), thread=2)
+    assert [row.own_ns for row in _read(plane)] == [140_000, 30_000]
+
+
+def test_the_work_of_a_collective_op_is_part_of_it_with_its_memory() -> None:
+    reduce = {"name": b"reduce", "kind": b"CollectiveReduceV2"}
+    plane = Plane().line((b"reduce:CollectiveReduceV2", 9, 14), _async_start(10, 1, **reduce), thread=1)
+    work = (b"reduce:CollectiveReduceV2", 50, 90), _allocation(b"MemoryAllocation", 60, 7, 1)
+    plane.line(*work, thread=2).line(_async_done(95, 1, **reduce), thread=3)
+    ((node, own_ns, memory),) = [(row.node, row.own_ns, row.memory) for row in _read(plane)]
+    assert (node, own_ns, memory.total) == (b"reduce", 85_000, 7)
+
+
+def test_an_eager_call_of_an_op_that_is_asynchronous_elsewhere_is_an_op() -> None:
+    plane = Plane().line(_async_start(10, 1, name=b"IteratorGetNext")).line(_async_done(50, 1, name=b"IteratorGetNext"))
+    plane.line((b"EagerLocalExecute: IteratorGetNext", 100, 120), thread=3)
+    assert [row.own_ns for row in _read(plane)] == [20_000, 40_000]
+
+
 def test_asynchronous_calls_of_functions_and_unfinished_ops_are_left_out() -> None:
     call = {"name": b"call", "kind": b"StatefulPartitionedCall"}
     plane = Plane().line(_async_start(10, 1), _async_start(20, 2, **call))

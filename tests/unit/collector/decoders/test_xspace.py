@@ -13,7 +13,9 @@ from tfprof.collector.decoders.interner import Interner, name_table
 from tfprof.collector.decoders.proto.xplane_pb2 import XEvent, XSpace
 from tfprof.collector.decoders.xspace import SessionRows, xspace
 from tfprof.collector.errors import DecodeError
+from tfprof.collector.ingest.parsing import TracedStep, trace_of_step, trace_rows
 from tfprof.collector.store.schema import DEVICE, LABEL, NODE, NONE_ID, OPS
+from tfprof.formats import layout
 
 DATA = Path(__file__).parents[3] / "contract" / "data"
 SAMPLES = [path.read_bytes() for path in sorted(DATA.glob("*.xspace"))]
@@ -100,6 +102,18 @@ def test_numbers_that_do_not_fit_are_saturated() -> None:
     session_rows = _read(session(plane))
     assert max(session_rows.ops.column("total_bytes").to_pylist()) == (1 << 63) - 1
     assert session_rows.ops.num_rows == 3
+
+
+@pytest.mark.parametrize("began_ns", [(1 << 63) - 5, 1 << 63, (1 << 64) - 1])
+@pytest.mark.parametrize("size", [1, -(1 << 63)])
+def test_times_and_sizes_at_the_ends_of_their_range_are_stored(began_ns: int, size: int) -> None:
+    batch = (b"IteratorGetNextOp::DoCompute", 11, 12, {b"element_size": size})
+    session_rows = _read(session(Plane().line((b"a:Mul", 10, 15), batch, batch), began_ns=began_ns))
+    (row,) = session_rows.ops.to_pylist()
+    assert (row["start_ns"] >= 0, row["op_end_ns"]) == (True, 5_000)
+    step = TracedStep(layout.BATCH, 1, 1, 0, 0, 5, 5)
+    (trace,) = trace_rows([trace_of_step(step, 0, session_rows.step, 9)]).to_pylist()
+    assert trace["base_ns"] == (1 << 63) - 1
 
 
 @settings(max_examples=150, suppress_health_check=list(HealthCheck))

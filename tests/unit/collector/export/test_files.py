@@ -1,7 +1,11 @@
 """Files for users are written completely, or an error is raised and nothing is written."""
 
 import os
+import signal
+import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -68,3 +72,42 @@ def test_the_error_names_the_file_that_cannot_be_written(
     with pytest.raises(TfprofError, match=rf"cannot write {path}: {reason}.* \[io\]"):
         write(path, b"x")
     assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_name_of_the_maximum_length_can_be_written(tmp_path: Path) -> None:
+    write(tmp_path / ("x" * 255), b"x")
+    assert os.listdir(tmp_path) == ["x" * 255]
+
+
+@pytest.mark.parametrize("has_unnamed_files", [True, False])
+def test_a_failure_of_the_content_leaves_nothing(
+    has_unnamed_files: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also on a file system whose files all have names."""
+    if not has_unnamed_files:
+        monkeypatch.setattr(os, "O_TMPFILE", os.O_DIRECTORY)
+
+    def pieces(end: bytes | None) -> Iterator[bytes]:
+        yield b"whole, "
+        if end is None:
+            raise KeyError("the content")
+        yield end
+
+    with pytest.raises(KeyError):
+        write(tmp_path / "new", pieces(None))
+    assert os.listdir(tmp_path) == []
+    write(tmp_path / "new", pieces(b"not half"))
+    assert (tmp_path / "new").read_bytes() == b"whole, not half"
+    assert os.listdir(tmp_path) == ["new"]
+
+
+def test_a_killed_process_leaves_nothing(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys; from tfprof.collector.export.files import write\n"
+        "def pieces(): yield b'x' * 2_000_000; os.kill(os.getpid(), int(sys.argv[1]))\n"
+        "write(sys.argv[2], pieces())"
+    )
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+        command = [sys.executable, "-c", code, str(int(number)), str(tmp_path / "out")]
+        assert subprocess.run(command, check=False).returncode == -number
+    assert os.listdir(tmp_path) == []

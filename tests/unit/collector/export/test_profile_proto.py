@@ -12,7 +12,7 @@ from tfprof.collector.decoders.proto.graph_pb2 import GraphDef
 from tfprof.collector.errors import NoSuchStepError, StoreError
 from tfprof.collector.export.code_defs import CodeDefs
 from tfprof.collector.exporters.op_log import op_log
-from tfprof.collector.exporters.profile_proto import pieces, profile_proto
+from tfprof.collector.exporters.profile_proto import job_pieces, profile_proto
 from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
 from tfprof.collector.proto.tfprof_log_pb2 import ProfileProto
 from tfprof.collector.query import recorded_job as recorded_job_module
@@ -81,10 +81,10 @@ def test_a_range_of_steps_contains_only_their_executions(job: LocalJob) -> None:
 
 
 def test_the_file_is_the_same_in_one_piece_or_in_several(job: LocalJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = b"".join(pieces(job))
+    whole = b"".join(job_pieces(job))
     monkeypatch.setattr(recorded_job_module, "PART_ROWS", 1)
-    assert len(list(pieces(job))) > 5
-    assert ProfileProto.FromString(b"".join(pieces(job))) == ProfileProto.FromString(whole)
+    assert len(list(job_pieces(job))) > 5
+    assert ProfileProto.FromString(b"".join(job_pieces(job))) == ProfileProto.FromString(whole)
 
 
 def test_unknown_lines_and_texts_of_a_live_job_are_exported_with_the_tf_profilers_placeholders(job: LocalJob) -> None:

@@ -187,8 +187,18 @@ def test_megabytes_have_the_digits_that_tensorflow_writes(size: int, new_text: s
 
 def test_file_names_contain_the_step_and_are_printed() -> None:
     assert file_name("out/t", -1) == "out/t_-1"
-    assert "Timeline file is written to out/t_3.\nOpen a Chrome browser" in file_message("out/t_3")
+    assert "Timeline file is written to out/t_3." in file_message("out/t_3")
 
 
 def test_nodes_without_entries_are_not_drawn() -> None:
     assert not bars(graph_timeline(graph_view([Node("a", "a", (), NO_STATS)], WHOLE_TREE), {}, {}).data)
+
+
+def test_executions_that_start_in_the_same_microsecond_are_counted() -> None:
+    nodes = {
+        node("a"): entry(CPU, (5, 1), (7, 1)),
+        node("b"): entry(CPU, (5, 2), (9, 1)),
+        node("c"): entry(CPU, (5, 1)),
+    }
+    timeline = graph_timeline(graph_view(list(nodes), WHOLE_TREE), {n.name: e for n, e in nodes.items()}, {})
+    assert (len(bars(timeline.data)), timeline.hidden) == (3, 2)

@@ -28,5 +28,6 @@ def test_a_kernel_has_the_op_type_that_it_implements(kernel: str, op: str) -> No
 def test_a_label_is_split_into_node_kernel_and_inputs() -> None:
     parts = split_label("a/b = _MklMatMul(x, y)")
     assert split_label("[CPU: 3] a/b = _MklMatMul(x, y)") == parts == ("a/b", "_MklMatMul", "x, y)")
+    assert split_label("__dbg_w:0_0_DebugIdentity = DebugIdentity(w)") == ("__dbg_w", "DebugIdentity", "w)")
     assert split_label("_MklMatMul") is None
     assert [is_library_kernel(name) for name in ("_MklMatMul", "MatMul", "_FusedConv2D")] == [True, False, False]

@@ -107,5 +107,16 @@ def test_a_step_lasts_from_its_first_start_to_its_last_end() -> None:
     message = metadata("a", start=3000)
     message.step_stats.dev_stats.extend(metadata("b", start=1000).step_stats.dev_stats)
     message.step_stats.dev_stats.extend(metadata("c", start=0).step_stats.dev_stats)
-    assert extent(message) == (1_000_000, 3_007_000)
-    assert extent(metadata("a", start=0)) == (0, 0)
+    assert extent(message) == (1_000_000, 3_007_000, 0)
+    assert extent(metadata("a", start=0)) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("odd_us", [-5, 19_978_045_970_716_470, 1])
+def test_the_extent_of_a_step_leaves_out_times_that_cannot_be_right(odd_us: int) -> None:
+    day_us = 86_400 * 10**6
+    message = metadata("a", start=30_000 * day_us)
+    for name, start in (("b", 30_000 * day_us + 40), ("c", odd_us)):
+        message.step_stats.dev_stats[0].node_stats.add(node_name=name, all_start_micros=start, all_end_rel_micros=2)
+    start_ns, end_ns, odd_times = extent(message)
+    assert (start_ns, odd_times) == (30_000 * day_us * 1000, 1)
+    assert end_ns - start_ns < 10**6

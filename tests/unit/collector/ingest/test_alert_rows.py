@@ -2,7 +2,8 @@
 
 import pytest
 from tfprof.collector.alerts.alert import Alert
-from tfprof.collector.ingest.parsing import INT64_MAX, UINT64_MAX, alert_rows
+from tfprof.collector.decoders.columns import INT64_MAX
+from tfprof.collector.ingest.parsing import UINT64_MAX, alert_rows
 
 
 @pytest.mark.parametrize(

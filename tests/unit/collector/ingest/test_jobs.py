@@ -2,11 +2,14 @@ import json
 import struct
 
 import pytest
+from fakes.polling import until
 from fakes.run_metadata import node, number, run_metadata, text
 from fakes.wire_agent import record, span
+from fakes.xspaces import Plane, session
 from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.decoders.proto.xplane_pb2 import XSpace
 from tfprof.collector.errors import FormatError, StoreError
+from tfprof.collector.ingest import job
 from tfprof.collector.ingest.jobs import REOPENS_MAX, OpenJobs
 from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.reader import LocalStore
@@ -275,6 +278,37 @@ def test_counters_and_events_are_stored(ingest):
     assert LocalStore(ingest.path).job("last").info.counters == {"dropped_traces": 4}
 
 
+def test_the_answer_to_an_order_is_stored_once_however_many_agents_send_it(ingest):
+    texts = [f"order {number:016x} of ann on node7 (process 4): obeyed from train step 5 on" for number in (1, 2)]
+    for agent in range(3):
+        for count, order_text in enumerate(texts):
+            number = wire.COUNTED_FROM + (agent + 1) * 10**12 + count
+            answer = Head(wire.ACK, UID, wire.EVENT, number, number)
+            assert ingest.send(wire.EVENT, number, slug="order-given", text=order_text) == [answer]
+        ingest.restart()
+        ingest.open(name="train.py")
+    for count, slug in enumerate(("order-ended", "policy", "policy")):
+        ingest.send(wire.EVENT, wire.COUNTED_FROM + 9 * 10**12 + count, slug=slug, text=texts[0])
+    stored = [(event["slug"], event["text"]) for event in ingest.table("events")]
+    other_slugs = [(slug, texts[0]) for slug in ("order-ended", "policy", "policy")]
+    assert stored == [("order-given", texts[0]), ("order-given", texts[1]), *other_slugs]
+
+
+def test_repeated_samples_and_events_are_skipped_and_those_of_another_agent_are_stored(ingest):
+    first_agent, second_agent = wire.COUNTED_FROM + 5 * 10**9, wire.COUNTED_FROM + 10**9  # the clock was set back
+    for count in (first_agent, first_agent + 1, first_agent, second_agent, second_agent, 7, 7):
+        values = {"t_ns": 5, "host": {"cpus": 8}, "jobs": {f"{UID:016x}": {"processes": 1}}}
+        assert ingest.samples(count, values) == [Head(wire.ACK, 0, wire.SAMPLES, count, count)]
+        ingest.send(wire.EVENT, count, slug="policy", text=str(count))
+    ingest.restart()
+    ingest.open(name="train.py")
+    ingest.send(wire.EVENT, 7, slug="policy", text="7")
+    numbers = [str(count) for count in (first_agent, first_agent + 1, second_agent, 7)]
+    assert [event["text"] for event in ingest.table("events")] == numbers
+    assert len(ingest.table("samples")) == len(numbers)
+    assert ingest.store.host("testhost").table("host_samples").num_rows == len(numbers)
+
+
 def test_a_close_without_counters_keeps_the_latest_counters(ingest):
     ingest.send(wire.COUNTERS, 4, dropped_traces=3)
     ingest.end("ended", t_ns=5)
@@ -436,8 +470,7 @@ def test_records_that_an_agent_gave_up_are_lost_and_the_end_of_the_job_is_stored
     ingest.records(1, step(), step())
     if not is_open:
         ingest.restart()
-    ingest.jobs.end_given_up_job(UID, {"name": "train.py"}, GIVEN_UP)
-    assert list(ingest.jobs.work(10.0))
+    assert ingest.jobs.end_given_up_job(UID, {"name": "train.py"}, GIVEN_UP)
     info = LocalStore(ingest.path).job(f"{UID:016x}").info
     assert (info.state, info.end["signal"], info.counters["never_stored"]) == ("killed", 9, 8)
     assert ingest.table("events")[-2:] == [
@@ -447,10 +480,42 @@ def test_records_that_an_agent_gave_up_are_lost_and_the_end_of_the_job_is_stored
 
 
 def test_a_job_that_the_store_does_not_know_is_listed_with_its_loss(ingest):
-    ingest.jobs.end_given_up_job(7, {"name": "other.py"}, GIVEN_UP)
-    assert list(ingest.jobs.work(10.0))
+    assert ingest.jobs.end_given_up_job(7, {"name": "other.py"}, GIVEN_UP)
     info = LocalStore(ingest.path).job(f"{7:016x}").info
     assert (info.name, info.state, info.counters["never_stored"]) == ("other.py", "killed", 10)
+
+
+def test_a_job_that_was_given_up_keeps_its_stored_identity(ingest):
+    ingest.open(name="train.py", framework="tensorflow")
+    assert ingest.jobs.end_given_up_job(UID, {"name": "", "user": "ada"}, GIVEN_UP)
+    info = LocalStore(ingest.path).job(f"{UID:016x}").info
+    assert info.identity == {"name": "train.py", "framework": "tensorflow", "user": "ada"}
+
+
+@pytest.mark.parametrize("is_restarted", [True, False])
+def test_a_job_whose_end_is_stored_is_not_given_up(ingest, is_restarted):
+    """The agent was killed before it removed the announcement: its successor misses the channel."""
+    ingest.records(1, step())
+    ingest.end("exited", status=0, records=1)
+    if is_restarted:
+        ingest.restart()
+    assert ingest.jobs.end_given_up_job(UID, {"name": "train.py"}, {**GIVEN_UP, "state": "lost"})
+    info = LocalStore(ingest.path).job(f"{UID:016x}").info
+    assert (info.state, info.end["status"], "never_stored" in info.counters) == ("exited", 0, False)
+    assert "given-up" not in ingest.events()
+
+
+def test_records_that_are_being_stored_are_not_lost(ingest):
+    """They have arrived from an agent that was then killed."""
+    ingest.records(1, *(window(ordinal) for ordinal in range(1, 101)))
+    assert ingest.jobs.open[UID].is_busy
+    end = {**GIVEN_UP, "records": 104}
+    assert not ingest.jobs.end_given_up_job(UID, {}, end)
+    while ingest.jobs.open[UID].is_busy:
+        list(ingest.jobs.work(10.0))
+    assert ingest.jobs.end_given_up_job(UID, {}, end)
+    assert len(ingest.table("traces")) == 100
+    assert LocalStore(ingest.path).job(f"{UID:016x}").info.counters["never_stored"] == 4 + 3
 
 
 @pytest.mark.parametrize("end", [{}, {"state": "over"}, {**GIVEN_UP, "records": "7"}])
@@ -486,3 +551,72 @@ def test_losses_of_a_removed_store_are_counted_once_however_often_the_append_fai
     job.note_lost(wire.RECORDS, 9, "store-removed")
     assert job._lost_count == 9
     assert ingest.events()["store-removed"] == 9
+
+
+def no_op_texts(ingest):
+    return [event["text"].partition(" in a row")[0] for event in ingest.table("events") if event["slug"] == "no-ops"]
+
+
+def empty_window(ordinal, *names, **fields):
+    """Return the record of a window of a call of function 5, whose events have these names."""
+    plane = Plane().line(*[(name, at, at + 1) for at, name in enumerate(names)])
+    body = layout.XSPACE_HEAD.pack(10_000, 1, 0) + session(plane).SerializeToString()
+    return {"kind": layout.XSPACE, "body": body, "step": ordinal, "key": 5, "flags": layout.FUNCTION, **fields}
+
+
+def test_three_steps_in_a_row_without_ops_are_reported_once_for_each_kind(ingest):
+    empty = {"kind": layout.RUN_METADATA, "body": b""}
+    ingest.records(1, *[{**empty, "flags": layout.TRAIN}] * 2, step(flags=layout.TRAIN))
+    ingest.records(4, *[{**empty, "flags": layout.TRAIN}] * 2, *[{**empty, "flags": layout.RUN}] * 2)
+    assert no_op_texts(ingest) == []
+    ingest.records(8, *[{**empty, "flags": layout.TRAIN}] * 4, *[{**empty, "flags": layout.RUN}] * 4)
+    assert no_op_texts(ingest) == ["3 traced train steps", "3 traced run steps"]
+
+
+def test_the_function_whose_steps_have_no_ops_is_named(ingest):
+    ingest.open(name="train.py", functions={"5": "step"})
+    ingest.records(1, *[empty_window(ordinal, b"Unknown", b"FunctionRun") for ordinal in (1, 2, 3)])
+    assert no_op_texts(ingest) == ["3 traced function:step steps"]
+
+
+CALL = (b"TFE_Py_ExecuteCancelable", b"EagerExecute", b"EagerKernelExecute")
+
+
+@pytest.mark.parametrize(
+    ("names", "is_reported"),
+    [
+        ((), True),
+        ((b"FunctionRun", b"ExecutorState::Process", b"ExecutorPropagateOutputs"), True),
+        ((*CALL, b"KernelAndDeviceFunc::Run", b"FunctionRun", b"a of Mul"), True),
+        ((*CALL, b"KernelAndDeviceFunc::Run"), False),  # a function without ops
+        ((*CALL[:2], b"CopyInputToExpectedDevice"), False),  # a remote server ran it
+        ((*CALL, b"__inference_f_12:__inference_f_12", b"dot.3"), False),  # XLA ran it
+        ((*CALL, b"FunctionRun", b"a:Mul"), False),
+    ],
+)
+def test_steps_of_which_the_events_show_that_no_op_ran_are_not_reported(ingest, names, is_reported):
+    ingest.records(1, *[empty_window(ordinal, *names) for ordinal in (1, 2, 3)])
+    assert bool(no_op_texts(ingest)) is is_reported
+
+
+@pytest.mark.parametrize(("names", "is_reported"), [((), False), ((b"Unknown",), True), ((*CALL, b"a of Mul"), True)])
+def test_empty_gradient_tapes_are_not_reported_but_eager_steps_whose_ops_are_unknown(ingest, names, is_reported):
+    ingest.records(1, *[empty_window(ordinal, *names, flags=layout.EAGER) for ordinal in (1, 2, 3)])
+    assert bool(no_op_texts(ingest)) is is_reported
+
+
+@pytest.mark.parametrize(("device", "is_reported"), [(b"/job:ps/task:0", False), (b"/job:localhost/task:0", True)])
+def test_runs_of_a_graph_on_remote_servers_are_not_reported(ingest, device, is_reported):
+    node_def = text(1, b"w") + text(2, b"VariableV2") + text(4, device)
+    empty = {"kind": layout.RUN_METADATA, "body": b"", "flags": layout.TRAIN}
+    ingest.records(1, empty, {"kind": layout.GRAPH, "body": text(1, node_def), "step": 1}, empty, empty, empty)
+    assert len(ingest.table("graph_nodes")) == 1
+    assert bool(no_op_texts(ingest)) is is_reported
+
+
+def test_steps_without_ops_that_a_worker_decoded_count_too(ingest, monkeypatch):
+    monkeypatch.setattr(job, "LARGE_BYTES", 100)
+    for ordinal in range(1, 5):
+        ingest.records(ordinal, empty_window(ordinal, b"Unknown" * 30))
+        until(lambda: list(ingest.jobs.work(1.0)) and not ingest.jobs.is_waiting, "the worker's rows")
+    assert no_op_texts(ingest) == ["3 traced function steps"]

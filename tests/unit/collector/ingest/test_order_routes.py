@@ -87,7 +87,7 @@ def _order_head(number: int = 99, uid: int = UID) -> Head:
 
 
 def test_an_order_reaches_the_agent_and_its_answers_reach_the_client(harness: ReceiverHarness) -> None:
-    agent, client, other = harness.agent([1, 2]), harness.peer(), harness.peer()
+    agent, client, other = harness.agent([*wire.SUPPORTED_VERSIONS]), harness.peer(), harness.peer()
     client.send(_order_head(), BODY)
     other.send(_order_head(100), BODY)
     assert sorted((head, orders.order_of(body)) for head, body in harness.messages_to(agent, 2)) == [
@@ -110,7 +110,7 @@ def test_an_order_to_a_job_without_an_agent_is_answered_at_once(harness: Receive
 
 
 def test_an_order_to_a_closed_job_is_refused(harness: ReceiverHarness) -> None:
-    agent = harness.agent([2])
+    agent = harness.agent([wire.WIRE_VERSION])
     agent.finish(UID)
     harness.messages_to(agent)
     [(_, body)] = harness.ask(harness.peer(), _order_head(), BODY)
@@ -125,7 +125,7 @@ def test_an_agent_of_another_version_gets_no_order_and_both_versions_are_named(
     [(_, body)] = harness.ask(harness.peer(), _order_head(), BODY)
     answer = orders.answer_of(UID, body)
     assert answer.slug == "unknown-version"
-    assert "node9 speaks wire version 1, orders need version 2" in answer.text
+    assert f"node9 speaks wire version 1, orders need version {wire.version_of(wire.ORDER)}" in answer.text
     assert harness.messages_to(agent) == []
 
 
@@ -137,10 +137,10 @@ def test_an_agent_that_has_not_greeted_yet_gets_no_order(harness: ReceiverHarnes
 
 
 def test_a_repeated_order_goes_to_the_current_agent(harness: ReceiverHarness) -> None:
-    harness.agent([2], "first")
+    harness.agent([wire.WIRE_VERSION], "first")
     client = harness.peer()
     client.send(_order_head(), BODY)
-    successor = harness.agent([2], "second")
+    successor = harness.agent([wire.WIRE_VERSION], "second")
     client.send(_order_head(), BODY)
     assert [head for head, _ in harness.messages_to(successor)] == [_order_head()]
     answer = OrderAnswer(UID, orders.OBEYED)
@@ -149,8 +149,8 @@ def test_a_repeated_order_goes_to_the_current_agent(harness: ReceiverHarness) ->
 
 
 def test_only_the_agent_of_the_order_can_answer(harness: ReceiverHarness) -> None:
-    harness.agent([2])
-    liar, client = harness.agent([2], "liar", uid=8), harness.peer()
+    harness.agent([wire.WIRE_VERSION])
+    liar, client = harness.agent([wire.WIRE_VERSION], "liar", uid=8), harness.peer()
     client.send(_order_head(), BODY)
     answer = json.dumps(OrderAnswer(UID, orders.OBEYED).document()).encode()
     harness.receiver.turn(50)
@@ -174,7 +174,7 @@ def test_only_the_agent_of_the_order_can_answer(harness: ReceiverHarness) -> Non
 def test_malformed_orders_and_answers_are_refused_and_not_passed_on(
     harness: ReceiverHarness, kind: int, body: bytes
 ) -> None:
-    agent = harness.agent([2])
+    agent = harness.agent([wire.WIRE_VERSION])
     [(head, _)] = harness.ask(harness.peer(), Head(kind, UID, 0, 0, 99), body)
     assert (head.type, head.about, head.last) == (wire.REFUSE, kind, 99)
     assert harness.messages_to(agent) == []
@@ -183,7 +183,7 @@ def test_malformed_orders_and_answers_are_refused_and_not_passed_on(
 
 def test_the_number_of_routes_is_bounded(harness: ReceiverHarness, monkeypatch) -> None:
     monkeypatch.setattr(order_routes, "ROUTES_MAX", 10)
-    harness.agent([2])
+    harness.agent([wire.WIRE_VERSION])
     for number in range(1, 40):
         client = WireAgent(harness.folder)
         client.send(_order_head(number), BODY)

@@ -1,8 +1,9 @@
 """Each checker on stores where it must report and where it must not."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,17 @@ import pytest
 from fakes.made_steps import Execution, graph, made_job
 from fakes.made_store import MS, SECOND, START_NS, rows, span, write_host, write_job
 from fakes.nodes import CPU, GPU, STREAM
-from tfprof.collector.advice import input_bound, retracing
-from tfprof.collector.advice.evidence import Evidence, NewNodes, OpExecution, StepTrace
+from tfprof.collector.advice import input_bound, retracing, starved, tiny_ops
+from tfprof.collector.advice.evidence import Evidence, Load, NewNodes
+from tfprof.collector.advice.host_sentence import host_sentence
 from tfprof.collector.advice.report import Report
 from tfprof.collector.advice.table import CHECKERS, advise
+from tfprof.collector.advice.verdict import findings, fine, verdict, without_data
+from tfprof.collector.numbers import percent
 from tfprof.collector.query.evidence import gather
 from tfprof.collector.store.reader import LocalJob, LocalStore
+from tfprof.collector.summaries.parts import Recording, break_down
+from tfprof.collector.summaries.step_records import OpExecution, PipelineFunction, StepTrace, TimedSteps
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.formats import layout
 
@@ -27,7 +33,7 @@ EXACT = Parity(exact=True)
 
 def reports(job: LocalJob, slug: str, parity: Parity = Parity()) -> Sequence[Report]:  # noqa: B008  # a constant
     """Return the reports of the checker with ``slug`` about a job."""
-    reports_by_slug = {checker.slug: checker_reports for checker, checker_reports in advise(gather(job, parity))}
+    reports_by_slug = {checker.slug: checker_reports for checker, checker_reports, _ in advise(gather(job, parity))}
     return reports_by_slug[slug]
 
 
@@ -54,17 +60,17 @@ def runs(times_ms: Iterable[float], pause_ms: float = 0.0, **columns: int) -> li
 
 def test_without_evidence_no_checker_reports(tmp_path: Path) -> None:
     job = job_of(tmp_path)
-    assert [reports for _, reports in advise(gather(job))] == [()] * len(CHECKERS)
+    assert [reports for _, reports, _ in advise(gather(job))] == [()] * len(CHECKERS)
 
 
 def test_exact_parity_runs_only_the_tf_profilers_checkers_and_names_select_checkers(tmp_path: Path) -> None:
     evidence = gather(job_of(tmp_path), EXACT)
-    assert [checker.name for checker, _ in advise(evidence)] == [
+    assert [checker.name for checker, _, _ in advise(evidence)] == [
         "AcceleratorUtilizationChecker",
         "OperationChecker",
         "ExpensiveOperationChecker",
     ]
-    assert [checker.name for checker, _ in advise(evidence, ["OperationChecker", "JobChecker", "InputChecker"])] == [
+    assert [checker.name for checker, _, _ in advise(evidence, ["OperationChecker", "JobChecker", "InputChecker"])] == [
         "OperationChecker"
     ]
 
@@ -145,25 +151,20 @@ NET_STEP = [Execution("net/a", 0, 600), Execution("net/b", 600, 200), Execution(
 
 def test_the_most_expensive_op_types_and_scopes_are_named(tmp_path: Path) -> None:
     types, scopes = report_texts(made_job(tmp_path, [NET_STEP], graph(NET)), "expensive")
-    assert (
-        types == "MatMul takes 60 % of the time of all ops, 600 µs in the median step; then come Add 20 % and Mul 15 %."
-    )
-    assert (
-        scopes
-        == "the scope net takes 80 % of the time of all ops, 800 µs in the median step; then come c 15 % and d 5.0 %."
-    )
+    assert types == "MatMul takes 60 % of the time of all ops, 600 µs a step; then come Add 20 % and Mul 15 %."
+    assert scopes == "the scope net takes 80 % of the time of all ops, 800 µs a step; then come c 15 % and d 5.0 %."
 
 
 def test_one_slow_step_makes_no_op_the_most_expensive(tmp_path: Path) -> None:
     slow = [Execution("c", 0, 90_000)]
     types, *_ = report_texts(made_job(tmp_path, [NET_STEP, NET_STEP, [*NET_STEP[:2], *slow]], graph(NET)), "expensive")
-    assert types.startswith("MatMul takes 60 % of the time of all ops, 600 µs in the median step; then come Add 20 %")
+    assert types.startswith("MatMul takes 61 % of the time of all ops, 600 µs a step; then come Add 20 %")
 
 
 def test_the_report_contains_the_range_of_an_op_types_time_per_step(tmp_path: Path) -> None:
     steps = [[Execution("a", 0, duration_us)] for duration_us in (200, 300, 700)]
     assert report_texts(made_job(tmp_path, steps, graph({"a": "MatMul"})), "expensive") == [
-        "MatMul takes 100 % of the time of all ops, 300 µs in the median step (200 µs to 700 µs in all steps)."
+        "MatMul takes 100 % of the time of all ops, 301 µs a step (200 µs to 700 µs)."
     ]
 
 
@@ -201,8 +202,7 @@ def test_the_most_expensive_lines_of_the_user_are_named(tmp_path: Path) -> None:
     types, lines = reports(job, "expensive")
     assert types.line == "main.py:7 (f)"
     assert lines.text == (
-        "main.py:7 (f) takes 80 % of the time of the ops that your own lines created, 2.00 ms in the median step;"
-        " then come main.py:9 (f) 20 %."
+        "main.py:7 (f) takes 80 % of the time of all ops, 2.00 ms a step; then come main.py:9 (f) 20 %."
     )
     assert report_texts(job, "expensive", EXACT)[2] == "main.py:7:f, cpu: 2.00ms, accelerator: 0us, total: 2.00ms"
 
@@ -220,30 +220,74 @@ def test_with_exact_parity_the_text_is_empty_if_no_line_takes_a_millisecond(tmp_
 # -- input -----------------------------------------------------------------------------------------
 
 
-def test_waiting_for_input_within_steps_is_reported_with_the_slowest_stage() -> None:
+def waiting_step(*stages: tuple[str, int]) -> Evidence:
+    """Return two equal steps that wait 0.7 of 1 ms for input, with ``stages`` in other threads."""
     step = (
         OpExecution("next", "IteratorGetNext", CPU.lower(), 1, 0, 700_000),
         OpExecution("work", "MatMul", CPU.lower(), 1, 700_000, 1_000_000),
-        OpExecution("Iterator::Root::Prefetch::Map", "tf.data", ITERATORS.lower(), 7, 0, 650_000),
-        OpExecution("Iterator::Root::Prefetch", "tf.data", ITERATORS.lower(), 7, 650_000, 670_000),
+        *(
+            OpExecution(f"Iterator::Root{name}", "tf.data", ITERATORS.lower(), 7 + at, 0, ns)
+            for at, (name, ns) in enumerate(stages)
+        ),
     )
-    (report,) = input_bound.check(Evidence(step_traces=(StepTrace(1, 1_000_000, step), StepTrace(2, 1_000_000, step))))
+    traces = tuple(StepTrace(at, 1_000_000, step) for at in (1, 2))
+    steps = [TimedSteps(at, 1, at * MS, MS, is_normal=True) for at in range(9)]
+    return Evidence(step_traces=traces, breakdown=break_down(Recording("batch", steps, traces=traces)))
+
+
+def test_waiting_for_input_within_steps_is_reported_with_the_slowest_stage() -> None:
+    (report,) = input_bound.check(waiting_step(("", 5_000), ("::Batch", 20_000), ("::Batch::Map", 650_000)))
     assert report.text == (
-        "70 % of the time in the median of 2 traced steps is spent waiting for input: 700 µs a step."
+        "70 % of the time from step to step is spent waiting for input, 700 µs a step: the job is highly input-bound."
         " Most of the pipeline's own time is in its stage Map: 650 µs a step."
     )
     assert report.numbers["share"] == pytest.approx(0.7)
-    assert "prefetch" in report.remedy
+    assert report.remedy.startswith("run the function of map(…) in parallel")
+    assert "dataset.prefetch" in report.remedy
+
+
+@pytest.mark.parametrize("stages", [[("::Prefetch", 690_000), ("", 5_000)], [("::Prefetch::Map", 650_000)]])
+def test_prefetch_is_no_remedy_for_a_pipeline_that_prefetches(stages: list[tuple[str, int]]) -> None:
+    (report,) = input_bound.check(waiting_step(("::Prefetch", 690_000), *stages))
+    assert "dataset.prefetch" not in report.remedy
+    assert "Prefetch" not in report.text
+
+
+@pytest.mark.parametrize(
+    ("stage", "remedy"),
+    [
+        ("Generator", "make the generator faster"),
+        ("ParallelMapV2", "make it faster: Python runs one call at a time"),
+        ("", "whole batches"),
+    ],
+)
+def test_the_users_function_is_named_with_its_line(stage: str, remedy: str) -> None:
+    traces = waiting_step((f"::{stage}", 650_000) if stage else ("", 1)).step_traces
+    steps = [TimedSteps(at, 1, at * MS, MS, is_normal=True) for at in range(9)]
+    functions = [PipelineFunction("load (train.py:12)", 9 * 650_000, 9), PipelineFunction("other", 9, 9)]
+    parts = break_down(Recording("batch", steps, traces=traces, functions=functions))
+    (report,) = input_bound.check(Evidence(step_traces=traces, breakdown=parts))
+    assert " The pipeline calls load, which runs for 650 µs a step." in report.text
+    assert report.line == "train.py:12"
+    assert report.verdict == "highly input-bound: steps wait for the function load of the input pipeline"
+    assert remedy in report.remedy
+
+
+def test_each_epoch_does_the_work_again_without_a_cache() -> None:
+    evidence = replace(waiting_step(("::ParallelMapV2", 650_000)), epochs=3)
+    assert input_bound.check(evidence)[0].remedy.startswith("cache() after it")
+    cached = replace(waiting_step(("::ParallelMapV2", 650_000), ("::MemoryCache", 1)), epochs=3)
+    assert "cache()" not in input_bound.check(cached)[0].remedy
 
 
 def test_work_of_iterators_on_the_thread_of_a_waiting_op_counts_as_waiting(tmp_path: Path) -> None:
     step = [Execution("next", 0, 10), Execution("Iterator::Map", 10, 600, ITERATORS), Execution("work", 610, 390)]
-    (report,) = reports(made_job(tmp_path, [step], graph({"next": "IteratorGetNext", "work": "MatMul"})), "input")
+    (report,) = reports(made_job(tmp_path, [step] * 3, graph({"next": "IteratorGetNext", "work": "MatMul"})), "input")
     assert report.numbers["share"] == pytest.approx(0.61)
 
 
 def test_waiting_for_a_single_batch_is_not_reported(tmp_path: Path) -> None:
-    steps = [[Execution("next", 0, duration_us), Execution("work", duration_us, 100)] for duration_us in (10, 900, 10)]
+    steps = [[Execution("next", 0, duration_us), Execution("work", duration_us, 900)] for duration_us in (10, 100, 10)]
     nodes = graph({"next": "IteratorGetNext", "work": "MatMul"})
     assert report_texts(made_job(tmp_path, steps, nodes), "input") == []
 
@@ -257,13 +301,16 @@ def test_a_busy_pipeline_that_delivers_in_time_is_not_reported(tmp_path: Path) -
     assert report_texts(made_job(tmp_path, [step], graph({"next": "IteratorGetNext", "work": "MatMul"})), "input") == []
 
 
+# -- between steps ---------------------------------------------------------------------------------
+
+
 def test_long_pauses_between_steps_are_reported(tmp_path: Path) -> None:
-    (report,) = reports(job_of(tmp_path, spans=runs([2.0] * 40, pause_ms=6.0)), "input")
+    (report,) = reports(job_of(tmp_path, spans=runs([2.0] * 40, pause_ms=6.0)), "between")
     assert report.text == (
-        "75 % of the time goes by between steps, in Python: 6.00 ms of the 8.00 ms"
+        "75 % of the time goes by between steps, in code that is in no span: 6.00 ms of the 8.00 ms"
         " from the start of a step to that of the next."
     )
-    assert report.numbers["pauses"] == 39
+    assert "prefetch" not in report.remedy  # nothing shows that the loop waits for its input
 
 
 @pytest.mark.parametrize(
@@ -277,13 +324,97 @@ def test_long_pauses_between_steps_are_reported(tmp_path: Path) -> None:
     ],
 )
 def test_other_pauses_between_steps_are_not_reported(tmp_path: Path, spans: list[dict[str, int]]) -> None:
-    assert report_texts(job_of(tmp_path, spans=spans), "input") == []
+    assert report_texts(job_of(tmp_path, spans=spans), "between") == []
 
 
 def test_pauses_between_steps_that_were_timed_together_count(tmp_path: Path) -> None:
     spans = [span(layout.RUN, 10 * at, 20.0 * at, 4.0, count=10) for at in range(30)]
-    (report,) = reports(job_of(tmp_path, spans=spans), "input")
+    (report,) = reports(job_of(tmp_path, spans=spans), "between")
     assert (report.numbers["share"], report.numbers["between_ns"]) == (pytest.approx(0.8), pytest.approx(1.6 * MS))
+
+
+def trained(*others: tuple[int, float, float], interval_ms: float = 10.0, **columns: int) -> list[dict[str, int]]:
+    """Return spans of a job that trains for 2 ms every ``interval_ms``.
+
+    ``others`` run after each of these steps: (kind, start, duration) with times in ms. They have
+    the other ``columns``.
+    """
+    spans = [span(layout.TRAIN, at, interval_ms * at, 2.0) for at in range(1, 41)]
+    for at in range(1, 41):
+        spans += [span(kind, at, interval_ms * at + start, ms, **columns) for kind, start, ms in others]
+    return spans
+
+
+@pytest.mark.parametrize(
+    ("spans", "kind", "share", "remedy"),
+    [
+        (trained((layout.RUN, 2.1, 7.8)), "run", 0.78, "tfprof op JOB --kind run"),
+        (trained((layout.RUN, 2.1, 7.8), thread=5), "run", 0.78, "tfprof op JOB --kind run"),
+        (trained((layout.INIT, 2.5, 6.0)), "init", 0.6, "initialize once"),
+        (trained((layout.CHECKPOINT, 2.1, 7.0)), "checkpoint", 0.7, "save every few minutes"),
+        (trained((layout.EVALUATE, 2.1, 7.0), (layout.TEST_BATCH, 2.2, 1.0)), "evaluation", 0.7, "evaluate less often"),
+    ],
+    ids=["a policy", "in another thread", "an initializer", "checkpoints", "evaluation"],
+)
+def test_steps_of_other_kinds_between_two_steps_are_named(
+    tmp_path: Path, spans: list[dict[str, int]], kind: str, share: float, remedy: str
+) -> None:
+    (report,) = reports(job_of(tmp_path, spans=spans), "between")
+    assert report.text.startswith(f"{share:.0%}".replace("%", " %") + f" of the time is in {kind}")
+    assert report.numbers["share"] == pytest.approx(share, abs=0.005)
+    assert remedy in report.remedy
+
+
+def test_a_single_long_evaluation_counts(tmp_path: Path) -> None:
+    steps = [span(layout.TRAIN, at, 10.0 * at + 300.0 * (at > 20), 9.9) for at in range(1, 41)]
+    (report,) = reports(job_of(tmp_path, spans=[*steps, span(layout.EVALUATE, 1, 210, 299)]), "between")
+    assert report.numbers["share"] == pytest.approx(299 / 680)
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        trained((layout.RUN, 2.1, 2.0), interval_ms=4.2),  # half of the time for each, as in a GAN
+        trained((layout.CHECKPOINT, 2.1, 0.2), interval_ms=2.5),  # short
+        trained((layout.INPUT, 2.1, 7.8), interval_ms=2.5, thread=5),  # a thread that fills a queue
+    ],
+)
+def test_a_few_steps_of_other_kinds_are_not_reported(tmp_path: Path, spans: list[dict[str, int]]) -> None:
+    assert report_texts(job_of(tmp_path, spans=spans), "between") == []
+
+
+def test_a_thread_that_fills_queues_does_not_explain_pauses(tmp_path: Path) -> None:
+    (report,) = reports(job_of(tmp_path, spans=trained((layout.INPUT, 2.1, 7.8), thread=5)), "between")
+    assert "code that is in no span" in report.text
+
+
+def test_pauses_with_an_auxiliary_step_are_split(tmp_path: Path) -> None:
+    report, code = reports(job_of(tmp_path, spans=trained((layout.CHECKPOINT, 5.0, 1.5))), "between")
+    assert (
+        report.text == "15 % of the time is in checkpoint steps between the train steps: 1.50 ms for each train step."
+    )
+    assert code.text.startswith("65 % of the time goes by between steps, in code that is in no span: 6.50 ms")
+
+
+@pytest.mark.parametrize(
+    ("cores", "written", "remark", "remedy"),
+    [
+        (0.05, 0, " The step's thread sleeps: it uses no CPU and waits for none.", "what the loop waits for"),
+        (1.0, 0, " It is Python: the step's thread uses a CPU in it.", "what the loop does"),
+        (1.0, 500e6, " The job writes 5.0 MB of files for each step.", "save checkpoints, logs"),
+    ],
+)
+def test_the_use_of_resources_shows_what_pauses_are(
+    tmp_path: Path, cores: float, written: float, remark: str, remedy: str
+) -> None:
+    spans = [span(layout.RUN, at, 10.0 * at, 2.0) for at in range(1, 601)]
+    samples = [
+        {"t_ns": START_NS + at * SECOND, "cpu_user_s": cores * at, "write_bytes": int(written * at), "rss_bytes": 1}
+        for at in range(6)
+    ]
+    (report,) = reports(job_of(tmp_path, spans=spans, samples=samples), "between")
+    assert report.text.partition("that of the next.")[2] == remark
+    assert remedy in report.remedy
 
 
 # -- copies, placement, tiny ops -------------------------------------------------------------------
@@ -317,7 +448,7 @@ def test_ops_on_the_cpu_of_a_job_with_a_gpu_are_reported(tmp_path: Path) -> None
     assert report.text == (
         "ops on the CPU of a job with a GPU take 15 % of the time of all ops, 400 µs a step: most of all Where 400 µs."
     )
-    assert report.numbers["Where"] == 400
+    assert report.numbers["Where"] == 400_000
 
 
 def test_ops_on_the_cpu_are_not_reported_without_a_gpu_or_if_they_are_short(tmp_path: Path) -> None:
@@ -361,18 +492,45 @@ def run_spans(seconds: float, start_s: float = 0.0) -> list[dict[str, int]]:
     return [span(layout.RUN, at + 1, 1000 * start_s + 100 * at, 100) for at in range(int(10 * seconds))]
 
 
-def test_growing_memory_is_reported_with_the_ops_that_hold_most(tmp_path: Path) -> None:
-    steps = [[Execution("keep", 0, 5, held_bytes=3_000_000), Execution("other", 5, 5)]]
+def growing_job(store: Path, ops: Mapping[str, str], held_bytes: Mapping[str, int], **facts: Any) -> LocalJob:
+    """Return a job whose memory grows by 1 MB in each of 10 steps a second.
+
+    Each of its traced steps runs ``ops``, which hold ``held_bytes`` at their end.
+    """
+    step = [Execution(name, 5 * at, 5, held_bytes=held_bytes.get(name, 0)) for at, name in enumerate(ops)]
     samples = rows("samples", memory_samples(1000 + 10 * at for at in range(60)))
-    spans = rows("spans", run_spans(60))
-    nodes = graph({"keep": "Identity", "other": "Add"})
-    job = made_job(tmp_path, steps, nodes, samples=samples, spans=spans, **stacks(("keep", 7), ("other", 9)))
+    lines = stacks(*((name, 7 + at) for at, name in enumerate(ops)))
+    return made_job(store, [step], graph(ops), samples=samples, spans=rows("spans", run_spans(60)), **lines, **facts)
+
+
+GROWTH = "the job's memory grows while steps run, by 600 MB a minute: from 1.2 GB to 1.6 GB in 41.0 s, 1.0 MB a step."
+
+
+def test_growing_memory_is_reported_with_the_op_whose_output_has_the_size_of_the_growth(tmp_path: Path) -> None:
+    ops = {"large": "MatMul", "kept": "Identity", "small": "Add"}
+    job = growing_job(tmp_path, ops, {"large": 8_000_000, "kept": 1_000_000, "small": 18_000})
     (report,) = reports(job, "memory")
-    assert report.text == (
-        "the job's memory grows while steps run, by 600 MB a minute: from 1.2 GB to 1.6 GB in 41.0 s."
-        " The ops that hold the most memory when they end: Identity 3.0 MB a step."
-    )
-    assert report.line == "main.py:7 (f)"
+    assert report.text == f"{GROWTH} About as much is in the output of each of these: Identity kept (1.0 MB)."
+    assert report.line == "main.py:8 (f)"
+
+
+def test_growth_that_no_op_explains_has_no_line(tmp_path: Path) -> None:
+    (report,) = reports(growing_job(tmp_path, {"large": "MatMul", "small": "Add"}, {"large": 8_000_000}), "memory")
+    assert report.text.startswith(f"{GROWTH} The ops of the traced steps do not explain it")
+    assert report.line == ""
+    assert "tracemalloc" in report.remedy
+
+
+def test_variables_that_pile_up_are_named(tmp_path: Path) -> None:
+    names = ["weights", "extra", "extra_1", "extra_2"]
+    op_log = [
+        {"graph": 0, "name": name, "float_ops": -1, "types": ["_trainable_variables"], "shape": [500, 500]}
+        for name in names
+    ]
+    job = growing_job(tmp_path, dict.fromkeys(names, "VariableV2"), {}, op_log=rows("op_log", op_log))
+    (report,) = reports(job, "memory")
+    assert report.text.endswith("in the output of each of these: the 3 variables extra, extra_1, … (1.0 MB).")
+    assert report.line == "main.py:10 (f)"
 
 
 @pytest.mark.parametrize(
@@ -444,6 +602,10 @@ def test_steps_that_keep_running_new_ops_are_reported(tmp_path: Path) -> None:
     growing_steps = [[Execution("a", 0, 5), Execution(f"a_{at}", 5, 5)] for at in range(20)]
     (report,) = reports(made_job(tmp_path / "grows", growing_steps), "retracing")
     assert report.text == "10 of 10 late traced steps ran ops that no earlier step ran, 10 in all: the graph grows."
+    lines = stacks(("a", 7), *((f"a_{at}", 9) for at in range(20)))
+    nodes = graph({"a": "A", **{f"a_{at}": "A" for at in range(20)}})
+    (report,) = reports(made_job(tmp_path / "lines", growing_steps, nodes, **lines), "retracing")
+    assert report.line == "main.py:9 (f)"
     recurring_steps = [[Execution("a", 0, 5), Execution(f"a_{at % 5}", 5, 5)] for at in range(20)]
     assert report_texts(made_job(tmp_path / "same", recurring_steps), "retracing") == []
 
@@ -522,43 +684,71 @@ def test_traced_steps_never_count_as_long_steps(tmp_path: Path) -> None:
 OUTLIERS = [20.0 if at in {10, 17, 60, 61, 140} else 1.0 for at in range(1, 201)]
 
 
-def job_on_host(store: Path, cores: float, own_cores: float, times_ms: Iterable[float]) -> LocalJob:
-    """Return a job on a host with two CPUs, of which ``cores`` are busy.
+def job_on_host(
+    store: Path,
+    loads: Sequence[tuple[float, float]],
+    times_ms: Iterable[float],
+    **tables: Any,
+) -> LocalJob:
+    """Return a job on a host with two CPUs, with the busy cores of (host, job) in each second.
 
-    The job itself keeps ``own_cores`` CPUs busy. Its runs last ``times_ms``.
+    Its runs last ``times_ms``.
     """
-    times_ns = [START_NS + SECOND * (second - 1) for second in range(10)]
-    write_host(store, [{"t_ns": t_ns, "cpus": 2, "cpu_busy_s": cores * second} for second, t_ns in enumerate(times_ns)])
-    samples = [{"t_ns": t_ns, "cpu_user_s": own_cores * second, "rss_bytes": 1} for second, t_ns in enumerate(times_ns)]
-    return job_of(store, spans=runs(times_ms), samples=samples)
+    times_ns = [START_NS + SECOND * second for second in range(-1, len(loads))]
+    host_s, own_s = ([0.0, *accumulate(load[index] for load in loads)] for index in (0, 1))
+    write_host(
+        store,
+        [{"t_ns": t_ns, "cpus": 2, "cpu_busy_s": seconds} for t_ns, seconds in zip(times_ns, host_s, strict=True)],
+    )
+    samples = [
+        {"t_ns": t_ns, "cpu_user_s": seconds, "rss_bytes": 1} for t_ns, seconds in zip(times_ns, own_s, strict=True)
+    ]
+    return job_of(store, spans=runs(times_ms), samples=samples, **tables)
 
 
-def test_a_host_without_a_free_cpu_is_named_as_the_reason(tmp_path: Path) -> None:
-    (report,) = reports(job_on_host(tmp_path, 1.9, 0.7, OUTLIERS), "uneven")
+QUIET, BUSY = (0.7, 0.7), (1.9, 0.7)
+#: Runs of 10 ms; those in the third second take 100 ms.
+SLOW_SECOND = [10.0] * 200 + [100.0] * 10 + [10.0] * 300
+
+
+def test_a_host_that_is_busy_only_during_slow_steps_is_named_as_the_reason(tmp_path: Path) -> None:
+    loads = [BUSY if second == 3 else QUIET for second in range(8)]
+    (report,) = reports(job_on_host(tmp_path, loads, SLOW_SECOND), "uneven")
     assert report.text.endswith(
         " of the time in steps. The likely reason is the host, not the job: while they ran, other processes used 1.2"
-        " of its 2 CPUs, and few were idle."
+        " of its 2 CPUs, and few were idle; during the other steps some were idle."
     )
     assert report.numbers["other_cores"] == pytest.approx(1.2)
     assert "quiet host" in report.remedy
 
 
 @pytest.mark.parametrize(
-    ("cores", "own_cores"),
-    [(1.0, 0.2), (1.9, 1.8), (0.0, 0.0)],
+    ("slow", "normal"),
+    [((1.0, 0.2), QUIET), ((1.9, 1.8), QUIET), ((0.0, 0.0), (0.0, 0.0))],
     ids=["a CPU is free", "the job uses the CPUs", "no load"],
 )
-def test_a_host_is_not_named_as_the_reason_unless_other_processes_keep_it_busy(
-    tmp_path: Path, cores: float, own_cores: float
+def test_a_host_is_not_named_as_the_reason_unless_others_keep_it_busy_in_slow_steps_only(
+    tmp_path: Path, slow: tuple[float, float], normal: tuple[float, float]
 ) -> None:
-    (report,) = reports(job_on_host(tmp_path, cores, own_cores, OUTLIERS), "uneven")
-    assert "host, not the job" not in report.text
+    loads = [slow if second == 3 else normal for second in range(8)]
+    (report,) = reports(job_on_host(tmp_path, loads, SLOW_SECOND), "uneven")
+    assert report.text.endswith(" of the time in steps.")
     assert "shapes" in report.remedy
+
+
+@pytest.mark.parametrize("slow", [BUSY, (2.0, 0.0)], ids=["always busy", "always busy, and the job sleeps"])
+def test_on_a_host_that_is_always_busy_uneven_steps_only_inform(tmp_path: Path, slow: tuple[float, float]) -> None:
+    loads = [slow if second == 3 else BUSY for second in range(8)]
+    job = job_on_host(tmp_path, loads, SLOW_SECOND)
+    (report,) = reports(job, "uneven")
+    assert "Other processes compete for the host's CPUs in these steps and in the others" in report.text
+    assert report.remedy == ""
+    assert verdict(advise(gather(job))) == "no cause of lost time was found"
 
 
 def test_regular_long_steps_are_due_to_the_job_even_on_a_busy_host(tmp_path: Path) -> None:
     times = [20.0 if at % 25 == 0 else 1.0 for at in range(1, 201)]
-    (report,) = reports(job_on_host(tmp_path, 1.9, 0.7, times), "uneven")
+    (report,) = reports(job_on_host(tmp_path, [BUSY] * 2, times), "uneven")
     assert report.text.endswith("They come every 25 steps.")
 
 
@@ -567,3 +757,173 @@ def test_steps_are_compared_with_steps_of_the_same_call(tmp_path: Path) -> None:
     for row in spans:
         row["key"] = int(row["total_ns"] > MS)
     assert report_texts(job_of(tmp_path, spans=spans), "uneven") == []
+
+
+# -- slower steps, and the host --------------------------------------------------------------------
+
+#: Three seconds of runs of 10 ms, then four seconds of runs of 80 ms.
+SLOWER = [10.0] * 300 + [80.0] * 50
+
+
+def slower_alert(step: int) -> dict[str, Any]:
+    """Return the row of an alert about slower runs from ``step`` on."""
+    since_ns = START_NS + 3 * SECOND
+    return {"slug": "slower", "kind": layout.RUN, "step": step, "since_ns": since_ns, "before": 1e7, "now": 8e7}
+
+
+def test_a_lasting_increase_of_the_step_time_is_one_finding(tmp_path: Path) -> None:
+    job = job_on_host(tmp_path, [QUIET] * 8, SLOWER)
+    (report,) = reports(job, "slower")
+    assert re.fullmatch(
+        r"since run 301 \(..:..:..\), steps take 8 times as long as before: 80\.0 ms instead of 10\.0 ms\."
+        r" The reason is in the job: other processes of the host use 0\.00 of its 2 CPUs, before 0\.00\.",
+        report.text,
+    )
+    assert "host" not in report.remedy
+    assert report_texts(job, "uneven") == []
+
+
+def test_other_processes_that_come_with_slower_steps_are_named(tmp_path: Path) -> None:
+    (report,) = reports(job_on_host(tmp_path, [QUIET] * 4 + [BUSY] * 4, SLOWER), "slower")
+    assert "The likely reason is the host: other processes use 1.20 of its 2 CPUs, before 0." in report.text
+    assert "tfprof host" in report.remedy
+
+
+@pytest.mark.parametrize(
+    ("loads", "alerts"),
+    [([BUSY] * 8, []), ([BUSY] * 4 + [(2.0, 0.1)] * 4, []), ([QUIET] * 4 + [BUSY] * 4, [slower_alert(301)])],
+    ids=["always busy", "always busy, and the job works less", "the collector compared the jobs of the host"],
+)
+def test_the_host_is_not_blamed_for_slower_steps_without_evidence(
+    tmp_path: Path, loads: list[tuple[float, float]], alerts: list[dict[str, Any]]
+) -> None:
+    (report,) = reports(job_on_host(tmp_path, loads, SLOWER, alerts=alerts), "slower")
+    assert "The likely reason is the host" not in report.text
+    assert "host" not in report.remedy
+
+
+def test_steps_that_take_longer_and_longer_are_reported_as_growth(tmp_path: Path) -> None:
+    (report,) = reports(job_of(tmp_path, spans=runs([2.0 + at / 20 for at in range(200)])), "slower")
+    assert report.text.startswith("steps take longer and longer: since run ")
+    assert "grows" in report.remedy
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [10.0] * 100 + [14.0] * 100,  # not much slower
+        [10.0] * 100 + [80.0] * 10,  # few
+        [10.0] * 100 + [80.0] * 50 + [10.0] * 50,  # they recover
+        [10.0, 80.0] * 100,
+        [80.0] * 100 + [10.0] * 100,  # faster
+    ],
+)
+def test_step_times_without_a_lasting_increase_are_not_reported(tmp_path: Path, times: list[float]) -> None:
+    assert report_texts(job_of(tmp_path, spans=runs(times)), "slower") == []
+
+
+def starved_evidence(own_cores: float, other_cores: float, *, op: str = "MatMul") -> Evidence:
+    """Return the evidence of a job whose many small ops run for 60 % of its steps."""
+    small = [OpExecution("a", op, CPU.lower(), 1, 100_000 * at, 100_000 * at + 60_000) for at in range(250)]
+    tiny = [OpExecution("b", "Add", CPU.lower(), 1, 100_000 * at, 100_000 * at + 5_000) for at in range(251)]
+    return Evidence(
+        timed_steps=tuple(TimedSteps(at, 1, at * SECOND // 10, SECOND // 10, True) for at in range(100)),
+        step_traces=(StepTrace(1, 25_100_000, (*small, *tiny)),),
+        load=(Load(0, 10 * SECOND, own_cores, other_cores, 2),),
+    )
+
+
+def test_the_host_sentence_has_the_figures_of_the_advice() -> None:
+    starved_job = starved_evidence(0.14, 1.8)
+    (report,) = starved.check(starved_job)
+    sentence = host_sentence(starved_job)
+    assert sentence is not None
+    assert sentence.startswith("while steps ran, others used 1.80 of 2 cores, the job 0.14; it waited ")
+    assert percent(report.saving) in sentence
+    assert host_sentence(starved_evidence(0.9, 0.2)) == "while steps ran, others used 0.20 of 2 cores, the job 0.90"
+    assert host_sentence(replace(starved_job, load=())) is None
+
+
+def test_a_job_that_waits_for_a_cpu_is_not_told_that_its_ops_are_small() -> None:
+    evidence = starved_evidence(0.14, 1.8)
+    (report,) = starved.check(evidence)
+    assert report.text == (
+        "the job waits for CPUs: its ops run for 60 % of the time, but its processes got only 0.14 CPUs."
+        " Other processes used 1.80 of the host's 2."
+    )
+    assert tiny_ops.check(evidence) == []
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        starved_evidence(0.14, 0.2),
+        starved_evidence(0.6, 1.3),
+        starved_evidence(0.02, 1.9, op="IteratorGetNext"),
+        Evidence(),
+    ],
+    ids=["CPUs are idle", "it gets what it needs", "its ops wait for input", "no data"],
+)
+def test_a_job_that_does_not_wait_for_a_cpu_is_not_starved(evidence: Evidence) -> None:
+    assert starved.check(evidence) == []
+
+
+def test_ops_that_call_a_waiting_function_need_no_cpu() -> None:
+    calls = (("call", "StatefulPartitionedCall"), ("wait", "PyFunc"))
+    step = StepTrace(1, 1000, tuple(OpExecution(name, op, CPU.lower(), 1, 0, 900) for name, op in calls))
+    evidence = replace(starved_evidence(0.02, 1.9), step_traces=(step,))
+    assert starved.check(evidence) == []
+
+
+def test_runs_with_new_fetches_each_time_are_a_growing_graph(tmp_path: Path) -> None:
+    growing, repeating = runs([2.0] * 60), runs([2.0] * 60)
+    for number, (new, old) in enumerate(zip(growing, repeating, strict=True)):
+        new["key"], old["key"] = number, number % 4
+    (report,) = reports(job_of(tmp_path / "growing", spans=growing), "retracing")
+    assert report.text.startswith("30 of 30 late run steps have fetches or feeds that no earlier one had: the graph")
+    assert "finalize" in report.remedy
+    assert report_texts(job_of(tmp_path / "repeating", spans=repeating), "retracing") == []
+
+
+# -- the verdict -----------------------------------------------------------------------------------
+
+
+def test_the_verdict_is_the_finding_that_saves_most_time(tmp_path: Path) -> None:
+    spans = rows("spans", runs([2.0] * 80, pause_ms=6.0))
+    step = [Execution("next", 0, 700), Execution("work", 700, 300)]
+    job = made_job(tmp_path, [step] * 2, graph({"next": "IteratorGetNext", "work": "MatMul"}), spans=spans)
+    advice = advise(gather(job))
+    assert verdict(advice) == "much of the time goes by between the steps, up to 75 % of the time"
+    assert [finding.checker.slug for finding in findings(advice)][:3] == ["between", "input", "expensive"]
+    input_finding = findings(advice)[1]
+    assert input_finding.report.saving == pytest.approx(0.7 / 8, abs=0.01)  # a traced step takes 1 ms of 8
+
+
+def test_the_verdict_names_steps_of_another_kind(tmp_path: Path) -> None:
+    advice = advise(gather(job_of(tmp_path, spans=trained((layout.RUN, 2.1, 7.8)))))
+    assert verdict(advice) == "run steps take place between the train steps, up to 78 % of the time"
+
+
+def test_a_growing_graph_comes_before_its_effects(tmp_path: Path) -> None:
+    spans = runs([2.0] * 60, pause_ms=6.0)
+    for number, row in enumerate(spans):
+        row["key"] = number
+    advice = advise(gather(job_of(tmp_path, spans=spans)))
+    assert verdict(advice) == "graphs are built again while steps run"
+    assert [finding.checker.slug for finding in findings(advice)] == ["retracing", "between"]
+
+
+def test_checks_without_a_finding_are_fine_or_have_no_data(tmp_path: Path) -> None:
+    advice = advise(gather(job_of(tmp_path, spans=runs([2.0] * 80))))
+    assert verdict(advice) == "no cause of lost time was found"
+    assert fine(advice) == ["Between steps", "Retracing", "Slower steps", "Uneven steps"]
+    missing = dict(without_data(advice))
+    assert missing["fewer than 29 s of steps"] == ["Memory"]
+    assert missing["no samples of the host"] == ["Host", "Threads"]
+    assert "Input" in missing["no traced step"]
+
+
+def test_without_any_data_the_verdict_is_unknown(tmp_path: Path) -> None:
+    advice = advise(gather(job_of(tmp_path)))
+    assert verdict(advice) == "unknown, since there is too little data"
+    assert fine(advice) == []

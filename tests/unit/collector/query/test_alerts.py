@@ -3,10 +3,12 @@ import json
 import pytest
 from click.testing import CliRunner
 from fakes.made_steps import Execution, graph, made_job
-from fakes.made_store import START_NS, rows
+from fakes.made_store import START_NS, rows, span, write_job
 from tfprof.cli.alerts import alerts
+from tfprof.cli.views import op
 from tfprof.collector.alerts.alert import SLOWER, STALL
 from tfprof.collector.query.alerts import alerts_of
+from tfprof.collector.store.reader import LocalStore
 from tfprof.formats import layout
 
 GRAPH = graph({"a/MatMul": "MatMul", "b/Conv": "Conv2D", "c/Add": "AddV2"})
@@ -45,8 +47,9 @@ def test_a_slow_down_names_the_op_that_takes_longer(store):
     [job_alert] = alerts_of([job(store, alert(SLOWER, 4))])
     assert (job_alert.traced_before, job_alert.traced_since) == (3, 3)
     [op] = job_alert.ops
-    assert (op.op, op.device, op.before_us, op.now_us) == ("Conv2D", "CPU:0", 500, 1550)
-    assert "Conv2D on CPU:0: 1.55 ms a step, before 500 µs" in run(store)
+    assert (op.op, op.device) == ("Conv2D", "CPU:0")
+    assert (op.before_ns, op.now_ns) == pytest.approx((500_000, 1_550_000), rel=0.01)
+    assert "Conv2D on CPU:0: 1.55 ms a step, before 502 µs" in run(store)
 
 
 @pytest.mark.parametrize(("step", "when"), [(1, "traced before"), (9, "traced since")])
@@ -93,3 +96,34 @@ def test_lines_fit_the_terminal(store, width, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
     job(store, alert(SLOWER, 4), alert(STALL, 9))
     assert max(map(len, run(store).splitlines())) <= width
+
+
+@pytest.mark.parametrize(
+    ("state", "end", "last_step_ms", "slugs"),
+    [
+        ("exited", {"status": 0}, 400, []),
+        ("exited", {"status": 1}, 400, [STALL]),
+        ("killed", {"signal": 9}, 400, [STALL]),
+        (None, {}, 400, [STALL]),
+        ("exited", {"status": 0}, 30_000, [STALL]),
+    ],
+    ids=["it ended normally", "it failed", "it was killed", "it runs", "it continued"],
+)
+def test_the_end_of_a_job_is_no_stall(store, state, end, last_step_ms, slugs):
+    stall = alert(STALL, 38, found_ns=START_NS + 20 * 10**9)  # two more steps were recorded later
+    spans = [span(layout.RUN, 39, 390, 1), span(layout.RUN, 40, last_step_ms, 1)]
+    write_job(store, 1, {"alerts": rows("alerts", [stall]), "spans": rows("spans", spans)}, state=state, end=end)
+    assert [job_alert.alert.slug for job_alert in alerts_of([LocalStore(store).job("last")])] == slugs
+
+
+@pytest.mark.parametrize(("alert_rows", "has_note"), [([alert(SLOWER, 41)], True), ([], False)])
+def test_a_view_says_since_when_the_steps_of_a_job_are_slower(store, alert_rows, has_note):
+    times_ms = [1.0] * 40 + [8.0] * 40
+    spans = [span(layout.RUN, 1 + at, 10 * at, ms) for at, ms in enumerate(times_ms)]
+    tables = {"alerts": rows("alerts", alert_rows), "spans": rows("spans", spans)}
+    made_job(store, [step(500)] * 3, GRAPH, **tables)
+    notes = " ".join(CliRunner().invoke(op, ["last", "--store", str(store)]).stderr.split())
+    assert ("since run 41 (" in notes) == has_note
+    assert ("steps take 8 times as long as before: 8.00 ms instead of 1.00 ms. Only these: --steps 41-80" in notes) == (
+        has_note
+    )

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from fakes import small_store
 from fakes.made_store import write_job
-from tfprof.collector.exporters.table import EXPORTERS, outputs
+from tfprof.collector.exporters.table import outputs
+from tfprof.collector.exports import VIEW_EXPORTERS
 from tfprof.collector.forms import FORMS, empty_message
 from tfprof.collector.loader import load
 from tfprof.collector.query import engine as engine_module
@@ -114,18 +115,5 @@ def test_help_and_docs_name_the_exporters_of_the_table(name: str) -> None:
     (option,) = [option for option in TABLE if option.name == "output"]
     assert {kind for kind in TYPES if re.search(rf"\b{kind}\b", option.help_for(name))} == outputs(name)
     docs = (Path(__file__).parents[4] / "docs" / "commands.md").read_text()
-    assert all(f"`{kind}:outfile=F`" in docs for kind in EXPORTERS)
-    assert {*EXPORTERS, "none", "stdout"} == set(TYPES)
-
-
-def test_every_exporter_is_one_module_and_one_row() -> None:
-    import tfprof.collector.exporters.table as exporters
-    from tfprof.collector.exporters.job_files import JOB_FILES
-
-    folder = Path(exporters.__file__).parent
-    modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "table", "job_files"}
-    assert modules == {*EXPORTERS, *(row.name for row in JOB_FILES)}
-    assert all(callable(load(f"tfprof.collector.exporters.{name}:files")) for name in EXPORTERS)
-    assert all(callable(row.data) for row in JOB_FILES)
-    docs = (Path(__file__).parents[4] / "docs" / "commands.md").read_text()
-    assert all(any(f" {flag} " in docs for flag in row.flags) for row in JOB_FILES)
+    assert all(f"`{kind}:outfile=F`" in docs for kind in VIEW_EXPORTERS)
+    assert {*VIEW_EXPORTERS, "none", "stdout"} == set(TYPES)

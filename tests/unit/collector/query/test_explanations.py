@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fakes.made_store import rows, trace, write_job
-from tfprof.collector.query.explanations import missed_steps_note, untraced_reason
+from tfprof.collector.query.explanations import main_warnings, missed_steps_note, untested_versions, untraced_reason
 from tfprof.collector.store.reader import LocalJob, LocalStore
 
 
@@ -78,3 +78,49 @@ def test_missed_steps_are_counted(tmp_path: Path) -> None:
     assert str(missed_steps_note(ended_job(tmp_path / "other", missed=112))).startswith(
         "112 selected steps were not traced"
     )
+
+
+def event(slug: str, text: str, t_ns: int) -> dict[str, Any]:
+    return {"t_ns": t_ns, "slug": slug, "text": text, "count": 1}
+
+
+def test_all_parts_that_cannot_be_recorded_are_the_main_warnings(tmp_path: Path) -> None:
+    gap, missing = event("gap", "records", 1), [event("patch-missing", name, at) for at, name in enumerate("ab", 2)]
+    jobs = [
+        ended_job(tmp_path / str(number), tables={"events": rows("events", events)})
+        for number, events in enumerate([[], [gap], [gap, event("store-full", "x", 9)], [gap, *missing]])
+    ]
+    assert [main_warnings(job) for job in jobs] == [
+        None,
+        "records: 1 [gap]",
+        f"records: 1 [gap]; 1 more in: tfprof steps {jobs[2].info.hex}",
+        f"a [patch-missing]; b [patch-missing]; 1 more in: tfprof steps {jobs[3].info.hex}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("identity", "beginnings"),
+    [
+        ({"framework": "tensorflow", "framework_version": "2.12.1", "python": "3.11.7"}, []),
+        ({"framework": None, "framework_version": None, "python": None}, []),
+        ({"framework": "other", "framework_version": "9.0", "python": "3.8.1"}, []),
+        (
+            {"framework": "tensorflow", "framework_version": "2.22.0rc0", "python": "3.14.0"},
+            [
+                "CPython 3.14.0 is newer than 3.13, the newest tested version: plain functions count and time every",
+                "TensorFlow 2.22.0rc0 is newer than 2.21, the newest tested version: some steps",
+            ],
+        ),
+        (
+            {"framework": "tensorflow", "framework_version": "1.14.0", "python": "3.7.16"},
+            ["TensorFlow 1.14.0 is older than 1.15, the oldest tested version"],
+        ),
+    ],
+)
+def test_versions_outside_of_the_tested_ones_are_named(
+    tmp_path: Path, identity: dict[str, Any], beginnings: list[str]
+) -> None:
+    write_job(tmp_path, 1, {}, identity=identity)
+    texts = untested_versions(LocalStore(tmp_path).job("last"))
+    assert len(texts) == len(beginnings)
+    assert all(text.startswith(beginning) for text, beginning in zip(texts, beginnings, strict=True))

@@ -288,3 +288,18 @@ def test_nodes_stored_after_the_names_were_read_do_no_harm(tmp_path: Path) -> No
             lambda reader: list(reader.equivalent_steps(["y"], ())),
         )
         assert sum(steps.trace_count for steps in equivalent_steps) == 1
+
+
+def test_a_variable_of_several_replicas_counts_once(tmp_path: Path) -> None:
+    names = ["dense/kernel", "dense/kernel/replica_1", "replica_1/dense/kernel", "replica_1/only", "replica_10/other"]
+    shapes = [(5, 7), (5, 7), (5, 7), (5, 7), (2, 2)]
+    graph = graph_pb2.GraphDef(
+        node=[node(name, "VariableV2", (), shape) for name, shape in zip(names, shapes, strict=True)]
+    )
+    for node_def in graph.node:
+        node_def.attr["shape"].shape.CopyFrom(node_def.attr["_output_shapes"].list.shape[0])
+    write_job(tmp_path / "store", 1, trace_tables(graph.SerializeToString(), [step(3)]))
+    job = LocalStore(tmp_path / "store").job("last")
+    for parity, expected in ((DEFAULT, [35, 0, 0, 35, 4]), (EXACT, [35, 35, 35, 35, 4])):
+        by_name = nodes(profile(job, required_facts={GRAPH}, parity=parity))
+        assert [by_name[name].stats.params for name in names] == expected

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from fakes.made_store import IDENTITY, SECOND, START_NS, rows, span
+from tfprof.collector.documents.changes import change_document
 from tfprof.collector.errors import NoSuchJobError
-from tfprof.collector.query.documents import change_document
 from tfprof.collector.query.following import RESTART_TIMEOUT_NS, JobChange, JobFollower
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.retention import remove

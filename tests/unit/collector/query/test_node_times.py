@@ -21,7 +21,7 @@ def test_times_of_all_jobs_follow_each_other_and_add_up_to_the_profile(store: Lo
     assert job_profile is not None
     times = node_times(job_profile)
     assert times.steps == 3
-    assert times.by_node == {"net/weights": [10, 0, 0], "net/MatMul": [10, 10, 10], "loss": [10, 10, 0]}
+    assert times.by_node == {"net/weights": [10_000, 0, 0], "net/MatMul": [10_000] * 3, "loss": [10_000, 10_000, 0]}
     assert {node.name: node.stats.micros for node in job_profile.nodes if node.stats.micros} == {
         name: sum(node_times) for name, node_times in times.by_node.items()
     }
@@ -33,8 +33,8 @@ def test_times_cover_the_steps_and_the_device_of_the_profile(store: LocalStore) 
     on_gpu = profile(jobs, device="GPU", averaged=False, required_facts=())
     assert one_step is not None
     assert on_gpu is not None
-    assert node_times(one_step) == (1, {"net/MatMul": [10], "loss": [10]})
-    assert node_times(on_gpu, "GPU") == (3, {"net/MatMul": [0, 0, 10]})
+    assert node_times(one_step) == (1, {"net/MatMul": [10_000], "loss": [10_000]})
+    assert node_times(on_gpu, "GPU") == (3, {"net/MatMul": [0, 0, 10_000]})
 
 
 def test_an_evenly_spaced_selection_of_many_steps_is_read(tmp_path: Path) -> None:
@@ -46,11 +46,11 @@ def test_an_evenly_spaced_selection_of_many_steps_is_read(tmp_path: Path) -> Non
     write_job(tmp_path, 1, trace_tables(graph, [run_metadata([b"loss"])] * (STEPS_MAX + 5)))
     job_profile = profile(LocalStore(tmp_path).job("last"), averaged=False, required_facts=())
     assert job_profile is not None
-    assert node_times(job_profile) == (STEPS_MAX, {"loss": [10] * STEPS_MAX})
+    assert node_times(job_profile) == (STEPS_MAX, {"loss": [10_000] * STEPS_MAX})
 
 
 def test_times_of_nodes_that_get_the_same_name_add_up(store: LocalStore) -> None:
     job_profile = profile(store.job("aa10"), averaged=False, required_facts=())
     assert job_profile is not None
     renamed = node_times(job_profile).renamed({"loss": "all", "net/weights": "all"})
-    assert renamed == (2, {"all": [20, 10], "net/MatMul": [10, 10]})
+    assert renamed == (2, {"all": [20_000, 10_000], "net/MatMul": [10_000, 10_000]})

@@ -13,7 +13,11 @@ from tfprof.collector.query import profile as query_profile
 from tfprof.collector.query.profile import Profile, profile
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
+from tfprof.collector.tfviews.parity import Parity
 
+EXACT = Parity(exact=True)
+#: The middle of the bucket of 10 µs.
+MIDDLE_NS = 10_048
 GRAPH = graph_pb2.GraphDef(
     node=[graph_pb2.NodeDef(name="a", op="MatMul"), graph_pb2.NodeDef(name="b", op="Add", input=["a"])]
 )
@@ -35,20 +39,25 @@ def jobs(tmp_path: Path) -> list[LocalJob]:
     return LocalStore(tmp_path / "store").jobs()
 
 
-def runs_and_micros(result: Profile | None) -> dict[str, tuple[int, int]]:
+def runs_and_ns(result: Profile | None) -> dict[str, tuple[int, int]]:
     """Return runs and time of each node."""
     assert result is not None
     return {node.name: (node.stats.runs, node.stats.micros) for node in result.nodes}
 
 
-def test_averages_cover_the_steps_in_which_a_node_ran(jobs: list[LocalJob]) -> None:
-    assert runs_and_micros(profile(jobs[0])) == {"a": (1, 12), "b": (1, 10)}
-    assert runs_and_micros(profile(jobs[0], averaged=False)) == {"a": (6, 60), "b": (2, 20)}
+def test_the_time_of_a_node_is_its_median_times_the_share_of_steps_in_which_it_ran(jobs: list[LocalJob]) -> None:
+    assert runs_and_ns(profile(jobs[0])) == {"a": (1, MIDDLE_NS), "b": (1, 4_000)}
+    assert runs_and_ns(profile(jobs[0], averaged=False)) == {"a": (6, 5 * MIDDLE_NS), "b": (2, 20_000)}
+
+
+def test_the_exact_averages_cover_the_steps_in_which_a_node_ran(jobs: list[LocalJob]) -> None:
+    assert runs_and_ns(profile(jobs[0], parity=EXACT)) == {"a": (1, 12), "b": (1, 10)}
+    assert runs_and_ns(profile(jobs[0], averaged=False, parity=EXACT)) == {"a": (6, 60), "b": (2, 20)}
 
 
 def test_one_step_contains_all_nodes_also_those_that_did_not_run(jobs: list[LocalJob]) -> None:
     result = profile(jobs[0], 2)
-    assert runs_and_micros(result) == {"a": (2, 20), "b": (0, 0)}
+    assert runs_and_ns(result) == {"a": (2, 20_000), "b": (0, 0)}
     assert result is not None
     assert result.trace_count == 1
     assert [node.devices for node in result.nodes] == [("/job:localhost/replica:0/task:0/device:cpu:0",)] * 2
@@ -56,7 +65,7 @@ def test_one_step_contains_all_nodes_also_those_that_did_not_run(jobs: list[Loca
 
 def test_a_range_of_steps(jobs: list[LocalJob]) -> None:
     result = profile(jobs[0], steps=(1, 3), averaged=False)
-    assert runs_and_micros(result) == {"a": (4, 40), "b": (0, 0)}
+    assert runs_and_ns(result) == {"a": (4, 3 * MIDDLE_NS), "b": (0, 0)}
     assert result is not None
     assert result.trace_count == 3
 
@@ -72,10 +81,14 @@ def test_the_error_about_untraced_steps_lists_the_traced_ones(jobs: list[LocalJo
 
 def test_the_steps_of_several_jobs_add_up(jobs: list[LocalJob]) -> None:
     result = profile(jobs, averaged=False)
-    assert runs_and_micros(result) == {"a": (7, 80), "b": (2, 20), "only": (1, 10)}
+    assert runs_and_ns(result) == {"a": (7, 5 * MIDDLE_NS + 20_000), "b": (2, 20_000), "only": (1, 10_000)}
     assert result is not None
     assert result.trace_count == 6
-    assert runs_and_micros(profile(jobs)) == {"a": (1, 13), "b": (1, 10), "only": (1, 10)}
+    assert runs_and_ns(profile(jobs)) == {
+        "a": (1, round((5 * MIDDLE_NS + 20_000) / 6)),
+        "b": (1, 3_333),
+        "only": (1, 1_667),
+    }
     assert len(result.nodes[0].devices) == 2
 
 
@@ -83,13 +96,13 @@ def test_a_step_covers_only_the_jobs_that_have_it(jobs: list[LocalJob]) -> None:
     result = profile(jobs, 4)
     assert result is not None
     assert result.trace_count == 1
-    assert runs_and_micros(result)["a"] == (1, 10)
+    assert runs_and_ns(result)["a"] == (1, 10_000)
 
 
 @pytest.mark.parametrize("pattern", ["gpu:0", "GPU:0", "*gpu:?", "/device:gpu:0/stream:all"])
 def test_a_device_selects_the_nodes_that_ran_there(jobs: list[LocalJob], pattern: str) -> None:
-    numbers_by_node = runs_and_micros(profile(jobs, device=pattern))
-    assert numbers_by_node["a"][1] == (10 if "stream" in pattern else 10 if pattern == "*gpu:?" else 20)
+    numbers_by_node = runs_and_ns(profile(jobs, device=pattern))
+    assert numbers_by_node["a"][1] == (3_334 if pattern.lower() == "gpu:0" else 1_667)  # of 6 steps
     assert "b" not in numbers_by_node
 
 
@@ -129,4 +142,4 @@ def test_steps_that_are_stored_during_a_query_are_not_part_of_it(
     result = profile(LocalStore(tmp_path / "running").jobs()[0], averaged=False)
     writer.close()
     assert result is not None
-    assert (result.trace_count, runs_and_micros(result)["a"]) == (2, (2, 20))
+    assert (result.trace_count, runs_and_ns(result)["a"]) == (2, (2, 20_000))

@@ -69,6 +69,13 @@ def test_all_steps_of_the_fifty_watched_functions_of_a_job_are_counted(writer: L
     assert list(watch._running[0xB << 60].counts.values()) == [4] * 50
 
 
+def test_a_forged_span_without_steps_hides_no_other_job(writer: LocalStoreWriter) -> None:
+    store_job(writer, 0xA << 60, (10, 100))
+    store_job(writer, 0xB << 60, (10, 100))
+    writer.job(0xB << 60).append({"spans": rows("spans", [span(layout.BATCH, 11, 299_000, 100, count=0)])})
+    assert jobs_by_id(Watch(LocalStore(writer.path))).keys() == {"a000", "b000"}
+
+
 def test_slow_and_idle_jobs_come_first(writer: LocalStoreWriter) -> None:
     store_job(writer, 0xA << 60, (2000, 100))
     store_job(writer, 0xB << 60, (1500, 100), (100, 300))

@@ -1,7 +1,7 @@
 """The list of jobs as text."""
 
 from fakes.made_store import IDENTITY, SECOND, START_NS
-from tfprof.collector.render.jobs_text import Listing, lines, start_text, state
+from tfprof.collector.render.jobs_text import Listing, lines, lost_part, start_text, state
 from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.summaries.host import UNKNOWN_USAGE
 from tfprof.collector.summaries.jobs import JobRow, job_row
@@ -33,6 +33,14 @@ def test_a_state_contains_exit_status_or_signal() -> None:
     assert state(row(job_state="killed", signal=99)) == "killed 99"
     assert state(row(status=3)) == "exited 3"
     assert state(row(status=0)) == "exited"
+
+
+def test_an_unknown_loss_is_not_shown_as_none() -> None:
+    titles, text = lines([Listing(row(job_state="lost"), UNKNOWN_USAGE)], START_NS, None)
+    end = titles.index("LOST") + len("LOST")
+    assert text[:end].endswith(" unknown")
+    assert lost_part(row(job_state="lost")) == "an unknown number lost"
+    assert lost_part(row()) == "0 lost"
 
 
 def test_tags_have_a_column_if_any_job_has_tags() -> None:

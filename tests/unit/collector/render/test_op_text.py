@@ -1,6 +1,6 @@
 """The op view's text in cases that the comparison with TensorFlow's own text does not cover."""
 
-from fakes.nodes import GPU, STREAM, node
+from fakes.nodes import GPU, node
 from tfprof.collector.render.legends import COLUMN_TEXTS, columns
 from tfprof.collector.render.op_text import lines
 from tfprof.collector.tfviews.op import op_view
@@ -35,7 +35,3 @@ def test_shares_are_0_if_the_own_bytes_or_the_running_total_of_a_time_is_not_pos
 def test_nodes_that_never_ran_leave_an_empty_first_device() -> None:
     text = rows(node("a", "Add", ""), node("b", "Add", GPU.lower()), select={"device"})
     assert text == [f"{'Add':<25}|{GPU.lower()}"]
-
-
-def test_names_of_a_job_cannot_move_the_cursor() -> None:
-    assert rows(node("a", "\x1b[2J", STREAM), select={"device"})[0].startswith("?[2J")

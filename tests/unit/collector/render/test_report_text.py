@@ -9,7 +9,7 @@ from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.summaries.jobs import job_row
 from tfprof.collector.summaries.top import TopOp
 
-OPS = [TopOp(f"Op{n}", "CPU:0", 3800, 4000, 4300, 0.125, 71.4, 1000, f"train.py:{n}") for n in range(8)]
+OPS = [TopOp(f"Op{n}", "CPU:0", 4e6, 3_800_000, 4_300_000, 0.125, 71.4, 1000, f"train.py:{n}") for n in range(8)]
 
 
 def summary(state: str = "exited", end: dict[str, int] | None = None, **counters: object) -> JobSummary:
@@ -21,8 +21,7 @@ def summary(state: str = "exited", end: dict[str, int] | None = None, **counters
 def test_a_job_has_a_line_with_progress_traced_steps_cost_and_losses() -> None:
     job_summary = summary(traced=14, self_ns=6, extra_ns=0, step_ns=1000, counts={"batch": 1240, "epoch": 2})
     message = (
-        "tfprof: job 7f3a train.py · 2 epochs, 1,240 steps · median step 41.2 ms"
-        " · 14 steps traced (cost 0.6 %) · 0 lost"
+        "tfprof: job 7f3a train.py · 2 epochs, 1,240 steps · median step 41.2 ms · 14 steps traced (cost 6 ns) · 0 lost"
     )
     assert next(lines([job_summary], [], [], None)) == message
     narrow_lines = list(lines([job_summary], [], ["a note as long as two lines of a narrow terminal, or so"], 60))
@@ -95,7 +94,7 @@ def test_unrecorded_memory_is_not_shown_as_0() -> None:
 
 
 def test_calls_in_only_some_steps_have_a_fraction() -> None:
-    rare_op = TopOp("A", "CPU:0", 0, 9, 9, 0.9, 0.25, 5, "")
+    rare_op = TopOp("A", "CPU:0", 9, 0, 9, 0.9, 0.25, 5, "")
     assert list(lines([summary()], [rare_op], [], None))[2].split()[:3] == ["A", "CPU:0", "0.2"]
 
 

@@ -1,7 +1,6 @@
 """Plain text tables."""
 
 from tfprof.collector.render.table import Column, render
-from tfprof.collector.text import clean
 
 
 def test_columns_are_as_wide_as_their_widest_cell_without_trailing_blanks() -> None:
@@ -42,8 +41,3 @@ def test_columns_with_a_priority_are_dropped_before_others_get_too_short() -> No
 
 def test_a_table_without_headings_has_no_heading_line() -> None:
     assert render([Column(""), Column("")], [["a", "b"]], indent="  ") == ["  a  b"]
-
-
-def test_control_characters_are_replaced() -> None:
-    assert clean("a\x1b[31mb\nc\u202ed\udc80") == "a?[31mb?c?d?"
-    assert render([Column("")], [["\x1b]0;title\x07"]]) == ["?]0;title?"]

@@ -90,7 +90,3 @@ def test_the_notice_of_a_missing_stream_comes_first_with_the_hint_of_the_version
     text = "\n".join(lines("scope", view, frozenset(), missing_stream=True, parity=parity))
     assert text.startswith("\n\nFound accelerator operation but misses accelerator stream stats!\n\nIt's likely")
     assert text.partition("\n\n\nDoc:\n")[0].endswith(f"If you found your operation missing accelerator time, {hint}")
-
-
-def test_names_of_a_job_cannot_move_the_cursor() -> None:
-    assert rows(node("\x1b[2J", "\x1b[31m"), select={"op_types"})[2] == f"  ?[2J (?[31m|{CPU.lower()})"

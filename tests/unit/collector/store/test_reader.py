@@ -1,5 +1,6 @@
 import shutil
 import threading
+from statistics import median
 
 import duckdb
 import pyarrow as pa
@@ -11,7 +12,7 @@ from tfprof.collector.errors import NoSuchJobError, StoreError
 from tfprof.collector.store import segment, snapshot, sql
 from tfprof.collector.store.catalog import STALE
 from tfprof.collector.store.reader import LocalStore
-from tfprof.collector.store.schema import JOB_TABLES, NONE_ID, STORE_VERSION
+from tfprof.collector.store.schema import JOB_TABLES, STORE_VERSION
 from tfprof.collector.store.writer import LocalStoreWriter
 
 UID = 0xABC
@@ -77,16 +78,27 @@ def test_the_rollup_of_a_range_covers_only_its_traces(job, first, last):
     assert job.rollup(range(first, last + 1)).to_pylist() == expected
 
 
-@pytest.mark.parametrize("selected_traces", [range(COUNT), (2, 3, 9), (5,), (), (1, 100)])
-def test_times_of_traces_add_up_to_those_of_the_rollup(job, selected_traces):
-    times = job.times(selected_traces)
-    sums = times.group_by(["node", "device"]).aggregate([("us", "sum")]).to_pylist()
-    rollup = [row for row in job.rollup(selected_traces).to_pylist() if row["device"] != NONE_ID and row["runs"]]
-    expected = {(row["node"], row["device"]): row["sum_us"] for row in rollup}
-    assert {(row["node"], row["device"]): row["us_sum"] for row in sums} == expected
-    assert set(times["trace"].to_pylist()) <= set(selected_traces)
-    rows_of_single_traces = [row for trace in selected_traces for row in job.times([trace]).to_pylist()]
-    assert sorted(map(str, rows_of_single_traces)) == sorted(map(str, times.to_pylist()))
+@pytest.mark.parametrize("selected_traces", [range(COUNT), (2, 3, 9), (4, 5, 6, 7), (5,), (), (1, 100)])
+def test_times_of_traces_are_those_of_their_rows(job, selected_traces):
+    rows = [row for row in rows_between(0, COUNT - 1) if row["trace"] in selected_traces]
+    times = random_rows.plain_times(rows, BASE)
+    assert sorted(job.times(selected_traces).to_pylist(), key=str) == sorted(
+        (
+            {"node": node, "device": device, "trace": trace, "ns": ns}
+            for (node, device), by_trace in times.items()
+            for trace, ns in by_trace.items()
+        ),
+        key=str,
+    )
+    expected = {unit: len(by_trace) * median(by_trace.values()) for unit, by_trace in times.items()}
+    unit_times = job.unit_times(job.rollup(selected_traces), selected_traces)
+    assert random_rows.unit_times(unit_times) == pytest.approx(expected, rel=0.016)
+
+
+def test_times_of_all_traces_are_those_of_every_trace(job):
+    assert job.unit_times(job.rollup()).equals(job.unit_times(job.rollup(), range(COUNT)))
+    (total,) = job.folder.glob("total_times-*.parquet")
+    assert total.stem.removeprefix("total_times") == next(job.folder.glob("total-*")).stem.removeprefix("total")
 
 
 @settings(max_examples=40)
@@ -285,7 +297,7 @@ def test_a_damaged_job_record_is_not_the_reason_why_another_selector_fails(path,
     for uid in (1, 2):
         writer.job(uid).set_identity({"name": "other.py"})
     (job.folder / "job.json").write_text("{")
-    for selector in ("other.py", "json", "jobs"):
+    for selector in ("other.py~2", "json", "jobs"):
         with pytest.raises(NoSuchJobError):
             LocalStore(path, "here").job(selector)
 

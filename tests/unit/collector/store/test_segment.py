@@ -6,7 +6,9 @@ from fakes import random_rows
 from fakes.rollups import rollup
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import segment
+from tfprof.collector.store.devices import Devices
 from tfprof.collector.store.schema import JOB_TABLES, NONE_ID
+from tfprof.collector.store.step_times import histogram_of
 
 
 @pytest.mark.parametrize("name", JOB_TABLES)
@@ -49,7 +51,7 @@ def test_integers_are_stored_as_differences(tmp_path):
         assert column.compression == "ZSTD"
 
 
-def test_realistic_ops_take_thirteen_bytes_each_with_their_rollup():
+def test_realistic_ops_take_thirteen_bytes_each_with_their_aggregates():
     rng = random.Random(3)
     nodes = [(int(rng.lognormvariate(10, 2)), rng.choice([0, 4, 65536, rng.randrange(10**7)])) for _ in range(300)]
     rows = []
@@ -65,8 +67,10 @@ def test_realistic_ops_take_thirteen_bytes_each_with_their_rollup():
     ops = random_rows.table("ops", rows)
     table, _ = rollup(ops, random_rows.traces(0, 64), random_rows.device_names(), random_rows.NO_CANONICAL)
     sorted_ops = ops.sort_by([("node", "ascending"), ("device", "ascending"), ("trace", "ascending")])
-    size = len(segment.encode("ops", sorted_ops)) + len(segment.encode("rollup", table))
-    assert size <= 13 * len(rows)
+    histogram = histogram_of(sorted_ops, random_rows.traces(0, 64), Devices(random_rows.device_names()))
+    parts = {"ops": sorted_ops, "rollup": table, "times": histogram}
+    sizes = {name: len(segment.encode(name, part)) for name, part in parts.items()}
+    assert sum(sizes.values()) <= 13 * len(rows), sizes
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import stat
 import pytest
 from fakes import random_rows
 from tfprof.collector.errors import StoreError
-from tfprof.collector.store import catalog, durable, writer
+from tfprof.collector.store import catalog, durable, store_files, writer
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.retention import Limits, remove_expired
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -65,8 +65,8 @@ def test_sealing_leaves_segments_one_total_and_no_log(store):
     for number in range(2):
         job.append({**trace_tables(number), "events": random_rows.table("events", [{"slug": "x"}])}, 3, number + 1)
         job.seal()
-    expected = {f"{name}-00000{number}.parquet" for name in ("ops", "rollup") for number in (0, 1)}
-    expected |= {f"{name}-000001.parquet" for name in ("events", "total", "traces")}
+    expected = {f"{name}-00000{number}.parquet" for name in ("ops", "rollup", "times") for number in (0, 1)}
+    expected |= {f"{name}-000001.parquet" for name in ("events", "total", "total_times", "traces")}
     assert set(random_rows.sorted_names(job.folder)) == {*expected, "job.json"}
 
 
@@ -101,6 +101,41 @@ def test_a_generation_is_due_by_rows_bytes_or_age(store, monkeypatch):
     assert not job.seal_if_due(writer.SEAL_SECONDS + 2)
     monkeypatch.setattr(writer, "SEAL_BYTES", 100)
     assert job.seal_if_due(writer.SEAL_SECONDS + 2)
+
+
+def test_a_log_that_cannot_be_sealed_does_not_grow_without_end(store, monkeypatch):
+    monkeypatch.setattr(store_files, "LOG_BYTES_MAX", 10_000)
+    job = store.job(UID)
+    for number in range(2):
+        job.append(trace_tables(number), 3, number + 1)
+        job.seal()
+    total = job.folder / "total-000001.parquet"
+    content = total.read_bytes()
+    total.write_bytes(b"damaged")
+    log = job.folder / "wal-000002.log"
+    while not log.exists() or log.stat().st_size < 10_000:
+        job.append(trace_tables(job.acked(3)), 3, job.acked(3) + 1)
+    count = job.acked(3)
+    with pytest.raises(StoreError, match="total-000001"):
+        job.append(trace_tables(count), 3, count + 1)
+    total.write_bytes(content)
+    job.append(trace_tables(count), 3, count + 1)
+    assert job.table("traces", ["trace"])["trace"].to_pylist() == list(range(count + 1))
+
+
+def test_a_damaged_job_is_refused_before_anything_is_written(path, store):
+    store.job(UID).append(trace_tables(0), 3, 1)
+    store.release(UID)
+    folder = catalog.job_folder(path, UID)
+    (folder / "wal-000000.log").unlink()
+    os.mkfifo(folder / "wal-000000.log")
+    content = (folder / "job.json").read_bytes()
+    store.close()
+    successor = LocalStoreWriter(path, "here")
+    with pytest.raises(StoreError, match="wal-000000"):
+        successor.job(UID)
+    assert (folder / "job.json").read_bytes() == content
+    successor.close()
 
 
 def test_a_tick_seals_one_generation_at_most(store, monkeypatch):
@@ -239,10 +274,11 @@ def test_collectors_of_two_hosts_share_a_store(path, store):
     other_collector.close()
 
 
-def test_a_store_of_another_version_is_refused_with_both_versions(path):
+@pytest.mark.parametrize("version", [3, 7])
+def test_a_store_of_another_version_is_refused_with_both_versions(path, version):
     path.mkdir()
-    (path / "store.json").write_text('{"version": 7}')
-    with pytest.raises(StoreError, match=r"version 7, .* reads versions 2 and 3") as caught:
+    (path / "store.json").write_text(f'{{"version": {version}}}')
+    with pytest.raises(StoreError, match=rf"version {version}, .* reads versions 2 and 4") as caught:
         LocalStoreWriter(path, "here")
     assert caught.value.slug == "store-version"
 

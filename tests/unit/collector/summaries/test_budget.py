@@ -9,18 +9,20 @@ import pyarrow as pa
 import pytest
 from fakes.made_store import rows, trace, write_job
 from tfprof.collector.query.explanations import cost_note
+from tfprof.collector.render.jobs_text import cost_part
 from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.summaries.budget import overrun_reason
 from tfprof.collector.summaries.jobs import JobRow, job_row
 
 NO_COUNTERS: Mapping[str, Any] = {}
-FIRST_STEPS = "the first steps of each kind are always traced"
+FIRST_STEPS = "the first traces of each kind are always made"
 LOWERED_BUDGET = "an order (`tfprof trace`, `tfprof top` or an alert) set a budget of 0.5 %; earlier steps cost more"
 
 
-def row_of(trace: str, traced: int, cost: float | None, **other: Any) -> JobRow:
-    return replace(job_row(JobInfo(1), "0001", 0), trace=trace, traced=traced, cost=cost, **other)
+def row_of(trace: str, traced: int, cost: float | None, steps_ns: int = 3600 * 10**9, **other: Any) -> JobRow:
+    row = job_row(JobInfo(1), "0001", 0)
+    return replace(row, trace=trace, traced=traced, cost=cost, steps_ns=steps_ns, **other)
 
 
 def traces_of(steps: Iterable[int], key: int = 0) -> pa.Table:
@@ -32,12 +34,12 @@ def traces_of(steps: Iterable[int], key: int = 0) -> pa.Table:
     ("trace", "traced", "cost", "reason"),
     [
         ("budget=1%", 3, 0.009, None),
-        ("budget=1%", 3, 0.02, "the first steps"),
+        ("budget=1%", 3, 0.02, "the first traces"),
         ("budget=5%", 3, 0.02, None),
-        ("", 3, 0.02, "the first steps"),
+        ("", 3, 0.02, "the first traces"),
         ("all", 3, 0.02, "the requested steps are traced (--trace all)"),
         ("steps=3-5", 3, 0.02, "(--trace steps=3-5)"),
-        ("budget=x", 3, 0.02, "the first steps"),
+        ("budget=x", 3, 0.02, "the first traces"),
         ("off", 0, 0.02, None),
         ("budget=1%", 0, 0.009, None),
         ("budget=1%", 3, None, None),
@@ -48,12 +50,12 @@ def test_a_cost_above_the_budget_is_explained(trace: str, traced: int, cost: flo
     assert result is None if reason is None else reason in (result or "")
 
 
-def test_the_note_on_a_short_job_contains_the_times() -> None:
+def test_the_first_traces_of_a_short_job_need_no_note() -> None:
     row, traces = row_of("", 3, 0.15, steps_ns=400 * 10**6), traces_of([3, 4, 5])
-    assert (
-        overrun_reason(row, NO_COUNTERS, traces) == f"{FIRST_STEPS}, and the job is short: 60.0 ms for 400 ms of steps"
-    )
+    assert overrun_reason(row, NO_COUNTERS, traces) is None
     assert overrun_reason(replace(row, steps_ns=3600 * 10**9), NO_COUNTERS, traces) == FIRST_STEPS
+    assert cost_part(row) == "cost 60.0 ms"
+    assert cost_part(replace(row, steps_ns=3600 * 10**9)) == "cost 15 %"
 
 
 def test_without_a_traced_step_the_cost_is_that_of_counting_and_timing() -> None:
@@ -131,12 +133,19 @@ def test_the_cost_is_compared_with_the_budget_of_the_order_in_force(
     assert overrun_reason(row, values, traces_of([3, 4, 5])) == reason
 
 
-def test_first_steps_are_counted_for_up_to_eight_keys_of_a_kind() -> None:
-    row = row_of("budget=1%", 40, 0.2, steps_ns=3600 * 10**9)
-    few_traces = pa.concat_tables(traces_of(range(10 * key, 10 * key + 5), key) for key in range(8))
+def test_first_traces_are_counted_for_up_to_eight_keys_of_a_kind() -> None:
+    row = row_of("budget=1%", 40, 0.2)
+    few_traces = pa.concat_tables(traces_of(range(10 * key, 10 * key + 2), key) for key in range(10))
     assert overrun_reason(row, NO_COUNTERS, few_traces) == FIRST_STEPS
-    many_traces = pa.concat_tables(traces_of(range(3 * key, 3 * key + 3), key) for key in range(17))
+    many_traces = pa.concat_tables(traces_of(range(10 * key, 10 * key + 3), key) for key in range(8))
     assert "more than estimated" in (overrun_reason(row, NO_COUNTERS, many_traces) or "")
+
+
+def test_traces_that_the_job_requests_are_the_reason_if_they_are_most() -> None:
+    row, many_traces = row_of("budget=1%", 680, 0.3), traces_of(range(680))
+    reason = "the job itself traced 680 steps, and 680 of these traces were recorded"
+    assert overrun_reason(row, NO_COUNTERS, many_traces, own_traces=680) == reason
+    assert "more than estimated" in (overrun_reason(row, NO_COUNTERS, many_traces, own_traces=300) or "")
 
 
 def test_the_note_follows_from_the_counters_and_traces_in_the_store(tmp_path: Path) -> None:

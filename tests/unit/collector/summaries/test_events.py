@@ -37,3 +37,14 @@ def test_the_line_of_an_event_says_how_often_it_occurred_or_how_many_entries_it_
     slug: str, count: int, line: str
 ) -> None:
     assert EventSummary(slug, "a text", count, 0, 0).line == line
+
+
+def test_events_about_different_parts_that_cannot_be_recorded_are_kept_apart() -> None:
+    event = {"slug": "patch-missing", "count": 1}
+    table = rows(
+        "events",
+        [{**event, "t_ns": 1, "text": "a"}, {**event, "t_ns": 2, "text": "b"}, {**event, "t_ns": 3, "text": "a"}],
+    )
+    result = events(table)
+    assert [(each.text, each.count) for each in result] == [("a", 2), ("b", 1)]
+    assert all(each.is_incompleteness and not each.is_harmless for each in result)

@@ -46,6 +46,11 @@ def test_a_job_without_an_identity_has_a_row() -> None:
     assert (row.name, row.pid, row.steps, row.lost, row.cost, row.started_ns) == ("", None, 0, 0, None, START_NS)
 
 
+def test_the_loss_of_a_job_whose_channel_was_lost_is_unknown() -> None:
+    (row,) = job_rows([JobInfo(1, "lost", IDENTITY, COUNTERS)], START_NS)
+    assert (row.steps, row.lost) == (5, None)
+
+
 def test_without_steps_there_is_no_cost() -> None:
     assert cost({"self_ns": 5}) is None
 

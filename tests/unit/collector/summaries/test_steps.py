@@ -39,6 +39,12 @@ def test_a_row_of_many_steps_counts_as_many_steps() -> None:
     assert result.mean_ns == pytest.approx(5.1 * MS)
 
 
+def test_times_that_a_float_does_not_hold_exactly_have_a_spread() -> None:
+    result = spread(rows("spans", [span(RUN, 1, 1, 1, total_ns=2**63 - 1)]))
+    assert result is not None
+    assert (result.p50_ns, result.total_ns) == (float(2**63), 2**63 - 1)
+
+
 def test_without_spans_there_is_no_spread() -> None:
     assert spread(rows("spans", [])) is None
 
@@ -51,6 +57,23 @@ def test_traced_failed_and_setup_steps_are_separate() -> None:
     assert (group.untraced.count, group.untraced.max_ns) == (2, 11 * MS)
     assert (group.traced.count, group.traced.p50_ns) == (1, 12 * MS)
     assert (group.failed, group.setup, group.count) == (1, 1, 5)
+
+
+def test_a_kind_has_the_steps_of_all_its_calls_and_each_function_is_a_kind() -> None:
+    spans = [span(RUN, number, number, 1, key=1 << 24) for number in (1, 2, 3)]
+    spans += [span(RUN, number, number, 9, key=2 << 24) for number in (4, 5)]
+    spans += [span(layout.FUNCTION, number, number, 2, key=number) for number in (6, 7)]
+    spans.append(span(BATCH, 8, 8, 4))
+    result = steps(rows("spans", spans), 0)
+    assert [(group.kind, group.call, group.count) for group in result.kinds] == [
+        ("batch", "", 1),
+        ("run", "all calls", 5),
+        ("function", "#6", 1),
+        ("function", "#7", 1),
+    ]
+    assert result.kinds[1].untraced is not None
+    assert result.kinds[1].untraced.p50_ns == MS
+    assert len(result.groups) == 5
 
 
 def _cost(times: Sequence[tuple[float, bool]]) -> StepCost | None:
@@ -101,7 +124,8 @@ def test_the_cost_of_tracing_has_a_sentence() -> None:
 
 
 def test_kinds_and_keys_are_groups_in_order_of_importance() -> None:
-    spans = [span(RUN, 1, 0, 1, key=1), span(RUN, 2, 1, 50, key=2), span(BATCH, 1, 0, 1), span(layout.EPOCH, 1, 0, 99)]
+    spans = [span(RUN, 1, 0, 1, key=1, count=2), span(RUN, 3, 1, 50, key=2, count=2)]
+    spans += [span(BATCH, 1, 0, 1), span(layout.EPOCH, 1, 0, 99)]
     assert [(group.kind, group.key) for group in steps(rows("spans", spans), 0).groups] == [
         ("batch", 0),
         ("run", 2),
@@ -127,3 +151,17 @@ def test_the_key_of_a_session_run_has_a_text() -> None:
 def test_steps_of_a_function_have_its_name() -> None:
     spans = rows("spans", [span(layout.FUNCTION, 1, 0, 5, key=7), span(layout.FUNCTION, 2, 9, 1, key=8)])
     assert [group.call for group in steps(spans, 0, {7: "train_step"}).groups] == ["train_step", "#8"]
+
+
+def test_calls_that_ran_once_share_a_row_if_they_have_the_same_label() -> None:
+    one_fetch, two_fetches = 1 << 24, 2 << 24
+    once = [{**span(RUN, at, at, 2), "key": one_fetch + at} for at in range(1, 301)]
+    often = [{**span(RUN, at, at, 1), "key": one_fetch} for at in range(301, 310)]
+    other = [{**span(RUN, 310, 310, 5), "key": two_fetches + 1}]
+    result = steps(rows("spans", [*once, *often, *other]), None)
+    assert [(group.call, group.count, group.key) for group in result.groups] == [
+        ("1 fetch, each once", 300, 0),
+        ("1 fetch", 9, one_fetch),
+        ("2 fetches", 1, two_fetches + 1),
+    ]
+    assert [(group.call, group.count) for group in result.kinds] == [("all calls", 310)]

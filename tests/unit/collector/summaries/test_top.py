@@ -6,7 +6,7 @@ import pytest
 from fakes.nodes import node
 from tfprof.collector.summaries.shares import shares
 from tfprof.collector.summaries.top import short_device, top_line, top_ops
-from tfprof.collector.tfviews.nodes import Frame, Node
+from tfprof.collector.tfviews.nodes import Frame, Node, Stats
 from tfprof.collector.tfviews.own_files import stack_lookup
 
 GPU = "/job:localhost/replica:0/task:0/device:gpu:1"
@@ -18,22 +18,24 @@ def node_with_stack(name: str, *frames: tuple[str, int, str]) -> Node:
     return plain_node._replace(facts=replace(plain_node.facts, stack=tuple(Frame(*frame) for frame in frames)))
 
 
-def test_ops_are_grouped_by_type_and_device_and_ranked_by_the_median_step() -> None:
-    nodes = [node("a", "Add"), node("b", "Add", GPU), node("c", "Add"), node("d", "Mul")]
+def test_ops_are_grouped_by_type_and_device_and_ranked_by_their_time() -> None:
+    nodes = [
+        node("a", "Add", micros=30),
+        node("b", "Add", GPU, micros=180),
+        node("c", "Add", micros=60),
+        node("d", "Mul", micros=30),
+    ]
     times = {"a": [10, 10, 10], "b": [60, 50, 70], "c": [20, 21, 19], "d": [10, 10, 1000]}
     result = top_ops(nodes, times, 3)
-    assert [
-        (entry.op, entry.device, entry.least_us, entry.median_us, entry.most_us, entry.share) for entry in result
-    ] == [
-        ("Add", "GPU:1", 50, 60, 70, 0.6),
-        ("Add", "CPU:0", 29, 30, 31, 0.3),
+    assert [(entry.op, entry.device, entry.ns, entry.least_ns, entry.most_ns, entry.share) for entry in result] == [
+        ("Add", "GPU:1", 60, 50, 70, 0.6),
+        ("Add", "CPU:0", 30, 29, 31, 0.3),
         ("Mul", "CPU:0", 10, 10, 1000, 0.1),
     ]
 
 
 def test_calls_and_bytes_are_per_step() -> None:
-    add_node = node("a", "Add")
-    (result,) = top_ops([add_node._replace(stats=add_node.stats._replace(runs=8, bytes=400))], {"a": [1, 1, 1, 1]}, 4)
+    (result,) = top_ops([node("a", "Add", micros=4, runs=8, bytes=400)], {"a": [1, 1, 1, 1]}, 4)
     assert (result.calls, result.bytes) == (2, 100)
 
 
@@ -42,9 +44,9 @@ def test_ops_without_time_are_left_out() -> None:
     assert top_ops([node("a", "Const")], {"a": [0, 0]}, 2) == []
 
 
-def test_shares_are_computed_from_total_times_if_no_op_runs_in_half_of_the_steps() -> None:
-    result = shares([("A", "a"), ("B", "b")], {"a": [30, 0, 0], "b": [0, 10, 0]})
-    assert [(entry.key, entry.median_us, entry.share) for entry in result] == [("A", 0, 0.75), ("B", 0, 0.25)]
+def test_a_group_has_a_share_of_the_time_of_all_groups_even_if_it_ran_in_few_steps() -> None:
+    result = shares([("A", node("a", "A", micros=30)), ("B", node("b", "B", micros=10))], {"b": [0, 10]}, 20)
+    assert result == [("A", 1.5, 0, 0, 0.75), ("B", 0.5, 0, 10, 0.25)]
 
 
 def test_the_line_is_the_users_line_with_most_time() -> None:
@@ -54,9 +56,14 @@ def test_the_line_is_the_users_line_with_most_time() -> None:
         node_with_stack("b", ("/home/ada/train.py", 40, "<module>"), keras, ("/home/ada/layers.py", 7, "call"), keras),
         node_with_stack("c", keras),
     ]
-    assert top_line(nodes, {"a": [5, 5], "b": [3, 4], "c": [99, 99]}, stack_lookup(nodes)) == "train.py:30"
-    assert top_line(nodes, {"a": [5, 5], "b": [8, 4], "c": [99, 99]}, stack_lookup(nodes)) == "layers.py:7"
-    assert top_line(nodes[2:], {"c": [99, 99]}, stack_lookup(nodes)) == ""
+    assert top_line(timed(nodes, 10, 7, 99), stack_lookup(nodes)) == "train.py:30"
+    assert top_line(timed(nodes, 10, 12, 99), stack_lookup(nodes)) == "layers.py:7"
+    assert top_line(timed(nodes[2:], 99), stack_lookup(nodes)) == ""
+
+
+def timed(nodes: list[Node], *times: int) -> list[Node]:
+    """Return ``nodes`` with ``times``."""
+    return [plain._replace(stats=Stats(micros=time)) for plain, time in zip(nodes, times, strict=True)]
 
 
 def test_a_gradient_has_the_line_of_its_forward_op() -> None:
@@ -64,7 +71,7 @@ def test_a_gradient_has_the_line_of_its_forward_op() -> None:
         node_with_stack("dense/MatMul", ("/home/ada/train.py", 19, "model")),
         node_with_stack("gradients/dense/MatMul_grad/MatMul", ("/home/ada/train.py", 38, "minimize")),
     ]
-    assert top_line(nodes[1:], {nodes[1].name: [9]}, stack_lookup(nodes)) == "train.py:19"
+    assert top_line(timed(nodes[1:], 9), stack_lookup(nodes)) == "train.py:19"
 
 
 @pytest.mark.parametrize(("name", "shown"), [("/job:a/task:0/cpu:0", "CPU:0"), ("", "-"), ("/device:gpu:3", "GPU:3")])

@@ -1,11 +1,31 @@
 """Node statistics as the TF profiler counts them."""
 
+import pyarrow as pa
 from fakes.nodes import CPU, GPU, STREAM, graph, names, node_row, rollup
 from tfprof.collector.tfviews.nodes import average, nodes_from_rollup, total_of, with_counts
+from tfprof.collector.tfviews.parity import Parity
+
+UNIT_TIMES = pa.schema([("node", pa.uint32()), ("device", pa.uint32()), ("ns", pa.int64())])
 
 
-def build(*tables, averaged=True):
-    return with_counts(nodes_from_rollup(*tables), averaged=averaged)
+def build(*tables, averaged=True, parity=Parity(exact=True)):  # noqa: B008  # immutable
+    return with_counts(nodes_from_rollup(*tables), averaged=averaged, parity=parity)
+
+
+def test_times_of_units_are_divided_by_the_number_of_steps_and_rounded() -> None:
+    rows = [{"node": 0, "device": 0, "runs": 6, "sum_us": 11, "requested_bytes": 7}, node_row(0, 2, 0)]
+    times = pa.table({"node": [0, 0], "device": [0, 1], "ns": [10_000, 500]}).cast(UNIT_TIMES)
+    table = rollup([*rows[:1], {"node": 0, "device": 1, "runs": 2}, *rows[1:]])
+    (node,) = nodes_from_rollup(table, names(["a"], [CPU, STREAM]), graph(("a", "Add")), times=times)
+    assert node.stats[:5] == (6, 10_500, 500, 10_000, 7)
+    (node,) = with_counts([node], steps=3)
+    assert node.stats[:5] == (3, 3_500, 167, 3_333, 3)
+
+
+def test_times_of_units_that_did_not_run_are_0() -> None:
+    rows = rollup([{"node": 0, "device": 0, "sum_us": 11}, node_row(0, 2, 0)])
+    (node,) = nodes_from_rollup(rows, names(["a"], [CPU]), graph(), times=UNIT_TIMES.empty_table())
+    assert node.stats.micros == 0
 
 
 def test_counters_are_divided_by_the_number_of_traces_in_which_the_node_has_an_entry() -> None:

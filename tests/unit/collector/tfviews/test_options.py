@@ -72,6 +72,38 @@ def test_booleans_are_spelled_as_in_the_tf_profilers_shell(text: str, value: boo
     assert from_texts({"account_displayed_op_only": text}).account_displayed_op_only is value
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("min_micros", "1ms", 1000),
+        ("min_micros", "1.5 ms", 1500),
+        ("min_cpu_micros", "2s", 2_000_000),
+        ("min_micros", "7", 7),
+        ("min_bytes", "10MB", 10_000_000),
+        ("min_peak_bytes", "4KiB", 4096),
+        ("min_output_bytes", "1.5K", 1536),
+        ("min_params", "2M", 2_000_000),
+        ("min_float_ops", "0.5g", 500_000_000),
+    ],
+)
+def test_minima_may_have_units(name: str, text: str, value: int) -> None:
+    assert getattr(from_texts({name: text}), name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("min_micros", "1MB"), ("min_bytes", "1ms"), ("min_params", "1.5"), ("max_depth", "2k"), ("min_micros", "1e3")],
+)
+def test_a_unit_of_another_quantity_is_refused(name: str, text: str) -> None:
+    with pytest.raises(UsageError, match=f"Invalid option '-{name}' value"):
+        from_texts({name: text})
+
+
+def test_attributes_have_names_of_today() -> None:
+    options = from_texts({"select": "time,memory,flops", "order_by": "peak_memory"})
+    assert (options.select, options.order_by) == (frozenset({"micros", "bytes", "float_ops"}), "peak_bytes")
+
+
 def test_every_minimum_applies_so_that_negative_totals_are_hidden() -> None:
     minima = dict(from_texts({"min_bytes": "1"}).minima)
     assert minima.pop("bytes") == 1
@@ -99,7 +131,7 @@ def test_with_exact_parity_a_bad_regex_is_a_warning() -> None:
 
 
 def test_every_option_has_a_row_and_help_for_every_view() -> None:
-    assert [*(option.name for option in TABLE), "explicit"] == list(Options.__dataclass_fields__)
+    assert [*(option.name for option in TABLE), "explicit", "top"] == list(Options.__dataclass_fields__)
     assert all(option.help_for(view).endswith(".") or "(" in option.help for option in TABLE for view in ("op", "code"))
     rows = {option.name: option for option in TABLE}
     assert rows["max_depth"].help_for("op") != rows["max_depth"].help_for("scope") == rows["max_depth"].help_for("code")

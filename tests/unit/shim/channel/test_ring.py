@@ -11,11 +11,12 @@ import signal
 import threading
 
 import pytest
+from fakes.our_code import ours
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tfprof.formats import layout
 from tfprof.formats.layout import WORD
-from tfprof.shim import libc
+from tfprof.shim import libc, own_os
 from tfprof.shim.channel import memory, ring
 from tfprof.shim.channel.ring import Channel, ChannelError
 
@@ -113,10 +114,11 @@ def test_without_memory_for_the_ring_records_are_dropped(channel):
 
 @pytest.mark.parametrize("call", ["create", "memory"])
 def test_an_error_quotes_the_refusal_of_the_system(monkeypatch, call):
+    @ours
     def refuse(*_):
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(os, {"create": "memfd_create", "memory": "posix_fallocate"}[call], refuse)
+    monkeypatch.setattr(own_os.os, {"create": "memfd_create", "memory": "posix_fallocate"}[call], refuse)
     with pytest.raises(ChannelError, match="Operation not permitted") as caught:
         Channel(1, 2, layout.RING_MIN)
     assert caught.value.slug == {"create": "memfd-refused", "memory": "channel-memory"}[call]
@@ -125,13 +127,14 @@ def test_an_error_quotes_the_refusal_of_the_system(monkeypatch, call):
 def test_an_old_kernel_gets_no_newer_flag(monkeypatch):
     tried_flags = []
 
+    @ours
     def old_kernel(name, flags):
         tried_flags.append(flags)
         if flags & 8:  # MFD_NOEXEC_SEAL
             raise OSError(22, "Invalid argument")
         return os.open(os.devnull, os.O_RDWR)
 
-    monkeypatch.setattr(os, "memfd_create", old_kernel)
+    monkeypatch.setattr(own_os.os, "memfd_create", old_kernel)
     os.close(memory.create("name"))
     assert tried_flags == [11, 3]
 

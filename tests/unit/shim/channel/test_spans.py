@@ -13,14 +13,12 @@ from fakes.channel_reader import ChannelReader
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tfprof.formats import layout
-from tfprof.shim import clock
-from tfprof.shim.channel import spans
-from tfprof.shim.channel.spans import SHORT
+from tfprof.shim.channel.spans import SHORT, SpanWriter
 
 
 @pytest.fixture
 def put(channel):
-    return spans.writer(channel, {layout.RUN}, clock.ThreadId())
+    return SpanWriter(channel, {layout.RUN}).put
 
 
 def test_a_long_step_is_one_entry(put, reader):
@@ -209,7 +207,7 @@ STEPS = st.lists(
 @given(steps=STEPS)
 def test_any_steps_add_up(channel, steps):
     reader = ChannelReader(channel._fd)
-    put = spans.writer(channel, {layout.RUN, layout.BATCH}, clock.ThreadId())
+    put = SpanWriter(channel, {layout.RUN, layout.BATCH}).put
     ordinals: dict[int, int] = {}
     expected: dict[tuple[int, ...], list[int]] = {}
     for kind, duration, key, flags in steps:

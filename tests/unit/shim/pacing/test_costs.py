@@ -6,8 +6,8 @@ import pytest
 from tfprof.formats import layout
 from tfprof.formats.policy import Policy
 from tfprof.formats.step_kinds import main_kind
-from tfprof.shim.pacing.costs import Costs
-from tfprof.shim.pacing.pacer import FIRST_TRACES, TracePacer
+from tfprof.shim.pacing.costs import OTHER_TRACES, Costs
+from tfprof.shim.pacing.pacer import TracePacer
 
 STEP, SELF = (layout.JOB_WORDS[name] // 8 for name in ("step_ns", "self_ns"))
 TIMES = layout.TIMES_AT // 8
@@ -29,8 +29,7 @@ class Job:
             kind: TracePacer(
                 policy,
                 partial(self.costs.totals, kind, BUDGET),
-                page_faults=lambda: 0,
-                should_yield=partial(self.costs.should_yield, kind, FIRST_TRACES),
+                should_yield=partial(self.costs.should_yield, kind),
             )
             for kind in self.durations
         }
@@ -68,7 +67,7 @@ def test_training_keeps_half_of_the_traces_despite_many_short_steps_of_another_k
     for _ in range(20):
         job.run("batch", 500)
         job.run("test_batch", 1000)
-    assert job.trace_count("batch") >= job.trace_count("test_batch") > FIRST_TRACES
+    assert job.trace_count("batch") >= job.trace_count("test_batch") > OTHER_TRACES
     assert job.trace_count("batch") > 20
     assert job.cost <= 0.0115
 
@@ -77,7 +76,7 @@ def test_the_main_kind_gets_its_traces_even_if_another_kind_came_first():
     job = Job(init=(5_000_000, 50_000_000), train=(1_000_000, 1_000_000))
     job.run("init", 6)
     job.run("train", 20_000)
-    assert job.trace_count("init") <= FIRST_TRACES
+    assert job.trace_count("init") <= OTHER_TRACES
     assert job.trace_count("train") > 50
     assert job.cost <= 0.0115
 
@@ -88,7 +87,7 @@ def test_each_of_many_kinds_gets_a_trace():
     for name in names:
         job.run(name, 30)
     assert all(job.trace_count(name) for name in names)
-    assert job.trace_count("batch") == FIRST_TRACES
+    assert job.trace_count("batch") == 1
 
 
 @pytest.mark.parametrize(

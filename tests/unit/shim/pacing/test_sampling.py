@@ -12,15 +12,14 @@ from types import SimpleNamespace
 import pytest
 from tfprof.formats import layout
 from tfprof.formats.policy import Policy
-from tfprof.shim import clock, core, guard, native
-from tfprof.shim.channel import spans
-from tfprof.shim.pacing import tracker
+from tfprof.shim import core, guard
+from tfprof.shim.channel.spans import SpanWriter
+from tfprof.shim.pacing import ordinals, tracker
 from tfprof.shim.pacing.current_policy import CurrentPolicy
-from tfprof.shim.pacing.ordinals import PythonOrdinals
-from tfprof.shim.pacing.sampling import FIRST_TIMED, INTERVAL_MAX, MARGIN, MARGIN_DIVISOR, Sampling
+from tfprof.shim.pacing.sampling import FIRST_TIMED, INTERVAL_MAX, Sampling
 from tfprof.shim.pacing.tracker import Tracker
-from tfprof.shim.tensorflow import session
-from tfprof.shim.tensorflow.runs import PythonRunSignature, RunSignatures
+from tfprof.shim.tensorflow import measured_call, session
+from tfprof.shim.tensorflow.runs import RunSignature, RunSignatures
 
 SHORT = 20_000
 NO_TRACE = f"steps={10**9}-{10**9}"
@@ -36,14 +35,10 @@ class Clock:
         return self.now
 
 
-@pytest.fixture(autouse=True, params=["C", "Python"])
-def _counting(request, monkeypatch):
-    """Count steps in C and in Python."""
-    if request.param == "Python":
-        monkeypatch.setattr(tracker, "Ordinals", PythonOrdinals)
-        monkeypatch.setattr(native, "module", None)
-    else:
-        assert native.module is not None
+@pytest.fixture(autouse=True)
+def _patching(monkeypatch):
+    """Replace attributes without a state of the shim."""
+    assert ordinals.native is not None
     monkeypatch.setattr(core, "replace", lambda owner, name, make: setattr(owner, name, make(getattr(owner, name))))
 
 
@@ -51,7 +46,7 @@ def _counting(request, monkeypatch):
 def fake_clock(monkeypatch):
     """A fake clock for sessions and trackers; errors of the shim are raised."""
     new_clock = Clock()
-    monkeypatch.setattr(session, "mono", new_clock)
+    monkeypatch.setattr(measured_call, "mono", new_clock)
     monkeypatch.setattr(tracker, "mono", new_clock)
     monkeypatch.setattr(guard, "_lets_errors_out", True)
     return new_clock
@@ -61,29 +56,25 @@ class SameKindRuns(RunSignatures):
     """Signatures of runs that are all of one kind."""
 
     def __init__(self, tracker):
-        self.new_signature = PythonRunSignature if native.module is None else native.module.RunSignature
-        self.unknown_signature = self.new_signature(None, [], 0, tracker)
+        self.unknown_signature = RunSignature(None, [], 0, tracker)
 
     def find(self, session, fetches, targets):
         """Return the signature of a run and store it in the session."""
-        session._tfprof_run = self.new_signature(
-            list(fetches), list(targets), len(fetches), self.unknown_signature.tracker
-        )
+        session._tfprof_run = RunSignature(list(fetches), list(targets), len(fetches), self.unknown_signature.tracker)
         return session._tfprof_run
 
 
 def measured_session(method, run_tracker):
     """Return a session with ``method`` as `_call_tf_sessionrun`, patched by the shim."""
-    base = type("Session", (), {"_call_tf_sessionrun": method})
-    session.patch_runs(base, SameKindRuns(run_tracker), SimpleNamespace())
-    return base()
+    run = session.measured_run(method, SameKindRuns(run_tracker), SimpleNamespace())
+    return type("Session", (), {"_call_tf_sessionrun": run})()
 
 
 class Job:
     """A session whose runs take given times."""
 
     def __init__(self, channel, fake_clock, policy=NO_TRACE):
-        put = spans.writer(channel, {layout.RUN}, clock.ThreadId())
+        put = SpanWriter(channel, {layout.RUN}).put
         self.fake_clock = fake_clock
         current_policy = CurrentPolicy(
             channel.words, Policy.from_text(policy), channel.report, lambda: None, fake_clock.now
@@ -130,6 +121,21 @@ def test_short_steps_are_counted_exactly_and_few_are_timed(job, reader):
     assert max(span.count for span in sampled_spans) <= 2 * INTERVAL_MAX
     assert all(span.total == span.count * SHORT for span in sampled_spans)
     assert reader.word("step_ns") == sum(span.total for span in reader.spans)
+
+
+def test_without_the_c_part_all_short_steps_are_timed_and_share_entries(channel, fake_clock, reader, monkeypatch):
+    monkeypatch.setattr(tracker, "Ordinals", ordinals.TimedOrdinals)
+    job = Job(channel, fake_clock)
+    for number in range(1, 5001):
+        job.run(SHORT)
+        assert reader.count(layout.RUN) == number
+    with pytest.raises(ValueError, match="the job's"):
+        job.run(ValueError("the job's"))
+    taken_spans = reader.take(ended=True).spans
+    assert sum(span.count for span in taken_spans) == 5001
+    assert sum(span.total for span in taken_spans) == 5000 * SHORT
+    assert len(taken_spans) < 5000 / 40
+    assert not [span for span in taken_spans if span.flags & layout.FLAG_SAMPLED]
 
 
 def test_times_of_alternating_steps_are_estimated_without_bias(job, reader):
@@ -187,35 +193,24 @@ def test_a_selected_step_is_never_only_counted(channel, fake_clock, reader):
     for number in range(1, 2000):
         job.run(SHORT)
         assert reader.count(layout.RUN) == number
-    assert next(job.tracker.untimed, None) is None
+    assert job.tracker.take_untimed() == 0
     ordinal = job.tracker.next()
     assert (ordinal, job.tracker.level(ordinal, 1 << 20 | 1 << 10)) == (2000, layout.LEVEL_AUTO)
 
 
-def test_a_new_policy_is_noticed_within_two_sampling_intervals(job, reader):
+def test_an_order_is_noticed_at_the_next_step(job, reader):
     job.run(*[SHORT] * 3000)
-    reader.set_word("policy_mode", layout.MODE_OFF)
-    reader.set_word("policy", 1)
-    job.run(*[SHORT] * 2 * INTERVAL_MAX)
-    assert reader.word("policy_seen") == 1
-
-
-def test_short_steps_with_pauses_notice_an_order_at_the_first_or_second_step(job, reader, fake_clock):
-    for _ in range(600):
-        job.run(500_000)
-        fake_clock.now += 50_000_000
-    span_count = len(reader.take().spans)
     for generation in range(1, 20):
         reader.set_word("policy_mode", layout.MODE_OFF)
         reader.set_word("policy", generation)
-        for _ in range(2):
-            job.run(500_000)
-            fake_clock.now += 50_000_000
+        job.run(SHORT)
         assert reader.word("policy_seen") == generation
-    assert span_count < 600
-    assert reader.count(layout.RUN) == 638
-    job.run(*[2_000_000] * 20)
-    assert sum(span.count for span in reader.take(ended=True).spans) == 658
+        job.run(*[SHORT] * 100)
+    assert len(reader.take().spans) < 600
+    job.run(*[2_000_000] * (2 * INTERVAL_MAX + 20))
+    steps = reader.count(layout.RUN)
+    assert steps == 3000 + 19 * 101 + 2 * INTERVAL_MAX + 20
+    assert sum(span.count for span in reader.take(ended=True).spans) == steps
 
 
 def test_ordinals_of_threads_are_exact(channel, reader, monkeypatch):
@@ -238,12 +233,16 @@ def test_ordinals_of_threads_are_exact(channel, reader, monkeypatch):
     assert sum(span.count for span in reader.take(ended=True).spans) <= thread_count * steps_each + thread_count
 
 
-def test_a_forked_child_counts_from_one(job, reader):
+@pytest.mark.parametrize("has_c_part", [True, False])
+def test_a_forked_child_counts_from_one(channel, fake_clock, reader, monkeypatch, has_c_part):
+    if not has_c_part:
+        monkeypatch.setattr(tracker, "Ordinals", ordinals.TimedOrdinals)
+    job = Job(channel, fake_clock)
     job.run(*[SHORT] * 3000)
     pid = os.fork()
     if not pid:
         job.tracker.forget()
-        os._exit(0 if next(job.tracker.untimed, None) is None and job.tracker.next() == 1 else 1)
+        os._exit(0 if job.tracker.take_untimed() == 0 and job.tracker.next() == 1 else 1)
     assert os.waitpid(pid, 0)[1] == 0
     assert reader.count(layout.RUN) == 3000
 
@@ -266,7 +265,7 @@ def test_a_stopped_tracker_counts_nowhere(job, reader):
 
 
 def test_the_cost_of_timing_is_part_of_the_cost_of_the_shim(channel, reader):
-    put = spans.writer(channel, {layout.RUN}, clock.ThreadId())
+    put = SpanWriter(channel, {layout.RUN}).put
     policy = CurrentPolicy(channel.words, Policy.from_text(NO_TRACE), channel.report, lambda: None, time.monotonic_ns())
     run_tracker = Tracker(layout.RUN, lambda: (channel, put, policy))
     run_tracker.level(run_tracker.next(), 0)
@@ -277,7 +276,7 @@ def test_the_cost_of_timing_is_part_of_the_cost_of_the_shim(channel, reader):
 
 @pytest.mark.parametrize("budget", [100, 10_000])
 def test_timing_takes_its_share_of_the_budget_at_most(budget):
-    sampling, ordinal, timed_count = Sampling(layout.RUN, is_python=False), 0, 0
+    sampling, ordinal, timed_count = Sampling(200), 0, 0
     while ordinal < 200_000:
         ordinal += 1 + sampling.skip(ordinal, 500_000, budget)
         timed_count += 1
@@ -285,16 +284,8 @@ def test_timing_takes_its_share_of_the_budget_at_most(budget):
     assert cost <= budget / 1e6 / 3.5 or timed_count <= FIRST_TIMED + 200_000 / INTERVAL_MAX * 1.1
 
 
-def test_margins_are_far_apart_if_steps_are_sampled():
-    sampling, ordinal = Sampling(layout.RUN, is_python=False), 0
-    assert sampling.margin_interval == 1
-    while ordinal < 20_000:
-        ordinal += 1 + sampling.skip(ordinal, SHORT, 10_000)
-    assert sampling.margin_interval == MARGIN * MARGIN_DIVISOR * INTERVAL_MAX
-
-
 def test_counting_and_timing_of_long_steps_stay_within_the_budget():
-    sampling, step_ns, ordinal, cost = Sampling(layout.EAGER, is_python=False), 380_000, 0, 0
+    sampling, step_ns, ordinal, cost = Sampling(9000), 1_200_000, 0, 0
     while ordinal < 200_000:
         skipped = sampling.skip(ordinal, step_ns, 10_000)
         cost += sampling.cost(50_000, skipped)
@@ -302,13 +293,9 @@ def test_counting_and_timing_of_long_steps_stay_within_the_budget():
     assert 0.008 < cost / (ordinal * step_ns) < 0.01
 
 
-@pytest.mark.parametrize(
-    ("kind", "is_python", "counted_ns"),
-    [(layout.RUN, False, 200), (layout.RUN, True, 1000), (layout.EAGER, False, 3000), (layout.BATCH, True, 15_000)],
-)
-def test_the_cost_of_counting_depends_on_the_kind_and_on_the_language(kind, is_python, counted_ns):
-    sampling = Sampling(kind, is_python=is_python)
-    assert sampling.cost(1500, 10) == 1500 + 10 * counted_ns
+@pytest.mark.parametrize("counted_ns", [200, 11_000])
+def test_the_cost_contains_that_of_counting(counted_ns):
+    assert Sampling(counted_ns).cost(1500, 10) == 1500 + 10 * counted_ns
 
 
 def test_the_cost_of_a_counted_step_is_bounded():
@@ -321,8 +308,8 @@ def test_the_cost_of_a_counted_step_is_bounded():
         return _call_tf_sessionrun
 
     run_tracker = Tracker(layout.RUN, lambda: None)
-    run_tracker.untimed.bind(ctypes.addressof(word), 0, word)
-    run_tracker.untimed.skip(10**9, 10**9)
+    run_tracker.ordinals.word = ctypes.addressof(word)
+    run_tracker.ordinals.timed_at = 10**9
     target = object()
     bare_run = types.MethodType(new_method(), object())
     counted_run = measured_session(new_method(), run_tracker)._call_tf_sessionrun

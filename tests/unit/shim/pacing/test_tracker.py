@@ -45,7 +45,7 @@ class TimedJob:
 
     def step(self, duration):
         tracker = self.tracker
-        for _ in tracker.untimed:
+        if tracker.take_untimed():
             self._spend(duration)
             return
         ordinal = tracker.next()

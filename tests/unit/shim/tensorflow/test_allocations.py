@@ -6,7 +6,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from tfprof.shim.tensorflow import allocations, tf_library
+from tfprof.shim.tensorflow import allocations
 
 
 @contextlib.contextmanager
@@ -38,7 +38,7 @@ class Library:
 @pytest.fixture(params=allocations._SWITCHES, ids=["tsl", "tensorflow"])
 def library(request, monkeypatch):
     fake_library = Library(request.param)
-    monkeypatch.setattr(tf_library, "library", lambda: fake_library)
+    monkeypatch.setattr(allocations, "library", lambda: fake_library)
     monkeypatch.setattr(allocations, "has_accelerator", lambda: False)
     return fake_library
 
@@ -70,11 +70,14 @@ def test_with_accelerators_the_switch_is_not_touched(library, monkeypatch):
 
 
 @pytest.mark.parametrize("other_library", [None, object()])
-def test_without_the_switch_nothing_happens(library, monkeypatch, other_library):
-    monkeypatch.setattr(tf_library, "library", lambda: other_library)
-    with enabled():
-        pass
+def test_without_the_switch_nothing_happens_and_this_is_reported_once(library, monkeypatch, other_library, armed):
+    monkeypatch.setattr(allocations, "library", lambda: other_library)
+    monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace())
+    for _ in range(2):
+        with enabled():
+            pass
     assert library.log == []
+    assert [text.partition(" lacks ")[0] for text in armed.state().missing] == [allocations.LIBRARY]
 
 
 def test_the_switch_is_off_in_a_forked_child_and_stays_on_in_the_parent(library):
@@ -91,10 +94,10 @@ def test_the_switch_is_off_in_a_forked_child_and_stays_on_in_the_parent(library)
 
 
 def test_no_library_is_loaded_for_the_switch(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tensorflow", tf_library)
-    assert tf_library.library() is None
+    monkeypatch.setitem(sys.modules, "tensorflow", allocations)
+    assert allocations.library() is None
     monkeypatch.delitem(sys.modules, "tensorflow")
-    assert tf_library.library() is None
+    assert allocations.library() is None
 
 
 def test_a_process_with_a_gpu_has_an_accelerator(monkeypatch):

@@ -2,13 +2,14 @@
 
 import json
 import os
-import sys
-from collections import Counter
 
 import pytest
 from fakes import eager_tensorflow
+from fakes.open_channel import open_channel
 from tfprof.formats import layout
-from tfprof.shim.tensorflow import function, names, window
+from tfprof.shim import opening as hello_page
+from tfprof.shim.steps import thread_state, window
+from tfprof.shim.tensorflow import function
 
 
 @pytest.fixture
@@ -18,8 +19,7 @@ def functions(monkeypatch, armed):
     function.patch(module)
     yield module
     window.drop_current()
-    assert not function.local.thread_state.is_in_call
-    assert not function.local.thread_state.is_busy
+    assert not thread_state.local.thread_state.is_in_step
 
 
 def spans(reader):
@@ -66,11 +66,19 @@ def test_a_call_that_fails_is_flagged_and_its_exception_has_no_frame_of_ours(fun
 
 def test_a_window_learns_which_functions_are_called_in_it(functions, read, monkeypatch):
     added_functions: list[object] = []
-    monkeypatch.setattr(window, "add_function", lambda call: added_functions.append(call["self"]))
+    monkeypatch.setattr(window, "note_call", lambda call: added_functions.append(call["self"]))
     step = functions.Function("step")
     for _ in range(4):
         step()
-    assert added_functions == [step, step]
+    assert added_functions == [step]
+
+
+def test_calls_within_a_counted_call_are_no_steps(functions, read):
+    inner = functions.Function("inner")
+    outer = functions.Function("outer", inner)
+    for _ in range(CALL_COUNT):
+        outer()
+    assert read().count(layout.FUNCTION) == CALL_COUNT
 
 
 def test_a_call_whose_annotation_was_never_entered_is_no_step(functions, read):
@@ -90,13 +98,10 @@ def test_the_annotation_looks_like_tensorflows_own(functions, armed):
 CALL_COUNT = 2000
 
 
-def test_calls_that_are_only_counted_share_one_annotation(functions, read):
-    annotations: list[object] = []
-    step = functions.Function("step", lambda: annotations.append(sys._getframe(1).f_locals["annotation"]))
+def test_most_short_calls_are_only_counted(functions, read):
+    step = functions.Function("step")
     for _ in range(CALL_COUNT):
         step()
-    shared = [annotation for annotation, times in Counter(map(id, annotations)).items() if times > 1]
-    assert len(shared) == 1
     reader = read()
     assert reader.count(layout.FUNCTION) == CALL_COUNT
     assert len(reader.of_kind(layout.FUNCTION)) < CALL_COUNT
@@ -125,12 +130,10 @@ def test_calls_in_a_keras_call_or_a_graph_are_not_counted(functions, read):
     for _ in range(CALL_COUNT):
         step()
     before = read().count(layout.FUNCTION)
-    thread_state = function.local.thread_state
-    thread_state.keras_calls.append(object())  # type: ignore[arg-type]  # any object will do
-    thread_state.update_busy()
+    state = thread_state.local.thread_state
+    state.loops.append(object())
     step()
-    thread_state.keras_calls.clear()
-    thread_state.update_busy()
+    state.loops.clear()
     eager_tensorflow.enter_graph_construction()
     step()
     assert read().count(layout.FUNCTION) == before
@@ -161,15 +164,15 @@ def test_names_of_functions_are_bounded_in_length_and_number_and_by_the_page(fun
     for number in range(100):
         functions.Function(f"{number:03d}\u00e9" + "x" * 100)()
     published = list(hello(read)["functions"].values())
-    assert 20 < len(published) <= names.NAMES_MAX
-    assert {len(name) for name in published} == {names.LENGTH_MAX}
+    assert 20 < len(published) <= hello_page.NAMES_MAX
+    assert {len(name) for name in published} == {hello_page.LENGTH_MAX}
     assert [name[:3] for name in published] == [f"{number:03d}" for number in range(len(published))]
     assert read().word("hello_size") <= layout.HELLO_MAX
     assert read().word("faults") == 0
 
 
 def test_a_name_is_published_later_while_another_thread_publishes(functions, read, armed):
-    hold = armed.channel().names_lock.take()
+    hold = open_channel().hello.lock.take()
     functions.Function("one")()
     del hold
     assert "functions" not in hello(read)
@@ -180,9 +183,9 @@ def test_a_name_is_published_later_while_another_thread_publishes(functions, rea
 def test_a_tracker_that_starts_again_as_in_a_forked_child_has_published_no_names(functions, read, armed):
     functions.Function("one")()
     tracker = armed.tracker(layout.FUNCTION)
-    assert tracker.names.published
+    assert tracker.published_keys
     tracker.forget()
-    assert not tracker.names.published
+    assert not tracker.published_keys
 
 
 def test_a_call_in_which_a_child_is_forked_is_counted_by_the_parent_alone(functions, armed):
@@ -196,10 +199,10 @@ def test_a_call_in_which_a_child_is_forked_is_counted_by_the_parent_alone(functi
     outer()
     if children == [0]:
         inner()
-        os.write(write_fd, b"%d" % armed.channel().words[count_at])
+        os.write(write_fd, b"%d" % open_channel().words[count_at])
         os._exit(0)
     os.wait()
     assert os.read(read_fd, 100) == b"1"
-    assert armed.channel().words[count_at] == 6
+    assert open_channel().words[count_at] == 6
     os.close(read_fd)
     os.close(write_fd)

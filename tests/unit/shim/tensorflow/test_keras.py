@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 import pytest
 from fakes import eager_tensorflow
+from fakes.open_channel import open_channel
 from tfprof.formats import layout
-from tfprof.shim.tensorflow import function, keras, window
+from tfprof.shim.steps import thread_state, window
+from tfprof.shim.tensorflow import function, keras
 
 
 class FakeTensorFlow(NamedTuple):
@@ -31,7 +33,7 @@ def fake_tf(monkeypatch, armed):
     yield modules
     window.drop_current()
     assert not keras._open_calls
-    assert not function.local.thread_state.keras_calls
+    assert not thread_state.local.thread_state.loops
 
 
 def fit(module, steps_per_execution=1, steps=None, **options):
@@ -179,7 +181,7 @@ def test_methods_keep_their_metadata(fake_tf, armed):
     assert observed.on_train_begin is method
     assert inspect.isfunction(observed.__dict__["on_train_begin"])
     assert str(inspect.signature(method)) == "(self, *arguments)"
-    function.local.thread_state.keras_calls.clear()
+    thread_state.local.thread_state.loops.clear()
 
 
 def test_a_subclass_that_calls_its_parent_counts_each_batch_once(fake_tf, read):
@@ -219,7 +221,7 @@ def in_child(work):
 def counts(armed):
     """Return the numbers of steps that the process's channel counts, by kind."""
     kinds = (layout.FIT, layout.EPOCH, layout.BATCH, layout.TEST_BATCH, layout.FUNCTION)
-    words = armed.channel().words
+    words = open_channel().words
     return [words[layout.COUNTS_AT // 8 + kind] for kind in kinds]
 
 

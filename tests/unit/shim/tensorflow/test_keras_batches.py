@@ -6,7 +6,8 @@ import pytest
 from fakes import eager_tensorflow
 from tfprof.formats import layout
 from tfprof.shim import core
-from tfprof.shim.tensorflow import function, keras_batches, traced_run
+from tfprof.shim.steps import thread_state, traced_run
+from tfprof.shim.tensorflow import function, keras
 
 BATCH_COUNT = 2000
 
@@ -15,7 +16,7 @@ BATCH_COUNT = 2000
 def fake_modules(monkeypatch, armed):
     """The fake modules of functions and of Keras, whose batches are function calls."""
     _, functions, module = eager_tensorflow.install(monkeypatch)
-    keras_batches.patch(module)
+    keras.patch_models(module)
     function.patch(functions)
     return functions, module
 
@@ -35,9 +36,9 @@ def model(monkeypatch, armed):
 
     Model.__module__ = module.__name__
     module.Model = Model
-    keras_batches.patch(module)
+    keras.patch_models(module)
     yield Model()
-    assert not function.local.thread_state.is_busy
+    assert not thread_state.local.thread_state.is_in_step
 
 
 def step_count(reader, kind, flag=0):
@@ -127,16 +128,17 @@ def test_short_batches_of_runs_are_sampled_and_each_failure_is_recorded(model, r
     assert step_count(reader, layout.BATCH, layout.FLAG_FAILED) == 3
 
 
-def test_a_traced_run_belongs_to_its_batch_even_if_the_batch_is_only_counted(model, read):
+def test_a_traced_run_belongs_to_its_batch(model, read):
     def run_traced():
-        batch = traced_run._batch()
+        batch = traced_run.enclosing_batch()
         ordinals.append(batch.ordinal)
         assert batch.tracker.kind == layout.BATCH
-        assert traced_run._batch() is None  # the second run of the same batch
+        batch.has_run = True
+        assert traced_run.enclosing_batch() is None  # the second run of the same batch
 
     for _ in range(BATCH_COUNT):
         model.train_on_batch(bool)
-    assert traced_run._batch() is None
+    assert traced_run.enclosing_batch() is None
     ordinals: list[int] = []
     for _ in range(BATCH_COUNT):
         model.train_on_batch(run_traced)
@@ -172,7 +174,7 @@ def test_batches_of_several_threads_are_all_counted(model, read):
 
 
 def test_an_observer_that_cannot_change_the_code_counts_failures_too(monkeypatch, armed, read):
-    monkeypatch.setattr("tfprof.shim.tensorflow.call_observer.with_call", lambda *_: None)
+    monkeypatch.setattr("tfprof.shim.steps.observer.with_call", lambda *_: None)
     eager_tensorflow.install(monkeypatch)
     module = eager_tensorflow.module("keras.engine.training_v1")
     module.Model = type(
@@ -184,7 +186,7 @@ def test_an_observer_that_cannot_change_the_code_counts_failures_too(monkeypatch
             "train_on_batch": lambda _self, work: work(),
         },
     )
-    keras_batches.patch(module)
+    keras.patch_models(module)
     model = module.Model()
     for _ in range(BATCH_COUNT):
         model.train_on_batch(bool)

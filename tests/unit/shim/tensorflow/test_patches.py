@@ -1,6 +1,7 @@
 """The table of frameworks names existing functions; the hello names the patched framework."""
 
 import ast
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -8,13 +9,13 @@ from types import ModuleType
 
 import pytest
 from tfprof.formats import layout
-from tfprof.shim import core
+from tfprof.shim import arming, core, name_check
 
 
-@pytest.mark.parametrize("row", core.FRAMEWORKS, ids=lambda row: row.NAME)
+@pytest.mark.parametrize("row", arming.FRAMEWORKS, ids=lambda row: row.NAME)
 def test_every_patch_names_a_function_of_one_argument(row):
     folder = Path(row.__file__).parent
-    for patch_module, function_name in set(row.PATCHES.values()):
+    for patch_module, function_name, _ in set(row.PATCHES.values()):
         functions = {
             node.name: node
             for node in ast.parse((folder / f"{patch_module}.py").read_text()).body
@@ -23,8 +24,18 @@ def test_every_patch_names_a_function_of_one_argument(row):
         assert len(functions[function_name].args.args) == 1, (patch_module, function_name)
 
 
+@pytest.mark.parametrize("row", arming.FRAMEWORKS, ids=lambda row: row.NAME)
+def test_every_row_has_names_in_the_notation_of_the_check(row):
+    table = importlib.import_module(f"{row.__package__}.{row.NAMES}")
+    used = {*(names for _, _, names in row.PATCHES.values()), *row.PACKAGES.values()}
+    assert used == {name for name in vars(table) if name.isupper() and not name.startswith("_")}
+    nothing = ModuleType("nothing")
+    for names in used:
+        name_check.check(nothing, [f"nothing:x | {name}" for name in getattr(table, names)], "99.0")
+
+
 def test_no_module_of_a_job_is_in_two_rows():
-    names = [name for row in core.FRAMEWORKS for name in row.PATCHES]
+    names = [name for row in arming.FRAMEWORKS for name in [*row.PATCHES, *row.PACKAGES]]
     assert len(names) == len(set(names))
 
 
@@ -39,6 +50,7 @@ def add_module(monkeypatch, name, **attributes):
 @pytest.mark.parametrize("version", ["3.1", None])
 def test_the_hello_names_the_framework_that_was_patched_and_its_version(armed, read, monkeypatch, version):
     package = "tfprof.shim.other"
+    add_module(monkeypatch, f"{package}.names", TRAINING=("Trainer.fit()",))
     patched_modules: list[ModuleType] = []
     add_module(monkeypatch, f"{package}.loop", patch=patched_modules.append)
     row = add_module(
@@ -47,13 +59,14 @@ def test_the_hello_names_the_framework_that_was_patched_and_its_version(armed, r
         __package__=package,
         NAME="other",
         VERSION=("other.about", "__version__"),
-        PATCHES={"other.training": ("loop", "patch")},
+        NAMES="names",
+        PATCHES={"other.training": ("loop", "patch", "TRAINING")},
+        PACKAGES={},
     )
     if version is not None:
         add_module(monkeypatch, "other.about", __version__=version)
-    monkeypatch.setattr(core, "FRAMEWORKS", (*core.FRAMEWORKS, row))
     training = add_module(monkeypatch, "other.training")
-    core._patch("other.training", training)
+    core._patch(row, "other.training", training)
     assert patched_modules == [training]
     hello = json.loads(bytes(read().map[layout.HELLO_AT :][: read().word("hello_size")]))
     assert (hello["framework"], hello["framework_version"]) == ("other", version)

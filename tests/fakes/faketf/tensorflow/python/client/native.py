@@ -3,7 +3,7 @@
 ``live_objects`` has the numbers of objects that are not yet released.
 """
 
-# ruff: noqa: N802 - the names are those of TensorFlow
+# ruff: noqa: N801, N802 - the names are those of TensorFlow
 
 live_objects = {"buffers": 0, "callables": 0}
 STEP_STATS = b"\x0a\x04node"
@@ -14,6 +14,13 @@ class Buffer:
 
     def __init__(self, data):
         self.data = data
+
+
+class TF_Output:
+    """The output of an operation."""
+
+    def __init__(self, name):
+        self.oper, self.index = name, 0
 
 
 def TF_OperationName(operation):

@@ -7,13 +7,6 @@ import threading
 from tensorflow.python.client import native as tf_session
 
 
-class Output:
-    """A TF_Output."""
-
-    def __init__(self, name):
-        self.oper, self.index = name, 0
-
-
 class Op:
     """An op that depends on nothing; its type is its name."""
 
@@ -50,6 +43,7 @@ class BaseSession:
     def __init__(self):
         self._session = object()
         self._closed = False
+        self._config = None
         self.graph = Graph()
         self._outputs = {}
 
@@ -57,12 +51,16 @@ class BaseSession:
         """Run one step; ``options`` are bytes, ``run_metadata`` a list that gets bytes."""
         options_ptr = tf_session.TF_NewBufferFromString(options) if options else None
         metadata_ptr = tf_session.TF_NewBuffer() if run_metadata is not None else None
-        result = self._call_tf_sessionrun(
-            options_ptr, feed_dict or {}, self._fetches(fetches), [], metadata_ptr
-        )
+        result = self._do_run(options_ptr, feed_dict or {}, self._fetches(fetches), metadata_ptr)
         if run_metadata is not None:
             run_metadata.append(tf_session.TF_GetBuffer(metadata_ptr))
         return result
+
+    def _do_run(self, options, feed_dict, fetch_list, run_metadata):
+        return self._call_tf_sessionrun(options, feed_dict, fetch_list, [], run_metadata)
+
+    def _make_callable_from_options(self, callable_options):
+        return BaseSession._Callable(self, callable_options)
 
     def _call_tf_sessionrun(self, options, feed_dict, fetch_list, target_list,
                             run_metadata):
@@ -71,7 +69,7 @@ class BaseSession:
                                                 run_metadata)
 
     def _fetches(self, names):
-        return [self._outputs.setdefault(name, Output(name)) for name in names]
+        return [self._outputs.setdefault(name, tf_session.TF_Output(name)) for name in names]
 
     def _call_tf_sessionprun(self, handle, feed_dict, fetch_list):
         return tf_session.TF_SessionPRun_wrapper(self._session, handle, feed_dict,

@@ -1,0 +1,69 @@
+"""Samples and events arrive although the clock was set back between two agents."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fakes.channel_writer import ChannelWriter
+from fakes.polling import until
+from tfprof.agent import launches
+from tfprof.agent.launches import Launch
+from tfprof.collector.store.reader import LocalJob, LocalStore
+from tfprof.commands.daemons import running_pid
+from tfprof.formats import runtime_dir
+
+LAUNCH = 0xC10C
+HOUR_NS = 3600 * 10**9
+TIMEOUT_S = 60.0
+#: An agent whose clock is behind by a number of nanoseconds.
+LATE_AGENT = """
+import sys, time
+real_ns, behind_ns = time.time_ns, int(sys.argv[1])
+time.time_ns = lambda: real_ns() - behind_ns
+from tfprof.agent.__main__ import main
+sys.exit(main(["--store", sys.argv[2]]))
+"""
+
+
+@pytest.fixture
+def channel(private_store: Path) -> Iterator[ChannelWriter]:
+    """The channel of a running job, whose launcher is another process."""
+    instance_dir = runtime_dir.make_instance(str(private_store))
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as launcher:
+        launches.write(instance_dir, Launch(LAUNCH, launcher.pid, time.time_ns(), str(private_store), "host", "user"))
+        writer = ChannelWriter(LAUNCH, hello={"name": "job.py", "framework": "tensorflow", "python": "3.11"})
+        writer.announce(instance_dir)
+        yield writer
+        writer.close()
+
+
+def sample_counts(store: Path, uid: int) -> tuple[int, int]:
+    """Return the number of stored samples of the job, and of its host."""
+    job: LocalJob = LocalStore(store).job(f"{uid:016x}")
+    return job.table("samples").num_rows, job.host_samples().num_rows
+
+
+def test_samples_and_events_are_stored_after_the_clock_was_set_back(
+    private_store: Path, channel: ChannelWriter
+) -> None:
+    channel.set(agent_lost=1)  # each agent sends an event about this
+    instance_dir = runtime_dir.instance_dir(str(private_store))
+    for agent_number, behind_ns in enumerate((0, HOUR_NS), 1):
+        agent = subprocess.Popen([sys.executable, "-c", LATE_AGENT, str(behind_ns), str(private_store)])
+        until(lambda agent=agent: running_pid(instance_dir, "agent") == agent.pid, "the agent", TIMEOUT_S)
+        if agent_number == 1:
+            until((private_store / "jobs" / f"{channel.uid:016x}/job.json").exists, "the job", TIMEOUT_S)
+        job_count, host_count = sample_counts(private_store, channel.uid)
+
+        def has_more_samples(job_count: int = job_count, host_count: int = host_count) -> bool:
+            new_job_count, new_host_count = sample_counts(private_store, channel.uid)
+            return new_job_count > job_count + 2 and new_host_count > host_count + 2
+
+        until(has_more_samples, f"samples of agent {agent_number}", TIMEOUT_S)
+        events = LocalStore(private_store).job(f"{channel.uid:016x}").table("events")
+        assert events["slug"].to_pylist() == ["agent-lost"] * agent_number
+        agent.kill()
+        agent.wait()

@@ -1,0 +1,226 @@
+"""The page and the report in a real browser."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import page_store
+from fakes.command import Run, caller
+from fakes.page_server import PageServer, page_server
+from fakes.page_store import FORMULA, JOBS, SCRIPT
+from integration.page_browser import WINDOWS, Page, browser_page
+from tfprof.collector import numbers
+
+UID, OTHER = (f"{uid:016x}" for uid in JOBS)
+#: Page -> its last heading.
+PAGES = {
+    "/": "Jobs",
+    f"/job/{UID}": "Alerts, events and losses",
+    f"/job/{UID}/step/1?kind=run": "Slices",
+    f"/diff/{UID}/{OTHER}": "Ops",
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return page_store.write(tmp_path_factory.mktemp("p") / "store")
+
+
+@pytest.fixture(scope="module")
+def server(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
+    runtime = tmp_path_factory.mktemp("q")
+    runtime.chmod(0o700)
+    with page_server(store, runtime, "--port", "0") as running:
+        yield running
+
+
+@pytest.fixture
+def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("TFPROF_STORE", str(store))
+    return caller(capsys)
+
+
+def document(run: Run, *words: str) -> Any:
+    return json.loads(run(*words, "--json")[1])
+
+
+def opened(page: Page, server: PageServer) -> str:
+    """Open the printed link; return the address of the server."""
+    page.open(server.link, "Jobs")
+    assert "token" not in page.page.url
+    return page.page.url.rstrip("/")
+
+
+@pytest.mark.parametrize(("width", "theme"), WINDOWS)
+def test_every_page_fits_shows_foreign_text_as_text_and_asks_nobody_else(
+    server: PageServer, width: int, theme: str
+) -> None:
+    with browser_page(width, theme, f"127.0.0.1:{server.port}") as page:
+        address = opened(page, server)
+        for path, heading in PAGES.items():
+            page.open(address + path, heading)
+            assert page.overflow() <= 0, path
+            assert page.page.title() != "x"
+            assert page.page.locator("img").count() == 0
+            assert "<img src=x onerror=" in page.text(), path
+        assert page.problems == []
+
+
+def test_no_page_has_a_barrier(server: PageServer) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    for theme in ("light", "dark"):
+        with browser_page(1280, theme, f"127.0.0.1:{server.port}") as page:
+            address = opened(page, server)
+            for path, heading in PAGES.items():
+                page.open(address + path, heading)
+                found = axe.run(page.page).response["violations"]
+                assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], (theme, path)
+
+
+def rows(page: Page, caption: str) -> list[list[str]]:
+    """Return the cells of the table whose caption begins so."""
+    table = page.page.locator("table").filter(has=page.page.locator("caption", has_text=caption)).first
+    return [row.locator("td").all_inner_texts() for row in table.locator("tbody tr").all()]
+
+
+def check_figures(page: Page, run: Run) -> None:
+    """Check figures of a job's page against the documents of the commands."""
+    show, steps, alerts = document(run, "show", UID), document(run, "steps", UID), document(run, "alerts", UID)
+    spread = show["step_times"][0]["spread"]
+    text = page.text()
+    assert numbers.count(show["steps"]) in text
+    assert f"p99 {numbers.duration(spread['p99_ns'])}" in text
+    assert f"cost {numbers.cost(show['cost'])}" in text
+    (group,) = [each for each in steps["kinds"] if each["kind"] == "run"]
+    (cells,) = [row for row in rows(page, "untraced steps") if row[0].startswith("run")]
+    assert cells[1:7] == [
+        numbers.count(group["count"]),
+        *(numbers.duration(group["untraced"][name]) for name in ("p50_ns", "p90_ns", "p99_ns", "min_ns", "max_ns")),
+    ]
+    shown_ops = {(row[1], row[2]): row for row in rows(page, "op types")}
+    assert len(shown_ops) == len(show["top_ops"]["ops"])
+    for op in show["top_ops"]["ops"]:
+        row = shown_ops[op["op"], op["device"]]
+        assert row[3:5] == [numbers.duration(op["ns"]), numbers.percent(op["share"])]
+        assert row[6:8] == [numbers.duration(op["least_ns"]), numbers.duration(op["most_ns"])]
+        assert row[9] == numbers.size(op["bytes"])
+    assert [row[2] for row in rows(page, "alerts")] == [alert["text"] for alert in alerts["alerts"]]
+    for report in show["advice"]:
+        assert report["text"].rstrip(".").lower() in text.lower()
+
+
+def test_the_figures_of_a_job_are_those_of_the_commands(server: PageServer, run: Run) -> None:
+    with browser_page(1280, "light", f"127.0.0.1:{server.port}") as page:
+        page.open(f"{opened(page, server)}/job/{UID}", "Alerts, events and losses")
+        check_figures(page, run)
+
+
+def test_the_figures_of_two_jobs_are_those_of_diff(server: PageServer, run: Run) -> None:
+    diff = document(run, "diff", UID, OTHER)
+    with browser_page(1280, "light", f"127.0.0.1:{server.port}") as page:
+        page.open(f"{opened(page, server)}/diff/{UID}/{OTHER}", "Ops")
+        shown = rows(page, "op types by change")
+        assert [row[:4] for row in shown] == [
+            [op["op"], op["device"], numbers.duration(op["before_ns"]), numbers.duration(op["after_ns"])]
+            for op in diff["ops"]
+        ]
+        assert numbers.duration(diff["step"]["after_ns"]) in page.text()
+
+
+def test_the_table_of_jobs_is_that_of_the_command(server: PageServer, run: Run) -> None:
+    jobs = document(run, "jobs")["jobs"]
+    with browser_page(1280, "light", f"127.0.0.1:{server.port}") as page:
+        opened(page, server)
+        page.page.get_by_text(FORMULA).first.wait_for()
+        page.page.wait_for_timeout(500)
+        shown = {row[1].splitlines()[1].split(" ")[0]: row for row in rows(page, "jobs")}
+        for job in jobs:
+            row = shown[job["id"]]
+            assert job["name"] in row[1]
+            assert row[3] == numbers.duration(job["step_ns"])
+            assert row[6] == numbers.count(job["steps"])
+            assert row[7:9] == [numbers.cores(job["cpu_cores"]), numbers.size(job["memory_bytes"])]
+        page.page.get_by_role("searchbox").fill(FORMULA[:10])
+        assert page.page.locator("tbody tr").count() == 2  # a name, and a tag of the other job
+        page.page.get_by_role("searchbox").fill("no such job")
+        assert page.page.locator("tbody tr").count() == 0
+
+
+def test_everything_can_be_reached_and_used_by_keyboard(server: PageServer) -> None:
+    with browser_page(1280, "light", f"127.0.0.1:{server.port}") as page:
+        address = opened(page, server)
+        page.open(f"{address}/job/{UID}/step/1?kind=run", "Slices")
+        page.page.locator("canvas").focus()
+        page.page.keyboard.press("ArrowRight")
+        first = page.page.locator(".readout b").inner_text()
+        page.page.keyboard.press("ArrowDown")
+        page.page.keyboard.press("f")
+        assert first
+        assert page.page.locator(".readout b").inner_text()
+        page.open(f"{address}/job/{UID}", "Alerts, events and losses")
+        reached = set()
+        for _ in range(150):
+            page.page.keyboard.press("Tab")
+            reached.add(
+                page.page.evaluate("document.activeElement.closest('section')?.id ?? document.activeElement.tagName")
+            )
+        assert {"steps", "ops", "scopes", "host"} <= reached
+
+
+def test_a_report_shows_the_same_from_disk_without_a_request(run: Run, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    assert run("report", UID, "-o", str(report))[0] == 0
+    for width, theme in WINDOWS:
+        with browser_page(width, theme, offline=True) as page:
+            page.open(report.as_uri(), "Alerts, events and losses")
+            assert page.requests == [report.as_uri()]
+            assert page.problems == []
+            assert page.overflow() <= 0
+            assert page.page.title() != "x"
+            assert page.page.locator("img").count() == 0
+            assert "It holds the 500 most expensive ops" in page.text()
+            if width > 1000:
+                check_figures(page, run)
+
+
+def test_a_report_of_two_jobs_shows_their_difference(run: Run, tmp_path: Path) -> None:
+    report = tmp_path / "diff.html"
+    assert run("report", UID, OTHER, "-o", str(report))[0] == 0
+    with browser_page(offline=True) as page:
+        page.open(report.as_uri(), "Ops")
+        assert page.problems == []
+        assert len(page.requests) == 1
+        assert len(rows(page, "op types by change")) == len(document(run, "diff", UID, OTHER)["ops"])
+
+
+def test_a_report_prints_on_few_pages(run: Run, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    run("report", UID, "-o", str(report))
+    with browser_page() as page:
+        page.open(report.as_uri(), "Alerts, events and losses")
+        pdf = page.page.pdf(format="A4")
+        assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 6
+
+
+def test_a_page_says_that_the_server_has_ended(store: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    with page_server(store, tmp_path, "--port", "0") as running, browser_page(host=f"127.0.0.1:{running.port}") as page:
+        opened(page, running)
+        running.process.terminate()
+        page.page.get_by_role("alert").get_by_text("The connection to tfprof web is lost").wait_for()
+
+
+def test_a_page_says_that_the_store_is_gone_and_recovers(tmp_path: Path) -> None:
+    store = page_store.write(tmp_path / "store")
+    runtime = tmp_path / "r"
+    runtime.mkdir(mode=0o700)
+    with page_server(store, runtime, "--port", "0") as running, browser_page(host=f"127.0.0.1:{running.port}") as page:
+        opened(page, running)
+        store.rename(tmp_path / "moved")
+        page.page.get_by_role("alert").get_by_text("The store cannot be read").wait_for()
+        (tmp_path / "moved").rename(store)
+        page.page.get_by_role("alert").wait_for(state="detached")
+        assert SCRIPT in page.text()

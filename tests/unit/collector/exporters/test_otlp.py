@@ -1,0 +1,125 @@
+"""Spans of OpenTelemetry, read with its own messages."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import ended_jobs, exported_slices, hostile_store
+from fakes.command import Run, caller
+from fakes.made_store import START_NS
+from fakes.many_executions import write_many_executions
+from google.protobuf import json_format
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, TracesData
+
+FILES = ("out.otlp", "out.otlp.gz", "out.otlp.jsonl", "out.otlp.jsonl.gz")
+MS = 1_000_000
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Run a command on the store in the test's folder."""
+    monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "store"))
+    call = caller(capsys)
+    return lambda *words: call(*map(str, words))
+
+
+def read(path: Path) -> Any:
+    """Return the content of a file as one TracesData."""
+    data = exported_slices.content(path)
+    traces = TracesData()
+    if ".jsonl" in path.name:
+        for line in data.splitlines():
+            # In OpenTelemetry's JSON, ids are in hexadecimal, not in base64.
+            traces.MergeFrom(json_format.Parse(line, TracesData()))
+        return traces
+    traces.ParseFromString(data)
+    assert traces.SerializeToString() == data
+    assert ExportTraceServiceRequest.FromString(data).SerializeToString() == data
+    return traces
+
+
+def spans(traces: Any) -> list[Any]:
+    """Return all spans."""
+    return [span for job in traces.resource_spans for scope in job.scope_spans for span in scope.spans]
+
+
+def attributes(owner: Any) -> dict[str, Any]:
+    """Return the attributes of a resource or span."""
+    return {entry.key: getattr(entry.value, entry.value.WhichOneof("value")) for entry in owner.attributes}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_steps_and_phases_are_spans_below_the_job(name: str, run: Run, tmp_path: Path) -> None:
+    ended_jobs.write(tmp_path / "store")
+    assert run("export", "7f3a", "-o", tmp_path / name) == (0, "", "")
+    traces = read(tmp_path / name)
+    found = spans(traces)
+    names = {span.span_id: span.name for span in found}
+    assert len(names) == len(found) == 44
+    tree = {(span.name, names.get(span.parent_span_id)) for span in found}
+    assert tree == {
+        ("train.py", None),
+        ("fit", "train.py"),
+        ("evaluate", "train.py"),
+        ("epoch", "fit"),
+        ("batch", "epoch"),
+    }
+    assert len({span.trace_id for span in found}) == 1
+    assert {span.kind for span in found} == {Span.SPAN_KIND_INTERNAL}
+    batches = [span for span in found if span.name == "batch"]
+    assert [
+        (span.start_time_unix_nano, span.end_time_unix_nano, attributes(span)["tfprof.step.number"]) for span in batches
+    ] == [(START_NS + (5_000 + n * 400) * MS, START_NS + (5_020 + n * 400) * MS, n) for n in range(1, 41)]
+    root = found[-1]
+    assert [(event.name, event.time_unix_nano) for event in root.events] == [("gap", START_NS), ("stall", START_NS)]
+    assert (root.start_time_unix_nano, root.end_time_unix_nano) == (START_NS, START_NS + 26_500 * MS)
+    for job in traces.resource_spans:
+        assert attributes(job.resource) == {
+            "service.name": "train.py",
+            "service.instance.id": "7f3a000000000000",
+            "host.name": "node7",
+            "process.pid": 4711,
+        }
+
+
+def test_ids_have_the_length_of_the_protocol(run: Run, tmp_path: Path) -> None:
+    ended_jobs.write(tmp_path / "store")
+    assert run("export", "7f3a", "-o", tmp_path / "a.otlp") == (0, "", "")
+    assert run("export", "7f3a", "-o", tmp_path / "a.otlp.jsonl") == (0, "", "")
+    first = spans(read(tmp_path / "a.otlp"))[0]
+    assert (len(first.trace_id), len(first.span_id), len(first.parent_span_id)) == (16, 8, 8)
+    text = (tmp_path / "a.otlp.jsonl").read_text()
+    assert f'"traceId":"{first.trace_id.hex()}","spanId":"{first.span_id.hex()}"' in text
+    assert f'"startTimeUnixNano":"{first.start_time_unix_nano}"' in text
+
+
+def test_each_job_is_a_trace_of_its_own(run: Run, tmp_path: Path) -> None:
+    write_many_executions(tmp_path / "store", 1)
+    write_many_executions(tmp_path / "store", 2, name="other.py")
+    assert run("export", "train.py", "other.py", "-o", tmp_path / "a.otlp") == (0, "", "")
+    traces = read(tmp_path / "a.otlp")
+    by_job = {
+        (attributes(job.resource)["service.name"], span.trace_id)
+        for job in traces.resource_spans
+        for scope in job.scope_spans
+        for span in scope.spans
+    }
+    assert [name for name, _ in sorted(by_job)] == ["other.py", "train.py"]
+    assert len({trace for _, trace in by_job}) == 2
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_hostile_texts_leave_the_file_valid(name: str, run: Run, tmp_path: Path) -> None:
+    hostile_store.write(tmp_path / "store")
+    assert run("export", f"{hostile_store.JOB:x}", "-o", tmp_path / name) == (0, "", "")
+    assert hostile_store.LONG in "".join(
+        event.attributes[0].value.string_value for event in spans(read(tmp_path / name))[-1].events
+    )
+
+
+def test_a_job_without_steps_leaves_no_file(run: Run, tmp_path: Path) -> None:
+    ended_jobs.write(tmp_path / "store")
+    status, _, error = run("export", "other.py", "-o", tmp_path / "a.otlp")
+    assert (status, error.split()[-1]) == (1, "[no-data]")
+    assert not (tmp_path / "a.otlp").exists()

@@ -1,0 +1,195 @@
+"""Checkers of the parts of a step report what takes the time, and nothing else."""
+
+from typing import Any
+
+import pytest
+from tfprof.collector.advice import between_steps, fetches, overhead, precision, python_parts, replicas, threads
+from tfprof.collector.advice.evidence import Evidence, Load, Use
+from tfprof.collector.advice.report import Report
+from tfprof.collector.advice.table import CHECKERS
+from tfprof.collector.summaries.parts import Breakdown, Detail, Part
+from tfprof.collector.summaries.step_records import OpExecution, StepTrace, ThreadUse, TimedSteps
+from tfprof.collector.tfviews.nodes import Node, NodeFacts, Stats
+
+MS = 1_000_000
+CHECKS = (between_steps, fetches, overhead, precision, python_parts, replicas, threads)
+CPU = "/job:localhost/replica:0/task:0/device:cpu:%d"
+
+
+def parts(kind: str = "train", step_ms: float = 6, is_eager: bool = False, **ms: Any) -> Breakdown:
+    """Return parts of 10 ms; a part is a number of ms, or a dict of its details."""
+    times = {slug: value if isinstance(value, dict) else {"": value} for slug, value in ms.items()}
+    rest = 10 - sum(sum(details.values()) for details in times.values())
+    times.setdefault("device", {"": rest})
+    return Breakdown(
+        kind,
+        50,
+        52,
+        3,
+        10.0 * MS,
+        step_ms * MS,
+        step_ms * MS,
+        tuple(
+            Part(
+                slug,
+                sum(details.values()) * MS,
+                tuple(Detail(name, value * MS) for name, value in details.items() if name),
+                "",
+            )
+            for slug, details in times.items()
+        ),
+        (),
+        is_eager=is_eager,
+    )
+
+
+def found(breakdown: Breakdown, **evidence: Any) -> dict[str, list[Report]]:
+    """Return the reports of the checkers that report anything, by the name of their module."""
+    facts = Evidence(breakdown=breakdown, **evidence)
+    reports = {check.__name__.rpartition(".")[2]: list(check.check(facts)) for check in CHECKS}
+    return {name: list(reported) for name, reported in reports.items() if reported}
+
+
+def the_report(breakdown: Breakdown, checker: str, **evidence: Any) -> Report:
+    """Return the only report, which is one of ``checker``."""
+    reports = found(breakdown, **evidence)
+    assert list(reports) == [checker]
+    (report,) = reports[checker]
+    return report
+
+
+@pytest.mark.parametrize(
+    "breakdown",
+    [
+        parts(),
+        parts(input=9),
+        parts(between={"checkpoint Saver.save": 0.9, "run": 4.9}),
+        parts(python={"code between the steps": 2.9}),
+        parts("batch", python={"code between the steps": 4.4}, before=0.5),  # the loop of Keras
+        parts(python={"garbage collection generation 2": 0.4, "Python function f (a.py:1)": 0.9}),
+        parts(tracing={"tracing of train": 0.9}),
+        parts("batch", after=3),  # no session
+        parts("eager", is_eager=True, python={"between eager ops": 1.9}),
+        parts("predict_batch", step_ms=5, python={"code between the steps": 2}),
+    ],
+)
+def test_other_parts_are_not_reported(breakdown: Breakdown) -> None:
+    assert found(breakdown) == {}
+
+
+@pytest.mark.parametrize(
+    ("details", "name", "remedy"),
+    [
+        (
+            {"checkpoint CheckpointManager.save": 1.5},
+            "checkpoint CheckpointManager.save take",
+            "save every few minutes",
+        ),
+        ({"summary SummaryWriter.flush": 0.6, "summary write": 0.7}, "summary write take", "write summaries every N"),
+        ({"callback Slow": 4}, "callback Slow take", "every N batches"),
+        ({"evaluation": 2}, "evaluation take", "validation_freq"),
+        ({"function:act": 6}, "function:act steps take", "--kind function:act"),
+    ],
+)
+def test_what_takes_place_between_steps_is_named(details: dict[str, float], name: str, remedy: str) -> None:
+    report = the_report(parts(between=details), "between_steps")
+    assert name in report.verdict
+    assert remedy in report.remedy
+    assert report.saving == pytest.approx(sum(details.values()) / 10)
+
+
+def test_code_between_steps_is_python_or_sleep_or_writes_files() -> None:
+    python = the_report(parts(python={"code between the steps": 4}), "between_steps")
+    assert python.verdict == "Python code runs between the steps"
+    asleep = the_report(parts(waiting={"asleep between the steps": 4}), "between_steps")
+    assert "faulthandler" in asleep.remedy
+    writing = the_report(parts(python={"code between the steps": 4}), "between_steps", use=Use(1.0, 500e6))
+    assert writing.verdict == "the job writes files between its steps"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "verdict", "line"),
+    [
+        ({"python": {"garbage collection generation 2": 0.6}}, "garbage collections take place in the loop", ""),
+        ({"python": {"Python function f (a.py:1)": 1.5}}, "ops of the step call the user's Python", "a.py:1"),
+        ({"tracing": {"tracing of f": 1, "first run of f": 3}}, "functions are traced again while steps run", ""),
+    ],
+)
+def test_python_within_steps_is_named(recorded: dict[str, Any], verdict: str, line: str) -> None:
+    report = the_report(parts(**recorded), "python_parts")
+    assert (report.verdict, report.line) == (verdict, line)
+
+
+def test_steps_that_are_small_or_eager_or_single_are_told_apart() -> None:
+    small = the_report(parts("batch", before=1, launch=1, after=1, python={"code between the steps": 2}), "overhead")
+    assert "steps_per_execution" in small.remedy
+    assert "larger batches" in the_report(parts(launch=4.9, before=0.1), "overhead").remedy
+    eager = the_report(parts("eager", is_eager=True, python={"between eager ops": 5}), "overhead")
+    assert eager.remedy == "put the whole step into one tf.function"
+    keras = the_report(parts("batch", is_eager=True, python={"between eager ops": 5}), "overhead")
+    assert keras.remedy == "compile without run_eagerly=True"
+    single = parts("predict_batch", step_ms=2, python={"code between the steps": 8})
+    report = the_report(single, "overhead", predict_calls=52)
+    assert report.verdict == "predict is called for single batches"
+    assert report.saving == pytest.approx(0.8)
+    assert "predict is called" not in str(found(single, predict_calls=1))
+
+
+def node(name: str, **stats: int) -> Node:
+    return Node(name, "MatMul", (CPU % 0,), Stats(**stats))
+
+
+def test_fetches_name_the_largest_output() -> None:
+    nodes = (node("small", output_bytes=10), node("large", output_bytes=128_000_000))
+    report = the_report(parts("train", after=4), "fetches", nodes=nodes, traced_steps=2)
+    assert "The largest output is that of large, 64.0 MB." in report.text
+    assert "tf.data pipeline" in the_report(parts("run", before=4), "fetches").remedy
+
+
+def test_ops_in_float64_are_reported() -> None:
+    double = NodeFacts(node_def=b"\n\x05large\x12\x06MatMul*\x07\n\x01T\x12\x020\x02")
+    nodes = (node("large", micros=9)._replace(facts=double), node("small", micros=1))
+    assert the_report(parts(), "precision", nodes=nodes).saving == pytest.approx(0.5 * 0.9)
+    assert found(parts(), nodes=(nodes[0]._replace(facts=NodeFacts(node_def=b"\n\x01T\x12\x020\x01")),)) == {}
+
+
+def steps(op: str, devices: dict[int, float]) -> tuple[StepTrace, ...]:
+    executions = tuple(
+        OpExecution(f"replica_{at}/{op}", op, CPU % at, at, 0, int(ms * MS)) for at, ms in devices.items()
+    )
+    return (StepTrace(1, 6 * MS, executions),)
+
+
+def loaded(own: float, other: float, op: str = "MatMul", queued: float = 0.0) -> dict[str, Any]:
+    return {
+        "load": (Load(0, 1000 * MS, own, other, 4),),
+        "timed_steps": tuple(TimedSteps(at, 1, at * 10 * MS, 6 * MS, is_normal=True) for at in range(50)),
+        "step_traces": steps(op, {0: 6}),
+        "thread_use": ThreadUse(0.5, 0.1, queued),
+    }
+
+
+def test_one_busy_thread_and_too_many_threads_are_reported() -> None:
+    assert the_report(parts(), "threads", **loaded(1.0, 0.1)).verdict == "one thread of many is busy"
+    many = the_report(parts(), "threads", **loaded(3.9, 0.0, queued=20.0))
+    assert many.verdict == "the job's own threads compete for the CPUs"
+    for quiet in (
+        loaded(1.0, 0.1, "Where"),  # its kernel has one thread
+        loaded(1.0, 2.9),  # no CPU is idle
+        loaded(2.0, 0.1),
+        loaded(3.9, 0.0, queued=4.0),
+        loaded(2.0, 1.9, queued=20.0),  # others use them
+    ):
+        assert found(parts(), **quiet) == {}
+
+
+def test_replicas_with_unequal_work_are_reported() -> None:
+    nodes = (node("replica_1/MatMul"),)
+    report = the_report(parts(), "replicas", nodes=nodes, step_traces=steps("MatMul", {0: 2, 1: 5.5, 2: 2}))
+    assert "ops on CPU:1 run for 5.50 ms of a step, on the others for 2.00 ms" in report.text
+    assert found(parts(), nodes=nodes, step_traces=steps("MatMul", {0: 4, 1: 5.5})) == {}
+    assert found(parts(), step_traces=steps("MatMul", {0: 1, 1: 5.5})) == {}  # no replicas
+
+
+def test_every_checker_has_its_own_slug_and_title() -> None:
+    assert len({checker.slug for checker in CHECKERS}) == len({checker.title for checker in CHECKERS}) == len(CHECKERS)

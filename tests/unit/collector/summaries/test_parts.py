@@ -1,0 +1,255 @@
+"""The parts of a step add up to the time from start to start, and name what was recorded."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tfprof.collector.summaries.intervals import covered, exposed, union
+from tfprof.collector.summaries.op_classes import OpClass
+from tfprof.collector.summaries.part_verdict import input_words, part_verdict
+from tfprof.collector.summaries.parts import Breakdown, Recording, break_down
+from tfprof.collector.summaries.step_cut import cut
+from tfprof.collector.summaries.step_records import (
+    Activity,
+    OpExecution,
+    OtherSpan,
+    PipelineFunction,
+    StepTrace,
+    ThreadUse,
+    TimedSteps,
+)
+
+MS = 1_000_000
+CPU, GPU_STREAM = "/job:localhost/replica:0/task:0/device:cpu:0", "/device:gpu:0/stream:all"
+
+
+def op(start_ms: float, end_ms: float, op_type: str = "MatMul", device: str = CPU, thread: int = 1) -> OpExecution:
+    return OpExecution(op_type.lower(), op_type, device, thread, int(start_ms * MS), int(end_ms * MS))
+
+
+def steps(number: int = 20, step_ms: float = 6, period_ms: float = 10) -> list[TimedSteps]:
+    return [TimedSteps(at + 1, 1, int(at * period_ms * MS), int(step_ms * MS), is_normal=True) for at in range(number)]
+
+
+TRACE = StepTrace(
+    5, 6 * MS, (op(0.5, 2.5, "IteratorGetNext"), op(2.5, 4), op(4.5, 5), op(3, 5, "_Recv"), op(4, 4.6, "PyFunc"))
+)
+
+
+def parts_of(breakdown: Breakdown) -> dict[str, float]:
+    return {part.slug: part.mean_ns / MS for part in breakdown.parts}
+
+
+def broken_down(**recorded: object) -> Breakdown:
+    result = break_down(Recording(**{"kind": "batch", "steps": steps(), **recorded}))
+    assert result is not None
+    assert sum(part.mean_ns for part in result.parts) == pytest.approx(result.period_ns)
+    for part in result.parts:
+        assert sum(detail.mean_ns for detail in part.details) <= part.mean_ns * 1.000001 + 1
+    return result
+
+
+def test_a_traced_step_is_cut_by_priority_and_adds_up() -> None:
+    assert cut(TRACE, {}) == {
+        OpClass("device"): 2 * MS,
+        OpClass("input"): 2 * MS,
+        OpClass("python", "PyFunc in the graph"): int(0.5 * MS),
+        OpClass("before"): int(0.5 * MS),
+        OpClass("after"): MS,
+    }
+
+
+def test_work_of_tf_data_on_its_own_threads_is_not_in_the_step() -> None:
+    pipeline = "/host:cpu/tf.data"
+    trace = StepTrace(1, 4 * MS, (op(0, 4, "Iterator::Root", pipeline, 7), op(1, 3, "PyFunc", CPU, 7), op(3, 4)))
+    assert cut(trace, {}) == {OpClass("device"): MS, OpClass("before"): 3 * MS}
+    waiting = StepTrace(1, 4 * MS, (op(0, 2, "IteratorGetNext", CPU, 7), *trace.executions))
+    assert cut(waiting, {})[OpClass("input")] == 3 * MS  # the iterator runs on the waiting thread
+
+
+def test_copies_and_collectives_count_where_no_kernel_runs() -> None:
+    trace = StepTrace(
+        1,
+        10 * MS,
+        (
+            op(0, 4, "MatMul", GPU_STREAM),
+            op(3, 6, "MEMCPYHtoD", "/device:gpu:0/memcpy"),
+            op(5, 8, "CollectiveReduceV2"),
+            op(8, 9, "MatMul", "/job:localhost/replica:0/task:0/device:gpu:0"),
+        ),
+    )
+    times = cut(trace, {"matmul": "forward"})
+    assert times[OpClass("device", "forward")] == 4 * MS
+    assert times[OpClass("copies", "host to device")] == 2 * MS
+    assert times[OpClass("waiting", "collectives")] == 2 * MS
+    assert sum(times.values()) == 10 * MS
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(-50, 250),
+            st.integers(0, 120),
+            st.sampled_from(["MatMul", "IteratorGetNext", "_Recv", "EagerPyFunc", "NcclAllReduce", "MutexLock"]),
+            st.sampled_from([CPU, GPU_STREAM, "/device:gpu:0", "/host:cpu/tf.data", "/device:gpu:0/memcpy"]),
+            st.integers(1, 3),
+        ),
+        max_size=12,
+    ),
+    st.integers(1, 200),
+)
+def test_any_step_is_cut_into_parts_that_add_up(rows: list[tuple[int, int, str, str, int]], duration: int) -> None:
+    executions = tuple(
+        OpExecution(name.lower(), name, device, thread, start, start + length)
+        for start, length, name, device, thread in rows
+    )
+    times = cut(StepTrace(1, duration, executions), {"matmul": "backward"})
+    assert sum(times.values()) == duration
+    assert min(times.values()) > 0
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=8),
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=8),
+)
+def test_unions_cover_what_their_intervals_cover(some: list[tuple[int, int]], others: list[tuple[int, int]]) -> None:
+    def points(intervals: list[tuple[int, int]]) -> set[int]:
+        return {point for start, end in intervals for point in range(start, end)}
+
+    assert covered(some) == len(points(some))
+    assert points(union(some)) == points(some)
+    assert exposed(some, others) == len(points(some) - points(others))
+
+
+def test_parts_are_means_from_start_to_start() -> None:
+    result = broken_down(traces=[TRACE])
+    assert (result.period_ns, result.step_ns, result.median_ns) == (10 * MS, 6 * MS, 6 * MS)
+    assert parts_of(result) == pytest.approx(
+        {"input": 2, "device": 2, "python": 0.5, "before": 0.5, "after": 1, "unexplained": 4}
+    )
+    assert (result.steps, result.all_steps, result.traced) == (19, 20, 1)  # without the first step of the call
+
+
+def test_the_cost_of_tracing_is_taken_from_the_time_without_ops() -> None:
+    slow = TRACE._replace(duration_ns=8 * MS)  # the trace costs 2 ms after the last op
+    assert parts_of(broken_down(traces=[slow])) == pytest.approx(
+        {"input": 2, "device": 2, "python": 0.5, "before": 0.5, "after": 3, "unexplained": 4}, rel=0.6
+    )
+    assert parts_of(broken_down(traces=[slow]))["device"] == pytest.approx(2)
+
+
+def test_what_untraced_steps_take_longer_is_not_explained() -> None:
+    short = StepTrace(3, 3 * MS, (op(0, 3),))
+    result = broken_down(traces=[short])
+    assert parts_of(result) == pytest.approx({"device": 3, "unexplained": 7})
+    assert "no traced step is typical: traced 3.00 ms, others 6.00 ms" in result.notes
+    assert parts_of(broken_down(traces=[short, TRACE]))["input"] == pytest.approx(2)  # the typical one alone
+
+
+def test_steps_that_were_not_traced_are_not_cut() -> None:
+    result = broken_down()
+    assert parts_of(result) == pytest.approx({"unexplained": 10})
+    assert part_verdict(result).startswith("it is unknown where the time goes: no step was traced")
+    assert break_down(Recording("batch", [])) is None
+
+
+def test_spans_of_other_kinds_fill_the_time_between_steps_once() -> None:
+    evaluation = [OtherSpan("evaluate", 60 * MS - MS, 60 * MS), OtherSpan("test_batch", 60 * MS - MS, 60 * MS)]
+    saves = [OtherSpan("checkpoint", at * 10 * MS + 7 * MS, at * 10 * MS + 9 * MS) for at in range(20)]
+    result = broken_down(traces=[TRACE], others=sorted([*evaluation, *saves], key=lambda span: span.start_ns))
+    details = result.detail_ns("between")
+    assert details["checkpoint"] == pytest.approx(2 * MS)
+    assert details["evaluation"] == pytest.approx(MS / 18)  # of 18 pauses
+
+
+def test_an_activity_and_the_run_within_it_count_once() -> None:
+    saving = [
+        Activity("checkpoint", "Saver.save", at * 10 * MS + 6 * MS, at * 10 * MS + 9 * MS, 3 * MS, 1, in_step=False)
+        for at in range(20)
+    ]
+    runs = [OtherSpan("checkpoint", at * 10 * MS + 7 * MS, at * 10 * MS + 8 * MS) for at in range(20)]
+    result = broken_down(traces=[TRACE], activities=saving, others=runs)
+    assert result.detail_ns("between") == pytest.approx({"checkpoint Saver.save": 3 * MS})
+    assert parts_of(result)["unexplained"] == pytest.approx(1)
+
+
+def test_activities_within_steps_take_the_place_of_time_without_ops() -> None:
+    collections = [
+        Activity("gc", "generation 2", at * 10 * MS + 5 * MS, at * 10 * MS + 6 * MS, MS, 1, in_step=True)
+        for at in range(20)
+    ]
+    waits = [
+        Activity("input", "next", at * 10 * MS, at * 10 * MS + 2 * MS, 2 * MS, 1, in_step=True) for at in range(20)
+    ]
+    result = broken_down(traces=[TRACE], activities=[*collections, *waits])
+    assert parts_of(result)["input"] == pytest.approx(2)  # the op waits within next()
+    assert result.detail_ns("python")["garbage collection generation 2"] == pytest.approx(MS)
+    assert result.step_ns == 6 * MS
+
+
+def test_the_thread_of_the_steps_ran_python_or_slept_or_waited_for_a_cpu() -> None:
+    busy = broken_down(traces=[TRACE], use=ThreadUse(cpu=0.6))
+    assert parts_of(busy)["python"] == pytest.approx(4.5)
+    asleep = broken_down(traces=[TRACE], use=ThreadUse(cpu=0.0, queued=0.1))
+    assert asleep.detail_ns("waiting") == pytest.approx({"for a CPU": MS, "asleep between the steps": 3 * MS})
+    # All threads of the process together used less than the pause: some of it was no Python.
+    unknown = broken_down(traces=[TRACE], use=ThreadUse(cpu=0.3, is_exact=False))
+    assert parts_of(unknown)["python"] == pytest.approx(0.5)
+    assert parts_of(unknown)["waiting"] == pytest.approx(1)
+    assert parts_of(unknown)["unexplained"] == pytest.approx(3)
+
+
+def test_some_steps_that_take_longer_wait_for_a_cpu_as_far_as_the_thread_did() -> None:
+    recorded = steps()
+    for at in range(4, 20, 4):
+        recorded[at] = recorded[at]._replace(total_ns=10 * MS)
+    result = broken_down(steps=recorded, traces=[StepTrace(3, 3 * MS, (op(0, 3),))], use=ThreadUse(0.6, 0.04))
+    assert result.detail_ns("waiting") == pytest.approx({"for a CPU": 0.4 * MS}, rel=0.01)
+    assert result.detail_ns("unexplained") == pytest.approx(
+        {
+            "untraced steps take longer than the traced ones": 3 * MS,
+            "some steps take longer than the typical one": 16 / 19 * MS - 0.4 * MS,
+        },
+        rel=0.01,
+    )
+
+
+def test_a_pipeline_that_is_always_busy_explains_steps_that_take_longer() -> None:
+    early = StepTrace(3, 3 * MS, (op(0, 1, "IteratorGetNext"), op(1, 3)))
+    slow = PipelineFunction("load (train.py:3)", 20 * 9 * MS, 20)
+    result = broken_down(traces=[early], functions=[slow])
+    assert parts_of(result)["input"] == pytest.approx(4)
+    assert result.detail_ns("input") == pytest.approx({"for load (train.py:3)": 3 * MS})
+    assert result.pipeline[0].mean_ns == 9 * MS
+    assert parts_of(broken_down(traces=[early], functions=[slow._replace(total_ns=20 * 4 * MS)]))["input"] == 1
+
+
+def test_a_long_pause_is_no_part_of_a_step() -> None:
+    recorded = steps(40)
+    late = [group._replace(start_ns=group.start_ns + 300_000 * MS) for group in recorded[20:]]
+    result = broken_down(steps=[*recorded[:20], *late])
+    assert result.period_ns == pytest.approx(10 * MS)
+    assert result.notes[0] == "without a pause of 5m 00s"
+
+
+def test_long_first_steps_are_left_out_and_said() -> None:
+    recorded = steps()
+    recorded[0] = recorded[0]._replace(start_ns=-900 * MS, total_ns=900 * MS)
+    result = broken_down(steps=recorded)
+    assert result.median_ns == 6 * MS
+    assert "without the first step of each call, 900 ms" in result.notes
+
+
+def test_verdicts_have_the_words_and_limits_of_xprof() -> None:
+    assert [input_words(share) for share in (0.049, 0.05, 0.19, 0.2)] == [
+        "not input-bound",
+        "moderately input-bound",
+        "moderately input-bound",
+        "highly input-bound",
+    ]
+    assert part_verdict(broken_down(traces=[TRACE])) == (
+        "highly input-bound: 20 % of the time from step to step is input; 40 % is not explained"
+    )
+    computing = StepTrace(1, 6 * MS, (op(0, 5.9),))
+    assert part_verdict(broken_down(steps=steps(20, 6, 6), traces=[computing])) == (
+        "most of the time from step to step is on the device, 98 %; input 0.0 %: not input-bound"
+    )

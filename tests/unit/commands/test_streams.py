@@ -1,0 +1,52 @@
+"""Printing on standard streams: every text is cleaned."""
+
+import io
+import sys
+import unicodedata
+
+import pytest
+from tfprof.commands import streams
+
+
+def test_every_character_that_could_steer_a_terminal_is_replaced() -> None:
+    replaced = {character for character in map(chr, range(0x11_0000)) if streams.clean(character) == "?"} - {"?"}
+    controls = {c for c in map(chr, range(0x11_0000)) if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"}}
+    directions = {c for c in map(chr, range(0x11_0000)) if unicodedata.bidirectional(c) in BIDI_CLASSES}
+    marks = {"\u061c", "\u200e", "\u200f"}
+    assert replaced == controls | directions | marks
+
+
+#: Embeddings, overrides and isolates, and their ends.
+BIDI_CLASSES = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+
+
+def test_a_cleaned_text_has_the_same_length_and_may_keep_characters_of_its_layout() -> None:
+    assert streams.clean("a\x1b[31mb\nc\u202ed\udc80") == "a?[31mb?c?d?"
+    assert streams.clean("a\tb\x1b\n", kept="\t\n") == "a\tb?\n"
+    assert streams.clean("größe … 数 𝄞") == "größe … 数 𝄞"
+
+
+def test_lines_on_both_streams_are_cleaned(capsys: pytest.CaptureFixture[str]) -> None:
+    streams.print_lines(["a\r\nb\x9b2J", "c\td"], kept="\t")
+    streams.say("e\0f", "g")
+    streams.note("h\ni")
+    streams.log("j\nk\x07")
+    captured = capsys.readouterr()
+    assert captured.out == "a??b?2J\nc\td\n"
+    assert captured.err == "e?f\ng\ntfprof: h?i\nj\nk?\n"
+
+
+def test_characters_that_a_stream_cannot_encode_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    buffer = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(buffer, "ascii"))
+    streams.print_lines(["größe\udcff"])
+    assert buffer.getvalue() == b"gr??e?\n"
+
+
+def test_a_missing_or_full_standard_error_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    streams.say("a")
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        streams.log("b")
+        streams.say("c")

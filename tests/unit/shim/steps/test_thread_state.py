@@ -1,0 +1,31 @@
+"""The states of threads: loops and calls of other threads."""
+
+import threading
+from typing import Any
+
+from tfprof.shim.steps import thread_state
+
+
+def test_loops_of_other_threads_are_found() -> None:
+    states: list[thread_state.ThreadState] = []
+    has_state, may_end = threading.Event(), threading.Event()
+
+    def run() -> None:
+        states.append(thread_state.local.thread_state)
+        has_state.set()
+        may_end.wait(10)
+
+    call: Any = object()
+    own_calls = thread_state.local.thread_state.loops
+    own_calls.append(call)
+    other = threading.Thread(target=run)
+    other.start()
+    has_state.wait(10)
+    assert not thread_state.is_other_thread_in_call()
+    states[0].loops.append(call)
+    assert thread_state.is_other_thread_in_call()
+    del states[:]
+    may_end.set()
+    other.join()
+    assert not thread_state.is_other_thread_in_call()
+    own_calls.remove(call)

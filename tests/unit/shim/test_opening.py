@@ -1,0 +1,67 @@
+"""The channel is created again after an exception of the job, not after an error of the shim."""
+
+import os
+import signal
+from types import SimpleNamespace
+
+import pytest
+from fakes.channel_reader import channels
+from fakes.open_channel import open_channel
+from fakes.our_code import ours
+from tfprof.formats.runtime_dir import ANNOUNCE
+from tfprof.shim import opening, own_os
+from tfprof.shim.opening import announce
+
+
+def failing_function(times, error):
+    """Return a function that raises ``error`` in its first ``times`` calls."""
+    errors = [error] * times
+
+    @ours
+    def fail(*_args):
+        if errors:
+            raise errors.pop()
+
+    return fail
+
+
+@pytest.mark.parametrize("name", ["Hello", "_trace_policy"])
+def test_an_exception_of_the_job_leaves_no_channel_and_the_next_step_tries_again(armed, monkeypatch, name):
+    with monkeypatch.context() as patch:
+        patch.setattr(opening, name, failing_function(1, KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            open_channel()
+    assert channels(os.getpid()) == []
+    assert open_channel() is not None
+    assert len(channels(os.getpid())) == 1
+
+
+def test_after_an_error_of_the_shim_there_is_no_retry(armed, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(opening, "_trace_policy", failing_function(1, ZeroDivisionError("by accident")))
+        with pytest.raises(ZeroDivisionError):
+            open_channel()
+    assert open_channel() is None
+    assert channels(os.getpid()) == []
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_exception_of_the_job_passes_before_and_after_the_announcement(armed, monkeypatch, tmp_path, moment):
+    def handler(_number, _frame):
+        raise TimeoutError("theirs")
+
+    def rename(source, target, original=os.rename):
+        if moment == "after":
+            original(source, target)
+        signal.raise_signal(signal.SIGALRM)
+
+    (tmp_path / ANNOUNCE).mkdir()
+    monkeypatch.setattr(own_os.os, "rename", rename)
+    previous_handler = signal.signal(signal.SIGALRM, handler)
+    try:
+        with pytest.raises(TimeoutError, match="theirs"):
+            announce(SimpleNamespace(folder=str(tmp_path), launch=1), 2, "channel")
+    finally:
+        signal.signal(signal.SIGALRM, previous_handler)
+    names = os.listdir(tmp_path / ANNOUNCE)
+    assert names == ([f"{os.getpid()}-{2:016x}"] if moment == "after" else [])
