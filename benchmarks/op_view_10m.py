@@ -38,6 +38,7 @@ TIMES = (
 )
 NODES, OP_TYPES, TRACES_AN_APPEND = 1_500, 60, 16
 BASE_NS = 1_700_000_000_000_000_000
+STEP_NS = 1_000_000_000
 UID = 1
 
 
@@ -62,7 +63,8 @@ def appended_rows() -> pa.Table:
 
 def traces(first: int) -> pa.Table:
     numbers = range(first, first + TRACES_AN_APPEND)
-    columns = {"trace": numbers, "step": numbers, "base_ns": [BASE_NS] * TRACES_AN_APPEND}
+    starts = [BASE_NS + number * STEP_NS for number in numbers]
+    columns = {"trace": numbers, "step": numbers, "base_ns": starts, "start_ns": starts}
     columns |= {"rows": [NODES] * TRACES_AN_APPEND}
     zeros = [0] * TRACES_AN_APPEND
     return pa.table({name: columns.get(name, zeros) for name in schema.TRACES.names}, schema=schema.TRACES)
