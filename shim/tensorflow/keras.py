@@ -148,6 +148,8 @@ class KerasCall(object):
     def is_running(self, frame: FrameType | None) -> bool:
         """Return whether ``frame``, or a caller of it, has the list of callbacks."""
         callbacks = self.callbacks()
+        if callbacks is None:  # deleted
+            return False
         while frame is not None and not any(value is callbacks for value in list(frame.f_locals.values())):
             frame = frame.f_back
         return frame is not None

@@ -125,7 +125,7 @@ def is_before_release(error):
         return False
     with open(places[-1][0]) as file:
         line = file.readlines()[places[-1][1] - 1]
-    return "os.close(" in line or "SIG_SETMASK" in line
+    return any(call in line for call in ("os.close(", "SIG_SETMASK", "SIG_UNBLOCK"))
 
 
 def in_this_thread(run):

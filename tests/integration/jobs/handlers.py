@@ -209,6 +209,18 @@ def failing():
     return fit
 
 
+def collecting():
+    """Collect garbage, whose time the shim records."""
+    eager()
+
+    def collect():
+        gc.collect(0)
+        gc.isenabled()
+        gc.isenabled()
+
+    return collect
+
+
 def functions():
     """Call functions alone and as batches of `train_on_batch`."""
     tf_functions, module = eager()
@@ -459,6 +471,7 @@ ENTRIES = (
     callables,
     fitting,
     failing,
+    collecting,
     functions,
     windows,
     own_session,
@@ -724,6 +737,7 @@ def main(shim, share, way):
     callback_codes.append(sys.modules["_tfprof.shim.process_events"]._run.__code__)
     exceptions = [cls for cls in exception_classes() if way != "outside" or not issubclass(cls, NOT_FROM_OUTSIDE)]
     gc.freeze()  # otherwise the first collection in each child copies its whole memory
+    gc.disable()  # a collection runs lines of the shim
     cases = missed = 0
     for name, error in run_all(cases_of(first, interval, exceptions, way)):
         cases += 1
