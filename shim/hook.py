@@ -77,7 +77,7 @@ def install(targets: "Collection[str]", callback: "Callable[[str, ModuleType], o
 
 
 def _wait_for_import(module: "ModuleType") -> None:
-    """Wait until ``module`` is imported, which another thread of an attached process may be doing."""
+    """Wait until ``module`` is imported: another thread of an attached process may be at it."""
     if _is_importing(module):
         from .clock import mono, sleep
 
