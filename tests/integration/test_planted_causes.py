@@ -1,19 +1,17 @@
 """The first advice names the cause that was planted in an unmodified job; healthy jobs get none."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.command import output_of
 from fakes.profiled import ProfiledScripts
 
 pytestmark = pytest.mark.tf
 
 SCRIPT = Path(__file__).parent / "jobs" / "planted.py"
-TFPROF = str(Path(sys.executable).parent / "tfprof")
 Findings = list[tuple[str, dict[str, Any]]]
 #: Runs a mode of the script as a job, and returns advice on it: slugs and reports. A busy host may
 #: hide a cause, so the job runs again, up to TRIES times in all, until the advice is as expected.
@@ -24,9 +22,7 @@ _OF_THE_HOST = {"starved", "slower", "uneven"}
 
 
 def _json(*words: str) -> Any:
-    completed = subprocess.run([TFPROF, *words, "--json"], capture_output=True, text=True, timeout=60, check=False)
-    assert completed.returncode == 0, completed.stderr
-    return json.loads(completed.stdout)
+    return json.loads(output_of(*words, "--json"))
 
 
 @pytest.fixture
