@@ -83,10 +83,12 @@ class Bench:
         for process in self.jobs:
             process.kill()
             process.communicate()
-        if self.agent is not None:
-            self.agent.terminate()
-            assert self.agent.wait(20) in (0, -signal.SIGKILL)
-        self.collector.close()
+        try:
+            if self.agent is not None:
+                self.agent.terminate()
+                assert self.agent.wait(20) in (0, -signal.SIGKILL)
+        finally:
+            self.collector.close()  # this process serves as the collector: `tfprof stop` would end it
 
 
 @pytest.fixture
