@@ -13,6 +13,7 @@ from ..collector.errors import UsageError
 from ..collector.query.engine import Selection
 from ..collector.query.selection import check_criteria, choose
 from ..collector.store.reader import open_reader
+from ..collector.store.selectors import matching
 from ..collector.summaries.kinds import parse_kinds
 from ..collector.summaries.step_range import LAST_STEP
 from ..collector.tfviews.options import TABLE
@@ -28,7 +29,7 @@ _RANGE: Final = re.compile(r"([0-9]{1,18})(?:(-)([0-9]{1,18})?)?", re.ASCII)
 _SECTIONS: Final = (
     ("Jobs and steps", ("hosts", "pids", "kinds", "steps", "since_ns", "device", "store")),
     ("View (one dash or two)", tuple(option.name for option in TABLE)),
-    ("Form", ("top", "as_json", "compat", "exact")),
+    ("Form", ("by", "top", "as_json", "compat", "exact")),
 )
 
 
@@ -145,6 +146,18 @@ def selection_from(
     """Return the selection; NoSuchJobError, StoreError or UsageError if it is invalid."""
     check_criteria(jobs, hosts, pids)
     return Selection(tuple(choose(open_reader(store), jobs, hosts, pids)), steps, device, parity, kinds, since_ns)
+
+
+def jobs_and_ops(store: str, words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the words that select jobs, and the others, which name op types of these jobs.
+
+    The first word selects a job. So do words with a time or with a number of jobs before.
+    """
+    if len(words) < 2:
+        return list(words), []
+    infos = [job.info for job in open_reader(store).jobs()]
+    ops = [word for word in words[1:] if not set("~@") & set(word) and not matching(infos, word)]
+    return [word for word in words if word not in ops], ops
 
 
 class TfprofCommand(click.Command):
