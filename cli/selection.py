@@ -20,7 +20,7 @@ from ..collector.tfviews.options import TABLE
 from ..collector.tfviews.parity import COMPAT, DEFAULT, Parity
 from .arguments import spellings, translate
 from .command import jobs_argument, pid_option, store_option
-from .values import MOMENT, NON_EMPTY
+from .values import MOMENT, NON_EMPTY, WHOLE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,14 +64,24 @@ device_option: Callable[[F], F] = click.option(
 )
 
 
-since_option: Callable[[F], F] = click.option(
-    "--since",
-    "since_ns",
-    metavar="TIME",
-    type=MOMENT,
-    default=0,
-    help="Only traced steps that began after TIME: 30s, 5m, 2h (that long ago), 14:30, or '2026-01-31 14:30'.",
-)
+def since_option(what: str) -> Callable[[F], F]:
+    """Return the option `--since`; its help says ``what`` it selects."""
+    text = f"Only {what} after TIME: 30s, 5m, 2h (that long ago), 14:30, or '2026-01-31 14:30'."
+    return click.option("--since", "since_ns", metavar="TIME", type=MOMENT, default=0, help=text)
+
+
+def steps_option(what: str) -> Callable[[F], F]:
+    """Return the option `--steps`; its help says ``what`` it selects."""
+    return click.option(
+        "--steps", metavar="A-B", callback=step_range, help=f"Only {what} from A to B, or from A on (A-)."
+    )
+
+
+def top_option(what: str) -> Callable[[F], F]:
+    """Return the option `--top`; its help says ``what`` it limits."""
+    return click.option("--top", metavar="N", type=WHOLE, default=0, help=f"Show the N {what}.")
+
+
 hosts_option: Callable[[F], F] = click.option(
     "--host", "hosts", metavar="H", type=NON_EMPTY, multiple=True, help="Only jobs of this host; `*` matches anything."
 )
@@ -82,10 +92,8 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     hosts_option,
     pid_option,
     kind_option("the main kind"),
-    click.option(
-        "--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B, or from A on (A-)."
-    ),
-    since_option,
+    steps_option("traced steps"),
+    since_option("traced steps that began"),
     device_option,
     click.option(
         "--compat",

@@ -21,8 +21,15 @@ from ..collector.write_output import AnswerText, Terminal, write_output
 from ..commands.streams import note
 from .command import json_option, print_json, width
 from .print_answer import print_answer
-from .selection import TfprofCommand, jobs_and_ops, pop_selection, selection_from, selection_options, view_options
-from .values import WHOLE
+from .selection import (
+    TfprofCommand,
+    jobs_and_ops,
+    pop_selection,
+    selection_from,
+    selection_options,
+    top_option,
+    view_options,
+)
 
 #: Help text of each view.
 _HELP: Final = {
@@ -133,7 +140,7 @@ def _command(view: str) -> click.Command:
     @click.command(view, cls=TfprofCommand, help=_HELP[view] + _HELP_ALL)
     @selection_options
     @view_options(view)
-    @click.option("--top", metavar="N", type=WHOLE, default=0, help="Show the N largest rows only (all).")
+    @top_option("largest rows only (all)")
     @json_option
     def command(as_json: bool, compat: str, exact: bool, top: int, **values: Any) -> None:
         job_options, by = pop_selection(values), values.pop("by", None) or ""

@@ -76,14 +76,15 @@ class StepEntry:
 class Steps:
     """A job's steps in groups, and its latest entries in order of their start.
 
-    The groups are in order of their kinds' importance, then of their total time, largest first.
+    Instead of the latest entries, these may be the longest ones, the longest first. The groups are
+    in order of their kinds' importance, then of their total time, largest first.
     ``kinds``: the steps of each kind with all its keys; each function is a kind. ``entry_count``:
     number of all entries. ``timed``: number of timed steps of each kind.
     """
 
     groups: tuple[StepGroup, ...]
     kinds: tuple[StepGroup, ...]
-    latest_entries: tuple[StepEntry, ...]
+    listed_entries: tuple[StepEntry, ...]
     entry_count: int
     timed: Mapping[str, int]
 
@@ -196,6 +197,16 @@ def _step_entry(row: dict[str, Any]) -> StepEntry:
     )
 
 
+def _listed(step_spans: pa.Table, number: int | None, *, longest: bool) -> pa.Table:
+    """Return the last ``number`` rows, None for all, or the longest ones."""
+    if not longest:
+        ordered = step_spans.sort_by("start_ns")
+        return ordered if number is None else ordered.slice(max(0, ordered.num_rows - number))
+    means = pc.divide(pc.cast(step_spans["total_ns"], pa.float64(), safe=False), step_spans["count"])
+    ordered = step_spans.append_column("mean_ns", means).sort_by([("mean_ns", "descending"), ("start_ns", "ascending")])
+    return ordered.slice(0, number).drop_columns("mean_ns")
+
+
 def _kind_groups(groups: Sequence[StepGroup], step_spans: pa.Table) -> tuple[StepGroup, ...]:
     """Return a group for each kind; the only group of a kind is that of the kind."""
     kind_groups: list[StepGroup] = []
@@ -215,10 +226,12 @@ def _by_kind(groups: Sequence[StepGroup]) -> dict[str, list[StepGroup]]:
     return groups_by_kind
 
 
-def steps(spans: pa.Table, last: int | None, names: FunctionNames = NO_FUNCTION_NAMES) -> Steps:
-    """Fold SPANS into groups of steps, and a list of the ``last`` entries (None: all entries).
+def steps(
+    spans: pa.Table, listed: int | None, names: FunctionNames = NO_FUNCTION_NAMES, *, longest: bool = False
+) -> Steps:
+    """Fold SPANS into groups of steps, and a list of the last ``listed`` entries (None: all).
 
-    ``names``: names of calls by key.
+    ``longest``: list the longest entries instead. ``names``: names of calls by key.
     """
     step_spans = spans_of_kinds(spans, layout.STEP_KINDS).combine_chunks()
     keys = step_spans.group_by(["kind", "key"]).aggregate([("total_ns", "sum"), ("count", "sum")])
@@ -229,14 +242,12 @@ def steps(spans: pa.Table, last: int | None, names: FunctionNames = NO_FUNCTION_
     groups.sort(key=lambda group: -group.total_ns)
     importance = {layout.SPAN_NAMES[kind]: rank for rank, kind in enumerate(layout.STEP_KINDS)}
     groups.sort(key=lambda group: importance[group.kind])
-    ordered = step_spans.sort_by("start_ns")
-    latest = ordered if last is None else ordered.slice(max(0, ordered.num_rows - last))
     kinds = sorted(set(integers(keys["kind"])), key=layout.STEP_KINDS.index)
     timed_counts = {layout.SPAN_NAMES[kind]: timed_step_count(spans_of_kinds(step_spans, (kind,))) for kind in kinds}
     return Steps(
         tuple(groups),
         _kind_groups(groups, step_spans),
-        tuple(map(_step_entry, latest.to_pylist())),
-        ordered.num_rows,
+        tuple(map(_step_entry, _listed(step_spans, listed, longest=longest).to_pylist())),
+        step_spans.num_rows,
         timed_counts,
     )
