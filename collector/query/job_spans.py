@@ -8,6 +8,7 @@ from ..summaries.activities import ActivityNode, activity_tree
 from ..summaries.jobs import functions_of
 from ..summaries.spans import SpanNode, span_tree
 from ..summaries.step_range import spans_since
+from .run_names import run_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,5 +30,5 @@ def job_spans(job: JobReader, since_ns: int = 0) -> JobSpans:
     """Return the spans and activities of ``job``; ``since_ns``: see JobSpans."""
     all_spans, names = job.table("spans"), functions_of(job.info)
     spans = spans_since(all_spans, since_ns)
-    tree = span_tree(spans, names, live=job.info.state == RUNNING)
+    tree = span_tree(spans, names, run_names(job), live=job.info.state == RUNNING)
     return JobSpans(job, tuple(tree), tuple(activity_tree(spans, names)), since_ns, all_spans.num_rows)

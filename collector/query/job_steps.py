@@ -17,6 +17,7 @@ from ..summaries.step_range import range_text, spans_within
 from ..summaries.steps import Steps, spans_of_kinds
 from ..summaries.steps import steps as summarize
 from .explanations import missed_steps_note
+from .run_names import run_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def _job_steps(job: JobReader, selection: StepSelection) -> JobSteps:
         counts = _counts(spans)
     return JobSteps(
         job,
-        summarize(spans, selection.listed, functions_of(job.info), longest=selection.longest),
+        summarize(spans, selection.listed, functions_of(job.info), run_names(job), longest=selection.longest),
         counts,
         events(event_rows),
         missed_steps_note(job),
