@@ -51,7 +51,7 @@ def _run_name(job: JobReader, key: int, trace: int, names: Mapping[int, str]) ->
 
 
 def _target(key: int, fetches: Sequence[str], nodes: Collection[str]) -> str:
-    """Return the target of a run: the node whose name gives the hash in ``key``; '' if none does."""
+    """Return the target of a run: the node whose name gives the hash in ``key``; else ``""``."""
     feeds, _, _ = run_keys.call_counts(key)
     keys = {node: run_keys.with_feeds(run_keys.signature_key(fetches, [node]), feeds) for node in sorted(nodes)}
     return next((node for node, node_key in keys.items() if node_key == key), "")

@@ -38,14 +38,14 @@ def _hidden(number: int) -> list[str]:
 
 
 _ACTIVITY_COLUMNS: Final = (
-    Column("ACTIVITY", min_width=16, preferred_width=40),
+    Column("ACTIVITY", min_width=16, preferred_width=30),
     Column("COUNT", right=True),
     Column("TOTAL", right=True),
     *(
         Column(title, right=True, drop_priority=drop_priority)
-        for title, drop_priority in {"SELF": 4, "MEDIAN": 2, "MAX": 3, "SHARE": 0}.items()
+        for title, drop_priority in {"SELF": 5, "MEDIAN": 3, "MAX": 4, "SHARE": 0}.items()
     ),
-    Column("WHERE", drop_priority=1),
+    Column("WHERE", drop_priority=2),
 )
 #: Minimum share of the job's time in a line, since most jobs have many names with hardly any time.
 _SHOWN_MIN: Final = 0.0005

@@ -9,6 +9,7 @@ from ..query.job_steps import JobSteps, StepSelection
 from ..summaries.spread import Spread
 from ..summaries.step_range import range_text
 from ..summaries.steps import ALL_CALLS, StepEntry, StepGroup, Steps
+from .heading import wrapped
 from .table import Column, render
 
 _GROUP_COLUMNS: Final = (
@@ -112,19 +113,16 @@ def lines(job_steps: JobSteps, width: int | None) -> Iterator[str]:
     """Yield the groups, the notes on timing and cost, the events, and the single steps."""
     steps, counts = job_steps.steps, job_steps.counts
     if job_steps.selection.is_partial:
-        yield _selection_text(job_steps.selection)
+        yield from wrapped(_selection_text(job_steps.selection), width)
     if steps.groups:
         rows = [row for group in _listed_groups(steps) for row in _rows(group)]
         yield from render(_GROUP_COLUMNS, [*rows, *_rows_without_entry(steps, counts)], width=width)
-    yield from timing_notes(steps, counts)
-    for group in steps.groups:
-        text = cost_text(group)
-        if text is not None:
-            yield text
-    yield from (event.line for event in job_steps.events)
+    costs = [text for group in steps.groups if (text := cost_text(group)) is not None]
+    for text in (*timing_notes(steps, counts), *costs, *(event.line for event in job_steps.events)):
+        yield from wrapped(text, width)
     if steps.listed_entries:
         yield ""
-        yield from _list_title(job_steps)
+        yield from (line for text in _list_title(job_steps) for line in wrapped(text, width))
         yield from render(_STEP_COLUMNS, [_step_row(step) for step in steps.listed_entries], width=width)
 
 
