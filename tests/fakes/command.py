@@ -1,5 +1,7 @@
 """Calls the `tfprof` command in the process of the test."""
 
+import contextlib
+import io
 from collections.abc import Callable
 
 import pytest
@@ -25,6 +27,17 @@ def caller(capsys: pytest.CaptureFixture[str]) -> Run:
         return int(ended.value.code or 0), captured.out, captured.err
 
     return call
+
+
+def output_of(*words: str) -> str:
+    """Return the standard output of a command line, whose exit status must be 0."""
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors), pytest.raises(SystemExit) as ended:
+        cli.main(list(words))
+    assert not ended.value.code, errors.getvalue()
+    if "--json" in words:
+        _check_documents(words[0], out.getvalue())
+    return out.getvalue()
 
 
 def _check_documents(command: str, text: str) -> None:

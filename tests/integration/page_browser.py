@@ -9,7 +9,7 @@ from integration.trace_viewer import chromium
 
 _LOAD_MS: Final = 60_000
 #: Sizes of the window and themes in which each page is opened.
-WINDOWS: Final = [(width, theme) for width in (1280, 400) for theme in ("light", "dark")]
+WINDOWS: Final = ((1280, "light"), (400, "dark"))
 
 
 class Page:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.command import output_of
 from tfprof.collector.store.reader import LocalJob, LocalStore
 
 pytestmark = pytest.mark.tf
@@ -31,11 +32,8 @@ def _run(python: Path, mode: str, script: Path = SCRIPT, trace: str = "every=5")
 
 
 def _advice() -> dict[str, list[dict[str, Any]]]:
-    completed = subprocess.run(
-        [TFPROF, "advise", "last", "--json"], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert completed.returncode == 0, completed.stderr
-    return {checker["slug"]: checker["reports"] for checker in json.loads(completed.stdout)["checkers"]}
+    checkers = json.loads(output_of("advise", "last", "--json"))["checkers"]
+    return {checker["slug"]: checker["reports"] for checker in checkers}
 
 
 def _job(store: Path) -> LocalJob:
@@ -94,7 +92,7 @@ def test_a_growing_graph_is_the_first_advice_with_its_line(tf1_python: Path) -> 
     _run(tf1_python, "growing", SESSIONS, "every=10")
     (finding,) = _advice()["retracing"]
     assert finding["line"].startswith(_line("growing", SESSIONS))
-    text = subprocess.run([TFPROF, "advise", "last"], capture_output=True, text=True, timeout=60, check=True).stdout
+    text = output_of("advise", "last")
     assert text.startswith("Verdict: graphs are built again while steps run.\n")
     assert text.split("\n\n")[1].startswith("Retracing: ")
 
@@ -111,12 +109,8 @@ def test_a_pipeline_that_prefetches_is_not_told_to_prefetch(tf2_python: Path) ->
 
 def check_steps(store: Path) -> None:
     """Check that steps of functions have the names of the functions."""
-    completed = subprocess.run(
-        [TFPROF, "steps", "last", "--json"], capture_output=True, text=True, timeout=60, check=True
-    )
-    groups = json.loads(completed.stdout)["groups"]
+    groups = json.loads(output_of("steps", "last", "--json"))["groups"]
     assert {group["call"] for group in groups} == {"tiny"}
     assert sum(group["count"] for group in groups) <= 60
     assert "tiny" in _job(store).info.identity["functions"].values()
-    spans = subprocess.run([TFPROF, "spans", "last"], capture_output=True, text=True, timeout=60, check=True).stdout
-    assert "function tiny" in spans
+    assert "function tiny" in output_of("spans", "last")

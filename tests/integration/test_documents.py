@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fakes.command import Run, caller
 from fakes.json_schema import validated
 from tfprof.collector.documents.table import DOCUMENTS
 
@@ -49,15 +50,13 @@ LINES = {
 }
 
 
-def texts(profile: Path) -> Iterator[tuple[tuple[str, ...], str]]:
+def texts(profile: Path, run: Run) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield each line, and what it prints; the removal of the job comes last."""
     for command in sorted(LINES, key=lambda name: (name in ("import", "rm"), name)):
         for words in LINES[command]:
             line = (command, *(str(profile) if word == "PROFILE" else word for word in words))
-            completed = subprocess.run(
-                [TFPROF, command, "--json", *line[1:]], capture_output=True, text=True, timeout=120, check=False
-            )
-            yield line, completed.stdout or completed.stderr
+            _, out, errors = run(command, "--json", *line[1:])
+            yield line, out or errors
 
 
 def test_every_command_has_lines() -> None:
@@ -66,16 +65,22 @@ def test_every_command_has_lines() -> None:
 
 @pytest.mark.parametrize(("release", "script"), [("tf1", "two_calls.py"), ("tf2", "keras_fit.py")])
 def test_every_document_about_a_job_is_valid(
-    release: str, script: str, request: pytest.FixtureRequest, private_store: Path, tmp_path: Path
+    release: str,
+    script: str,
+    request: pytest.FixtureRequest,
+    private_store: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    run = caller(capsys)
     python = request.getfixturevalue(f"{release}_python")
     for _ in range(2):
         command = [f"{TFPROF}-run", "--trace", "every=7", "--name", script, python, JOBS / script]
         subprocess.run(command, capture_output=True, timeout=300, check=True)
     profile = tmp_path / "profile"
-    subprocess.run([TFPROF, "profile-proto", "last", "-o", profile], capture_output=True, timeout=120, check=True)
+    assert run("profile-proto", "last", "-o", str(profile))[0] == 0
     printed = 0
-    for line, text in texts(profile):
+    for line, text in texts(profile, run):
         for document in text.splitlines() if line[0] == "follow" else [text]:
             assert validated(document)["schema"].startswith("tfprof."), line
             printed += 1

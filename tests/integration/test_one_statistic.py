@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from fakes.command import output_of
 from tfprof.collector.numbers import duration, percent
 
 pytestmark = pytest.mark.tf
@@ -29,11 +30,7 @@ def screens_of(python: Path, script: str) -> Screens:
     """Run a job, and return its screens."""
     command = [f"{TFPROF}-run", "--trace", "every=7", "--name", script, python, JOBS / script]
     job = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-
-    def text(*words: str) -> str:
-        return subprocess.run([TFPROF, *words], capture_output=True, text=True, timeout=60, check=True).stdout
-
-    return Screens(job.stderr, text, lambda *words: json.loads(text(*words, "--json")))
+    return Screens(job.stderr, output_of, lambda *words: json.loads(output_of(*words, "--json")))
 
 
 @pytest.fixture(scope="module", params=[("tf1", "two_calls.py"), ("tf2", "keras_fit.py")], ids=["session", "fit"])

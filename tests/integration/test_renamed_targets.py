@@ -1,10 +1,11 @@
 """TensorFlow without names that tfprof relies on: each is reported, and the job runs as bare."""
 
+import functools
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -93,16 +94,26 @@ def _run(command: list[str], environment: dict[str, str]) -> subprocess.Complete
     )
 
 
-def _profile(python: Path, environment: dict[str, str], store: Path) -> tuple[str, list[str]]:
-    """Run the job bare and profiled; return the end report, and the reported texts about names.
+@pytest.fixture(scope="module")
+def bare_output() -> Callable[[Path], str]:
+    """Return a function that returns what the job prints without tfprof."""
 
-    Both runs must end and print alike, and no error of tfprof may be counted.
+    @functools.cache
+    def output(python: Path) -> str:
+        bare = _run([str(python), "-W", "ignore", JOB], {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
+        assert bare.returncode == 0, bare.stderr
+        return bare.stdout
+
+    return output
+
+
+def _profile(python: Path, environment: dict[str, str], store: Path, printed: str) -> tuple[str, list[str]]:
+    """Run the job profiled; return the end report, and the reported texts about names.
+
+    It must end and print as without tfprof, and no error of tfprof may be counted.
     """
-    command = [str(python), "-W", "ignore", JOB]
-    bare = _run(command, environment)
-    profiled = _run([TFPROF + "-run", "--trace", "all", *command], environment)
-    assert bare.returncode == 0, bare.stderr
-    assert (profiled.returncode, profiled.stdout) == (0, bare.stdout), profiled.stderr
+    profiled = _run([TFPROF + "-run", "--trace", "all", str(python), "-W", "ignore", JOB], environment)
+    assert (profiled.returncode, profiled.stdout) == (0, printed), profiled.stderr
     (job,) = LocalStore(store).jobs()
     assert job.info.counters["faults"] == 0
     return " ".join(profiled.stderr.rpartition("tfprof: job ")[2].split()), _missing_texts(store)
@@ -123,10 +134,11 @@ def test_each_renamed_target_is_reported_and_the_job_runs_as_bare(
     request: pytest.FixtureRequest,
     tmp_path: Path,
     private_store: Path,
+    bare_output: Callable[[Path], str],
 ) -> None:
     python = request.getfixturevalue(f"{version}_python")
     environment = _write_packages(python, tmp_path / "packages", changes)
-    report, texts = _profile(python, environment, private_store)
+    report, texts = _profile(python, environment, private_store, bare_output(python))
     shown = _run([TFPROF, "show", "last"], environment).stdout
     for place in ("\n".join(texts), report, shown):
         assert [name for name in missing if name not in place] == []
@@ -135,15 +147,20 @@ def test_each_renamed_target_is_reported_and_the_job_runs_as_bare(
 
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
 def test_nothing_is_missing_in_a_tested_version(
-    version: str, request: pytest.FixtureRequest, tmp_path: Path, private_store: Path
+    version: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    private_store: Path,
+    bare_output: Callable[[Path], str],
 ) -> None:
     python = request.getfixturevalue(f"{version}_python")
-    report, texts = _profile(python, _write_packages(python, tmp_path / "packages", {}), private_store)
+    environment = _write_packages(python, tmp_path / "packages", {})
+    report, texts = _profile(python, environment, private_store, bare_output(python))
     assert (texts, "patch-missing" in report) == ([], False)
 
 
 def test_a_module_is_not_patched_if_a_function_takes_other_arguments(
-    tf2_python: Path, tmp_path: Path, private_store: Path
+    tf2_python: Path, tmp_path: Path, private_store: Path, bare_output: Callable[[Path], str]
 ) -> None:
     changes = {
         "tensorflow/python/client/session.py": {
@@ -151,13 +168,16 @@ def test_a_module_is_not_patched_if_a_function_takes_other_arguments(
             r"(self\._call_tf_sessionrun\([^)]*)\)": r"\1, None)",
         }
     }
-    _, texts = _profile(tf2_python, _write_packages(tf2_python, tmp_path / "packages", changes), private_store)
+    environment = _write_packages(tf2_python, tmp_path / "packages", changes)
+    _, texts = _profile(tf2_python, environment, private_store, bare_output(tf2_python))
     (text,) = texts
     assert "lacks names that tfprof relies on: the parameters of BaseSession._call_tf_sessionrun;" in text
     assert text.endswith("it is not patched")
 
 
-def test_a_module_that_has_moved_is_reported(tf2_python: Path, tmp_path: Path, private_store: Path) -> None:
+def test_a_module_that_has_moved_is_reported(
+    tf2_python: Path, tmp_path: Path, private_store: Path, bare_output: Callable[[Path], str]
+) -> None:
     folder = tmp_path / "packages"
     changes = {
         f"keras/{package}callbacks/__init__.py": {r"callbacks\.callback_list\b": "callbacks.list_of_callbacks"}
@@ -166,7 +186,7 @@ def test_a_module_that_has_moved_is_reported(tf2_python: Path, tmp_path: Path, p
     environment = _write_packages(tf2_python, folder, changes)
     callbacks = folder / "keras/src/callbacks"
     (callbacks / "callback_list.py").rename(callbacks / "list_of_callbacks.py")
-    _, texts = _profile(tf2_python, environment, private_store)
+    _, texts = _profile(tf2_python, environment, private_store, bare_output(tf2_python))
     (text,) = texts
     assert text.startswith("keras lacks names that tfprof relies on: keras.callbacks or keras.src.callbacks or ")
 
