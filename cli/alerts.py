@@ -6,6 +6,7 @@ import click
 
 from ..collector.alerts.alert import SLOWER
 from ..collector.documents.alerts import alerts_document
+from ..collector.numbers import date_and_time
 from ..collector.query.alerts import JobAlert, alerts_of, all_alerts
 from ..collector.query.selection import choose, ids_of
 from ..collector.render.alerts_text import AlertBlock, lines
@@ -13,6 +14,7 @@ from ..collector.store.reader import open_reader
 from ..commands.streams import note, print_lines
 from .command import json_option, print_json, store_option, width
 from .job_names import complete_jobs
+from .selection import since_option
 from .values import NON_EMPTY, WHOLE
 
 
@@ -42,9 +44,10 @@ def _note(job_alert: JobAlert) -> str:
 @click.command()
 @click.argument("jobs", nargs=-1, type=NON_EMPTY, metavar="[JOB]...", shell_complete=complete_jobs)
 @click.option("--last", type=WHOLE, metavar="N", help="Only the last N alerts.")
+@since_option("alerts that were found")
 @json_option
 @store_option
-def alerts(jobs: Sequence[str], store: str, as_json: bool, last: int | None) -> None:
+def alerts(jobs: Sequence[str], store: str, as_json: bool, last: int | None, since_ns: int) -> None:
     """Show alerts about JOB (all jobs): slower steps, spikes, stalls, growing memory, losses.
 
     The collector raises alerts while jobs run. An alert shows the numbers that raised it. An
@@ -52,6 +55,7 @@ def alerts(jobs: Sequence[str], store: str, as_json: bool, last: int | None) -> 
     """
     reader = open_reader(store)
     found_alerts, errors = (alerts_of(choose(reader, jobs)), []) if jobs else all_alerts(reader)
+    stored, found_alerts = found_alerts, [found for found in found_alerts if found.alert.found_ns >= since_ns]
     shown_alerts = found_alerts if last is None else found_alerts[len(found_alerts) - min(last, len(found_alerts)) :]
     if as_json:
         print_json(alerts_document(shown_alerts))
@@ -59,6 +63,6 @@ def alerts(jobs: Sequence[str], store: str, as_json: bool, last: int | None) -> 
         ids = ids_of([job_alert.job for job_alert in shown_alerts])
         print_lines(lines([_block(job_alert, ids[job_alert.job.info.hex]) for job_alert in shown_alerts], width()))
     if not found_alerts:
-        note("no alerts")
+        note(f"no alerts since {date_and_time(since_ns)}; before: {len(stored):,}" if stored else "no alerts")
     for error in errors:
         note(str(error))

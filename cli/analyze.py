@@ -13,7 +13,7 @@ from ..collector.render import operators_text
 from ..collector.summaries.operators import AGGREGATES, ORDERS, Filter, aggregated, in_order, records_of
 from ..commands.streams import note, print_lines
 from .command import jobs_argument, pid_option, store_option
-from .selection import device_option, hosts_option, kind_option, selection_from, step_range
+from .selection import device_option, hosts_option, kind_option, selection_from, steps_option
 from .values import NON_EMPTY, WHOLE
 
 #: Default of -t.
@@ -41,7 +41,7 @@ class _Seconds(click.ParamType):  # type: ignore[type-arg]  # older releases of 
 @hosts_option
 @pid_option
 @kind_option("the main kind")
-@click.option("--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B, or from A on (A-).")
+@steps_option("traced steps")
 @device_option
 @click.option("-t", "--top", metavar="N", type=WHOLE, default=_TOP, help=f"The first N operators ({_TOP}); 0 for all.")
 @click.option("--type", "types", metavar="TYPE", type=NON_EMPTY, multiple=True, help="Only this op type; repeatable.")

@@ -11,13 +11,13 @@ from ..collector.render import breakdown_text
 from ..collector.store.reader import open_reader
 from ..commands.streams import note, print_lines
 from .command import job_argument, json_option, print_json, store_option, why_no_spans, width
-from .selection import kind_option, step_range
+from .selection import kind_option, steps_option
 
 
 @click.command()
 @job_argument
 @kind_option("the main kind")
-@click.option("--steps", metavar="A-B", callback=step_range, help="Only steps from A to B, or from A on (A-).")
+@steps_option("steps")
 @json_option
 @store_option
 def breakdown(job: str, store: str, as_json: bool, kinds: Sequence[int] | None, steps: tuple[int, int] | None) -> None:

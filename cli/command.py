@@ -12,6 +12,7 @@ from ..collector.store.catalog import IMPORTED, RUNNING
 from ..collector.store.protocols import JobReader
 from ..commands import streams
 from ..formats import runtime_dir
+from ..formats.errors import UsageError
 from .job_names import complete_jobs, complete_names
 from .values import NON_EMPTY, WHOLE
 
@@ -50,6 +51,12 @@ jobs_argument: Callable[[F], F] = click.argument(
 def print_json(document: Mapping[str, Any]) -> None:
     """Print a document."""
     streams.print_json(pieces(document))
+
+
+def check_top(top: int, *, as_json: bool) -> None:
+    """Raise UsageError if `--top`, which limits the rows of a screen, is given with `--json`."""
+    if top and as_json:
+        raise UsageError("--top limits the rows of the screen: --json has all rows")
 
 
 def width() -> int | None:

@@ -58,7 +58,7 @@ def _print_formats(context: click.Context, _parameter: click.Parameter, value: b
     help="Only traced steps from A to B, or from A on (A-); all: no limit for timelines.",
 )
 @kind_option("the main kind of each job")
-@since_option
+@since_option("traced steps that began")
 @device_option
 @click.option(
     "--table", type=click.Choice(TABLES), metavar="TABLE", help=f"For tables: {', '.join(TABLES)} ({DEFAULT_TABLE})."

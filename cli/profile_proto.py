@@ -11,7 +11,7 @@ from ..collector.query.engine import Selection
 from ..collector.store.reader import open_reader
 from ..collector.tfviews.parity import COMPAT, Parity
 from .command import job_argument, store_option
-from .selection import TfprofCommand, kind_option, step_range
+from .selection import TfprofCommand, kind_option, steps_option
 from .values import NON_EMPTY
 
 _FILE: Final[dict[str, Any]] = {"metavar": "FILE", "type": NON_EMPTY}
@@ -22,7 +22,7 @@ _FILE: Final[dict[str, Any]] = {"metavar": "FILE", "type": NON_EMPTY}
 @click.option("-o", "--output", "profile", help="Where the profile is written to (ProfileProto).", **_FILE)
 @click.option("--op-log", help="Where an op log is written to (OpLogProto): operations, types, Python stacks.", **_FILE)
 @kind_option("all, or with --steps the main kind")
-@click.option("--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B, or from A on (A-).")
+@steps_option("traced steps")
 @click.option(
     "--compat",
     type=click.Choice(COMPAT),

@@ -13,13 +13,14 @@ from ..collector.errors import UsageError
 from ..collector.query.engine import Selection
 from ..collector.query.selection import check_criteria, choose
 from ..collector.store.reader import open_reader
+from ..collector.store.selectors import matching
 from ..collector.summaries.kinds import parse_kinds
 from ..collector.summaries.step_range import LAST_STEP
 from ..collector.tfviews.options import TABLE
 from ..collector.tfviews.parity import COMPAT, DEFAULT, Parity
 from .arguments import spellings, translate
 from .command import jobs_argument, pid_option, store_option
-from .values import MOMENT, NON_EMPTY
+from .values import MOMENT, NON_EMPTY, WHOLE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,7 +29,7 @@ _RANGE: Final = re.compile(r"([0-9]{1,18})(?:(-)([0-9]{1,18})?)?", re.ASCII)
 _SECTIONS: Final = (
     ("Jobs and steps", ("hosts", "pids", "kinds", "steps", "since_ns", "device", "store")),
     ("View (one dash or two)", tuple(option.name for option in TABLE)),
-    ("Form", ("top", "as_json", "compat", "exact")),
+    ("Form", ("by", "top", "as_json", "compat", "exact")),
 )
 
 
@@ -63,14 +64,24 @@ device_option: Callable[[F], F] = click.option(
 )
 
 
-since_option: Callable[[F], F] = click.option(
-    "--since",
-    "since_ns",
-    metavar="TIME",
-    type=MOMENT,
-    default=0,
-    help="Only traced steps that began after TIME: 30s, 5m, 2h (that long ago), 14:30, or '2026-01-31 14:30'.",
-)
+def since_option(what: str) -> Callable[[F], F]:
+    """Return the option `--since`; its help says ``what`` it selects."""
+    text = f"Only {what} after TIME: 30s, 5m, 2h (that long ago), 14:30, or '2026-01-31 14:30'."
+    return click.option("--since", "since_ns", metavar="TIME", type=MOMENT, default=0, help=text)
+
+
+def steps_option(what: str) -> Callable[[F], F]:
+    """Return the option `--steps`; its help says ``what`` it selects."""
+    return click.option(
+        "--steps", metavar="A-B", callback=step_range, help=f"Only {what} from A to B, or from A on (A-)."
+    )
+
+
+def top_option(what: str) -> Callable[[F], F]:
+    """Return the option `--top`; its help says ``what`` it limits."""
+    return click.option("--top", metavar="N", type=WHOLE, default=0, help=f"Show the N {what}.")
+
+
 hosts_option: Callable[[F], F] = click.option(
     "--host", "hosts", metavar="H", type=NON_EMPTY, multiple=True, help="Only jobs of this host; `*` matches anything."
 )
@@ -81,10 +92,8 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     hosts_option,
     pid_option,
     kind_option("the main kind"),
-    click.option(
-        "--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B, or from A on (A-)."
-    ),
-    since_option,
+    steps_option("traced steps"),
+    since_option("traced steps that began"),
     device_option,
     click.option(
         "--compat",
@@ -145,6 +154,18 @@ def selection_from(
     """Return the selection; NoSuchJobError, StoreError or UsageError if it is invalid."""
     check_criteria(jobs, hosts, pids)
     return Selection(tuple(choose(open_reader(store), jobs, hosts, pids)), steps, device, parity, kinds, since_ns)
+
+
+def jobs_and_ops(store: str, words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the words that select jobs, and the others, which name op types of these jobs.
+
+    The first word selects a job. So do words with a time or with a number of jobs before.
+    """
+    if len(words) < 2:
+        return list(words), []
+    infos = [job.info for job in open_reader(store).jobs()]
+    ops = [word for word in words[1:] if not set("~@") & set(word) and not matching(infos, word)]
+    return [word for word in words if word not in ops], ops
 
 
 class TfprofCommand(click.Command):

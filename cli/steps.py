@@ -6,11 +6,12 @@ import click
 
 from ..collector.documents.steps import steps_document
 from ..collector.errors import UsageError
-from ..collector.query.job_steps import job_steps
+from ..collector.query.job_steps import StepSelection, job_steps
 from ..collector.render import steps_text
 from ..collector.store.reader import open_reader
 from ..commands.streams import note, print_lines
 from .command import job_argument, json_option, print_json, store_option, why_no_spans, width
+from .selection import since_option, steps_option, top_option
 from .values import WHOLE
 
 #: Default number of listed steps.
@@ -21,24 +22,37 @@ LISTED_STEPS: Final = 10
 @job_argument
 @click.option("--last", type=WHOLE, metavar="N", help="List the last N steps (10).")
 @click.option("--all", "list_all", is_flag=True, help="List every step.")
+@top_option("longest steps instead of the last ones")
+@steps_option("steps")
+@since_option("steps that began")
 @json_option
 @store_option
-def steps(job: str, store: str, as_json: bool, last: int | None, list_all: bool) -> None:
+def steps(
+    job: str,
+    store: str,
+    as_json: bool,
+    last: int | None,
+    list_all: bool,
+    top: int,
+    steps: tuple[int, int] | None,
+    since_ns: int,
+) -> None:
     """Print step times of JOB: percentiles, the cost of tracing, and a list of the last steps.
 
     Traced steps have their own percentiles. Steps shorter than 1 ms may be sampled: a timed step
     represents all steps since the previous timed one. Steps that were recorded together are listed
     with their mean. Events of the job are printed, too.
     """
-    if list_all and last is not None:
-        raise UsageError("--last and --all exclude each other")
+    if list_all + (last is not None) + bool(top) > 1:
+        raise UsageError("--last, --all and --top exclude each other")
+    listed = None if list_all else top or (LISTED_STEPS if last is None else last)
     job_reader = open_reader(store).job(job)
-    answer = job_steps(job_reader, None if list_all else LISTED_STEPS if last is None else last)
+    answer = job_steps(job_reader, StepSelection(listed, bool(top), steps, since_ns))
     if as_json:
         print_json(steps_document(answer))
     else:
         if answer.steps.entry_count or answer.events:
-            print_lines(steps_text.lines(answer.steps, answer.counts, answer.events, width()))
+            print_lines(steps_text.lines(answer, width()))
         if answer.missed:
             note(answer.missed)
     if not answer.steps.entry_count:

@@ -29,7 +29,7 @@ from .store.reader import open_reader
 from .summaries.jobs import JobRow, job_rows
 from .summaries.kinds import parse_kinds
 from .summaries.parts import Breakdown
-from .tfviews.options import TABLE, Options, from_dict, from_texts, warnings
+from .tfviews.options import BY, TABLE, Options, from_dict, from_texts, warnings
 from .tfviews.output_option import STDOUT, TIMELINE, InvalidOutputError
 from .tfviews.parity import COMPAT, Parity
 from .tfviews.tree import ROOT
@@ -90,20 +90,23 @@ class Profiler(JobTables):
         """The ids of the jobs."""
         return tuple(job.info.hex for job in self._selection.jobs)
 
-    def view(self, name: str = "op", *, top: int = 0, **options: Any) -> ViewScreen:
+    def view(self, name: str = "op", *, top: int = 0, by: str = "", **options: Any) -> ViewScreen:
         """Return the scope, graph, op or code view as the command of that name prints it.
 
-        ``top``: how many rows to show, 0 for all. ``options``: those of the command, such as
+        ``top``: how many rows to show, 0 for all. ``by``: what the op view takes each op type apart
+        by, such as line or shape. ``options``: those of the command, such as
         max_depth=3, order_by="memory" or a list of columns as select. UsageError if a name or a
         value is wrong; NoSuchStepError.
         """
         if name not in VIEWS:
             raise UsageError(f"no view is called '{name}': {', '.join(VIEWS)}")
+        if by and (name != "op" or by not in BY):
+            raise UsageError(f"by={by!r}: the op view takes op types apart by {', '.join(BY)}")
         unknown = sorted(set(options) - ({option.name for option in TABLE} - {"output"}))
         if unknown:
             raise UsageError(f"the view {name} has no option '{unknown[0]}'")
         texts = {option: _option_text(value) for option, value in options.items()}
-        parsed = replace(from_texts(texts, parity=self._selection.parity), top=top)
+        parsed = replace(from_texts(texts, parity=self._selection.parity), top=top, by=by)
         output = write_output(self._engine, self._selection, name, parsed, terminal=Terminal(None))
         answer = output.answer
         notes = [*output.warnings, slowdown(answer), incomplete_reason(answer)]

@@ -113,4 +113,5 @@ def _subject(answer_rows: "AnswerRows") -> "Subject":
         steps=selection.steps,
         device=selection.device,
         since_ns=selection.since_ns,
+        by=answer.options.by,
     )

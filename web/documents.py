@@ -25,7 +25,7 @@ from ..collector.query.curves import job_curves
 from ..collector.query.diffing import diff
 from ..collector.query.engine import QueryEngine, Selection
 from ..collector.query.job_spans import job_spans
-from ..collector.query.job_steps import job_steps
+from ..collector.query.job_steps import StepSelection, job_steps
 from ..collector.query.job_usage import job_usage
 from ..collector.query.listing import job_listing
 from ..collector.query.overview import overview
@@ -105,7 +105,7 @@ DOCUMENTS: Final = {
     "show": Document(lambda store, jobs, _: show_document(overview(store, jobs[0].info.hex))),
     "breakdown": Document(lambda _store, jobs, _: breakdown_document(breakdowns(jobs[0]))),
     "curves": Document(lambda _store, jobs, _: curves_document(job_curves(jobs[0]))),
-    "steps": Document(lambda _store, jobs, _: steps_document(job_steps(jobs[0], _LISTED_STEPS))),
+    "steps": Document(lambda _store, jobs, _: steps_document(job_steps(jobs[0], StepSelection(_LISTED_STEPS)))),
     "spans": Document(lambda _store, jobs, _: spans_document(job_spans(jobs[0]))),
     "host": Document(lambda _store, jobs, _: host_document(job_usage(jobs[0]))),
     "alerts": Document(_alerts),

@@ -1,7 +1,7 @@
 """One sentence on whether a job had the CPUs that it needed."""
 
 from ..numbers import cores, percent
-from .cpu_use import cpu_use
+from .cpu_use import CpuUse, cpu_use
 from .evidence import Evidence
 from .starved import starving_use, waiting_share
 
@@ -9,11 +9,14 @@ from .starved import starving_use, waiting_share
 def host_sentence(evidence: Evidence) -> str | None:
     """Return what other processes used while the job's steps ran, None if it is unknown."""
     use = cpu_use(evidence.load, evidence.timed_steps)
-    if use is None:
-        return None
-    others = (
-        f"while steps ran, others used {cores(use.other_cores)} of {use.cpus} cores, the job {cores(use.own_cores)}"
-    )
-    if starving_use(evidence) is None:
+    others = use_sentence(use)
+    if use is None or starving_use(evidence) is None:
         return others
     return f"{others}; it waited {percent(waiting_share(evidence, use))} of the time for one"
+
+
+def use_sentence(use: CpuUse | None) -> str | None:
+    """Return what other processes and the job used, None if it is unknown."""
+    if use is None:
+        return None
+    return f"while steps ran, others used {cores(use.other_cores)} of {use.cpus} cores, the job {cores(use.own_cores)}"

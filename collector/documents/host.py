@@ -13,6 +13,7 @@ class HostDocument(TypedDict):
     job: Annotated[str, "The id of the job."]
     host: Annotated[str, "The host of the job."]
     cpus: Annotated[int | None, "The number of CPUs of the host; null if it is unknown."]
+    since_ns: Annotated[int | None, "Only samples from then on (--since), ns since 1970; null for all."]
     samples: Annotated[int, "The number of samples, one a second."]
     job_series: Annotated[dict[str, SeriesDocument], "Resource use of the job's processes, by name."]
     host_series: Annotated[dict[str, SeriesDocument], "Resource use of the host, by name."]
@@ -26,6 +27,7 @@ def host_document(usage: JobUsage) -> HostDocument:
         "job": usage.job.info.hex,
         "host": usage.host,
         "cpus": usage.cpus,
+        "since_ns": usage.since_ns or None,
         "samples": usage.samples,
         "job_series": series_documents(usage.job_series),
         "host_series": series_documents(usage.host_series),

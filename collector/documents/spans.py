@@ -51,6 +51,7 @@ class SpansDocument(TypedDict):
 
     schema: Annotated[Literal["tfprof.spans/1"], "The format and its version."]
     job: Annotated[str, "The id of the job."]
+    since_ns: Annotated[int | None, "Only spans that ended then or later (--since), ns since 1970; null for all."]
     spans: Annotated[list[SpanDocument], "The lines of the tree, parents first."]
     activities: Annotated[list[ActivityDocument], "What else the job's Python did, parents first, the longest first."]
 
@@ -60,6 +61,7 @@ def spans_document(job_spans: JobSpans) -> SpansDocument:
     return {
         "schema": "tfprof.spans/1",
         "job": job_spans.job.info.hex,
+        "since_ns": job_spans.since_ns or None,
         "spans": list(map(_span, job_spans.tree)),
         "activities": list(map(_activity, job_spans.activities)),
     }

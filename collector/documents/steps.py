@@ -3,6 +3,7 @@
 from typing import Annotated, Literal, TypedDict
 
 from ..query.job_steps import JobSteps
+from ..summaries.step_range import end_of
 from ..summaries.steps import StepEntry, StepGroup
 from .events import EventDocument, event_document
 from .spread import SpreadDocument, spread_document
@@ -45,28 +46,34 @@ class StepsDocument(TypedDict):
 
     schema: Annotated[Literal["tfprof.steps/1"], "The format and its version."]
     job: Annotated[str, "The id of the job."]
-    counts: Annotated[dict[str, int], "The number of spans by kind, including those without an entry."]
+    range: Annotated[list[int | None] | None, "The first and the last selected step (--steps); null for all."]
+    since_ns: Annotated[int | None, "Only steps that began then or later (--since), ns since 1970; null for all."]
+    counts: Annotated[dict[str, int], "The number of spans by kind, also without an entry; of a selection, its steps."]
     timed: Annotated[dict[str, int], "The number of timed steps by kind."]
     kinds: Annotated[list[StepGroupDocument], "The steps by kind, the most important first; each function is a kind."]
     groups: Annotated[list[StepGroupDocument], "The steps by kind and call, in order of kind, then of total time."]
     entries: Annotated[int, "The number of stored entries."]
-    steps: Annotated[list[StepDocument], "The last entries in order of their start (--last, --all)."]
+    steps: Annotated[
+        list[StepDocument], "The last entries in order of their start (--last, --all), or the longest (--top)."
+    ]
     events: Annotated[list[EventDocument], "The events of the job."]
     note: Annotated[str | None, "How many selected steps could not be traced, and why; null if there are none."]
 
 
 def steps_document(job_steps: JobSteps) -> StepsDocument:
     """Return the step times of a job by kind, and its last span entries one by one."""
-    steps = job_steps.steps
+    steps, selection = job_steps.steps, job_steps.selection
     return {
         "schema": "tfprof.steps/1",
         "job": job_steps.job.info.hex,
+        "range": None if selection.steps is None else [selection.steps[0], end_of(selection.steps)],
+        "since_ns": selection.since_ns or None,
         "counts": dict(job_steps.counts),
         "timed": dict(steps.timed),
         "kinds": list(map(_group, steps.kinds)),
         "groups": list(map(_group, steps.groups)),
         "entries": steps.entry_count,
-        "steps": list(map(_step, steps.latest_entries)),
+        "steps": list(map(_step, steps.listed_entries)),
         "events": list(map(event_document, job_steps.events)),
         "note": job_steps.missed,
     }

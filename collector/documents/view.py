@@ -54,7 +54,9 @@ class ViewRowDocument(CountersDocument):
 
     name: Annotated[str, "The full name: op type, scope, node, or line of code."]
     label: Annotated[str, "The name without that of the parent, as the text shows it."]
-    depth: Annotated[int, "The depth in the tree, 0 for the outermost rows; a row follows its parent."]
+    depth: Annotated[
+        int, "The depth in the tree, 0 for the outermost rows; a row follows its parent. With --by, parts have 1."
+    ]
     parent: Annotated[int | None, "The position of the parent in `rows`; null at depth 0."]
     share: Annotated[float | None, "The share of the whole, in what rows are sorted by; null without any."]
     min_ns: Annotated[int | None, "Its time in the traced step in which it took least, ns; null if unknown."]
@@ -77,6 +79,7 @@ class ViewDocument(ViewFields):
     """The rows of a view, those with most of what they are sorted by first."""
 
     schema: Annotated[Literal["tfprof.view/1"], "The format and its version."]
+    by: Annotated[str | None, "What each op type is taken apart by (--by); null for nothing."]
     all_steps: Annotated[int, "The number of steps of these kinds that ran, traced or not."]
     all_steps_estimated: Annotated[bool, "Whether this number is an estimate."]
     spread_steps: Annotated[int, "The number of steps that `min_ns` and `max_ns` are of; 0 if unknown."]
@@ -94,6 +97,7 @@ def view_document(answer_rows: AnswerRows) -> ViewDocument:
         "schema": "tfprof.view/1",
         **view_fields(answer),
         "notes": list(answer_rows.notes),
+        "by": answer.options.by or None,
         "all_steps": answer_rows.all_steps,
         "all_steps_estimated": answer_rows.is_estimate,
         "spread_steps": answer_rows.spread_steps,

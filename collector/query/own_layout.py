@@ -13,11 +13,13 @@ from ..loader import load
 from ..tfviews.added import group_added
 from ..tfviews.nodes import NO_STATS, Node, Stats, total_of
 from ..tfviews.op import OpView
-from ..tfviews.options import ALL, MINIMA, Options, multiplied, without_shares
+from ..tfviews.options import ALL, LINE, MINIMA, SHAPE, STEP, Options, multiplied, without_shares
 from ..tfviews.own_files import has_own_line
 from ..tfviews.primary import primary_counter
 from ..tfviews.rows import (
+    NO_PARTS,
     Limit,
+    Parts,
     RowFilter,
     Times,
     VisibleRows,
@@ -31,7 +33,7 @@ from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, in_time
 from .explanations import notes_of
 from .kinds import steps_run
 from .node_times import NodeTimes, node_times
-from .required_facts import STACKS
+from .required_facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 
 #: A depth greater than that of any tree or table.
 _UNLIMITED: Final = 1 << 62
@@ -71,15 +73,13 @@ def ask(
     Raises NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
     """
     view_type, shown_options = VIEWS[view], _with_layout_defaults(options)
-    facts = required_facts(view_type, shown_options, for_message=is_complete) | (
-        frozenset() if "select" in options.explicit and "line" not in options.select else {STACKS}
-    )
+    facts = required_facts(view_type, shown_options, for_message=is_complete) | _own_facts(options)
     profile = engine.profile(selection, shown_options.step, facts, averaged=False)
     if profile is None:
         folded = load(view_type.fold)([], shown_options, selection.parity)
         return _answer_rows(Answer(selection, view_type, shown_options, None, folded), VisibleRows((), NO_STATS), 0)
     nodes, times = profile.nodes, node_times(profile, selection.device) if profile.trace_count > 1 else NodeTimes(0, {})
-    if not is_complete and not options.explicit & _NAME_OPTIONS:
+    if not is_complete and not options.by and not options.explicit & _NAME_OPTIONS:
         nodes, names = group_added(nodes, linked=view == "graph")
         times = times.renamed(names)
     scaled_options = _scaled(in_time_units(shown_options, selection.parity), view, max(1, profile.trace_count))
@@ -87,6 +87,12 @@ def ask(
     answer = Answer(selection, view_type, shown_options, profile, folded)
     rows = _rows(answer, nodes, times.by_node, is_complete=is_complete)
     return _answer_rows(answer, rows, times.steps)
+
+
+def _own_facts(options: Options) -> frozenset[str]:
+    """Return the facts about nodes that only this layout requires."""
+    needs_lines = "select" not in options.explicit or "line" in options.select or options.by == LINE
+    return frozenset({STACKS} if needs_lines else ()) | ({SHAPES} if options.by == SHAPE else frozenset())
 
 
 def _answer_rows(answer: Answer, rows: VisibleRows, spread_steps: int) -> AnswerRows:
@@ -124,7 +130,14 @@ def _rows(answer: Answer, nodes: Sequence[Node], times: Times, *, is_complete: b
     options, folded, find_line = answer.options, answer.folded, line_lookup(nodes)
     limit_of = partial(Limit, ()) if is_complete else partial(_limit, options)
     if isinstance(folded, OpView):
-        return op_rows(folded, times, limit_of(folded.total), find_line, options.top)
+        return op_rows(
+            folded,
+            times,
+            limit_of(folded.total),
+            find_line,
+            options.top,
+            _parts(answer, nodes, is_complete=is_complete),
+        )
     total = total_of(nodes) if answer.view.name == "code" and options.account_type_regexes == ALL and nodes else None
     limit = limit_of(total or folded.root.total)
     own_lines_only = (
@@ -133,6 +146,31 @@ def _rows(answer: Answer, nodes: Sequence[Node], times: Times, *, is_complete: b
     rows = tree_rows(folded, times, RowFilter(answer.view.name, limit, own_lines_only), options.order_by, find_line)
     all_rows = rows if total is None else with_unattributed_row(rows, total, limit)
     return largest(all_rows, options.top, primary_counter(options))
+
+
+def _parts(answer: Answer, nodes: Sequence[Node], *, is_complete: bool) -> Parts:
+    """Return the parts into which the options take op types apart.
+
+    ``is_complete``: as for `ask`.
+    """
+    options, selection, profile = answer.options, answer.selection, answer.profile
+    if not options.by or profile is None:
+        return NO_PARTS
+    from ..summaries.op_parts import by_part, op_parts  # noqa: PLC0415  # few queries need them
+    from .step_nodes import nodes_by_step  # noqa: PLC0415
+
+    if options.by != STEP:
+        return op_parts(by_part(nodes, options.by), options, selection.parity)
+    facts = required_facts(answer.view, options, for_message=is_complete) & {FLOAT_OPS, GRAPH}
+    steps = nodes_by_step(profile, selection.device, facts, selection.parity)
+    scaled = {name: [_scaled_node(node, profile.trace_count) for node in nodes] for name, nodes in steps.items()}
+    return op_parts(scaled, options, selection.parity, add_up=False)
+
+
+def _scaled_node(node: Node, steps: int) -> Node:
+    """Return a node of one step with its numbers times ``steps``, since those of rows are sums."""
+    stats = Stats(*[number * steps for number in node.stats])
+    return node._replace(stats=stats._replace(params=node.stats.params))
 
 
 def _limit(options: Options, total: Stats) -> Limit:

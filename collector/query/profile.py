@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 #: Maximum number of steps that an error lists.
 _STEPS_LISTED_MAX: Final = 20
-_TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator", "start_ns", "duration_ns")
+TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator", "start_ns", "duration_ns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class _SelectedJob:
+class SelectedJob:
     """One job, its traces, and the numbers of the selected traces; None for all."""
 
     job: JobReader
@@ -159,14 +159,14 @@ def _select_jobs(
     since_ns: int,
     *,
     separate_functions: bool,
-) -> tuple[list[_SelectedJob], dict[int, int]]:
+) -> tuple[list[SelectedJob], dict[int, int]]:
     """Return the jobs to read, and the number of all their traces of each kind.
 
     A job is read if it has a selected trace. If all steps are selected, imported jobs without
     traces are read, too: they consist of graphs.
     """
     first, last = (step, step) if step >= 0 else steps or (None, None)
-    all_jobs = [(job, job.table("traces", _TRACE_COLUMNS)) for job in jobs]
+    all_jobs = [(job, job.table("traces", TRACE_COLUMNS)) for job in jobs]
     traced_jobs = [(job, table) for job, table in all_jobs if table.num_rows or job.info.state == IMPORTED]
     kinds = step_kinds.resolve_kinds(traced_jobs, requested_kinds, separate_functions=separate_functions)
     trace_counts = step_kinds.traces_by_kind(table for _, table in traced_jobs)
@@ -175,7 +175,7 @@ def _select_jobs(
             (job, table, traces_since(step_kinds.rows_of_kinds(table, kinds), since_ns)) for job, table in traced_jobs
         )
         selected_jobs = [
-            _SelectedJob(job, table, None if rows.num_rows == table.num_rows else _trace_numbers(rows))
+            SelectedJob(job, table, None if rows.num_rows == table.num_rows else _trace_numbers(rows))
             for job, table, rows in selections
             if rows.num_rows or not table.num_rows
         ]
@@ -185,7 +185,7 @@ def _select_jobs(
     if steps is not None and not steps[0] <= first <= steps[1]:
         raise UsageError(f"Options -step={step} is not in the steps {range_text(*steps)}", slug="no-such-step")
     selected_jobs = [
-        _SelectedJob(job, table, numbers)
+        SelectedJob(job, table, numbers)
         for job, table in traced_jobs
         if (numbers := _traces_of_steps(traces_since(table, since_ns), kinds, first, last))
     ]
@@ -269,14 +269,14 @@ def no_such_step(
 
 
 def _nodes_on_one_snapshot(
-    selected_job: _SelectedJob, device: str | None, required_facts: Collection[str], parity: Parity
+    selected_job: SelectedJob, device: str | None, required_facts: Collection[str], parity: Parity
 ) -> tuple[list[Node], int]:
     return selected_job.job.on_one_snapshot(
-        lambda job: _nodes(replace(selected_job, job=job), device, required_facts, parity)
+        lambda job: nodes_of(replace(selected_job, job=job), device, required_facts, parity)
     )
 
 
-def _without_later_traces(selected_job: _SelectedJob) -> _SelectedJob:
+def _without_later_traces(selected_job: SelectedJob) -> SelectedJob:
     """Return ``selected_job`` limited to the traces that were stored when it was selected."""
     job = selected_job.job
     if selected_job.numbers is not None or job.info.state not in MAY_CONTINUE:
@@ -285,10 +285,13 @@ def _without_later_traces(selected_job: _SelectedJob) -> _SelectedJob:
     return replace(selected_job, numbers=tuple(selected_job.trace_numbers)) if has_more else selected_job
 
 
-def _nodes(
-    selected_job: _SelectedJob, device: str | None, required_facts: Collection[str], parity: Parity
+def nodes_of(
+    selected_job: SelectedJob, device: str | None, required_facts: Collection[str], parity: Parity
 ) -> tuple[list[Node], int]:
-    """Return the nodes with their sums, and the number of nodes without a count of operations."""
+    """Return the nodes of a job with their sums over its selected traces.
+
+    Also return the number of nodes whose operations could not be counted.
+    """
     selected_job = _without_later_traces(selected_job)
     job = selected_job.job
     names = job.table("names")
@@ -320,7 +323,7 @@ def _nodes(
 
 
 def _job_facts(
-    selected_job: _SelectedJob, names: pa.Table, rollup: pa.Table, required_facts: Collection[str], parity: Parity
+    selected_job: SelectedJob, names: pa.Table, rollup: pa.Table, required_facts: Collection[str], parity: Parity
 ) -> "JobFacts":
     from .facts import SelectedTraces, job_facts  # noqa: PLC0415  # imports protobuf: a tenth of a command's start
 
@@ -443,7 +446,7 @@ def _with_selected_devices(node: Node, device_part: _DevicePart) -> Node:
     return node._replace(devices=tuple(device for device in node.devices if device in device_part.devices))
 
 
-def _device_names(selected_jobs: Iterable[_SelectedJob]) -> set[str]:
+def _device_names(selected_jobs: Iterable[SelectedJob]) -> set[str]:
     return {name for selected in selected_jobs for name in interned_texts(selected.job.table("names"), DEVICE).values()}
 
 

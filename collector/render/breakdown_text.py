@@ -15,8 +15,8 @@ _COLUMNS: Final = (
     Column("PART", min_width=12, preferred_width=40),
     Column("MEAN", right=True),
     Column("SHARE", right=True),
-    Column("", drop_priority=2, is_bar=True),
-    Column("EVIDENCE", drop_priority=1),
+    Column("", drop_priority=3, is_bar=True),
+    Column("EVIDENCE", drop_priority=2),
 )
 #: Width of the bar of 100 %; minimum share of a detail with a row; maximum number of such rows.
 _BAR_WIDTH: Final = 20

@@ -8,6 +8,7 @@ from ..numbers import count, date_and_time, duration, percent
 from ..summaries.comparison import DIFFERENCE_MIN, PLANNED_DIFFERENCE, Change, OpChange
 from ..summaries.jobs import JobRow
 from ..summaries.parts import TITLES, PartChange
+from .heading import wrapped
 from .table import Column, render
 
 #: Maximum number of ops, and of exact differences, that are listed.
@@ -68,11 +69,10 @@ class DiffParts:
 
 def lines(parts: DiffParts, width: int | None) -> Iterator[str]:
     """Yield the lines of the comparison, the verdict first."""
-    yield verdict(parts)
-    if parts.host:
-        yield parts.host
+    yield from wrapped(verdict(parts), width)
+    yield from wrapped(parts.host, width)
     for what, before, after in parts.differences[:DIFFERENCES_MAX]:
-        yield f"different: {what}: {before} -> {after}"
+        yield from wrapped(f"different: {what}: {before} -> {after}", width)
     if parts.differences[DIFFERENCES_MAX:]:
         yield f"different: {len(parts.differences) - DIFFERENCES_MAX:,} more (--json has all)"
     yield ""
@@ -81,12 +81,13 @@ def lines(parts: DiffParts, width: int | None) -> Iterator[str]:
         yield ""
         yield from render(_PART_COLUMNS, list(_part_rows(parts.parts)), width=width)
     if abs(parts.common_ratio - 1) > DIFFERENCE_MIN:
-        yield f"all ops alike: {change_text(parts.common_ratio)}, which the changes below do not include"
+        alike = f"all ops alike: {change_text(parts.common_ratio)}, which the changes below do not include"
+        yield from wrapped(alike, width)
     if parts.ops:
         yield ""
         yield from render(_OP_COLUMNS, [_op_cells(line) for line in parts.ops[:OPS_MAX]], width=width)
     if parts.ops[OPS_MAX:]:
-        yield f"left out: {len(parts.ops) - OPS_MAX:,} op types that changed less (--json has all)"
+        yield from wrapped(f"left out: {len(parts.ops) - OPS_MAX:,} op types that changed less (--json has all)", width)
 
 
 def _part_rows(changes: Sequence[PartChange]) -> Iterator[list[str]]:

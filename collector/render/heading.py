@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from ..numbers import count, date_and_time, duration
 from ..summaries.step_range import range_text
+from ..tfviews.options import STEP
 from . import colors
 
 #: Maximum number of jobs that are named.
@@ -18,7 +19,8 @@ class Subject(NamedTuple):
     """The subject of a view: jobs by id and name, traced steps by kind, selected device and steps.
 
     ``all_steps``: number of steps of these kinds that ran; ``estimated``: whether this number is an
-    estimate. ``other_kinds``: number of traced steps of each kind that is left out.
+    estimate. ``other_kinds``: number of traced steps of each kind that is left out. ``by``: what op
+    types are taken apart by, empty for none.
     """
 
     view: str
@@ -32,6 +34,7 @@ class Subject(NamedTuple):
     steps: tuple[int, int] | None
     device: str | None
     since_ns: int = 0
+    by: str = ""
 
 
 def _jobs(jobs: Sequence[str]) -> str:
@@ -58,7 +61,8 @@ def heading(subject: Subject) -> str:
     steps = f", of the steps {range_text(*subject.steps)}" if subject.steps else ""
     where = f", on devices like '{subject.device}'" if subject.device else ""
     since = f", since {date_and_time(subject.since_ns)}" if subject.since_ns else ""
-    return f"{subject.view} view of {_jobs(subject.jobs)}: {_steps(subject)}{steps}{since}{where}"
+    by = f" by {subject.by}" * bool(subject.by)
+    return f"{subject.view} view of {_jobs(subject.jobs)}{by}: {_steps(subject)}{steps}{since}{where}"
 
 
 def lines(subject: Subject, ns: float, facts: Sequence[str], spread_steps: int, width: int | None) -> Iterator[str]:
@@ -73,7 +77,7 @@ def lines(subject: Subject, ns: float, facts: Sequence[str], spread_steps: int, 
         others = ", ".join(f"{number:,} {kind}" for kind, number in subject.other_kinds)
         parts.append(f"also traced: {others} (--kind)")
     if 1 < spread_steps < subject.trace_count:
-        parts.append(f"the spread covers {spread_steps} steps")
+        parts.append(f"the spread covers {spread_steps} steps" + ", and so do the rows" * (subject.by == STEP))
     yield from (colors.paint("title", text) for text in wrapped(heading(subject), width))
     yield from wrapped("; ".join(parts), width)
 

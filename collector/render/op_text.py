@@ -10,8 +10,8 @@ from ..tfviews.nodes import NO_STATS, TIMES, rounded_quotient
 from ..tfviews.op import ROOT, OpTypeEntry, OpView
 from ..tfviews.order import ordered
 from ..tfviews.parity import DEFAULT, Parity
+from ..tfviews.shape_text import shape_text
 from .legends import columns, explanation, legend, notice
-from .shapes import shape_text
 
 #: Entry whose row is printed in place of the legend if the view has no op type.
 _EMPTY_ROOT: Final = OpTypeEntry(ROOT, (), NO_STATS, NO_STATS)

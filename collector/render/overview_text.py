@@ -164,7 +164,7 @@ def _joined_lines(parts: Iterable[str], width: int | None, indent: int) -> list[
     return text_lines
 
 
-def _blocks(overview: Overview, now_ns: int, width: int | None) -> Iterator[list[str]]:
+def _blocks(overview: Overview, now_ns: int, width: int | None, op_rows: int) -> Iterator[list[str]]:
     texts = list(map(_stage_text, filter(_is_shown, overview.stages)))
     head = [line for parts in _head(overview, now_ns) for line in _joined_lines(parts, width, 2)]
     parts = parts_texts(overview.parts) if overview.parts else []
@@ -180,7 +180,7 @@ def _blocks(overview: Overview, now_ns: int, width: int | None) -> Iterator[list
     for columns, rows in (
         (_STEPS, steps),
         (_USE, use),
-        (_OPS, [_op_cells(op) for op in overview.ops.ops[:OP_ROWS_MAX]]),
+        (_OPS, [_op_cells(op) for op in overview.ops.ops[:op_rows]]),
     ):
         yield render(columns, rows, width=width) if rows else []
     short = overview.row.id
@@ -194,9 +194,12 @@ def _blocks(overview: Overview, now_ns: int, width: int | None) -> Iterator[list
     ]
 
 
-def lines(overview: Overview, now_ns: int, width: int | None) -> Iterator[str]:
-    """Yield the lines of the summary, at most ``width`` wide if possible."""
-    for index, block in enumerate(filter(None, _blocks(overview, now_ns, width))):
+def lines(overview: Overview, now_ns: int, width: int | None, op_rows: int = OP_ROWS_MAX) -> Iterator[str]:
+    """Yield the lines of the summary, at most ``width`` wide if possible.
+
+    ``op_rows``: the number of op types.
+    """
+    for index, block in enumerate(filter(None, _blocks(overview, now_ns, width, op_rows))):
         if index:
             yield ""
         yield from block

@@ -13,8 +13,8 @@ from ..tfviews.nodes import Stats
 from ..tfviews.options import Options
 from ..tfviews.primary import primary_counter
 from ..tfviews.rows import Row
+from ..tfviews.shape_text import shape_text
 from . import colors
-from .shapes import shape_text
 from .table import Column
 
 #: Columns of numbers, by name in `-select`: title and format of the number per step.
@@ -83,7 +83,7 @@ def columns(view: str, options: Options) -> list[ViewColumn]:
     extra_columns: tuple[str, ...] = ("calls", "op", "line", "device") if "select" not in options.explicit else ()
     if "occurrence" in selected:
         extra_columns = ("calls",)
-    texts = [column for column in _TEXTS if column in selected or column in extra_columns]
+    texts = [column for column in _TEXTS if column in selected or (column in extra_columns and column != options.by)]
     return [*shown_columns, *(_TEXTS[column](view) for column in texts)]
 
 

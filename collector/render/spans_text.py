@@ -5,6 +5,7 @@ from typing import Final
 
 from ..numbers import count, duration, percent
 from ..summaries.activities import ActivityNode
+from ..summaries.outline import largest_lines
 from ..summaries.spans import SpanNode
 from .table import Column, render
 
@@ -26,20 +27,25 @@ def _cells(node: SpanNode) -> list[str]:
     return [name, count(node.count), *map(duration, times)]
 
 
-def lines(nodes: Sequence[SpanNode], width: int | None) -> list[str]:
-    """Return the tree as a table."""
-    return render(_COLUMNS, [_cells(node) for node in nodes], width=width)
+def lines(nodes: Sequence[SpanNode], width: int | None, top: int = 0) -> list[str]:
+    """Return the tree as a table, of the ``top`` longest lines and those above them; 0 for all."""
+    shown = largest_lines(nodes, top)
+    return [*render(_COLUMNS, [_cells(node) for node in shown], width=width), *_hidden(len(nodes) - len(shown))]
+
+
+def _hidden(number: int) -> list[str]:
+    return [f"and {number:,} more (--top)"] if number else []
 
 
 _ACTIVITY_COLUMNS: Final = (
-    Column("ACTIVITY", min_width=16, preferred_width=40),
+    Column("ACTIVITY", min_width=16, preferred_width=30),
     Column("COUNT", right=True),
     Column("TOTAL", right=True),
     *(
         Column(title, right=True, drop_priority=drop_priority)
-        for title, drop_priority in {"SELF": 4, "MEDIAN": 2, "MAX": 3, "SHARE": 0}.items()
+        for title, drop_priority in {"SELF": 5, "MEDIAN": 3, "MAX": 4, "SHARE": 0}.items()
     ),
-    Column("WHERE", drop_priority=1),
+    Column("WHERE", drop_priority=2),
 )
 #: Minimum share of the job's time in a line, since most jobs have many names with hardly any time.
 _SHOWN_MIN: Final = 0.0005
@@ -47,11 +53,13 @@ _SHOWN_MIN: Final = 0.0005
 _PLACE_MIN: Final = 0.05
 
 
-def activity_lines(nodes: Sequence[ActivityNode], width: int | None) -> list[str]:
-    """Return the tree of activities as a table."""
-    shown = [node for node in nodes if node.share >= _SHOWN_MIN]
+def activity_lines(nodes: Sequence[ActivityNode], width: int | None, top: int = 0) -> list[str]:
+    """Return the tree of activities as a table; ``top``: as for `lines`."""
+    long = [node for node in nodes if node.share >= _SHOWN_MIN]
+    shown = largest_lines(long, top)
     lines = render(_ACTIVITY_COLUMNS, list(map(_activity_cells, shown)), width=width) if shown else []
-    hidden = len(nodes) - len(shown)
+    lines += _hidden(len(long) - len(shown))
+    hidden = len(nodes) - len(long)
     return [*lines, f"and {hidden} of less than {percent(_SHOWN_MIN)} each (--json)"] if hidden else lines
 
 

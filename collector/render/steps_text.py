@@ -1,13 +1,15 @@
 """Step times as text."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ..numbers import count, duration, percent, time_of_day
-from ..summaries.events import EventSummary
+from ..numbers import count, date_and_time, duration, percent, time_of_day
+from ..query.job_steps import JobSteps, StepSelection
 from ..summaries.spread import Spread
+from ..summaries.step_range import range_text
 from ..summaries.steps import ALL_CALLS, StepEntry, StepGroup, Steps
+from .heading import wrapped
 from .table import Column, render
 
 _GROUP_COLUMNS: Final = (
@@ -107,19 +109,32 @@ def timing_notes(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
             yield f"{count(number)} of {count(counts[kind])} {kind} steps were timed, the others counted{estimate_note}"
 
 
-def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[EventSummary], width: int | None) -> Iterator[str]:
+def lines(job_steps: JobSteps, width: int | None) -> Iterator[str]:
     """Yield the groups, the notes on timing and cost, the events, and the single steps."""
+    steps, counts = job_steps.steps, job_steps.counts
+    if job_steps.selection.is_partial:
+        yield from wrapped(_selection_text(job_steps.selection), width)
     if steps.groups:
         rows = [row for group in _listed_groups(steps) for row in _rows(group)]
         yield from render(_GROUP_COLUMNS, [*rows, *_rows_without_entry(steps, counts)], width=width)
-    yield from timing_notes(steps, counts)
-    for group in steps.groups:
-        text = cost_text(group)
-        if text is not None:
-            yield text
-    yield from (event.line for event in events)
-    if steps.latest_entries:
+    costs = [text for group in steps.groups if (text := cost_text(group)) is not None]
+    for text in (*timing_notes(steps, counts), *costs, *(event.line for event in job_steps.events)):
+        yield from wrapped(text, width)
+    if steps.listed_entries:
         yield ""
-        if len(steps.latest_entries) < steps.entry_count:
-            yield f"the last {len(steps.latest_entries)} of {steps.entry_count:,} entries (--all, --last N):"
-        yield from render(_STEP_COLUMNS, [_step_row(step) for step in steps.latest_entries], width=width)
+        yield from (line for text in _list_title(job_steps) for line in wrapped(text, width))
+        yield from render(_STEP_COLUMNS, [_step_row(step) for step in steps.listed_entries], width=width)
+
+
+def _selection_text(selection: StepSelection) -> str:
+    numbers = f" {range_text(*selection.steps)}" if selection.steps else ""
+    since = f" since {date_and_time(selection.since_ns)}" if selection.since_ns else ""
+    return f"only steps{numbers}{since}"
+
+
+def _list_title(job_steps: JobSteps) -> Iterator[str]:
+    listed, number = len(job_steps.steps.listed_entries), job_steps.steps.entry_count
+    if job_steps.selection.longest:
+        yield f"the {listed} longest of {number:,} entries:"
+    elif listed < number:
+        yield f"the last {listed} of {number:,} entries (--all, --last N, --top N):"

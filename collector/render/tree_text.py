@@ -10,10 +10,10 @@ from ..numbers import tf_profiler_bytes, tf_profiler_count, tf_profiler_time
 from ..tfviews.nodes import TIMES, rounded_quotient
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.scope import SCOPE_TYPE
+from ..tfviews.shape_text import shape_text
 from ..tfviews.tensors import ValueLookup, no_value
 from ..tfviews.tree import Branch, TreeView
 from .legends import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explanation, legend, notice
-from .shapes import shape_text
 
 #: Text in place of the own number of an entry that is not accounted.
 UNCOUNTED: Final = "--"

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ...formats import layout
 from .kinds import NO_FUNCTION_NAMES, FunctionNames
-from .steps import call_label, spans_of_kinds
+from .steps import NO_RUN_NAMES, RunNames, call_label, spans_of_kinds
 
 #: Kinds of spans outside of a fit, in the order of the tree: batches follow their evaluation or
 #: prediction.
@@ -109,18 +109,21 @@ def _fit_nodes(spans: pa.Table, live: bool) -> list[SpanNode]:
     return nodes
 
 
-def _other_nodes(spans: pa.Table, names: FunctionNames) -> list[SpanNode]:
+def _other_nodes(spans: pa.Table, names: FunctionNames, runs: RunNames) -> list[SpanNode]:
     rows = _sums(spans_of_kinds(spans, _OTHER_KINDS), ["kind", "key"])
     rows.sort(key=lambda row: (_OTHER_KINDS.index(row["kind"]), -row["total_ns_sum"]))
     return [
-        _sum_node(int(row["kind"] in _BATCH_KINDS), row["kind"], call_label(row["kind"], row["key"], names), row)
+        _sum_node(int(row["kind"] in _BATCH_KINDS), row["kind"], call_label(row["kind"], row["key"], names, runs), row)
         for row in rows
     ]
 
 
-def span_tree(spans: pa.Table, names: FunctionNames = NO_FUNCTION_NAMES, *, live: bool) -> list[SpanNode]:
+def span_tree(
+    spans: pa.Table, names: FunctionNames = NO_FUNCTION_NAMES, runs: RunNames = NO_RUN_NAMES, *, live: bool
+) -> list[SpanNode]:
     """Fold SPANS into the lines of a tree, parents first.
 
-    ``live``: whether the job runs; otherwise a fit that has not ended is labeled `unfinished`.
+    ``names`` and ``runs``: as for `call_label`. ``live``: whether the job runs; otherwise a fit
+    that has not ended is labeled `unfinished`.
     """
-    return [*_fit_nodes(spans, live), *_other_nodes(spans, names)]
+    return [*_fit_nodes(spans, live), *_other_nodes(spans, names, runs)]

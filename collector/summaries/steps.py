@@ -22,6 +22,18 @@ ALL_CALLS: Final = "all calls"
 ONCE: Final = "each once"
 
 
+class RunName(NamedTuple):
+    """What a session run fetches: the names of its fetches, and of its only target if known."""
+
+    fetches: tuple[str, ...]
+    target: str = ""
+
+
+#: What session runs fetch, by key.
+RunNames = Mapping[int, RunName]
+NO_RUN_NAMES: Final[RunNames] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class StepGroup:
     """The steps of one kind and key.
@@ -76,29 +88,41 @@ class StepEntry:
 class Steps:
     """A job's steps in groups, and its latest entries in order of their start.
 
-    The groups are in order of their kinds' importance, then of their total time, largest first.
+    Instead of the latest entries, these may be the longest ones, the longest first. The groups are
+    in order of their kinds' importance, then of their total time, largest first.
     ``kinds``: the steps of each kind with all its keys; each function is a kind. ``entry_count``:
     number of all entries. ``timed``: number of timed steps of each kind.
     """
 
     groups: tuple[StepGroup, ...]
     kinds: tuple[StepGroup, ...]
-    latest_entries: tuple[StepEntry, ...]
+    listed_entries: tuple[StepEntry, ...]
     entry_count: int
     timed: Mapping[str, int]
 
 
-def call_label(kind: int, key: int, names: FunctionNames = NO_FUNCTION_NAMES) -> str:
+def call_label(kind: int, key: int, names: FunctionNames = NO_FUNCTION_NAMES, runs: RunNames = NO_RUN_NAMES) -> str:
     """Return the label that distinguishes a call from the other calls of its kind.
 
-    The key of a session run contains the numbers of its feeds, fetches and targets. Any other key
-    is labeled by its name in ``names``, or else by the key itself; key 0 has no label.
+    A session run is labeled by what it fetches, as far as ``runs`` has it by key, and by the
+    numbers in its key: of feeds, fetches and targets. Any other key is labeled by its name in
+    ``names``, or else by the key itself; key 0 has no label.
     """
     if kind not in {*layout.RUN_KINDS, layout.PARTIAL_RUN}:
         return names.get(key, f"#{key:x}") if key else ""
-    parts = zip(run_keys.call_counts(key), ("feed", "fetch", "target"), strict=True)
+    run = runs.get(key) if kind in layout.RUN_KINDS else None
+    feeds, fetches, targets = run_keys.call_counts(key)
+    if run is None:
+        return _numbers({"feed": feeds, "fetch": fetches, "target": targets})
+    rest = _numbers({"feed": feeds, "target": 0 if run.target else targets})
+    return ", ".join(filter(None, (*run.fetches, run.target))) + (f" ({rest})" if rest else "")
+
+
+def _numbers(numbers: Mapping[str, int]) -> str:
     return ", ".join(
-        f"{number}{'+' * (number == run_keys.COUNT_MAX)} {_plural(word, number)}" for number, word in parts if number
+        f"{number}{'+' * (number == run_keys.COUNT_MAX)} {_plural(word, number)}"
+        for word, number in numbers.items()
+        if number
     )
 
 
@@ -140,22 +164,22 @@ class _Calls(NamedTuple):
     label: str
 
 
-def _calls(rows: Sequence[Mapping[str, Any]], names: FunctionNames) -> Iterator[tuple[int, _Calls]]:
+def _calls(rows: Sequence[Mapping[str, Any]], names: FunctionNames, runs: RunNames) -> Iterator[tuple[int, _Calls]]:
     """Yield the kind and the keys of each group; ``rows``: the keys with their numbers of steps.
 
-    Keys that ran once each are one group if they have the same label: a graph that grows in a loop
-    has a new key for each run.
+    Keys that ran once each are one group if they have the same label, without names of fetches: a
+    graph that grows in a loop has a new key for each run.
     """
     single: dict[tuple[int, str], list[int]] = {}
     for row in rows:
         kind, key = row["kind"], row["key"]
-        label = call_label(kind, key, names)
         if row["count_sum"] == 1:
-            single.setdefault((kind, label), []).append(key)
+            single.setdefault((kind, call_label(kind, key, names)), []).append(key)
         else:
-            yield kind, _Calls([key], label)
+            yield kind, _Calls([key], call_label(kind, key, names, runs))
     for (kind, label), keys in single.items():
-        yield kind, _Calls(keys, label if len(keys) == 1 else ", ".join(filter(None, (label, ONCE))))
+        own = call_label(kind, keys[0], names, runs)
+        yield kind, _Calls(keys, own if len(keys) == 1 else ", ".join(filter(None, (label, ONCE))))
 
 
 def _group(kind: int, calls: "_Calls", step_spans: pa.Table) -> StepGroup:
@@ -196,6 +220,16 @@ def _step_entry(row: dict[str, Any]) -> StepEntry:
     )
 
 
+def _listed(step_spans: pa.Table, number: int | None, *, longest: bool) -> pa.Table:
+    """Return the last ``number`` rows, None for all, or the longest ones."""
+    if not longest:
+        ordered = step_spans.sort_by("start_ns")
+        return ordered if number is None else ordered.slice(max(0, ordered.num_rows - number))
+    means = pc.divide(pc.cast(step_spans["total_ns"], pa.float64(), safe=False), step_spans["count"])
+    ordered = step_spans.append_column("mean_ns", means).sort_by([("mean_ns", "descending"), ("start_ns", "ascending")])
+    return ordered.slice(0, number).drop_columns("mean_ns")
+
+
 def _kind_groups(groups: Sequence[StepGroup], step_spans: pa.Table) -> tuple[StepGroup, ...]:
     """Return a group for each kind; the only group of a kind is that of the kind."""
     kind_groups: list[StepGroup] = []
@@ -215,28 +249,33 @@ def _by_kind(groups: Sequence[StepGroup]) -> dict[str, list[StepGroup]]:
     return groups_by_kind
 
 
-def steps(spans: pa.Table, last: int | None, names: FunctionNames = NO_FUNCTION_NAMES) -> Steps:
-    """Fold SPANS into groups of steps, and a list of the ``last`` entries (None: all entries).
+def steps(
+    spans: pa.Table,
+    listed: int | None,
+    names: FunctionNames = NO_FUNCTION_NAMES,
+    runs: RunNames = NO_RUN_NAMES,
+    *,
+    longest: bool = False,
+) -> Steps:
+    """Fold SPANS into groups of steps, and a list of the last ``listed`` entries (None: all).
 
-    ``names``: names of calls by key.
+    ``longest``: list the longest entries instead. ``names`` and ``runs``: as for `call_label`.
     """
     step_spans = spans_of_kinds(spans, layout.STEP_KINDS).combine_chunks()
     keys = step_spans.group_by(["kind", "key"]).aggregate([("total_ns", "sum"), ("count", "sum")])
     groups = [
         _group(kind, calls, step_spans)
-        for kind, calls in _calls(keys.sort_by([("total_ns_sum", "descending")]).to_pylist(), names)
+        for kind, calls in _calls(keys.sort_by([("total_ns_sum", "descending")]).to_pylist(), names, runs)
     ]
     groups.sort(key=lambda group: -group.total_ns)
     importance = {layout.SPAN_NAMES[kind]: rank for rank, kind in enumerate(layout.STEP_KINDS)}
     groups.sort(key=lambda group: importance[group.kind])
-    ordered = step_spans.sort_by("start_ns")
-    latest = ordered if last is None else ordered.slice(max(0, ordered.num_rows - last))
     kinds = sorted(set(integers(keys["kind"])), key=layout.STEP_KINDS.index)
     timed_counts = {layout.SPAN_NAMES[kind]: timed_step_count(spans_of_kinds(step_spans, (kind,))) for kind in kinds}
     return Steps(
         tuple(groups),
         _kind_groups(groups, step_spans),
-        tuple(map(_step_entry, latest.to_pylist())),
-        ordered.num_rows,
+        tuple(map(_step_entry, _listed(step_spans, listed, longest=longest).to_pylist())),
+        step_spans.num_rows,
         timed_counts,
     )

@@ -14,7 +14,7 @@ from .order import ordered
 from .parity import DEFAULT, Parity
 from .tree import ROOT, counter_of, sum_of
 
-__all__ = ["ROOT", "OpTypeEntry", "OpView", "op_view"]
+__all__ = ["ROOT", "OpTypeEntry", "OpView", "in_order", "op_types", "op_view"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class OpView:
     op_types: int
 
 
-def _entries(nodes: Iterable[Node], options: Options) -> list[OpTypeEntry]:
+def op_types(nodes: Iterable[Node], options: Options) -> list[OpTypeEntry]:
     """Return an entry for each op type by name; a node that n patterns match counts n times."""
     weight_of = match_counts(options.account_type_regexes)
     by_op: dict[str, list[tuple[Node, int]]] = defaultdict(list)
@@ -68,7 +68,7 @@ def _entries(nodes: Iterable[Node], options: Options) -> list[OpTypeEntry]:
     return entries
 
 
-def _ordered(entries: list[OpTypeEntry], order_by: str, parity: Parity) -> list[OpTypeEntry]:
+def in_order(entries: list[OpTypeEntry], order_by: str, parity: Parity) -> list[OpTypeEntry]:
     """Return ``entries`` sorted by their own numbers; occurrence is the number of nodes."""
     key: Callable[[OpTypeEntry], Any]
     position = counter_of(order_by)
@@ -119,7 +119,7 @@ def _filter(options: Options, parity: Parity) -> Callable[[OpTypeEntry], bool]:
 
 def op_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> OpView:
     """Fold nodes in name order into the op view."""
-    entries = _ordered(_entries(nodes, options), options.order_by, parity)
+    entries = in_order(op_types(nodes, options), options.order_by, parity)
     accounted = _with_running_totals([entry for entry in entries if entry.nodes])
     total = accounted[0].running_total if accounted else NO_STATS
     matches_trim, is_shown = Matcher(options.trim_name_regexes, shortcut=False), _filter(options, parity)

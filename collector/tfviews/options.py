@@ -30,9 +30,13 @@ from .parity import DEFAULT, Parity
 
 __all__ = [
     "ALL",
+    "BY",
+    "LINE",
     "MINIMA",
     "ORDERS",
     "SELECTS",
+    "SHAPE",
+    "STEP",
     "TABLE",
     "TIME_MINIMA",
     "Matcher",
@@ -58,6 +62,9 @@ MINIMA: Final = {
 }
 #: Minima of times, in µs.
 TIME_MINIMA: Final = ("min_micros", "min_accelerator_micros", "min_cpu_micros")
+#: What the op view can take an op type apart by, in tfprof's own layout.
+STEP, LINE, SHAPE = "step", "line", "shape"
+BY: Final = (STEP, "scope", LINE, "layer", "device", SHAPE)
 _DEFAULT_SELECT: Final = frozenset({"micros"})
 _STDOUT: Final = OutputChoice()
 
@@ -66,8 +73,9 @@ _STDOUT: Final = OutputChoice()
 class Options:
     """Options of a view; an empty list of regexes matches nothing, `('.*',)` everything.
 
-    `explicit`: names of the options that were given, even if with their default values. `top`: how
-    many rows tfprof's own layout has, 0 for all; the TF profiler has no such option.
+    `explicit`: names of the options that were given, even if with their default values. The TF
+    profiler does not have the last two: `top`, how many rows tfprof's own layout has, 0 for all;
+    and `by`, the word of BY by which the op view takes each op type apart, empty for none.
     """
 
     max_depth: int = 10
@@ -93,6 +101,7 @@ class Options:
     output: OutputChoice = _STDOUT
     explicit: frozenset[str] = field(default=frozenset(), compare=False)
     top: int = 0
+    by: str = ""
 
     @property
     def minima(self) -> list[tuple[str, int]]:

@@ -1,6 +1,6 @@
 """The rows of a view in tfprof's own layout: the entries above the limit, in the view's order."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import add, sub
 from typing import Final, NamedTuple
@@ -83,6 +83,20 @@ class Limit(NamedTuple):
         )
 
 
+class Parts(NamedTuple):
+    """The parts into which op types are taken apart, in order, with their names.
+
+    `add_up`: whether the numbers of an op type are the sums of those of its parts. Those of its
+    steps are not: each has the whole number in that step.
+    """
+
+    by_op: Mapping[str, Sequence[OpTypeEntry]]
+    add_up: bool = True
+
+
+NO_PARTS: Final = Parts({})
+
+
 # -- descriptions of entries -----------------------------------------------------------------------
 
 
@@ -150,25 +164,65 @@ def line_lookup(nodes: Iterable[Node]) -> LineLookup:
 # -- the op view ----------------------------------------------------------------------------------
 
 
-def op_rows(view: OpView, times: Times, limit: Limit, line_of: LineLookup, top: int = 0) -> VisibleRows:
+def op_rows(
+    view: OpView, times: Times, limit: Limit, line_of: LineLookup, top: int = 0, parts: Parts = NO_PARTS
+) -> VisibleRows:
     """Return a row for each op type above the limit, and a last row for all others.
 
     Op types whose selected counters are all 0 get no row. A single op type below the limit keeps
-    its own row. ``top``: how many op types have a row of their own, 0 for no limit.
+    its own row. ``top``: how many op types have a row of their own, 0 for no limit. The rows of
+    ``parts``, below that of their op type, are chosen in the same way, by their shares of all op
+    types of the view.
     """
-    empty = [entry for entry in view.entries if limit.is_empty(entry.own)]
-    small = [entry for entry in view.entries if limit.is_small(entry.own) and not limit.is_empty(entry.own)]
+    chosen = _choose(view.entries, limit, top)
+    part_limit = Limit(limit.counters, sum_of([NO_STATS, *[entry.own for entry in view.entries]]))
+    rows = []
+    for entry in chosen.shown:
+        rows.append(_op_row(entry.name, [entry], times, line_of))
+        rows += _part_rows(parts, entry.name, part_limit, top, times, line_of)
+    if chosen.others:
+        rows.append(_others_row(chosen, times, line_of))
+    return VisibleRows(tuple(rows), view.total, chosen.empty_count, chosen.small_count, cut_count=chosen.cut_count)
+
+
+class _Chosen(NamedTuple):
+    """The entries with rows of their own, those that share a row, and numbers of hidden ones."""
+
+    shown: Sequence[OpTypeEntry]
+    others: Sequence[OpTypeEntry]
+    empty_count: int
+    small_count: int
+    cut_count: int
+
+
+def _choose(entries: Sequence[OpTypeEntry], limit: Limit, top: int) -> _Chosen:
+    empty = [entry for entry in entries if limit.is_empty(entry.own)]
+    small = [entry for entry in entries if limit.is_small(entry.own) and not limit.is_empty(entry.own)]
     if len(small) == 1:
         small = []  # its own row takes no more space than a row for the others
     hidden = {id(entry) for entry in (*empty, *small)}
-    shown = [entry for entry in view.entries if id(entry) not in hidden]
+    shown = [entry for entry in entries if id(entry) not in hidden]
     cut = shown[top:] if top else []
-    rows = [_op_row(entry.name, [entry], times, line_of) for entry in shown[: len(shown) - len(cut)]]
-    if others := [*cut, *small]:
-        rows.append(
-            _op_row(f"({len(others)} other{'s' * (len(others) > 1)})", others, times, line_of)._replace(line="", op="")
-        )
-    return VisibleRows(tuple(rows), view.total, len(empty), len(small), cut_count=len(cut))
+    return _Chosen(shown[: len(shown) - len(cut)], [*cut, *small], len(empty), len(small), len(cut))
+
+
+def _part_rows(parts: Parts, op: str, limit: Limit, top: int, times: Times, line_of: LineLookup) -> Iterator[Row]:
+    """Yield the rows of an op type's parts; other steps have a row without numbers."""
+    chosen = _choose(parts.by_op.get(op, ()), limit if parts.add_up else Limit((), limit.total), top)
+    for part in chosen.shown:
+        yield _op_row(part.name, [part], times if parts.add_up else {}, line_of)._replace(depth=1)
+    if chosen.others and parts.add_up:
+        yield _others_row(chosen, times, line_of)._replace(depth=1)
+    elif chosen.others:
+        yield Row(name := _others_name(chosen), name, 1, NO_STATS, NO_STATS, (), 0)
+
+
+def _others_name(chosen: _Chosen) -> str:
+    return f"({len(chosen.others)} other{'s' * (len(chosen.others) > 1)})"
+
+
+def _others_row(chosen: _Chosen, times: Times, line_of: LineLookup) -> Row:
+    return _op_row(_others_name(chosen), chosen.others, times, line_of)._replace(line="", op="")
 
 
 def _op_row(name: str, entries: Sequence[OpTypeEntry], times: Times, line_of: LineLookup) -> Row:

@@ -97,6 +97,7 @@ OTHER_BAD_VALUES = {
     "kinds": (*ODD_TEXTS, "trains", "batch,", ",", "all,batch", "BATCH,epoch"),
     "device": (*ODD_TEXTS, "tpu"),
     "sort": (*ODD_TEXTS, "slower"),
+    "by": (*ODD_TEXTS, "lines"),
     "filter_text": ("", " "),
     "ended_before_ns": (*ODD_TEXTS, "3x", "-1d"),
     "compat": (*ODD_TEXTS, "2.22", "1"),

@@ -135,9 +135,9 @@ def test_kinds_and_keys_are_groups_in_order_of_importance() -> None:
 
 def test_the_last_steps_are_listed_in_order_of_time() -> None:
     result = steps(rows("spans", [span(RUN, at, 100 - at, 1) for at in range(5)]), 2)
-    assert [step.ordinal for step in result.latest_entries] == [1, 0]
+    assert [step.ordinal for step in result.listed_entries] == [1, 0]
     assert result.entry_count == 5
-    assert len(steps(rows("spans", [span(RUN, at, at, 1) for at in range(5)]), None).latest_entries) == 5
+    assert len(steps(rows("spans", [span(RUN, at, at, 1) for at in range(5)]), None).listed_entries) == 5
 
 
 def test_the_key_of_a_session_run_has_a_text() -> None:

@@ -131,7 +131,7 @@ def test_with_exact_parity_a_bad_regex_is_a_warning() -> None:
 
 
 def test_every_option_has_a_row_and_help_for_every_view() -> None:
-    assert [*(option.name for option in TABLE), "explicit", "top"] == list(Options.__dataclass_fields__)
+    assert [*(option.name for option in TABLE), "explicit", "top", "by"] == list(Options.__dataclass_fields__)
     assert all(option.help_for(view).endswith(".") or "(" in option.help for option in TABLE for view in ("op", "code"))
     rows = {option.name: option for option in TABLE}
     assert rows["max_depth"].help_for("op") != rows["max_depth"].help_for("scope") == rows["max_depth"].help_for("code")
