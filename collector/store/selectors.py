@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from ..errors import NoSuchJobError
 from ..moment import parse_moment
 from ..suggestion import suggestion
-from .catalog import JobInfo
+from .catalog import SERIES_PREFIX, JobInfo
 
 #: Selects the job that was opened last.
 LAST: Final = "last"
@@ -43,9 +43,9 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
     """Return the job that ``selector`` means; NoSuchJobError if it means none or several.
 
     A selector is a job's name or the beginning of one, the beginning of a uid, the id of a launch,
-    or ``last``. A name means the newest job of that name; NAME~1 is the one before it, and
-    NAME@TIME the newest that began at that time or before. A process that a job forked is not meant
-    by its name.
+    a series of runs, or ``last``. A name means the newest job of that name; NAME~1 is the one
+    before it, and NAME@TIME the newest that began at that time or before. A process that a job
+    forked is not meant by its name.
     """
     jobs = _in_order(infos)
     if not jobs:
@@ -117,6 +117,7 @@ def _meaning(jobs: Sequence[JobInfo], base: str) -> _Meaning:
     meanings = (
         _Meaning(by_id if _UID.fullmatch(lower) else []),
         _Meaning([info for info in roots if info.name == base]),
+        _Meaning([info for info in roots if base.startswith(SERIES_PREFIX) and info.is_in_series(base)]),
         _Meaning(by_launch, is_newest=False),
         _Meaning(by_id if len(by_id) == 1 else []),
         _Meaning(by_stem, is_newest=_have_one_name(by_stem)),
