@@ -8,11 +8,10 @@ from typing import Any, Final
 
 from ..errors import UsageError
 from ..flops.executed import shapes_in_order
-from ..store.catalog import MAY_CONTINUE
 from ..store.columns import row_tuples
 from ..store.protocols import JobReader, StoreReader
 from ..store.schema import NODE, NONE_ID, OUTPUTS
-from ..store.selectors import matching
+from ..store.selectors import baseline_runs, in_series
 from ..summaries.comparison import Change, Comparison, OpChange, Sides, compare_ops, compare_series, compare_step
 from ..summaries.jobs import JobRow, channel_words, functions_of, job_row, main_steps
 from ..summaries.kinds import KINDS_BY_NAME
@@ -26,8 +25,6 @@ from .ranking import rank_ops
 from .selection import ids_of
 from .surroundings import cpu_loads, host_samples
 
-#: Number of runs of a baseline.
-BASELINE_RUNS: Final = 10
 #: Facts of a run that are compared exactly, by name.
 _FACTS: Final[dict[str, Callable[["Run"], object]]] = {
     "host": lambda run: run.row.host,
@@ -99,14 +96,12 @@ class Diff:
 
 
 def runs_of_baseline(store: StoreReader, name: str, without: Sequence[JobReader]) -> list[JobReader]:
-    """Return the last BASELINE_RUNS ended jobs called ``name``; UsageError if there is none."""
-    excluded = {job.info.uid for job in without}
+    """Return the last ended jobs called ``name``; UsageError if there is none."""
     jobs = {job.info.uid: job for job in store.jobs()}
-    named = [info for info in matching([job.info for job in jobs.values()], name) if info.uid not in excluded]
-    ended = [jobs[info.uid] for info in named if info.state not in MAY_CONTINUE]
-    if not ended:
+    runs = baseline_runs([job.info for job in jobs.values()], name, {job.info.uid for job in without})
+    if not runs:
         raise UsageError(f"no ended job is called {name!r}: `tfprof jobs` lists all jobs")
-    return ended[-BASELINE_RUNS:]
+    return [jobs[info.uid] for info in runs]
 
 
 def sides_of_series(store: StoreReader, name: str) -> list[list[JobReader]]:
@@ -116,10 +111,10 @@ def sides_of_series(store: StoreReader, name: str) -> list[list[JobReader]]:
     UsageError if that leaves none of a side.
     """
     sides: dict[str, dict[object, list[JobReader]]] = {}
-    for job in sorted(store.jobs(), key=lambda job: job.info.opened_ns):
-        if job.info.is_in_series(name):
-            launches = sides.setdefault(job.info.series, {})
-            launches.setdefault(job.info.identity.get("launch"), []).append(job)
+    stored = {job.info.uid: job for job in store.jobs()}
+    for info in in_series([job.info for job in stored.values()], name):
+        launches = sides.setdefault(info.series, {})
+        launches.setdefault(info.identity.get("launch"), []).append(stored[info.uid])
     runs = {
         side: [max(jobs, key=_steps_of) for jobs in launches.values() if not any(map(_has_failed, jobs))]
         for side, launches in sides.items()

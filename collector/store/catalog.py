@@ -84,10 +84,6 @@ class JobInfo:
         tag = tags.get("repeat") if isinstance(tags, Mapping) else None
         return f"{SERIES_PREFIX}{tag}" if isinstance(tag, str) and tag else ""
 
-    def is_in_series(self, name: str) -> bool:
-        """Return whether ``name`` is the job's series, or one whose side is the job's."""
-        return bool(self.series) and (self.series == name or self.series.startswith(f"{name}:"))
-
     @property
     def has_input_slots(self) -> bool:
         """Whether the job records which output of its source each input uses.
