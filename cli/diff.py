@@ -133,7 +133,7 @@ def compared(reader: StoreReader, jobs: Sequence[str], before: Sequence[str] = (
         raise UsageError("--against and --baseline exclude each other")
     is_alone = not before and baseline is None
     if is_alone and len(jobs) == 1 and (sides := _sides_of(reader, jobs[0])):
-        return diff(*sides, time.time_ns()) if len(sides) > 1 else _spread(jobs[0], sides[0])
+        return diff(sides[0], sides[1], time.time_ns()) if len(sides) > 1 else _spread(jobs[0], sides[0])
     if is_alone:
         if len(jobs) != 2:
             raise UsageError("give two jobs, BEFORE and AFTER, or several with --against or --baseline")

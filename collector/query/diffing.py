@@ -12,7 +12,16 @@ from ..store.columns import row_tuples
 from ..store.protocols import JobReader, StoreReader
 from ..store.schema import NODE, NONE_ID, OUTPUTS
 from ..store.selectors import baseline_runs, in_series
-from ..summaries.comparison import Change, Comparison, OpChange, Sides, compare_ops, compare_series, compare_step
+from ..summaries.comparison import (
+    Change,
+    Comparison,
+    OpChange,
+    OpSpread,
+    Sides,
+    compare_ops,
+    compare_series,
+    compare_step,
+)
 from ..summaries.jobs import JobRow, channel_words, functions_of, job_row, main_steps
 from ..summaries.kinds import KINDS_BY_NAME
 from ..summaries.parts import Breakdown, PartChange, part_changes
@@ -144,9 +153,9 @@ def diff(before: Sequence[JobReader], after: Sequence[JobReader], now_ns: int) -
     return _compare([_run(job, now_ns) for job in before], [_run(job, now_ns) for job in after])
 
 
-def _compare(*sides: Sequence[Run]) -> Diff:
-    ops, new, gone = _op_times(*sides)
-    return Diff(*sides, _differences(*sides), _step(*sides), compare_ops(ops), new, gone)
+def _compare(before: Sequence[Run], after: Sequence[Run]) -> Diff:
+    ops, new, gone = _op_times(before, after)
+    return Diff(before, after, _differences(before, after), _step(before, after), compare_ops(ops), new, gone)
 
 
 def diff_of_job(job: JobReader, moment_ns: int, now_ns: int) -> Diff:
@@ -351,21 +360,6 @@ def _count_differences(before: Sequence[Run], after: Sequence[Run]) -> list[Diff
 
 
 # -- the ops of a spread -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class OpSpread:
-    """The time of an op type in equal runs, ns: geometric mean, least, most.
-
-    ``visible``: the smallest relative change that as many runs a side can show, None if unknown.
-    """
-
-    op: str
-    device: str
-    ns: float
-    least_ns: float
-    most_ns: float
-    visible: float | None
 
 
 def op_spreads(result: Diff) -> list[OpSpread]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from ..numbers import duration, percent
-from ..summaries.comparison import Change
+from ..summaries.comparison import Change, OpSpread
 from .diff_text import OPS_MAX, RunLine, run_table, runs_needed
 from .table import Column, render
 
@@ -19,24 +19,13 @@ _OP_COLUMNS: Final = (
 )
 
 
-class OpLine(Protocol):
-    """An op type with its times in the runs, ns, and the smallest change that can be shown."""
-
-    op: str
-    device: str
-    ns: float
-    least_ns: float
-    most_ns: float
-    visible: float | None
-
-
 @dataclass(frozen=True, slots=True)
 class SpreadParts:
     """What is shown; ``step``: how the runs' step compares with itself, None if none was timed."""
 
     runs: Sequence[RunLine]
     step: Change | None
-    ops: Sequence[OpLine]
+    ops: Sequence[OpSpread]
 
 
 def lines(parts: SpreadParts, width: int | None) -> Iterator[str]:
@@ -63,6 +52,6 @@ def verdict(parts: SpreadParts) -> str:
     return f"{answer}, {spread}{shown}{runs_needed(parts.step)}"
 
 
-def _cells(op: OpLine) -> list[str]:
+def _cells(op: OpSpread) -> list[str]:
     visible = "-" if op.visible is None else percent(op.visible)
     return [op.op, op.device, *map(duration, (op.ns, op.least_ns, op.most_ns)), visible]

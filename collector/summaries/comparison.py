@@ -86,6 +86,21 @@ class OpChange:
 
 
 @dataclass(frozen=True, slots=True)
+class OpSpread:
+    """The time of an op type in equal runs, ns: geometric mean, least, most.
+
+    ``visible``: the smallest relative change that as many runs a side can show, None if unknown.
+    """
+
+    op: str
+    device: str
+    ns: float
+    least_ns: float
+    most_ns: float
+    visible: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """The changes of ops by key, and the ratio that all ops have in common (1.0: none)."""
 
