@@ -48,7 +48,7 @@ def verdict(parts: SpreadParts) -> str:
     answer = f"{duration(parts.step.before_ns)} a step in {len(times):,} runs"
     spread = f"{duration(min(times))} to {duration(max(times))}"
     visible = parts.step.visible
-    shown = "" if visible is None else f"; as many runs of a change show {percent(visible)} or more"
+    shown = "" if visible is None else f"; {len(times):,} runs a side show changes from {percent(visible)} on"
     return f"{answer}, {spread}{shown}{runs_needed(parts.step)}"
 
 

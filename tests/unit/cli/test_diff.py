@@ -192,7 +192,7 @@ def test_a_series_of_one_command_has_a_spread(run: Run, series: Path) -> None:
     code, out, err = run("diff", "repeat:77aa01", "--store", str(series))
     verdict, *others = out.splitlines()
     assert (code, err) == (0, "")
-    assert verdict.startswith("2.00 ms a step in 3 runs, 1.98 ms to 2.02 ms; as many runs of a change show ")
+    assert verdict.startswith("2.00 ms a step in 3 runs, 1.98 ms to 2.02 ms; 3 runs a side show changes from ")
     conv = next(line.split() for line in others if line.startswith("Conv2D"))
     assert conv[2:8] == ["999", "µs", "989", "µs", "1.01", "ms"]
     assert sum(line.startswith("run ") for line in others) == 3
