@@ -111,6 +111,8 @@ def diff_(
         raise UsageError("--before compares one JOB with itself")
     else:
         result = diff_of_job(open_reader(store).job(jobs[0]), moment_ns, time.time_ns())
+    if limit is not None and result.is_spread:
+        raise UsageError(f"--fail-over needs two sides, and {jobs[0]} has one")
     unit = "run" if moment_ns is None else "step"
     if as_json:
         print_json(diff_document(result))

@@ -21,9 +21,13 @@ _DISCARDS: Final[dict[int, frozenset[signal.Signals]]] = {
 }
 #: Signals that the kernel sends to this process because of its own use of resources.
 _RESOURCE_LIMIT_SIGNALS: Final = frozenset([signal.SIGXCPU, signal.SIGXFSZ])
-#: Signals that ask a command to end.
-ENDING_SIGNALS: Final = frozenset([signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+_ENDING_SIGNALS: Final = frozenset([signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 _NEVER: Final = float("inf")
+
+
+def asks_for_end(number: int) -> bool:
+    """Return whether a signal asks a command to end; under `nohup`, SIGHUP does not."""
+    return number in _ENDING_SIGNALS and signal.getsignal(number) is not signal.SIG_IGN
 
 
 class _WaitingSignal(NamedTuple):
@@ -73,7 +77,7 @@ class Forwarding:
         ):
             return
         is_from_job = is_sent and self._is_of_job(info.pid)
-        if number in ENDING_SIGNALS and not is_from_job:
+        if asks_for_end(number) and not is_from_job:
             self.end_request = self.end_request or number
         self._waiting_signals.append(_WaitingSignal(info, now, now + SETTLE_S, is_from_job))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from ...formats.errors import TfprofError
-from .forwarding import ENDING_SIGNALS, Forwarding
+from .forwarding import Forwarding, asks_for_end
 from .signal_receiver import BLOCKABLE_SIGNALS, Signal, SignalReceiver
 
 #: Signals that Python itself ignores; a job starts with their default action.
@@ -283,7 +283,7 @@ def wait_for_interrupt(seconds: float) -> int:
     deadline, receiver = time.monotonic() + seconds, _receiver()
     while True:
         received_signal = receiver.next(deadline - time.monotonic())
-        if received_signal is not None and received_signal.number in ENDING_SIGNALS:
+        if received_signal is not None and asks_for_end(received_signal.number):
             return received_signal.number
         if received_signal is None and time.monotonic() >= deadline:
             return 0

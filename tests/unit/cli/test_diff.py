@@ -222,6 +222,7 @@ def test_the_last_series_needs_no_id(run: Run, series: Path) -> None:
         (["repeat:none"], "no job 'repeat:none'"),
         (["repeat:5f3a12", "--against", "a0"], "repeat:5f3a12 has two sides: repeat:5f3a12:before and repeat:5f3a12"),
         (["repeat:77aa01", "--json", "--markdown"], "exclude each other"),
+        (["repeat:77aa01", "--fail-over", "5%"], "--fail-over needs two sides, and repeat:77aa01 has one"),
     ],
 )
 def test_wrong_words_about_a_series_are_refused(run: Run, series: Path, words: list[str], message: str) -> None:
