@@ -16,6 +16,9 @@ from ..formats.ids import hex_id
 from ..formats.private_files import read_json, write_json
 from . import identity
 
+#: The tag of the jobs of a series of runs; its value is the id of the series, with `:SIDE` if there
+#: are two sides.
+SERIES_TAG: Final = "repeat"
 _DESCRIPTION_SUFFIX: Final = ".json"
 _RESULT_SUFFIX: Final = ".done"
 _LEFT_SUFFIX: Final = "-%s.left"

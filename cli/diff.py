@@ -2,16 +2,26 @@
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import click
 
 from ..collector.documents.comparison import diff_document
 from ..collector.errors import UsageError
-from ..collector.query.diffing import Diff, diff, diff_of_job, ops_by_change, runs_of_baseline
-from ..collector.render import diff_text
-from ..collector.store.protocols import JobReader
+from ..collector.query.diffing import (
+    Diff,
+    diff,
+    diff_of_job,
+    op_spreads,
+    ops_by_change,
+    runs_of_baseline,
+    sides_of_series,
+    spread,
+)
+from ..collector.render import diff_text, spread_text
+from ..collector.store.catalog import SERIES_PREFIX
+from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.store.reader import open_reader
 from ..commands.streams import note, print_lines
 from .command import jobs_argument, json_option, print_json, store_option, width
@@ -71,6 +81,7 @@ def _limit(_context: click.Context, _parameter: click.Parameter, value: str | No
     help=f"Exit with {SLOWER_STATUS} if a step takes more than P % longer, beyond noise.",
 )
 @json_option
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown, for the page of a CI run or a ticket.")
 @store_option
 def diff_(
     jobs: tuple[str, ...],
@@ -81,6 +92,7 @@ def diff_(
     limit: float | None,
     *,
     as_json: bool,
+    as_markdown: bool,
 ) -> int:
     """Show what became slower or faster from BEFORE to AFTER, the largest change first.
 
@@ -89,39 +101,73 @@ def diff_(
     tfprof diff B1 B2 B3 --against A1 A2 A3     several runs: noise is known
     tfprof diff NAME --baseline main            against the last runs called main
     tfprof diff JOB --before 14:30              a job with itself
+    tfprof diff repeat:5f3a12                   the runs of `tfprof-run --repeat`
     """  # noqa: D301  # click's mark for lines that are not rewrapped
+    if as_json and as_markdown:
+        raise UsageError("--json and --markdown exclude each other")
     if moment_ns is None:
-        result = diff(*_sides(jobs, against, baseline, store), time.time_ns())
+        result = compared(open_reader(store), jobs, against, baseline)
     elif len(jobs) != 1 or against or baseline is not None:
         raise UsageError("--before compares one JOB with itself")
     else:
         result = diff_of_job(open_reader(store).job(jobs[0]), moment_ns, time.time_ns())
+    if limit is not None and result.is_spread:
+        raise UsageError(f"--fail-over needs two sides, and {jobs[0]} has one")
+    unit = "run" if moment_ns is None else "step"
     if as_json:
         print_json(diff_document(result))
+    elif as_markdown:
+        print_lines(_markdown(result, unit))
     else:
-        print_lines(diff_text.lines(shown_parts(result, "run" if moment_ns is None else "step"), width()))
+        print_lines(text_lines(result, unit, width()))
     if not result.ops.changes:
         note("no op is compared: a side has no traced steps of its main kind")
     return _status(result, limit)
 
 
-def _sides(
-    jobs: Sequence[str], before: Sequence[str], baseline: str | None, store: str
-) -> tuple[list[JobReader], list[JobReader]]:
-    """Return the jobs before and after; UsageError if the arguments do not say which."""
-    reader = open_reader(store)
+def compared(reader: StoreReader, jobs: Sequence[str], before: Sequence[str] = (), baseline: str | None = None) -> Diff:
+    """Return the comparison of the runs that words mean; UsageError if they do not say which.
+
+    A word means a job, or the runs of a series; a series alone means its two sides, or the spread
+    of its runs.
+    """
     if before and baseline is not None:
         raise UsageError("--against and --baseline exclude each other")
-    if not before and baseline is None:
+    is_alone = not before and baseline is None
+    if is_alone and len(jobs) == 1 and (sides := _sides_of(reader, jobs[0])):
+        return diff(sides[0], sides[1], time.time_ns()) if len(sides) > 1 else _spread(jobs[0], sides[0])
+    if is_alone:
         if len(jobs) != 2:
             raise UsageError("give two jobs, BEFORE and AFTER, or several with --against or --baseline")
         before, jobs = jobs[:1], jobs[1:]
     if not jobs:
         raise UsageError("no JOB given for the runs after the change")
-    after = [reader.job(selector) for selector in jobs]
-    if baseline is not None:
-        return runs_of_baseline(reader, baseline, after), after
-    return [reader.job(selector) for selector in before], after
+    after = _runs(reader, jobs)
+    old = _runs(reader, before) if baseline is None else runs_of_baseline(reader, baseline, after)
+    return diff(old, after, time.time_ns())
+
+
+def _sides_of(reader: StoreReader, word: str) -> list[list[JobReader]]:
+    """Return the runs of the series ``word`` by side; an empty list for other words."""
+    if not word.startswith(SERIES_PREFIX):
+        return []
+    return sides_of_series(reader, word) or [[reader.job(word)]]
+
+
+def _runs(reader: StoreReader, words: Sequence[str]) -> list[JobReader]:
+    runs: list[JobReader] = []
+    for word in words:
+        sides = _sides_of(reader, word)
+        if len(sides) > 1:
+            raise UsageError(f"{word} has two sides: {word}:before and {word}:after")
+        runs += sides[0] if sides else [reader.job(word)]
+    return runs
+
+
+def _spread(name: str, runs: Sequence[JobReader]) -> Diff:
+    if len(runs) == 1:
+        raise UsageError(f"{name} has one run that did not fail: a spread needs two")
+    return spread(runs, time.time_ns())
 
 
 def _status(result: Diff, limit: float | None) -> int:
@@ -130,6 +176,26 @@ def _status(result: Diff, limit: float | None) -> int:
     if result.step.significant is None:
         note("--fail-over needs several runs: one run a side cannot tell a change from noise")
     return SLOWER_STATUS if result.step.significant and result.step.ratio > 1 + limit else 0
+
+
+def text_lines(result: Diff, unit: str, columns: int | None) -> Iterator[str]:
+    """Yield the lines of a comparison; ``unit``: what is a sample, run or step."""
+    if result.is_spread:
+        return spread_text.lines(_spread_parts(result), columns)
+    return diff_text.lines(shown_parts(result, unit), columns)
+
+
+def _markdown(result: Diff, unit: str) -> Iterator[str]:
+    from ..web import markdown  # noqa: PLC0415  # it imports all documents
+
+    if result.is_spread:
+        return markdown.spread_lines(_spread_parts(result))
+    return markdown.diff_lines(shown_parts(result, unit))
+
+
+def _spread_parts(result: Diff) -> spread_text.SpreadParts:
+    runs = [diff_text.RunLine("run", run.row, run.step_ns) for run in result.before]
+    return spread_text.SpreadParts(runs, result.step, op_spreads(result))
 
 
 def shown_parts(result: Diff, unit: str) -> diff_text.DiffParts:

@@ -1,5 +1,6 @@
 """`tfprof report`: the page of a job, or the difference of two, as one file."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,11 +8,13 @@ import click
 
 from ..collector.errors import UsageError
 from ..collector.export.files import check_is_new, write
+from ..collector.query.diffing import diff
 from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.store.reader import open_reader
 from ..web import markdown
 from ..web.report import diff_report, job_report
 from .command import jobs_argument, store_option
+from .diff import shown_parts
 from .values import NON_EMPTY
 
 
@@ -53,8 +56,10 @@ def _html(store: StoreReader, jobs: Sequence[JobReader]) -> str:
 
 
 def _markdown(store: StoreReader, jobs: Sequence[JobReader]) -> str:
-    lines = markdown.job_lines(store, jobs[0]) if len(jobs) == 1 else markdown.diff_lines(store, jobs[0], jobs[1])
-    return "\n".join(lines)
+    if len(jobs) == 1:
+        return "\n".join(markdown.job_lines(store, jobs[0]))
+    parts = shown_parts(diff(jobs[:1], jobs[1:], time.time_ns()), "run")
+    return "\n".join(markdown.diff_lines(parts))
 
 
 #: Functions that make a file, by the end of its name.

@@ -1,7 +1,7 @@
 """The end of a `tfprof-run`: its report, and the requested profiles.
 
 python -m tfprof.cli.report LAUNCH --store DIR [--problem TEXT] [--dump-steps N,M --dump-dir DIR]
-    [--output FILE]... [--quiet]
+    [--output FILE]... [--quiet] [--brief]
 """
 
 import argparse
@@ -23,7 +23,7 @@ from ..collector.query.explanations import (
     untraced_reason,
 )
 from ..collector.query.profile import Profile
-from ..collector.query.ranking import rank_ops
+from ..collector.query.ranking import Ranking, rank_ops
 from ..collector.render import colors, report_text
 from ..collector.render.heading import wrapped
 from ..collector.render.report_text import JobSummary
@@ -58,11 +58,13 @@ def _jobs(store: StoreReader, launch: str) -> list[tuple[JobReader, JobRow]]:
     return sorted(jobs, key=lambda pair: (-pair[1].steps, pair[1].state == "lost"))
 
 
-def report(store: StoreReader, launch: str, problem: str | None, columns: int | None) -> Iterator[str]:
+def report(
+    store: StoreReader, launch: str, problem: str | None, columns: int | None, *, is_brief: bool = False
+) -> Iterator[str]:
     """Yield the lines of the report on ``launch``.
 
     ``problem``: a further message of the launcher. ``columns``: width of the terminal, None without
-    one.
+    one. ``is_brief``: whether only the lines about the jobs are wanted.
     """
     jobs = _jobs(store, launch)
     if not jobs:
@@ -73,7 +75,18 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
     top = rank_ops(first_job)
     profile = top.profile if top else None
     summaries = [_summary(job, row, profile if job is first_job else None) for job, row in jobs[: report_text.JOBS_MAX]]
-    other_summaries = [JobSummary(row, None) for _, row in jobs[report_text.JOBS_MAX :]]
+    summaries += [JobSummary(row, None) for _, row in jobs[report_text.JOBS_MAX :]]
+    yield from report_text.job_lines(summaries, columns) if is_brief else _whole(jobs, summaries, top, columns)
+    if problem:
+        yield from wrapped(f"tfprof: {problem}", columns)
+
+
+def _whole(
+    jobs: Sequence[tuple[JobReader, JobRow]], summaries: Sequence[JobSummary], top: Ranking | None, columns: int | None
+) -> Iterator[str]:
+    """Yield the lines of a report with parts, ops, notes and advice."""
+    first_job = jobs[0][0]
+    profile = top.profile if top else None
     parts = main_breakdown(first_job, first_job.table("spans")) if profile else None
     remarks = (
         (
@@ -87,13 +100,9 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
     )
     costs = (cost_note(job, row) for job, row in jobs[: report_text.JOBS_MAX])
     notes = [*remarks, next(filter(None, costs), None)]
-    yield from report_text.lines(
-        [*summaries, *other_summaries], top.ops if top else [], list(filter(None, notes)), columns, parts
-    )
+    yield from report_text.lines(summaries, top.ops if top else [], list(filter(None, notes)), columns, parts)
     if top is not None and (sentence := first_advice(first_job)):
         yield from wrapped(f"tfprof: {sentence}: tfprof advise {jobs[0][1].id}", columns)
-    if problem:
-        yield from wrapped(f"tfprof: {problem}", columns)
 
 
 def dump_profiles(store: StoreReader, launch: str, steps: str, folder: str) -> Iterator[tuple[str, bool]]:
@@ -129,7 +138,7 @@ def _lines(options: argparse.Namespace) -> Iterator[str]:
     store = open_reader(options.store)
     if not options.quiet or not _jobs(store, options.launch):
         # The whole report is made before the first line is printed, since it may fail.
-        yield from list(report(store, options.launch, options.problem, width()))
+        yield from list(report(store, options.launch, options.problem, width(), is_brief=options.brief))
     elif options.problem:
         yield from wrapped(f"tfprof: {options.problem}", width())
     if options.dump_steps:
@@ -155,6 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="no report; print only the problem, and the profiles that could not be written",
     )
+    parser.add_argument("--brief", action="store_true", help="a line per job only")
     options = parser.parse_args(arguments)
     colors.use(has_colors())
     try:

@@ -256,7 +256,9 @@ def serve(store: str, idle_s: float | None, decoder: str) -> int:
     pa.set_io_thread_count(1)
     pa.set_memory_pool(pa.mimalloc_memory_pool())
     days = SETTINGS["keep-days"].read()
-    retention = Limits(None if days is None else days * 86_400, SETTINGS["keep-bytes"].read())
+    retention = Limits(
+        None if days is None else days * 86_400, SETTINGS["keep-bytes"].read(), SETTINGS["baselines"].read()
+    )
     idle_s = SETTINGS["collector-idle"].read() if idle_s is None else idle_s
     collector = Collector(
         CollectorOptions(

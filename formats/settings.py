@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .errors import UsageError
-from .values import InvalidValueError, count, days, flag, optional_limit, seconds, size
+from .values import InvalidValueError, count, days, flag, job_names, optional_limit, seconds, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,6 +146,14 @@ _ROWS = (
         optional_limit(size),
         ("collector",),
         "Size of the store, such as 50G, above which its oldest ended jobs are removed; by default never.",
+    ),
+    Setting(
+        "baselines",
+        "TFPROF_BASELINES",
+        "",
+        job_names,
+        ("collector",),
+        "Names of jobs, separated by commas, whose last ten ended runs keep-days and keep-bytes never remove.",
     ),
     Setting(
         "alert-steps",

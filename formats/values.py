@@ -103,6 +103,14 @@ def job_name(text: str) -> str:
     return text
 
 
+def job_names(text: str) -> tuple[str, ...]:
+    """Return the job names in ``text``, with commas between.
+
+    InvalidValueError if one is invalid.
+    """
+    return tuple([job_name(name.strip()) for name in text.split(",")]) if text.strip() else ()
+
+
 def flag(text: str) -> bool:
     """Return whether ``text`` means yes; InvalidValueError if it means neither yes nor no."""
     word = text.strip().lower()

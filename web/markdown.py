@@ -1,11 +1,16 @@
-"""The summary of a job, or of the difference of two, as Markdown for a ticket or a chat."""
+"""The summary of a job, or a comparison, as Markdown for a ticket, a chat or a CI run."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..collector.numbers import count, date_and_time, duration, percent, size, total_cost
+from ..collector.render import spread_text
+from ..collector.render.diff_text import DiffParts, RunLine, change_text, verdict
+from ..collector.render.spread_text import SpreadParts
 from ..collector.store.protocols import JobReader, StoreReader
+from ..collector.summaries.comparison import DIFFERENCE_MIN, OpChange
+from ..collector.summaries.parts import TITLES
 from ..commands.streams import clean
 from .documents import document
 
@@ -96,36 +101,65 @@ def _ops(top: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"Medians over {count(top['steps'])} traced steps.", "")
 
 
-def diff_lines(store: StoreReader, before: JobReader, after: JobReader) -> Iterator[str]:
-    """Yield the lines about the difference of two jobs."""
-    diff = document(store, "diff", (before.info.hex, after.info.hex), {})
-    sides = [("before", run) for run in diff["before"]] + [("after", run) for run in diff["after"]]
-    yield from (f"# {_text(diff['before'][0]['name'])} and {_text(diff['after'][0]['name'])}", "")
-    rows = [
-        [side, _text(run["name"]), _text(run["host"]), count(run["steps"]), duration(run["step_ns"])]
-        for side, run in sides
-    ]
-    yield from _table(("", "job", "host", "steps", "median step"), rows, 3)
-    if diff["step"] is not None:
-        noise = {None: "noise is unknown with one run a side", True: "beyond noise", False: "within noise"}
-        yield from (f"**Step: {_change(diff['step'])}** ({noise[diff['step']['significant']]})", "")
-    rows = [
-        [_text(each["what"]), _text(each["before"]), _text(each["after"])] for each in diff["differences"][:_ROWS_MAX]
-    ]
-    if rows:
+def diff_lines(parts: DiffParts) -> Iterator[str]:
+    """Yield the lines of a comparison: verdict, what differs exactly, runs, parts, ops."""
+    yield from (f"**{verdict(parts)}**", "")
+    if parts.host:
+        yield from (_text(parts.host), "")
+    if parts.differences:
+        rows = [[_text(value) for value in row] for row in parts.differences[:_ROWS_MAX]]
         yield from _table(("what differs", "before", "after"), rows, 3)
+        yield from _left_out(len(parts.differences))
+    yield from _runs(parts.runs)
+    if parts.parts:
+        rows = [[TITLES[part.slug], duration(part.before_ns), duration(part.after_ns)] for part in parts.parts]
+        yield from _table(("part of the step", "before", "after"), rows, 1)
+    if abs(parts.common_ratio - 1) > DIFFERENCE_MIN:
+        yield from (f"All ops alike: {_text(change_text(parts.common_ratio))}; the changes below leave it out.", "")
+    if parts.ops:
+        rows = [_op_row(op) for op in parts.ops[:_ROWS_MAX]]
+        yield from _table(("op", "device", "", "before", "after", "change", "visible from"), rows, 3)
+        yield from _left_out(len(parts.ops))
+
+
+def spread_lines(parts: SpreadParts) -> Iterator[str]:
+    """Yield the lines of the spread of equal runs."""
+    yield from (f"**{spread_text.verdict(parts)}**", "")
+    yield from _runs(parts.runs)
     rows = [
-        [_text(op["op"]), _text(op["device"]), duration(op["before_ns"]), duration(op["after_ns"]), _change(op)]
-        for op in diff["ops"][:_ROWS_MAX]
+        [_text(op.op), _text(op.device), *map(duration, (op.ns, op.least_ns, op.most_ns)), _visible(op.visible)]
+        for op in parts.ops[:_ROWS_MAX]
     ]
     if rows:
-        yield from _table(("op", "device", "before", "after", "change"), rows, 2)
+        yield from _table(("op", "device", "time/step", "least", "most", "visible from"), rows, 2)
+        yield from _left_out(len(parts.ops))
 
 
-def _change(row: Mapping[str, Any]) -> str:
-    if row["before_ns"] is None:
-        return "new"
-    if row["after_ns"] is None:
-        return "gone"
-    share = percent(row["ratio"] - 1)
-    return f"+{share}" if row["ratio"] > 1 else share
+def _runs(runs: Sequence[RunLine]) -> Iterator[str]:
+    rows = [
+        [
+            *(_text(text) for text in (run.side, run.row.id, run.row.name, run.row.host)),
+            count(run.row.steps),
+            duration(run.step_ns),
+        ]
+        for run in runs
+    ]
+    yield from _table(("", "job", "name", "host", "steps", "median step"), rows, 4)
+
+
+def _op_row(op: OpChange) -> list[str]:
+    texts, times = [_text(op.op), _text(op.device)], [duration(op.before_ns), duration(op.after_ns)]
+    change = op.change
+    if change is None:
+        return [*texts, "new" if op.before_ns is None else "gone", *times, "", ""]
+    mark = ("**slower**" if change.own_ratio > 1 else "**faster**") if change.significant else ""
+    return [*texts, mark, *times, f"{(change.own_ratio - 1) * 100:+.1f} %", _visible(change.visible)]
+
+
+def _visible(share: float | None) -> str:
+    return "-" if share is None else percent(share)
+
+
+def _left_out(number: int) -> Iterator[str]:
+    if number > _ROWS_MAX:
+        yield from (f"And {number - _ROWS_MAX:,} more.", "")

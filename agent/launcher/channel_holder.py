@@ -130,6 +130,13 @@ class ChannelHolder:
                 with contextlib.suppress(OSError, FormatError):  # nothing is known about the channel then
                     launches.write_left(self._instance_dir, self._launch, channel.read())
 
+    def close(self) -> None:
+        """Close the channels; their memory is freed unless the agent or the job has them, too."""
+        for channel in self._channels.values():
+            os.close(channel.fd)
+        self._channels.clear()
+        self.announcements.close()
+
     def _was_stopped(self) -> bool:
         """Whether a user stopped the agent; it is not restarted then."""
         status = private_files.read_json(os.path.join(self._instance_dir, "agent.json"))

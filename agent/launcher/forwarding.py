@@ -21,7 +21,13 @@ _DISCARDS: Final[dict[int, frozenset[signal.Signals]]] = {
 }
 #: Signals that the kernel sends to this process because of its own use of resources.
 _RESOURCE_LIMIT_SIGNALS: Final = frozenset([signal.SIGXCPU, signal.SIGXFSZ])
+_ENDING_SIGNALS: Final = frozenset([signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 _NEVER: Final = float("inf")
+
+
+def asks_for_end(number: int) -> bool:
+    """Return whether a signal asks a command to end; under `nohup`, SIGHUP does not."""
+    return number in _ENDING_SIGNALS and signal.getsignal(number) is not signal.SIG_IGN
 
 
 class _WaitingSignal(NamedTuple):
@@ -50,6 +56,8 @@ class Forwarding:
         self._is_of_job = is_of_job
         self._waiting_signals: list[_WaitingSignal] = []
         self._witnessed_signals: list[tuple[int, float]] = []
+        #: The first signal that asked for the end, by anybody but the job; 0 if there was none.
+        self.end_request = 0
 
     def add(self, info: Signal, now: float) -> None:
         """Record a signal that this process received."""
@@ -68,7 +76,10 @@ class Forwarding:
             waiting.info.number == number and now - waiting.received_at < SETTLE_S for waiting in self._waiting_signals
         ):
             return
-        self._waiting_signals.append(_WaitingSignal(info, now, now + SETTLE_S, is_sent and self._is_of_job(info.pid)))
+        is_from_job = is_sent and self._is_of_job(info.pid)
+        if asks_for_end(number) and not is_from_job:
+            self.end_request = self.end_request or number
+        self._waiting_signals.append(_WaitingSignal(info, now, now + SETTLE_S, is_from_job))
 
     @property
     def due_at(self) -> float:

@@ -133,6 +133,35 @@ def _has_progress(previous: Result | None, current: Result | None) -> bool:
     )
 
 
+class _Ending(NamedTuple):
+    """How a report ended; ``interruption``: the signal that ended it early, 0 without one."""
+
+    has_failed: bool = False
+    is_late: bool = False
+    interruption: int = 0
+
+
+def run_report(command: list[str], log: str, timeout_s: float) -> _Ending:
+    """Run a report, whose output goes to standard error and whose errors go to ``log``.
+
+    OSError if it cannot be started.
+    """
+    terminal = {name: os.environ[name] for name in _TERMINAL_VARIABLES if name in os.environ}
+    pid = _start_report(command, {**daemons.daemon_environment(os.environ), **terminal}, log)
+    deadline = time.monotonic() + timeout_s
+    while True:
+        ended_pid, status = os.waitpid(pid, os.WNOHANG)
+        if ended_pid:
+            is_interrupted = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT
+            return _Ending(has_failed=bool(status) and not is_interrupted)
+        is_late = time.monotonic() > deadline
+        interruption = 0 if is_late else supervise.wait_for_interrupt(POLL_S / 4)
+        if is_late or interruption:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return _Ending(is_late=is_late, interruption=interruption)
+
+
 class Files(NamedTuple):
     """The files to write at the end: profiles of steps, and the jobs in other formats."""
 
@@ -143,7 +172,7 @@ class Files(NamedTuple):
 class EndReport:
     """The work after the end of a job; ``holder`` has the channels of ``launch``.
 
-    With ``quiet`` only problems with ``files`` are printed.
+    With ``quiet`` only problems with ``files`` are printed, with ``brief`` a line per job.
     """
 
     def __init__(
@@ -153,14 +182,17 @@ class EndReport:
         holder: ChannelHolder,
         files: Files | None = None,
         quiet: bool = False,
+        brief: bool = False,
     ) -> None:
         self._instance_dir = instance_dir
         self._files = files or Files()
         self._quiet = quiet
+        self._brief = brief
         self._launch = launch
         self._channel_holder = holder
         self._result: Result | None = None
-        self._is_interrupted = False
+        #: The signal that asked for the end meanwhile, 0 if there was none.
+        self.interruption = 0
 
     def report(self, duration_s: float) -> None:
         """Wait until the data is stored, then print the report or the reason why there is none."""
@@ -173,7 +205,7 @@ class EndReport:
             return
         self._wait()
         self._leave()
-        if self._is_interrupted:
+        if self.interruption:
             return
         problem = self._problem()
         if self._result is not None and any(job["acked"] or job["state"] != "running" for job in self._result.jobs):
@@ -227,8 +259,8 @@ class EndReport:
                 self._result = result
             if result is not None and result.complete:
                 return
-            if supervise.wait_for_interrupt(POLL_S):
-                self._is_interrupted = True
+            self.interruption = supervise.wait_for_interrupt(POLL_S)
+            if self.interruption:
                 return
 
     def _stall(self) -> dict[str, str] | None:
@@ -264,27 +296,16 @@ class EndReport:
             command += ["--output", path]
         if self._quiet:
             command.append("--quiet")
+        if self._brief:
+            command.append("--brief")
+        timeout_s = _DUMP_TIMEOUT_S if self._writes_files else _RUN_TIMEOUT_S
         log = os.path.join(self._instance_dir, "report.log")
-        terminal = {name: os.environ[name] for name in _TERMINAL_VARIABLES if name in os.environ}
-        pid = _start_report(command, {**daemons.daemon_environment(os.environ), **terminal}, log)
-        reason = self._wait_for_report(pid)
-        if reason is not None:
+        ending = run_report(command, log, timeout_s)
+        self.interruption = ending.interruption
+        if ending.has_failed or (ending.is_late and self._writes_files):
+            reason = REPORT_TOO_SLOW if ending.is_late else REPORT_FAILED
             streams.note(f"no report: {reason['text']}, see {log} [{reason['slug']}]")
 
     @property
     def _writes_files(self) -> bool:
         return self._files != Files()
-
-    def _wait_for_report(self, pid: int) -> Mapping[str, str] | None:
-        """Wait for the report, with a limit; return the error to print, None if there is none."""
-        deadline = time.monotonic() + (_DUMP_TIMEOUT_S if self._writes_files else _RUN_TIMEOUT_S)
-        while True:
-            ended_pid, status = os.waitpid(pid, os.WNOHANG)
-            if ended_pid:
-                is_interrupted = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT
-                return REPORT_FAILED if status and not is_interrupted else None
-            is_late = time.monotonic() > deadline
-            if is_late or supervise.wait_for_interrupt(POLL_S / 4):
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-                return REPORT_TOO_SLOW if is_late and self._writes_files else None

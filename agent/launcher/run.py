@@ -1,6 +1,7 @@
 """`tfprof-run`: runs a command transparently and profiles the TensorFlow in it."""
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ from .forwarding import Forwarding
 
 if TYPE_CHECKING:
     from .channel_holder import ChannelHolder
+    from .series import Repetition
     from .supervise import Outcome
 
 PROG: Final = "tfprof-run"
@@ -35,6 +37,7 @@ examples:
   tfprof-run --trace all python train.py        trace every step, without a budget
   tfprof-run --trace steps=100-120 ./train.sh   trace these steps of each process that the command starts
   tfprof-run --trace steps=10,20 --dump-steps 10,20 python train.py    write profile_10 and profile_20 at the end
+  tfprof-run --repeat 5 --alternate "python new.py" python old.py    run both in turns, and compare them
   tfprof-run --name nightly --quiet make bench  name the job, print no report
 """
 
@@ -58,6 +61,7 @@ class RunOptions(NamedTuple):
     changes: dict[str, str]
     dump_request: DumpRequest | None = None
     outputs: Sequence[str] = ()
+    repetition: "Repetition | None" = None
 
 
 def _parser() -> _Parser:
@@ -88,6 +92,8 @@ def _parser() -> _Parser:
         metavar="FILE",
         help="at the end, write FILE, such as run.json or run.perfetto-trace (tfprof export --list); repeatable",
     )
+    add("--repeat", metavar="N", help="run COMMAND N times, and print how much the runs differ")
+    add("--alternate", metavar="CMD", help="run CMD in turns with COMMAND, and compare: CMD is after, COMMAND before")
     add("--record-command", action="store_true", help="keep the command line with the results")
     add(
         "--no-report",
@@ -133,6 +139,7 @@ def parse(argv: Sequence[str]) -> RunOptions:
     outputs = _outputs(arguments.output)
     if outputs and arguments.execute:
         raise UsageError("-o needs tfprof-run at the end, and --exec replaces it: use `tfprof export` afterwards")
+    repetition = _repetition(arguments)
     return RunOptions(
         command=_with_python(command, os.environ),
         store=runtime_dir.default_store() if arguments.store is None else runtime_dir.store_path(arguments.store),
@@ -143,7 +150,42 @@ def parse(argv: Sequence[str]) -> RunOptions:
         changes=changes,
         dump_request=dump_request,
         outputs=outputs,
+        repetition=repetition,
     )
+
+
+def _repetition(arguments: argparse.Namespace) -> "Repetition | None":
+    """Return the series that is requested, None without one."""
+    if arguments.repeat is None:
+        if arguments.alternate is not None:
+            raise UsageError("--alternate needs --repeat N, the number of runs of each command")
+        return None
+    from .series import RUNS_MAX, RUNS_MIN, Repetition  # noqa: PLC0415 - few launches are series
+
+    runs = values.whole_number(arguments.repeat)
+    if runs is None or not RUNS_MIN <= runs <= RUNS_MAX:
+        raise UsageError(f"--repeat {arguments.repeat!r}: give a whole number from {RUNS_MIN} to {RUNS_MAX:,}")
+    if arguments.execute:
+        raise UsageError("--repeat needs tfprof-run between the runs, and --exec replaces it")
+    if arguments.output or arguments.dump_steps is not None:
+        raise UsageError("--repeat makes several jobs, and -o and --dump-steps write files of one: use `tfprof export`")
+    return Repetition(runs, None if arguments.alternate is None else _alternate(arguments.alternate))
+
+
+def _alternate(text: str) -> list[str]:
+    """Return the words of the other command, which must exist: the first run may take hours."""
+    import shlex  # noqa: PLC0415 - few launches are series
+
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"--alternate: {error} in {text!r}") from None
+    if not words:
+        raise UsageError("--alternate is empty")
+    command = _with_python(words, os.environ)
+    if not any(map(os.path.exists, supervise.paths(command[0], os.environ))):
+        raise supervise.not_started_error(command[0], errno.ENOENT)
+    return command
 
 
 def _with_python(command: list[str], environ: Mapping[str, str]) -> list[str]:
@@ -219,10 +261,18 @@ def _check_settings(environ: dict[str, str]) -> None:
 
 
 class Run:
-    """One launch; the command runs even when the preparation fails."""
+    """One launch; the command runs even when the preparation fails.
 
-    def __init__(self, options: RunOptions, inherited_signals: supervise.InheritedSignals) -> None:
+    ``repeat``: the run is one of a series, and its jobs have this tag.
+    """
+
+    def __init__(
+        self, options: RunOptions, inherited_signals: supervise.InheritedSignals, repeat: str | None = None
+    ) -> None:
         self._options = options
+        self._repeat = repeat
+        #: The signal that asked for the end, 0 if there was none.
+        self.interruption = 0
         self._inherited_signals = inherited_signals
         self._environ = initial_environment()
         self._python = _python_of(options.command, self._environ)
@@ -245,6 +295,8 @@ class Run:
         instance_dir = runtime_dir.make_instance(options.store)
         command = options.command if options.records_command else None
         launch = launches.new(options.store, options.name, command, os.getpid())
+        if self._repeat is not None:
+            launch = launch._replace(tags={**(launch.tags or {}), launches.SERIES_TAG: self._repeat})
         launches.write(instance_dir, launch)
         self._instance_dir, self._launch = instance_dir, launch
         if not self._python.keeps_path:
@@ -278,6 +330,8 @@ class Run:
             holder.update()
         if self._python.isolating_option is None or (holder is not None and holder.launch_announcements):
             self._report(holder, time.monotonic() - start_s)
+        if holder is not None:
+            holder.close()
         return outcome
 
     def _run_to_end(
@@ -307,6 +361,7 @@ class Run:
 
         wake_fd = -1 if holder is None else holder.announcements.fd
         outcome = supervise.wait(pid, watch, forwarding, running_witness.stopping, wake_fd)
+        self.interruption = forwarding.end_request
         self._update_launch(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
         return outcome, holder
 
@@ -356,6 +411,7 @@ class Run:
                 holder,
                 report.Files(self._options.dump_request, self._options.outputs),
                 self._options.quiet,
+                brief=self._repeat is not None,
             )
             try:
                 if self._has_output:
@@ -364,6 +420,7 @@ class Run:
                     end_report.hand_over()
             except OSError as error:  # the exit status must not depend on the report
                 self._explain({**report.REPORT_FAILED, "text": f"the report failed: {error.strerror}"})
+            self.interruption = self.interruption or end_report.interruption
 
 
 def _python_of(command: Sequence[str], environ: Mapping[str, str]) -> PythonCommand:
@@ -383,6 +440,23 @@ def _parse_or_exit(argv: Sequence[str]) -> RunOptions:
         raise
 
 
+def _run_series(
+    options: RunOptions, repetition: "Repetition", inherited_signals: supervise.InheritedSignals
+) -> "Outcome":
+    """Run a series, print how its runs compare, and return the end of the last one."""
+    from .series import Series  # noqa: PLC0415 - few launches are series
+
+    series = Series(
+        repetition,
+        options.command,
+        lambda command, tag: Run(options._replace(command=command), inherited_signals, tag),
+        quiet=options.quiet,
+    )
+    outcome = series.run()
+    series.compare(options.store)
+    return outcome
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``argv`` (by default the command line); end as the job ended.
 
@@ -393,10 +467,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     streams.replace_closed()
     try:
         options = _parse_or_exit(sys.argv[1:] if argv is None else argv)
-        run = Run(options, supervise.block_signals())
-        if options.execute:
-            run.execute()
-        outcome = run.supervise()
+        signals = supervise.block_signals()
+        if options.repetition is not None:
+            outcome = _run_series(options, options.repetition, signals)
+        else:
+            run = Run(options, signals)
+            if options.execute:
+                run.execute()
+            outcome = run.supervise()
     except TfprofError as error:
         streams.say(f"{PROG}: {error}")
         return error.exit_code

@@ -44,6 +44,11 @@ class SignalReceiver:
         if fd >= 0:
             self._poll.register(fd, select.POLLIN)
 
+    def forget(self, fd: int) -> None:
+        """End `listen`, before ``fd`` is closed."""
+        if fd >= 0:
+            self._poll.unregister(fd)
+
     def next(self, seconds: float) -> Signal | None:
         """Return the next signal, None after ``seconds`` or when another descriptor is readable."""
         if self._fd is None:

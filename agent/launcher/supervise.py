@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from ...formats.errors import TfprofError
-from .forwarding import Forwarding
+from .forwarding import Forwarding, asks_for_end
 from .signal_receiver import BLOCKABLE_SIGNALS, Signal, SignalReceiver
 
 #: Signals that Python itself ignores; a job starts with their default action.
@@ -172,9 +172,22 @@ def wait(
     ``watch`` returns the seconds to its next call. It is called at once when ``wake_fd`` becomes
     readable. ``stopping`` returns the context in which this process stops.
     """
-    next_watch_s = time.monotonic()
-    child, receiver = _Child(pid), _receiver()
+    receiver = _receiver()
     receiver.listen(wake_fd)
+    try:
+        return _wait(_Child(pid), watch, forwarding, stopping)
+    finally:
+        receiver.forget(wake_fd)
+
+
+def _wait(
+    child: "_Child",
+    watch: Callable[[], float],
+    forwarding: Forwarding,
+    stopping: Callable[[], contextlib.AbstractContextManager[object]],
+) -> Outcome:
+    next_watch_s = time.monotonic()
+    receiver = _receiver()
     while True:
         wake_s = min(next_watch_s, forwarding.due_at)
         received_signal = receiver.next(wake_s - time.monotonic())
@@ -265,19 +278,15 @@ def end_like(outcome: Outcome) -> int:
     return outcome.exit_code
 
 
-def wait_for_interrupt(seconds: float) -> bool:
-    """Wait ``seconds``; return True as soon as a terminating signal arrives, else False."""
+def wait_for_interrupt(seconds: float) -> int:
+    """Wait ``seconds``, or until a signal asks for the end; return that signal, else 0."""
     deadline, receiver = time.monotonic() + seconds, _receiver()
-    while (remaining_s := deadline - time.monotonic()) > 0:
-        received_signal = receiver.next(remaining_s)
-        if received_signal is not None and received_signal.number in (
-            signal.SIGINT,
-            signal.SIGTERM,
-            signal.SIGHUP,
-            signal.SIGQUIT,
-        ):
-            return True
-    return False
+    while True:
+        received_signal = receiver.next(deadline - time.monotonic())
+        if received_signal is not None and asks_for_end(received_signal.number):
+            return received_signal.number
+        if received_signal is None and time.monotonic() >= deadline:
+            return 0
 
 
 def _stop_by_signal(number: int) -> None:

@@ -8,13 +8,21 @@ from typing import Any, Final
 
 from ..errors import UsageError
 from ..flops.executed import shapes_in_order
-from ..store.catalog import MAY_CONTINUE
 from ..store.columns import row_tuples
 from ..store.protocols import JobReader, StoreReader
 from ..store.schema import NODE, NONE_ID, OUTPUTS
-from ..store.selectors import matching
-from ..summaries.comparison import Change, Comparison, OpChange, Sides, compare_ops, compare_series, compare_step
-from ..summaries.jobs import JobRow, functions_of, job_row
+from ..store.selectors import baseline_runs, in_series
+from ..summaries.comparison import (
+    Change,
+    Comparison,
+    OpChange,
+    OpSpread,
+    Sides,
+    compare_ops,
+    compare_series,
+    compare_step,
+)
+from ..summaries.jobs import JobRow, channel_words, functions_of, job_row, main_steps
 from ..summaries.kinds import KINDS_BY_NAME
 from ..summaries.parts import Breakdown, PartChange, part_changes
 from ..summaries.step_times import step_times_of
@@ -26,8 +34,6 @@ from .ranking import rank_ops
 from .selection import ids_of
 from .surroundings import cpu_loads, host_samples
 
-#: Number of runs of a baseline.
-BASELINE_RUNS: Final = 10
 #: Facts of a run that are compared exactly, by name.
 _FACTS: Final[dict[str, Callable[["Run"], object]]] = {
     "host": lambda run: run.row.host,
@@ -87,6 +93,11 @@ class Diff:
     gone: Mapping[str, float]
 
     @property
+    def is_spread(self) -> bool:
+        """Whether the runs are compared with themselves: how much equal runs differ."""
+        return self.before is self.after
+
+    @property
     def parts(self) -> list[PartChange]:
         """The parts of a step in their order; means of the runs whose parts are known."""
         sides = [[run.parts for run in side if run.parts is not None] for side in (self.before, self.after)]
@@ -94,21 +105,57 @@ class Diff:
 
 
 def runs_of_baseline(store: StoreReader, name: str, without: Sequence[JobReader]) -> list[JobReader]:
-    """Return the last BASELINE_RUNS ended jobs called ``name``; UsageError if there is none."""
-    excluded = {job.info.uid for job in without}
+    """Return the last ended jobs called ``name``; UsageError if there is none."""
     jobs = {job.info.uid: job for job in store.jobs()}
-    named = [info for info in matching([job.info for job in jobs.values()], name) if info.uid not in excluded]
-    ended = [jobs[info.uid] for info in named if info.state not in MAY_CONTINUE]
-    if not ended:
+    runs = baseline_runs([job.info for job in jobs.values()], name, {job.info.uid for job in without})
+    if not runs:
         raise UsageError(f"no ended job is called {name!r}: `tfprof jobs` lists all jobs")
-    return ended[-BASELINE_RUNS:]
+    return [jobs[info.uid] for info in runs]
+
+
+def sides_of_series(store: StoreReader, name: str) -> list[list[JobReader]]:
+    """Return the runs of the series ``name`` by side; an empty list if there is no such series.
+
+    A run is the process of a launch that has the most steps. Runs that failed are left out.
+    UsageError if that leaves none of a side.
+    """
+    sides: dict[str, dict[object, list[JobReader]]] = {}
+    stored = {job.info.uid: job for job in store.jobs()}
+    for info in in_series([job.info for job in stored.values()], name):
+        launches = sides.setdefault(info.series, {})
+        launches.setdefault(info.identity.get("launch"), []).append(stored[info.uid])
+    runs = {
+        side: [max(jobs, key=_steps_of) for jobs in launches.values() if not any(map(_has_failed, jobs))]
+        for side, launches in sides.items()
+    }
+    for side, jobs in runs.items():
+        if not jobs:
+            raise UsageError(f"each run of {side} failed: there is nothing to compare")
+    return [runs[side] for side in sorted(runs, reverse=True)]
+
+
+def _steps_of(job: JobReader) -> int:
+    return main_steps(channel_words(job.info))[1]
+
+
+def _has_failed(job: JobReader) -> bool:
+    return bool(job.info.end.get("status") or job.info.end.get("signal"))
+
+
+def spread(jobs: Sequence[JobReader], now_ns: int) -> Diff:
+    """Return how ``jobs``, runs of one program, differ: as a comparison with themselves."""
+    runs = [_run(job, now_ns) for job in jobs]
+    return _compare(runs, runs)
 
 
 def diff(before: Sequence[JobReader], after: Sequence[JobReader], now_ns: int) -> Diff:
     """Return how the runs ``after`` differ from the runs ``before``."""
-    sides = [_run(job, now_ns) for job in before], [_run(job, now_ns) for job in after]
-    ops, new, gone = _op_times(*sides)
-    return Diff(*sides, _differences(*sides), _step(*sides), compare_ops(ops), new, gone)
+    return _compare([_run(job, now_ns) for job in before], [_run(job, now_ns) for job in after])
+
+
+def _compare(before: Sequence[Run], after: Sequence[Run]) -> Diff:
+    ops, new, gone = _op_times(before, after)
+    return Diff(before, after, _differences(before, after), _step(before, after), compare_ops(ops), new, gone)
 
 
 def diff_of_job(job: JobReader, moment_ns: int, now_ns: int) -> Diff:
@@ -293,18 +340,36 @@ def _constant_shapes(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def _count_differences(before: Sequence[Run], after: Sequence[Run]) -> list[Difference]:
-    """Return the op types that run more or less often in a step, or allocate more or less."""
-    sides: list[Mapping[str, Any]] = [{op_key(op): op for run in side for op in run.ops} for side in (before, after)]
+    """Return the op types that run more or less often in a step, or allocate more or less.
+
+    Each run of one side must be above, or below, each run of the other one.
+    """
+    sides: list[dict[str, list[Any]]] = [defaultdict(list), defaultdict(list)]
+    for ops, side in zip(sides, (before, after), strict=True):
+        for run in side:
+            for op in run.ops:
+                ops[op_key(op)].append(op)
     return [
-        Difference(f"{what} of {key} a step", form.format(old), form.format(new))
-        for key, op in sides[0].items()
+        Difference(f"{what} of {key} a step", form.format(median(old)), form.format(median(new)))
+        for key in sides[0]
         if key in sides[1]
-        for what, form, old, new in (
-            ("calls", "{:.4g}", op.calls, sides[1][key].calls),
-            ("bytes", "{:,.0f}", op.bytes, sides[1][key].bytes),
-        )
-        if abs(new - old) > _EQUAL * max(old, new)
+        for what, form in (("calls", "{:.4g}"), ("bytes", "{:,.0f}"))
+        for old, new in [[[getattr(op, what) for op in side[key]] for side in sides]]
+        if max(min(old) - max(new), min(new) - max(old)) > _EQUAL * max(*old, *new)
     ]
+
+
+# -- the ops of a spread -------------------------------------------------------------------------
+
+
+def op_spreads(result: Diff) -> list[OpSpread]:
+    """Return the ops that each run of a spread has, the longest time first."""
+    times = _times_by_op(result.before)
+    ops = [
+        OpSpread(*_split(key), change.before_ns, min(times[key]), max(times[key]), change.visible)
+        for key, change in result.ops.changes.items()
+    ]
+    return sorted(ops, key=lambda op: -op.ns)
 
 
 # -- the ops of the answer -----------------------------------------------------------------------

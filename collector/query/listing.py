@@ -123,11 +123,16 @@ def _listed_job(job: JobReader, row: JobRow) -> ListedJob:
         resource_use, traced = job.on_one_snapshot(
             lambda snapshot: (_resource_use(snapshot), _traced_count(snapshot, row.step_kind))
         )
-        return ListedJob(job, row, resource_use, job.tags(), traced)
+        return ListedJob(job, row, resource_use, all_tags(job), traced)
     except StoreError as error:
-        return ListedJob(job, replace(row, state=catalog.DAMAGED), UNKNOWN_USAGE, job.tags(), None, error)
+        return ListedJob(job, replace(row, state=catalog.DAMAGED), UNKNOWN_USAGE, all_tags(job), None, error)
     except NoSuchJobError:  # removed meanwhile
         return ListedJob(job, row, UNKNOWN_USAGE, (), None)
+
+
+def all_tags(job: JobReader) -> tuple[str, ...]:
+    """Return the tags of a job, the series of runs that it belongs to first."""
+    return (*filter(None, [job.info.series]), *job.tags())
 
 
 def _traced_count(job: JobReader, kind: str) -> int:

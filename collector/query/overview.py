@@ -27,6 +27,7 @@ from .alerts import stored_alerts
 from .breakdown import main_breakdown
 from .engine import Selection
 from .explanations import cost_note, missed_steps_note, own_traces_note, untested_versions, untraced_reason
+from .listing import all_tags
 from .ranking import rank_ops
 from .selection import ids_of
 from .step_shift import step_shift
@@ -103,7 +104,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
     return Overview(
         job=job,
         row=row,
-        tags=job.tags(),
+        tags=all_tags(job),
         stages=stages(row, tree, spans, now_ns),
         steps=_all_step_times(job, row, spans, with_shift=with_advice),
         parts=main_breakdown(job, spans),

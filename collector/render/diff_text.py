@@ -76,7 +76,7 @@ def lines(parts: DiffParts, width: int | None) -> Iterator[str]:
     if parts.differences[DIFFERENCES_MAX:]:
         yield f"different: {len(parts.differences) - DIFFERENCES_MAX:,} more (--json has all)"
     yield ""
-    yield from render(_RUN_COLUMNS, [_run_cells(line) for line in parts.runs], width=width)
+    yield from run_table(parts.runs, width)
     if parts.parts:
         yield ""
         yield from render(_PART_COLUMNS, list(_part_rows(parts.parts)), width=width)
@@ -114,8 +114,13 @@ def verdict(parts: DiffParts) -> str:
     if step.significant:
         return f"{change_text(step.ratio)}: {times}, beyond noise ({before:,} {parts.unit}s against {after:,})"
     visible = "" if step.visible is None else f"; these {parts.unit}s show changes from {percent(step.visible)} on"
-    more = f", {step.runs} runs a side from {percent(PLANNED_DIFFERENCE)} on" if step.runs else ""
-    return f"no change beyond noise: {times} ({change_text(step.ratio)}){visible}{more}"
+    return f"no change beyond noise: {times} ({change_text(step.ratio)}){visible}{runs_needed(step)}"
+
+
+def runs_needed(step: Change) -> str:
+    """Return how many runs a side show a change of PLANNED_DIFFERENCE, if these do not."""
+    is_shown = step.visible is not None and step.visible <= PLANNED_DIFFERENCE
+    return f", {step.runs} runs a side from {percent(PLANNED_DIFFERENCE)} on" if step.runs and not is_shown else ""
 
 
 def change_text(ratio: float) -> str:
@@ -125,6 +130,11 @@ def change_text(ratio: float) -> str:
     if ratio >= 2:
         return f"{ratio:.1f} times as long"
     return f"{percent(abs(ratio - 1))} {'slower' if ratio > 1 else 'faster'}"
+
+
+def run_table(runs: Sequence[RunLine], width: int | None) -> list[str]:
+    """Return the table of the runs."""
+    return render(_RUN_COLUMNS, [_run_cells(line) for line in runs], width=width)
 
 
 def _run_cells(line: RunLine) -> list[str]:

@@ -81,6 +81,14 @@ def ops_table(ops: Sequence[TopOp], width: int) -> list[str]:
     return render(_COLUMNS[:-1], [row[:-1] for row in rows], "  ", width)
 
 
+def job_lines(summaries: Sequence[JobSummary], width: int | None) -> Iterator[str]:
+    """Yield a line per job, wrapped at ``width``."""
+    for summary in summaries[:JOBS_MAX]:
+        yield from wrapped(_summary_line(summary, with_pid=len(summaries) > 1), width)
+    if len(summaries) > JOBS_MAX:
+        yield f"tfprof: and {len(summaries) - JOBS_MAX} more processes: tfprof jobs"
+
+
 def lines(
     summaries: Sequence[JobSummary],
     ops: Sequence[TopOp],
@@ -92,10 +100,7 @@ def lines(
 
     Lines are wrapped at ``width``, unless it is None (no terminal).
     """
-    for summary in summaries[:JOBS_MAX]:
-        yield from wrapped(_summary_line(summary, with_pid=len(summaries) > 1), width)
-    if len(summaries) > JOBS_MAX:
-        yield f"tfprof: and {len(summaries) - JOBS_MAX} more processes: tfprof jobs"
+    yield from job_lines(summaries, width)
     if parts:
         first, *others = parts_texts(parts)
         yield from wrapped(f"tfprof: {first}: {', '.join(others)}", width)

@@ -36,6 +36,8 @@ IMPORTED: Final = "imported"
 LOST_COUNTERS: Final = ("dropped_records", "dropped_spans", "never_stored")
 
 _UID = re.compile(r"[0-9a-f]{16}")
+#: Beginning of the name of a series of runs.
+SERIES_PREFIX: Final = "repeat:"
 #: Maximum of a number in a job file: numbers of messages have 64 bits.
 _NUMBER_MAX: Final = (1 << 64) - 1
 #: Attempts to write a file. A collector that opens the job may remove the temporary file as a
@@ -71,6 +73,16 @@ class JobInfo:
     def name(self) -> str:
         """The job's name, empty if it has none."""
         return str(self.identity.get("name") or "")
+
+    @property
+    def series(self) -> str:
+        """The series of runs that the job belongs to (`tfprof-run --repeat`), empty without one.
+
+        It is `repeat:ID`, or `repeat:ID:before` and `repeat:ID:after` for runs of two commands.
+        """
+        tags = self.identity.get("tags")
+        tag = tags.get("repeat") if isinstance(tags, Mapping) else None
+        return f"{SERIES_PREFIX}{tag}" if isinstance(tag, str) and tag else ""
 
     @property
     def has_input_slots(self) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..errors import StoreError
 from . import catalog, durable, lock
 from .catalog import RUNNING
+from .selectors import baseline_runs
 
 _REMOVED_PREFIX = ".removed-"
 #: Seconds without a write after which a running job of this host counts as ended.
@@ -24,11 +25,12 @@ class Limits:
     """Limits for ended jobs; None for no limit.
 
     ``max_age_s``: maximum age in seconds. ``max_bytes``: maximum total size in bytes, including
-    running jobs and the samples of hosts.
+    running jobs and the samples of hosts. ``baselines``: names of jobs whose last runs are kept.
     """
 
     max_age_s: float | None = None
     max_bytes: int | None = None
+    baselines: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,12 @@ class StoredJob:
     is_running: bool
 
 
-def expired_uids(jobs: Iterable[StoredJob], limits: Limits, now_ns: int, other_bytes: int = 0) -> list[int]:
+def expired_uids(
+    jobs: Iterable[StoredJob], limits: Limits, now_ns: int, other_bytes: int = 0, kept: Collection[int] = ()
+) -> list[int]:
     """Return the uids of the ended jobs beyond ``limits`` at ``now_ns``, oldest first.
 
-    ``other_bytes``: bytes of the store besides jobs.
+    ``other_bytes``: bytes of the store besides jobs. ``kept``: uids of jobs that are kept.
     """
     jobs = sorted(jobs, key=lambda job: job.last_ns)
     excess = (
@@ -56,7 +60,7 @@ def expired_uids(jobs: Iterable[StoredJob], limits: Limits, now_ns: int, other_b
     uids = []
     for job in jobs:
         is_old = limits.max_age_s is not None and now_ns - job.last_ns > limits.max_age_s * 1e9
-        if not job.is_running and (is_old or excess > 0):
+        if not job.is_running and job.uid not in kept and (is_old or excess > 0):
             uids.append(job.uid)
             excess -= job.size
     return uids
@@ -73,10 +77,20 @@ def remove_expired(store: Path, host: str, limits: Limits, now_ns: int, open_uid
         for leftover in folder.glob(f"{_REMOVED_PREFIX}*"):
             shutil.rmtree(leftover, ignore_errors=True)
     jobs = [job for folder in catalog.folders(store) for job in _stored_job(folder, host, now_ns, open_uids)]
-    uids = expired_uids(jobs, limits, now_ns, sum(map(size_on_disk, catalog.host_folders(store))))
+    other_bytes = sum(map(size_on_disk, catalog.host_folders(store)))
+    uids = expired_uids(jobs, limits, now_ns, other_bytes, _baseline_uids(store, limits.baselines))
     for uid in uids:
         remove(store, uid)
     return uids
+
+
+def _baseline_uids(store: Path, names: Collection[str]) -> set[int]:
+    """Return the uids of the runs of the baselines ``names``; damaged jobs are none."""
+    infos = []
+    for folder in catalog.folders(store) if names else ():
+        with contextlib.suppress(OSError, StoreError):
+            infos.append(catalog.load(folder))
+    return {info.uid for name in names for info in baseline_runs(infos, name)}
 
 
 def remove(store: Path, uid: int) -> None:

@@ -2,21 +2,24 @@
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ..errors import NoSuchJobError
 from ..moment import parse_moment
 from ..suggestion import suggestion
-from .catalog import JobInfo
+from .catalog import MAY_CONTINUE, SERIES_PREFIX, JobInfo
 
 #: Selects the job that was opened last.
 LAST: Final = "last"
 ID_DIGITS_MIN: Final = 4
+#: Number of runs of a baseline.
+BASELINE_RUNS: Final = 10
 
 _UID: Final = re.compile(r"[0-9a-f]{16}")
 _PREFIX: Final = re.compile(r"[0-9a-f]{1,16}")
 _SELECTOR: Final = re.compile(r"(?P<base>.+?)(?:~(?P<back>[0-9]{1,6}))?(?:@(?P<time>[^@~]+))?", re.DOTALL)
+_LAST_SERIES: Final = re.compile(rf"{SERIES_PREFIX}{LAST}(?=:|$)")
 #: Maximum number of jobs that an error lists.
 _LISTED_MAX: Final = 8
 
@@ -43,9 +46,9 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
     """Return the job that ``selector`` means; NoSuchJobError if it means none or several.
 
     A selector is a job's name or the beginning of one, the beginning of a uid, the id of a launch,
-    or ``last``. A name means the newest job of that name; NAME~1 is the one before it, and
-    NAME@TIME the newest that began at that time or before. A process that a job forked is not meant
-    by its name.
+    a series of runs, or ``last``. A name means the newest job of that name; NAME~1 is the one
+    before it, and NAME@TIME the newest that began at that time or before. A process that a job
+    forked is not meant by its name.
     """
     jobs = _in_order(infos)
     if not jobs:
@@ -67,6 +70,26 @@ def matching(infos: Iterable[JobInfo], selector: str) -> list[JobInfo]:
     """Return all jobs that ``selector``, without `~` and `@`, may mean; the oldest first."""
     jobs = _in_order(infos)
     return jobs[-1:] if selector == LAST else _meaning(jobs, selector).jobs
+
+
+def in_series(infos: Iterable[JobInfo], name: str) -> list[JobInfo]:
+    """Return the jobs of the series ``name``, or of one side of it, the oldest first.
+
+    `repeat:last` means the newest series.
+    """
+    jobs = [info for info in _in_order(infos) if info.series]
+    newest = ":".join(jobs[-1].series.split(":")[:2]) if jobs else ""
+    meant = _LAST_SERIES.sub(newest, name)
+    return [info for info in jobs if f"{info.series}:".startswith(f"{meant}:")]
+
+
+def baseline_runs(infos: Iterable[JobInfo], name: str, without: Collection[int] = ()) -> list[JobInfo]:
+    """Return the last BASELINE_RUNS ended jobs that ``name`` may mean, the oldest first.
+
+    ``without``: the uids of jobs that are left out.
+    """
+    jobs = [info for info in matching(infos, name) if info.uid not in without]
+    return [info for info in jobs if info.state not in MAY_CONTINUE][-BASELINE_RUNS:]
 
 
 def short_ids(uids: Sequence[str]) -> dict[str, str]:
@@ -117,6 +140,7 @@ def _meaning(jobs: Sequence[JobInfo], base: str) -> _Meaning:
     meanings = (
         _Meaning(by_id if _UID.fullmatch(lower) else []),
         _Meaning([info for info in roots if info.name == base]),
+        _Meaning(in_series(roots, base) if base.startswith(SERIES_PREFIX) else []),
         _Meaning(by_launch, is_newest=False),
         _Meaning(by_id if len(by_id) == 1 else []),
         _Meaning(by_stem, is_newest=_have_one_name(by_stem)),

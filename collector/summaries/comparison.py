@@ -19,7 +19,7 @@ from .t_distribution import quantile, two_sided
 ALPHA: Final = 0.01
 #: Share of ALPHA that is given to ops by their share of the time; the rest is given to all alike.
 _ALPHA_BY_TIME: Final = 0.8
-#: Weight of the variance of ops of like size, in degrees of freedom.
+#: Largest weight of the variance of ops of like size, in degrees of freedom.
 _PRIOR_FREEDOM: Final = 30
 #: Smallest standard deviation between runs that is believed (of the logarithm).
 _DEVIATION_MIN: Final = 0.005
@@ -86,6 +86,21 @@ class OpChange:
 
 
 @dataclass(frozen=True, slots=True)
+class OpSpread:
+    """The time of an op type in equal runs, ns: geometric mean, least, most.
+
+    ``visible``: the smallest relative change that as many runs a side can show, None if unknown.
+    """
+
+    op: str
+    device: str
+    ns: float
+    least_ns: float
+    most_ns: float
+    visible: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """The changes of ops by key, and the ratio that all ops have in common (1.0: none)."""
 
@@ -139,13 +154,12 @@ def compare_ops(ops: Mapping[str, Sides]) -> Comparison:
     factors = _common_factors(logs, {key: size / total for key, size in sizes.items()})
     own_logs = {key: _without(values, factors) for key, values in logs.items()}
     common = fmean(factors[1]) - fmean(factors[0])
-    deviations, freedom = _deviations(own_logs, sizes)
+    deviations = _deviations(own_logs, sizes)
     changes = {
         key: _change(
             *logs[key],
             common,
-            deviations[key],
-            freedom,
+            *deviations[key],
             ALPHA * (_ALPHA_BY_TIME * sizes[key] / total + (1 - _ALPHA_BY_TIME) / len(ops)),
         )
         for key in ops
@@ -192,17 +206,18 @@ def _pooled_variance(before: Sequence[float], after: Sequence[float]) -> float:
     return squares / max(1, len(before) + len(after) - 2)
 
 
-def _deviations(own_logs: Mapping[str, _Logs], sizes: Mapping[str, float]) -> tuple[dict[str, float], int]:
+def _deviations(own_logs: Mapping[str, _Logs], sizes: Mapping[str, float]) -> dict[str, tuple[float, int]]:
     """Return the standard deviation of each op between equal runs, and its degrees of freedom.
 
-    With one run a side, it is the spread of the changes of all ops.
+    With one run a side, it is the spread of the changes of all ops. The ops of like size know their
+    variance no better than their runs allow: with few runs it has less weight.
     """
     before, after = next(iter(own_logs.values()))
     freedom = len(before) + len(after) - 2
     if not freedom:
         differences = [abs(after[0] - before[0]) for before, after in own_logs.values()]
         spread = max(_DEVIATION_MIN, 1.4826 * median(differences) / math.sqrt(2))
-        return dict.fromkeys(own_logs, spread), 0
+        return dict.fromkeys(own_logs, (spread, 0))
     variances = {key: _pooled_variance(*values) for key, values in own_logs.items()}
     deviations = {}
     for key, variance in variances.items():
@@ -211,10 +226,10 @@ def _deviations(own_logs: Mapping[str, _Logs], sizes: Mapping[str, float]) -> tu
             for other in sizes
             if max(sizes[key], sizes[other]) <= _LIKE_SIZE * min(sizes[key], sizes[other])
         ]
-        prior = fmean(like)
-        drawn = (_PRIOR_FREEDOM * prior + freedom * variance) / (_PRIOR_FREEDOM + freedom)
-        deviations[key] = max(_DEVIATION_MIN, math.sqrt(drawn))
-    return deviations, _PRIOR_FREEDOM + freedom
+        prior_freedom = min(_PRIOR_FREEDOM, freedom * len(like))
+        drawn = (prior_freedom * fmean(like) + freedom * variance) / (prior_freedom + freedom)
+        deviations[key] = max(_DEVIATION_MIN, math.sqrt(drawn)), prior_freedom + freedom
+    return deviations
 
 
 def _change(

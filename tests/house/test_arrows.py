@@ -174,8 +174,8 @@ ALLOWED = {
         "collector.tfviews collector.write_output commands formats web web.server"
     ),
     "web": (
-        "collector.documents collector.errors collector.numbers collector.query collector.store collector.summaries "
-        "collector.tfviews commands formats"
+        "collector.documents collector.errors collector.numbers collector.query collector.render collector.store "
+        "collector.summaries collector.tfviews commands formats"
     ),
     "web.server": (
         "collector.documents collector.errors collector.exporters collector.exports collector.query collector.store "
@@ -188,6 +188,7 @@ STARTED_MODULES = {
     "agent/attach/helper_process.py": {"agent.attach.__main__"},
     "agent/daemon_start.py": {"agent.__main__", "collector.__main__"},
     "agent/launcher/report.py": {"cli.report"},
+    "agent/launcher/series.py": {"cli.series_report"},
     "commands/isolated.py": {"agent.launcher.run", "cli.main"},
 }
 #: File -> the names (`module:name`) that it imports on first use, with collector/loader.py.

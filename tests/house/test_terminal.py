@@ -26,6 +26,7 @@ TERMINAL_FILES = {
     "agent/__main__.py": "import argparse",  # the arguments of this process
     "agent/attach/__main__.py": "print",  # JSON for the command that started this helper
     "agent/launcher/run.py": "import argparse, SystemExit, sys.stderr",  # the help; the end; whether it is open
+    "agent/launcher/series.py": "sys.stderr",  # whether it is open
     "agent/launcher/supervise.py": "os.write",  # a number into a pipe
     "agent/launcher/witness.py": "os.write",  # numbers into a pipe
     "cli/colored.py": "sys.stdout",  # whether it is a terminal
@@ -35,6 +36,7 @@ TERMINAL_FILES = {
     "cli/progress.py": "sys.stderr, import rich",  # the names of files, cleaned
     "cli/report.py": "import argparse",  # the arguments of this process
     "cli/rm.py": "click.confirm, sys.stderr",  # a question with two numbers; whether there is a terminal
+    "cli/series_report.py": "import argparse",  # the arguments of this process
     "cli/shell.py": "sys.stdout",  # whether it is a terminal, its end
     "cli/shell_terminal.py": "import prompt_toolkit",  # the user's own lines, and cleaned completions
     "cli/top.py": "sys.stdout, sys.stderr",  # whether they are terminals

@@ -438,3 +438,30 @@ time.sleep(1)
 """
     completed = run(sys.executable, "-c", code)
     assert completed.stderr == "tfprof: no profile: no such call [memfd-refused]\n"
+
+
+def test_a_series_runs_in_turns_and_ends_with_the_first_run_that_fails() -> None:
+    completed = run("--repeat", "2", "--alternate", "sh -c 'echo new'", "sh", "-c", "echo old")
+    assert (completed.returncode, completed.stdout.split()) == (0, ["old", "new"] * 2)
+    assert "tfprof: run 4 of 4, after" in completed.stderr
+    completed = run("--quiet", "--repeat", "2", "--alternate", "sh -c 'exit 7'", "sh", "-c", "echo old")
+    assert (completed.returncode, completed.stdout, completed.stderr) == (7, "old\n", "")
+
+
+def test_ctrl_c_ends_a_series_even_if_the_run_ends_well() -> None:
+    job = "trap 'echo end; exit 0' INT; echo up; sleep 60 & wait"
+    with subprocess.Popen(
+        [*RUN, "--repeat", "3", "sh", "-c", job], stdout=-1, stderr=-1, text=True, start_new_session=True
+    ) as launcher:
+        assert launcher.stdout.readline() == "up\n"
+        os.killpg(launcher.pid, signal.SIGINT)
+        output, errors = launcher.communicate(timeout=60)
+    assert (launcher.returncode, output) == (-signal.SIGINT, "end\n")
+    assert "tfprof: SIGINT ended the series in run 1 of 3" in errors
+
+
+def test_the_runs_of_a_series_leave_no_descriptors_behind() -> None:
+    """Each run has pipes of its witness, channels, and a watch of the runtime folder."""
+    completed = run("--quiet", "--repeat", "3", "sh", "-c", "ls /proc/$PPID/fd | wc -l")
+    counts = [int(line) for line in completed.stdout.split()]
+    assert counts[1] == counts[2]

@@ -2,13 +2,13 @@
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 from fakes.command import Run
-from fakes.made_store import IDENTITY, SECOND, START_NS, rows, span, trace_tables, write_job
+from fakes.made_store import SECOND, START_NS, rows, span, trace_tables, write_job
 from fakes.run_metadata import node, text
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.formats import layout
@@ -26,19 +26,22 @@ def write_run(
     step_ms: float,
     op_us: Sequence[int],
     ops: Sequence[str] = OPS,
+    end: Mapping[str, object] | None = None,
     **identity: object,
 ) -> None:
     """Write an ended run whose untraced steps take ``step_ms``, and whose ops take ``op_us``."""
-    graph = graph_pb2.GraphDef(node=[graph_pb2.NodeDef(name=op.lower(), op=op) for op in ops])
+    nodes_of_ops = [graph_pb2.NodeDef(name=f"{op.lower()}_{number}", op=op) for number, op in enumerate(ops)]
+    graph = graph_pb2.GraphDef(node=nodes_of_ops)
     start_us, nodes = START_NS // 1000, b""
-    for op, us in zip(ops, op_us, strict=True):
-        nodes += text(2, node(op.lower().encode(), start_us, us - 1))
+    for each, us in zip(nodes_of_ops, op_us, strict=True):
+        nodes += text(2, node(each.name.encode(), start_us, us - 1))
         start_us += us
     message = text(1, text(1, text(1, DEVICE) + nodes))
     spans = [span(layout.RUN, number, 10 * number, step_ms) for number in range(1, 21)]
     tables = {**trace_tables(graph.SerializeToString(), [message] * 3), "spans": rows("spans", spans)}
     opened = {"created_real_ns": START_NS + (uid & 0xFF) * SECOND, "launch": ""}
-    write_job(store, uid, tables, identity={**IDENTITY, "name": name, **opened, **identity})
+    counters = {"counts": {"run": 20}, "times": {"run": int(20 * step_ms * 10**6)}}
+    write_job(store, uid, tables, identity={"name": name, **opened, **identity}, counters=counters, end=end)
 
 
 @pytest.fixture
@@ -155,6 +158,96 @@ def test_what_differs_exactly_is_named_before_any_op(run: Run, tmp_path: Path) -
     lines = run("diff", "a.py", "b.py", "--store", str(path))[1].splitlines()
     assert "different: python: 3.11.1 -> 3.12.0" in lines
     assert {(line.split()[0], line.split()[-1]) for line in lines if line} >= {("MatMul", "gone"), ("Einsum", "new")}
+
+
+@pytest.fixture
+def series(tmp_path: Path) -> Path:
+    """A store with a series of two commands, whose last run failed, and a series of one command."""
+    path = tmp_path / "series"
+    for number, noise in enumerate((1.0, 1.01, 0.99, 3.0)):
+        times = [int(us * noise) for us in (1000, 500, 200, 100, 80, 60)]
+        end = {"status": 1} if number == 3 else {"status": 0}
+        for digit, tag, slower in ((0xA0, "5f3a12:before", 1.0), (0xB0, "5f3a12:after", 1.5), (0xC0, "77aa01", 1.0)):
+            us = [int(times[0] * slower), *times[1:]]
+            uid, launch = (digit + number) << 56 | number + digit, f"{digit + number:016x}"
+            write_run(path, uid, "net.py", step_ms=2 * noise, op_us=us, end=end, launch=launch, tags={"repeat": tag})
+            forked = {"launch": launch, "tags": {"repeat": tag}, "pid": 1, "ppid": 2, "name": "helper"}
+            write_job(path, uid + (1 << 48), {}, identity=forked)
+    return path
+
+
+def test_a_series_is_compared_by_its_sides_without_failed_runs(run: Run, series: Path) -> None:
+    code, out, err = run("diff", "repeat:5f3a12", "--store", str(series))
+    assert (code, err) == (0, "")
+    assert "(3 runs against 3)" in out or "no change beyond noise" in out.splitlines()[0]
+    document = json.loads(run("diff", "repeat:5f3a12", "--json", "--store", str(series))[1])
+    assert [run["job"][:2] for run in document["before"]] == ["a0", "a1", "a2"]
+    assert [run["job"][:2] for run in document["after"]] == ["b0", "b1", "b2"]
+    assert (document["ops"][0]["op"], document["ops"][0]["significant"]) == ("Conv2D", True)
+    words = ("diff", "repeat:5f3a12:before", "repeat:5f3a12:after", "--json", "--store", str(series))
+    assert json.loads(run(*words)[1]) == document
+
+
+def test_a_series_of_one_command_has_a_spread(run: Run, series: Path) -> None:
+    code, out, err = run("diff", "repeat:77aa01", "--store", str(series))
+    verdict, *others = out.splitlines()
+    assert (code, err) == (0, "")
+    assert verdict.startswith("2.00 ms a step in 3 runs, 1.98 ms to 2.02 ms; 3 runs a side show changes from ")
+    conv = next(line.split() for line in others if line.startswith("Conv2D"))
+    assert conv[2:8] == ["999", "µs", "989", "µs", "1.01", "ms"]
+    assert sum(line.startswith("run ") for line in others) == 3
+
+
+def test_a_side_of_a_series_is_compared_with_other_runs(run: Run, series: Path) -> None:
+    other = f"{0xA3 << 56 | 0xA3:016x}"
+    words = ("diff", "repeat:77aa01", "--against", "repeat:5f3a12:before", other, "--json", "--store", str(series))
+    document = json.loads(run(*words)[1])
+    assert [len(document[side]) for side in ("before", "after")] == [4, 3]
+
+
+def test_the_name_of_a_series_is_a_tag_of_its_jobs_and_means_the_newest(run: Run, series: Path) -> None:
+    assert "repeat:5f3a12:before" in run("jobs", "--store", str(series))[1]
+    assert run("show", "repeat:5f3a12:after", "--store", str(series))[0] == 0
+
+
+def test_the_last_series_needs_no_id(run: Run, series: Path) -> None:
+    last, named = (run("diff", f"repeat:{name}", "--store", str(series))[1] for name in ("last", "77aa01"))
+    assert last == named
+    assert "no job 'repeat:last:after'" in run("diff", "repeat:last:after", "last", "--store", str(series))[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["repeat:none"], "no job 'repeat:none'"),
+        (["repeat:5f3a12", "--against", "a0"], "repeat:5f3a12 has two sides: repeat:5f3a12:before and repeat:5f3a12"),
+        (["repeat:77aa01", "--json", "--markdown"], "exclude each other"),
+        (["repeat:77aa01", "--fail-over", "5%"], "--fail-over needs two sides, and repeat:77aa01 has one"),
+    ],
+)
+def test_wrong_words_about_a_series_are_refused(run: Run, series: Path, words: list[str], message: str) -> None:
+    code, out, err = run("diff", *words, "--store", str(series))
+    assert (code != 0, out, message in err) == (True, "", True), err
+
+
+def test_markdown_has_the_verdict_and_the_ops(compare, run: Run, series: Path) -> None:
+    words = ("b0", "b1", "b2", "--against", "a0", "a1", "a2", "--markdown")
+    code, out, _ = compare(*words, "--fail-over", "5%")
+    assert (code, out.splitlines()[0]) == (3, f"**{compare(*words[:-1])[1].splitlines()[0]}**")
+    assert next(line for line in out.splitlines() if "Conv2D" in line).startswith("| Conv2D | CPU:0 | **slower** |")
+    spread = run("diff", "repeat:77aa01", "--markdown", "--store", str(series))[1]
+    assert spread.startswith("**2.00 ms a step in 3 runs")
+    assert "| Conv2D | CPU:0 | 999 µs |" in spread
+
+
+def test_counts_that_vary_between_equal_runs_are_no_difference(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "other"
+    for digit, ops in ((0xA0, "AAB"), (0xA1, "AB"), (0xB0, "AAAB"), (0xB1, "AB"), (0xC0, "AAAABB"), (0xC1, "AAAAABB")):
+        write_run(path, digit << 56, "a.py", step_ms=2, op_us=[1000] * len(ops), ops=ops)
+    out = run("diff", "b0", "b1", "--against", "a0", "a1", "--store", str(path))[1]
+    assert "different: calls" not in out
+    out = run("diff", "c0", "c1", "--against", "a0", "a1", "--store", str(path))[1]
+    assert "different: calls of A CPU:0 a step: 1.5 -> 4.5" in out
 
 
 @pytest.mark.parametrize(

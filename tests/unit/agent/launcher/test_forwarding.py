@@ -155,3 +155,21 @@ def test_without_a_witness_only_signals_from_processes_are_forwarded(bench: Benc
     bench.witness_signals = None
     bench.signal_launcher(Signal(TERM), Signal(signal.SIGINT, TERMINAL))
     assert bench.after(1) == [TERM]
+
+
+def test_a_signal_that_asks_for_the_end_is_remembered_unless_the_job_sent_it(bench: Bench) -> None:
+    bench.forwarding.add(Signal(signal.SIGTERM, 0, JOB_PID), 0)
+    bench.forwarding.add(Signal(signal.SIGUSR1, 0, 1), 1)
+    assert bench.forwarding.end_request == 0
+    bench.forwarding.add(Signal(signal.SIGINT, 0, 1), 2)
+    bench.forwarding.add(Signal(signal.SIGTERM, 0, 1), 3)
+    assert bench.forwarding.end_request == signal.SIGINT
+
+
+def test_a_signal_that_the_launcher_ignores_does_not_ask_for_the_end(bench: Bench) -> None:
+    handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        bench.forwarding.add(Signal(signal.SIGHUP, 0, 1), 0)
+    finally:
+        signal.signal(signal.SIGHUP, handler)
+    assert bench.forwarding.end_request == 0

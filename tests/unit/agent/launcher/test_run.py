@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from house.tree import ROOT
 from tfprof.agent.launcher.run import parse
+from tfprof.agent.launcher.series import Repetition
+from tfprof.agent.launcher.supervise import NotStartedError
 from tfprof.agent.launches import DumpRequest
 from tfprof.formats.errors import TfprofError, UsageError
 
@@ -60,6 +62,24 @@ def test_several_ranges_of_steps_reach_the_job() -> None:
     assert parse(["--trace", "steps=1-3,10", "true"]).changes == {"TFPROF_TRACE": "steps=1-3,10"}
 
 
+def test_a_series_has_a_number_of_runs_and_another_command(tmp_path: Path) -> None:
+    assert parse(["true"]).repetition is None
+    assert parse(["--repeat", "5", "true"]).repetition == Repetition(5)
+    alternate = parse(["--repeat", "2", "--alternate", "true 'a b'", "true"]).repetition
+    assert alternate == Repetition(2, ["true", "a b"])
+    (tmp_path / "new.py").touch()
+    other = parse(["--repeat", "2", "--alternate", f"{tmp_path}/new.py", "true"]).repetition
+    assert other is not None
+    assert other.alternate is not None
+    assert other.alternate[-1] == f"{tmp_path}/new.py"
+
+
+def test_another_command_that_does_not_exist_is_refused_before_the_first_run() -> None:
+    with pytest.raises(NotStartedError) as caught:
+        parse(["--repeat", "2", "--alternate", "no-such-command", "true"])
+    assert caught.value.exit_code == 127
+
+
 LONG_TEXT = "x" * 5000
 DOCUMENTED_SLUGS = frozenset(re.findall(r"^## `([a-z0-9-]+)`", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
 BAD_VALUES = {
@@ -91,6 +111,7 @@ BAD_VALUES = {
     ),
     "--store": ("", " "),
     "--name": ("", " ", "last", "a\nb", "\x1b[1m", "\udcff", LONG_TEXT),
+    "--repeat": ("", " ", "0", "1", "-1", "x", "1001", "2.5", "٣", "9" * 5000, LONG_TEXT),
     "--dump-steps": ("", " ", "0", "-1", "x", "1,", "1-3", "٣", "1.5", "nan", "9" * 5000, LONG_TEXT),
 }
 BAD_LINES = [
@@ -103,6 +124,11 @@ BAD_LINES = [
     *((option,) for option in BAD_VALUES),
     ("--quiet=yes", "true"),
     ("--dump-dir", ".", "true"),
+    ("--alternate", "true", "true"),
+    *(("--repeat", "2", f"--alternate={value}", "true") for value in ("", " ", "'", "a\\")),
+    ("--repeat", "2", "--exec", "true"),
+    ("--repeat", "2", "--dump-steps", "1", "true"),
+    ("--repeat", "2", "-o", "x.json", "true"),
     ("--dump-steps", "1", "--exec", "true"),
     ("--dump-steps", "1", "--dump-dir", "/dev/null", "true"),
     ("--dump-steps", "1", "--dump-dir", "", "true"),

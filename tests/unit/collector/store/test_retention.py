@@ -32,6 +32,13 @@ def test_open_jobs_are_never_removed():
     assert expired_uids(jobs, Limits(max_age_s=0, max_bytes=0), 10**18) == [2]
 
 
+def test_the_last_ten_ended_runs_of_a_baseline_are_kept(tmp_path):
+    for uid in range(1, 13):
+        write_job(tmp_path, uid, {}, identity={"name": "main"}, state=None if uid == 12 else "exited")
+    write_job(tmp_path, 13, {}, identity={"name": "other"})
+    assert remove_expired(tmp_path, "there", Limits(max_bytes=0, baselines=("main", "gone")), 10**20) == [1, 13]
+
+
 def write_jobs(path, *uids):
     store = LocalStoreWriter(path, "here")
     for uid in uids:
