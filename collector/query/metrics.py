@@ -85,7 +85,6 @@ class MetricsReader:
         """Return the figures at ``now_ns``; StoreError if the store cannot be read."""
         watched = self._watched(now_ns)
         jobs = () if watched is None else watched.jobs
-        self._forget({job.info.uid for job in jobs})
         states = dict.fromkeys((*STATES, catalog.DAMAGED, OTHER_STATE), 0)
         for job in jobs:
             state = _state(job.row)
@@ -93,6 +92,7 @@ class MetricsReader:
         states[catalog.DAMAGED] += 0 if watched is None else watched.damaged
         recent = [job for job in jobs if now_ns - (job.row.ended_ns or now_ns) <= self._ended_ns]
         recent.sort(key=lambda job: (job.row.phase == ENDED, -(job.row.ended_ns or 0), job.row.started_ns))
+        self._forget({job.info.uid for job in recent})
         shown = recent[:JOBS_MAX]
         waiting = self._compute_parts(shown)
         metrics = tuple(self._job(job) for job in shown)
@@ -121,7 +121,7 @@ class MetricsReader:
         return self._totals[uid].add
 
     def _forget(self, uids: set[int]) -> None:
-        """Drop what is kept of removed jobs."""
+        """Drop what is kept of other jobs than ``uids``."""
         for kept in (self._totals, self._parts, self._most):
             for uid in kept.keys() - uids:
                 del kept[uid]

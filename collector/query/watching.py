@@ -20,7 +20,7 @@ from ..store.catalog import RUNNING, JobInfo
 from ..store.columns import row_tuples
 from ..store.devices import can_be_canonical
 from ..store.reader import LocalJob, LocalStore
-from ..store.row_follower import RowFollower
+from ..store.row_follower import FileVersion, RowFollower
 from ..store.schema import DEVICE
 from ..store.selectors import short_ids
 from ..summaries.jobs import ENDED, STARTING, JobRow, job_row
@@ -31,8 +31,8 @@ from ..tfviews.nodes import interned_texts
 
 #: Jobs that ended longer ago than this are left out by default; older alerts are not shown.
 RECENT_NS: Final = 600 * SECOND_NS
-#: Interval at which the job files of ended jobs are read again. A job's devices are also read at
-#: this interval until they are known.
+#: Interval at which the job files of ended jobs are read again if they changed. A job's devices are
+#: also read at this interval until they are known.
 _RESCAN_NS: Final = 10 * SECOND_NS
 #: Maximum number of span entries that an update reads of a job, and of samples kept for rates.
 _SPANS_MAX: Final = 5_000
@@ -204,6 +204,7 @@ class Watch:
         self._store = store
         self._running: dict[int, _RunningJob] = {}
         self._ended: dict[int, JobInfo] = {}
+        self._versions: dict[int, FileVersion] = {}  # of the job files of ended jobs
         self._hosts: dict[str, tuple[RowFollower, deque[tuple[Any, ...]]]] = {}
         self._damaged: set[str] = set()
         self._short_ids: dict[str, str] = {}
@@ -230,6 +231,7 @@ class Watch:
         for removed_uid in (self._running.keys() | self._ended.keys()) - uids:
             self._running.pop(removed_uid, None)
             self._ended.pop(removed_uid, None)
+            self._versions.pop(removed_uid, None)
         is_rescan = now_ns - self._scanned_ns >= _RESCAN_NS
         if is_rescan:
             self._scanned_ns = now_ns
@@ -241,17 +243,20 @@ class Watch:
 
     def _classify(self, uid: int, folder: Path) -> None:
         try:
+            version = FileVersion.of(folder / catalog.JOB_FILE)
+            if uid in self._ended and version == self._versions.get(uid):
+                return
             info = catalog.load(folder)
         except FileNotFoundError:
             return
-        except TfprofError:
+        except (TfprofError, OSError):
             self._damaged.add(folder.name)
             return
         if info.state == RUNNING:
             self._ended.pop(uid, None)
             self._running[uid] = _RunningJob(RowFollower(folder, ("spans", "samples", "alerts")), self._taker(uid))
         else:
-            self._ended[uid] = info
+            self._ended[uid], self._versions[uid] = info, version
 
     def _running_job(self, uid: int, now_ns: int, holder: Any) -> WatchedJob | None:
         running = self._running[uid]
