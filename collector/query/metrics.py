@@ -11,7 +11,7 @@ from ...formats.layout import SPAN_NAMES
 from ..alerts.alert import SLUGS
 from ..errors import StoreError, TfprofError
 from ..store import catalog
-from ..store.catalog import LOST_COUNTERS, JobInfo
+from ..store.catalog import LOST_COUNTERS, MAY_CONTINUE, JobInfo
 from ..store.reader import LocalJob, LocalStore
 from ..summaries.job_totals import Histogram, JobTotals
 from ..summaries.jobs import ENDED, STARTING, JobRow, channel_words, counts_of, functions_of, integer_of
@@ -92,7 +92,9 @@ class MetricsReader:
         states[catalog.DAMAGED] += 0 if watched is None else watched.damaged
         recent = [job for job in jobs if now_ns - (job.row.ended_ns or now_ns) <= self._ended_ns]
         recent.sort(key=lambda job: (job.row.phase == ENDED, -(job.row.ended_ns or 0), job.row.started_ns))
-        self._forget({job.info.uid for job in recent})
+        self._forget(
+            {job.info.uid for job in jobs if job.info.state in MAY_CONTINUE} | {job.info.uid for job in recent}
+        )
         shown = recent[:JOBS_MAX]
         waiting = self._compute_parts(shown)
         metrics = tuple(self._job(job) for job in shown)

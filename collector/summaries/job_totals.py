@@ -1,7 +1,7 @@
 """Totals of a job that only grow: its steps, their times as histograms, and its alerts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -21,12 +21,17 @@ _SPAN_COLUMNS: Final = ("kind", "key", "flags", "count", "total_ns")
 _NO_BUCKET: Final = -1
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Histogram:
     """The number of steps in each bucket of BOUNDS_NS, and the sum of their times (ns)."""
 
-    counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS_NS) + 1))
+    counts: tuple[int, ...] = (0,) * (len(BOUNDS_NS) + 1)
     sum_ns: float = 0.0
+
+    def plus(self, bucket: int, count: int, time_ns: float) -> "Histogram":
+        """Return this histogram with ``count`` more steps in ``bucket``, which took ``time_ns``."""
+        before, number, after = self.counts[:bucket], self.counts[bucket], self.counts[bucket + 1 :]
+        return Histogram((*before, number + count, *after), self.sum_ns + time_ns)
 
 
 class JobTotals:
@@ -80,9 +85,7 @@ class JobTotals:
         if kind not in self.times and len(self.times) >= KINDS_MAX:
             self.steps_left_out += count
             return
-        histogram = self.times.setdefault(kind, Histogram())
-        histogram.counts[bucket] += count
-        histogram.sum_ns += time_ns
+        self.times[kind] = self.times.get(kind, Histogram()).plus(bucket, count, time_ns)
 
 
 def _buckets(mean_ns: Any) -> Any:

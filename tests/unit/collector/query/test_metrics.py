@@ -54,10 +54,7 @@ def bucket(ms: float) -> int:
 
 def histogram(*counts: tuple[int, int], sum_ns: float) -> Histogram:
     """Return a histogram; ``counts``: bucket and number of steps."""
-    result = Histogram(sum_ns=sum_ns)
-    for bucket, count in counts:
-        result.counts[bucket] = count
-    return result
+    return Histogram(tuple(dict(counts).get(number, 0) for number in range(len(BOUNDS_NS) + 1)), sum_ns)
 
 
 def test_the_steps_of_new_rows_are_added_once(writer: LocalStoreWriter, reader: MetricsReader) -> None:
