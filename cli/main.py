@@ -58,6 +58,7 @@ COMMANDS: Final = {
     "tag": ("tfprof.cli.tag:tag", "Add tags to a job."),
     "rm": ("tfprof.cli.rm:rm", "Remove jobs that have ended."),
     "status": ("tfprof.cli.status:status", "Show the state of agent and collector."),
+    "metrics": ("tfprof.cli.metrics:metrics", "The state of jobs and daemons for Prometheus."),
     "config": ("tfprof.cli.config:config", "Each setting with its value and source."),
     "start": ("tfprof.cli.daemons:start", "Start agent and collector (tfprof-run does it when needed)."),
     "stop": ("tfprof.cli.daemons:stop", "Stop agent and collector."),

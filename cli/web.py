@@ -53,12 +53,7 @@ def web(job: str | None, store: str, port: int | None) -> None:
     ssh command makes it reachable on your own machine. tfprof report writes the page of a job as a
     file.
     """
-    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise NoWebPackagesError(
-            f"tfprof web needs {' and '.join(missing)}: pip install 'tfprof[web]'"
-            " (tfprof report writes the page of a job as a file without them)"
-        )
+    require_packages("tfprof web", "tfprof report writes the page of a job as a file without them")
     target = f"/job/{open_reader(store).job(job).info.hex}" if job else "/"
     token = "" if port is None else secrets.token_urlsafe(32)
     bound = load(_BIND_SOCKET)(load(_SOCKET_PATH)(store)) if port is None else load(_BIND_PORT)(port)
@@ -70,6 +65,16 @@ def web(job: str | None, store: str, port: int | None) -> None:
         yield "Ctrl-C ends it."
 
     load(_SERVE)(store, bound, functools.partial(_give, store), lambda: print_lines(lines()), token)
+
+
+def require_packages(command: str, otherwise: str) -> None:
+    """Raise NoWebPackagesError unless the packages of the extra `web` are installed.
+
+    ``command``: the command that needs them; ``otherwise``: what works without them.
+    """
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise NoWebPackagesError(f"{command} needs {' and '.join(missing)}: pip install 'tfprof[web]' ({otherwise})")
 
 
 def _give(store: str, uid: str, name: str) -> OrderDocument:

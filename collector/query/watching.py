@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -20,7 +20,7 @@ from ..store.catalog import RUNNING, JobInfo
 from ..store.columns import row_tuples
 from ..store.devices import can_be_canonical
 from ..store.reader import LocalJob, LocalStore
-from ..store.row_follower import RowFollower
+from ..store.row_follower import FileVersion, RowFollower
 from ..store.schema import DEVICE
 from ..store.selectors import short_ids
 from ..summaries.jobs import ENDED, STARTING, JobRow, job_row
@@ -31,8 +31,8 @@ from ..tfviews.nodes import interned_texts
 
 #: Jobs that ended longer ago than this are left out by default; older alerts are not shown.
 RECENT_NS: Final = 600 * SECOND_NS
-#: Interval at which the job files of ended jobs are read again. A job's devices are also read at
-#: this interval until they are known.
+#: Interval at which the job files of ended jobs are read again if they changed. A job's devices are
+#: also read at this interval until they are known.
 _RESCAN_NS: Final = 10 * SECOND_NS
 #: Maximum number of span entries that an update reads of a job, and of samples kept for rates.
 _SPANS_MAX: Final = 5_000
@@ -41,6 +41,8 @@ _SAMPLES_MAX: Final = 6
 _ALERTS_MAX: Final = 10
 #: Maximum number of kinds of steps of a job whose pace is kept; each function is a kind.
 _KINDS_MAX: Final = 50
+#: Takes the rows of a job by table, from the first one on.
+TakeRows = Callable[[Mapping[str, pa.Table]], None]
 #: Maximum age of a sample that is used. A job is idle if it has run no step for longer than this
 #: time, and for five times its step time.
 _MAX_AGE_NS: Final = 10 * SECOND_NS
@@ -83,13 +85,14 @@ class CurrentUsage:
 
 @dataclass(frozen=True, slots=True)
 class WatchedJob:
-    """The current state of one job.
+    """The current state of one job; ``info``: its job file.
 
     ``idle_ns``: time since the last step, if unusually long; ``devices``: the GPUs of the traced
     ops, or the CPUs if there are no GPUs; ``alert``: slug of the latest alert of the last ten
     minutes.
     """
 
+    info: JobInfo
     row: JobRow
     pace: Pace
     usage: CurrentUsage
@@ -134,6 +137,7 @@ class _RunningJob:
     """The state of a running job between updates."""
 
     follower: RowFollower
+    take: TakeRows
     paces: dict[int, PaceKeeper] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
@@ -149,6 +153,7 @@ class _RunningJob:
     def read_new_rows(self) -> JobInfo:
         """Read the new rows and return the content of the job file."""
         new_rows = self.follower.new_rows()
+        self.take(new_rows)
         if "spans" in new_rows:
             self._add_spans(new_rows["spans"])
         if "samples" in new_rows:
@@ -175,15 +180,31 @@ def _last_rows(table: pa.Table, columns: Sequence[str], rows_max: int) -> list[t
     return list(row_tuples(table.slice(max(0, table.num_rows - rows_max)), *columns))
 
 
+def _taken_by_none(_rows: Mapping[str, pa.Table]) -> None:
+    """Ignore the rows."""
+
+
 class Watch:
     """The jobs and hosts of a store; each `update` reads only new rows."""
 
-    def __init__(self, store: LocalStore, *, shows_all: bool = False) -> None:
-        """Watch ``store``: running and recently ended jobs, or all jobs if ``shows_all``."""
+    def __init__(
+        self,
+        store: LocalStore,
+        *,
+        shows_all: bool = False,
+        taker: Callable[[int], TakeRows] = lambda _uid: _taken_by_none,
+    ) -> None:
+        """Watch ``store``: running and recently ended jobs, or all jobs if ``shows_all``.
+
+        ``taker`` gets the uid of each job that is found running. What it returns takes the job's
+        spans, samples and alerts as they are read.
+        """
         self.shows_all = shows_all
+        self._taker = taker
         self._store = store
         self._running: dict[int, _RunningJob] = {}
         self._ended: dict[int, JobInfo] = {}
+        self._versions: dict[int, FileVersion] = {}  # of the job files of ended jobs
         self._hosts: dict[str, tuple[RowFollower, deque[tuple[Any, ...]]]] = {}
         self._damaged: set[str] = set()
         self._short_ids: dict[str, str] = {}
@@ -210,6 +231,7 @@ class Watch:
         for removed_uid in (self._running.keys() | self._ended.keys()) - uids:
             self._running.pop(removed_uid, None)
             self._ended.pop(removed_uid, None)
+            self._versions.pop(removed_uid, None)
         is_rescan = now_ns - self._scanned_ns >= _RESCAN_NS
         if is_rescan:
             self._scanned_ns = now_ns
@@ -221,17 +243,20 @@ class Watch:
 
     def _classify(self, uid: int, folder: Path) -> None:
         try:
+            version = FileVersion.of(folder / catalog.JOB_FILE)
+            if uid in self._ended and version == self._versions.get(uid):
+                return
             info = catalog.load(folder)
         except FileNotFoundError:
             return
-        except TfprofError:
+        except (TfprofError, OSError):
             self._damaged.add(folder.name)
             return
         if info.state == RUNNING:
             self._ended.pop(uid, None)
-            self._running[uid] = _RunningJob(RowFollower(folder, ("spans", "samples", "alerts")))
+            self._running[uid] = _RunningJob(RowFollower(folder, ("spans", "samples", "alerts")), self._taker(uid))
         else:
-            self._ended[uid] = info
+            self._ended[uid], self._versions[uid] = info, version
 
     def _running_job(self, uid: int, now_ns: int, holder: Any) -> WatchedJob | None:
         running = self._running[uid]
@@ -254,11 +279,11 @@ class Watch:
             row = replace(row, phase=RUNNING, step_kind=kind_name(span_kind(kind)), steps=running.counts.get(kind, 0))
         usage = _current_usage(running.samples, now_ns)
         return WatchedJob(
-            row, pace, usage, running.devices, _idle_ns(running, row, pace, now_ns), running.alert(now_ns)
+            info, row, pace, usage, running.devices, _idle_ns(running, row, pace, now_ns), running.alert(now_ns)
         )
 
     def _ended_job(self, info: JobInfo, now_ns: int) -> WatchedJob:
-        return WatchedJob(self._row(info, now_ns), NO_PACE, CurrentUsage(), (), None)
+        return WatchedJob(info, self._row(info, now_ns), NO_PACE, CurrentUsage(), (), None)
 
     def _row(self, info: JobInfo, now_ns: int) -> JobRow:
         return job_row(info, self._short_ids.get(info.hex, info.hex), now_ns)

@@ -13,7 +13,7 @@ from .snapshot import Snapshot, log_file, with_stable_snapshot
 from .wal import Contents, read_after
 
 
-class _FileVersion(NamedTuple):
+class FileVersion(NamedTuple):
     """Identifies a version of a file's content."""
 
     inode: int
@@ -21,7 +21,8 @@ class _FileVersion(NamedTuple):
     size: int
 
     @classmethod
-    def of(cls, path: Path) -> "_FileVersion":
+    def of(cls, path: Path) -> "FileVersion":
+        """Return the current version of the file at ``path``; OSError if there is none."""
         status = path.stat()
         return cls(status.st_ino, status.st_mtime_ns, status.st_size)
 
@@ -41,7 +42,7 @@ class RowFollower:
         """
         self.folder = folder
         self._tables = tuple(tables)
-        self._version: _FileVersion | None = None
+        self._version: FileVersion | None = None
         self._info: JobInfo | None = None
         self._row_counts = dict.fromkeys(self._tables, 0)
         self._log = Contents(folder, [], 0)  # the log that is followed, without the appends that were read
@@ -68,7 +69,7 @@ class RowFollower:
             ) from None
 
     def _rows_of_log(self) -> dict[str, pa.Table]:
-        version = _FileVersion.of(self.folder / catalog.JOB_FILE)
+        version = FileVersion.of(self.folder / catalog.JOB_FILE)
         if version != self._version:
             info = catalog.load(self.folder)
             if self._is_new_job(info) or log_file(self.folder, info.sealed + 1) != self._log.path:
@@ -93,7 +94,7 @@ class RowFollower:
         """
         version = None
         with contextlib.suppress(OSError):
-            version = _FileVersion.of(self.folder / catalog.JOB_FILE)
+            version = FileVersion.of(self.folder / catalog.JOB_FILE)
         new_rows = with_stable_snapshot(self.folder, self._rows_of_snapshot)
         self._version = version
         return new_rows

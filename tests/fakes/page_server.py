@@ -1,4 +1,4 @@
-"""`tfprof web` as a process, and requests to it."""
+"""`tfprof web`, or another command that serves, as a process, and requests to it."""
 
 import http.client
 import os
@@ -41,7 +41,7 @@ class PageServer:
         self.process = process
         self.lines = lines
         text = "\n".join(lines)
-        self.socket = next(iter(re.findall(r"-L \d+:(/\S+)", text)), "")
+        self.socket = next(iter(re.findall(r"(?:-L \d+:|--unix-socket )(/\S+)", text)), "")
         self.link = next(iter(re.findall(r"http://127\.0\.0\.1:\S+", text)), "")
         self.port = int(re.findall(r"127\.0\.0\.1:(\d+)", self.link)[0]) if self.link else 0
 
@@ -81,12 +81,12 @@ class PageServer:
 
 
 @contextmanager
-def page_server(store: Path, runtime: Path, *options: str) -> Iterator[PageServer]:
-    """Serve the page of ``store`` with ``runtime`` as the runtime folder."""
+def page_server(store: Path, runtime: Path, *options: str, command: str = "web") -> Iterator[PageServer]:
+    """Serve ``store`` by ``command``, with ``runtime`` as the runtime folder."""
     environment = {**os.environ, "XDG_RUNTIME_DIR": str(runtime), "TFPROF_STORE": str(store)}
-    command = [sys.executable, "-m", "tfprof.cli.main", "web", *options]
+    words = [sys.executable, "-m", "tfprof.cli.main", command, *options]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
     ) as process:
         SERVER_PIDS.add(process.pid)
         try:

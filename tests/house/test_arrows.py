@@ -234,6 +234,7 @@ LOADED_NAMES = {
         "cli.import_:import_",
         "cli.job_names:is_job",
         "cli.jobs:jobs",
+        "cli.metrics:metrics",
         "cli.profile_proto:profile_proto",
         "cli.page_report:report",
         "cli.rm:rm",
@@ -252,6 +253,11 @@ LOADED_NAMES = {
         "cli.views:op",
         "cli.views:scope",
         "cli.web:web",
+    },
+    "cli/metrics.py": {
+        "web.server.metrics:serve",
+        "web.server.serve:bind_port",
+        "web.server.serve:bind_socket",
     },
     "cli/web.py": {
         "web.server.serve:bind_port",
@@ -374,7 +380,7 @@ STORE_ACCESS = {
     "collector.query": {"lock", "reader", "retention", "row_follower"},
 }
 #: Modules of collector.query that work on the folders of a store.
-FOLDER_QUERIES = {"following", "removing", "watching"}
+FOLDER_QUERIES = {"following", "metrics", "removing", "watching"}
 SQL = re.compile(r"\b(SELECT\s.*\sFROM|CREATE\s+(TABLE|VIEW)|read_parquet)\b", re.DOTALL)
 
 

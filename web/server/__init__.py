@@ -1,1 +1,1 @@
-"""The server of `tfprof web`; the only package that needs Starlette and uvicorn."""
+"""The servers of the page and of the metrics; the only package that needs Starlette and uvicorn."""

@@ -1,4 +1,4 @@
-"""Binds the socket of the page and serves it until the user ends it."""
+"""Binds a socket and serves the page, or another application, until the user ends it."""
 
 import asyncio
 import os
@@ -15,6 +15,7 @@ import uvicorn
 from ...collector.errors import TfprofError
 from ...formats.runtime_dir import make_instance
 from .app import Give, app
+from .guard import Guard
 from .protocol import TimedProtocol
 
 SOCKET: Final = "web.sock"
@@ -28,7 +29,7 @@ _END_S: Final = 1
 
 
 class BoundError(TfprofError):
-    """The page cannot be served at this socket or port."""
+    """Nothing can be served at this socket or port."""
 
     slug = "web-address"
 
@@ -73,7 +74,7 @@ def bind_port(port: int) -> socket.socket:
         bound.bind(("127.0.0.1", port))
     except OSError as error:
         bound.close()
-        raise BoundError(f"cannot serve at port {port}: {error.strerror}; --port 0 takes a free one") from None
+        raise BoundError(f"cannot serve at port {port}: {error.strerror}; port 0 is a free one") from None
     bound.listen(_BACKLOG)
     return bound
 
@@ -93,7 +94,7 @@ def _remove_stale(path: str) -> None:
             with suppress(FileNotFoundError):
                 Path(path).unlink()
             return
-    raise BoundError(f"another tfprof web serves this store already, at {path}; its terminal shows the link")
+    raise BoundError(f"another process serves at {path} already; its terminal shows the address")
 
 
 class _Server(uvicorn.Server):
@@ -111,10 +112,17 @@ def serve(store: str, bound: socket.socket, give: Give, ready: Callable[[], Any]
     ``give`` gives orders to jobs. ``ready`` is called when requests are answered. ``token``: secret
     of the link, empty for a private socket.
     """
-    is_port = bound.family == socket.AF_INET
-    cookie = f"tfprof_{bound.getsockname()[1]}" if is_port else "tfprof"
+    cookie = f"tfprof_{bound.getsockname()[1]}" if bound.family == socket.AF_INET else "tfprof"
+    run(app(store, give, token, cookie), bound, ready)
+
+
+def run(application: Guard, bound: socket.socket, ready: Callable[[], Any]) -> None:
+    """Serve ``application`` at ``bound`` until SIGINT, SIGTERM or SIGHUP.
+
+    ``ready`` is called when requests are answered.
+    """
     config = uvicorn.Config(
-        app(store, give, token, cookie),
+        application,
         loop="asyncio",
         http=TimedProtocol,
         ws="none",
@@ -129,7 +137,7 @@ def serve(store: str, bound: socket.socket, give: Give, ready: Callable[[], Any]
         timeout_keep_alive=10,
         timeout_graceful_shutdown=_END_S,
     )
-    path = None if is_port else bound.getsockname()
+    path = bound.getsockname() if bound.family == socket.AF_UNIX else None
     try:
         asyncio.run(_serve(_Server(config), bound, ready))
     finally:

@@ -38,6 +38,7 @@ COMMAND_LINES = [
     ("import", "/nonexistent\x1b[2J\nforged: x"),
     ("no such\x1b[2J\nforged: command",),
     ("config",),
+    ("metrics", "--ended", "5000d"),
 ]
 
 

@@ -10,6 +10,7 @@ import pytest
 from fakes.made_store import IDENTITY, MS, SECOND, START_NS, rows, span
 from tfprof.collector.alerts.alert import Alert
 from tfprof.collector.query.watching import ORDERS, Watch, WatchedJob, filtered_jobs, sorted_jobs
+from tfprof.collector.store import catalog
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout
@@ -129,6 +130,25 @@ def test_ended_jobs_are_shown_for_some_minutes_or_if_all_are_requested(writer: L
     assert jobs_by_id(watch, NOW + 700 * SECOND) == {}
     watch.shows_all = True
     assert jobs_by_id(watch, NOW + 700 * SECOND)["a000"].row.state == "exited"
+
+
+def test_the_job_files_of_ended_jobs_are_read_again_only_after_a_change(
+    writer: LocalStoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for uid in (0xA << 60, 0xB << 60):
+        store_job(writer, uid, (10, 100))
+        writer.job(uid).close("exited", {"t_ns": NOW})
+    watch = Watch(LocalStore(writer.path))
+    jobs_by_id(watch)
+    loaded = []
+    load = catalog.load
+    monkeypatch.setattr(catalog, "load", lambda folder: loaded.append(folder.name) or load(folder))
+    jobs_by_id(watch, NOW + 20 * SECOND)
+    assert not loaded
+    writer.job(0xA << 60).close("killed", {"t_ns": NOW})
+    jobs = jobs_by_id(watch, NOW + 40 * SECOND)
+    assert (jobs["a000"].row.state, jobs["b000"].row.state) == ("killed", "exited")
+    assert loaded == ["a000000000000000"]
 
 
 def test_a_removed_or_damaged_job_does_not_affect_others(writer: LocalStoreWriter) -> None:
