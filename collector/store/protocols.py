@@ -161,6 +161,10 @@ class JobReader(Protocol):
         """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
         ...
 
+    def memory_changes(self, traces: Collection[int]) -> pa.Table:
+        """Return the MEMORY_CHANGES of ``traces``, in order of arrival within each trace."""
+        ...
+
     def host_samples(self) -> pa.Table:
         """Return all samples of the job's host (HOST_SAMPLES); the table may be empty."""
         ...

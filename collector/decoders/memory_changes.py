@@ -1,0 +1,56 @@
+"""The memory that allocators report in a profiler session: each allocation and each free."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from ..store.schema import ALLOCATOR, NODE, NONE_ID, OUTPUT_BLOCK, PERSISTENT_BLOCK, TEMPORARY_BLOCK
+from .columns import from_rows, saturated
+from .interner import Interner
+
+#: The events, and the sign of the change of memory.
+SIGNS: Final = {b"MemoryAllocation": 1, b"MemoryDeallocation": -1}
+FRAGMENTATION: Final = b"fragmentation"
+_PS_PER_US: Final = 1_000_000
+_USES: Final = {b"output": OUTPUT_BLOCK, b"temp": TEMPORARY_BLOCK, b"persist": PERSISTENT_BLOCK}
+
+
+class MemoryEvent(NamedTuple):
+    """An event of an allocator: its time (ps, real time), its sign, and its stats by name."""
+
+    time_ps: int
+    sign: int
+    node: bytes
+    stats: Mapping[bytes, bytes | int]
+    fragmentation: float
+
+
+def change_rows(events: Iterable[MemoryEvent], trace: int, interner: Interner) -> pa.RecordBatch:
+    """Return ``events`` as MEMORY_CHANGES rows of the step with trace number ``trace``.
+
+    A free belongs to the op that allocated the block at this address. NamesFullError if there are
+    too many names.
+    """
+    rows = []
+    owners: dict[tuple[int, int], int] = {}
+    for event in sorted(events, key=lambda event: event.time_ps):
+        size = _number(event.stats, b"allocation_bytes") or _number(event.stats, b"requested_bytes")
+        if not size:  # an allocator that does not know the sizes of its blocks
+            continue
+        name = event.stats.get(b"allocator_name", b"")
+        allocator = interner.id(ALLOCATOR, name if isinstance(name, bytes) else b"")
+        block = allocator, _number(event.stats, b"addr")
+        if event.sign > 0:
+            node = owners[block] = interner.id(NODE, event.node) if event.node else NONE_ID
+        else:
+            node = owners.pop(block, NONE_ID)
+        in_use = saturated(_number(event.stats, b"bytes_allocated"))
+        change = (saturated(event.time_ps // _PS_PER_US), saturated(event.sign * size), in_use, event.fragmentation)
+        rows.append((trace, node, NONE_ID, allocator, *change, _USES.get(event.stats.get(b"region_type"), 0)))
+    return from_rows(rows, "memory_changes")
+
+
+def _number(stats: Mapping[bytes, bytes | int], key: bytes) -> int:
+    value = stats.get(key, 0)
+    return value if isinstance(value, int) else 0
