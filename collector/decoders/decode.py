@@ -14,7 +14,7 @@ from ..errors import DecodeError, UsageError
 from ..store.columns import pc
 from ..store.schema import ALLOCATIONS, MEMORY_CHANGES, NONE_ID, OPS
 from . import fallback
-from .columns import from_columns, from_rows
+from .columns import from_columns
 from .interner import Interner
 from .native import walker
 

@@ -29,22 +29,25 @@ class MemoryEvent(NamedTuple):
 def change_rows(events: Iterable[MemoryEvent], trace: int, interner: Interner) -> pa.RecordBatch:
     """Return ``events`` as MEMORY_CHANGES rows of the step with trace number ``trace``.
 
-    A free belongs to the op that allocated the block at this address. NamesFullError if there are
-    too many names.
+    A free belongs to the op that allocated the block at this address. A block from before the
+    session is left out if its allocator does not know its size. NamesFullError if there are too
+    many names.
     """
     rows = []
-    owners: dict[tuple[int, int], int] = {}
+    blocks: dict[tuple[int, int], tuple[int, int]] = {}  # (allocator, address) -> (node, bytes)
     for event in sorted(events, key=lambda event: event.time_ps):
         size = _number(event.stats, b"allocation_bytes") or _number(event.stats, b"requested_bytes")
-        if not size:  # an allocator that does not know the sizes of its blocks
-            continue
         name = event.stats.get(b"allocator_name", b"")
         allocator = interner.id(ALLOCATOR, name if isinstance(name, bytes) else b"")
         block = allocator, _number(event.stats, b"addr")
         if event.sign > 0:
-            node = owners[block] = interner.id(NODE, event.node) if event.node else NONE_ID
+            node = interner.id(NODE, event.node) if event.node else NONE_ID
+            blocks[block] = node, size
         else:
-            node = owners.pop(block, NONE_ID)
+            node, allocated = blocks.pop(block, (NONE_ID, 0))
+            size = allocated or size
+        if not size:
+            continue
         in_use = saturated(_number(event.stats, b"bytes_allocated"))
         change = (saturated(event.time_ps // _PS_PER_US), saturated(event.sign * size), in_use, event.fragmentation)
         rows.append((trace, node, NONE_ID, allocator, *change, _USES.get(event.stats.get(b"region_type"), 0)))

@@ -17,9 +17,9 @@ from ..store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS
 from .columns import from_rows, saturated
 from .decode import DecodedStep
 from .interner import Interner, NamesFullError
+from .memory_changes import MemoryEvent, change_rows
 from .placement import Placement
 from .proto.xplane_pb2 import XLine, XPlane, XSpace
-from .memory_changes import MemoryEvent, change_rows
 from .session_ops import HOST_DEVICE, Execution, Marker, executions, markers, runs_no_op
 
 #: Maximum events and bytes of a session; larger ones are refused before they are parsed.
@@ -105,9 +105,7 @@ class Session:
         with _xspace_errors():
             self._session = _LazySession(data, bytes_max, events_max)
 
-    def executions(
-        self, started_ns: int, caller: int = 0, memory: list[MemoryEvent] | None = None
-    ) -> list[Execution]:
+    def executions(self, started_ns: int, caller: int = 0, memory: list[MemoryEvent] | None = None) -> list[Execution]:
         """Return the op executions; the arguments are those of `session_ops.executions`."""
         with _xspace_errors():
             return list(executions(self._session, started_ns, caller, memory))

@@ -176,6 +176,21 @@ class JobReader(Protocol):
         """
         ...
 
+    def memory_levels(self) -> list[tuple[int, int, int, int, int, int]]:
+        """Return (trace, device, allocator, peak, bytes before the step, bytes left) of allocators.
+
+        The bytes before are -1 if the allocator does not say what it has in use; the peak is then
+        that of the step's own blocks. Allocators of GPUs in a RunMetadata are NONE_ID.
+        """
+        ...
+
+    def kept_memory(self, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
+        """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there.
+
+        The most bytes come first.
+        """
+        ...
+
     def memory_left(self) -> list[tuple[int, int, int]]:
         """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
         ...

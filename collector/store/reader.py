@@ -124,6 +124,14 @@ class LocalJob:
         """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
         return self.with_sql(sql_queries.memory_left)
 
+    def memory_levels(self) -> list[tuple[int, int, int, int, int, int]]:
+        """Return the peak of each allocator in each trace; see the protocol."""
+        return self.with_sql(sql_queries.memory_levels)
+
+    def kept_memory(self, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
+        """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there."""
+        return self.with_sql(partial(sql_queries.kept_memory, traces=traces, allocator=allocator))
+
     def new_nodes(self) -> dict[int, int]:
         """Return trace -> number of nodes that first occur in it, if any."""
         return self.with_sql(sql_queries.new_nodes)

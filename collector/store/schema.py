@@ -170,8 +170,8 @@ EVENTS = pa.schema([("t_ns", _I64), ("slug", _TEXT), ("text", _TEXT), ("count", 
 #: with a start time.
 ALLOCATIONS = pa.schema([("trace", _U32), ("node", _U32), ("device", _U32), ("t_us", _I64), ("bytes", _I64)])
 
-#: One row per allocation (a free has negative bytes): of a RunMetadata those of allocators not called
-#: *GPU*, in executions with a start time; of a profiler session those of all its allocators.
+#: One row per allocation (a free has negative bytes): of a RunMetadata those of allocators not
+#: called *GPU*, in executions with a start time; of a profiler session those of all its allocators.
 MEMORY_CHANGES = pa.schema(
     [
         ("trace", _U32),

@@ -221,6 +221,7 @@ LOADED_NAMES = {
         "cli.completion:completion",
         "cli.attach:attach",
         "cli.breakdown:breakdown",
+        "cli.memory:memory",
         "cli.config:config",
         "cli.curves:curves",
         "cli.daemons:start",

@@ -287,7 +287,11 @@ def test_allocations_are_decoded_for_gpus_and_started_executions(kind: str) -> N
     (change,) = allocations.others.to_pylist()
     assert interner.table.get(ALLOCATOR, change.pop("allocator")) == b"cpu"
     assert {name: value for name, value in change.items() if value} == {
-        "trace": 4, "node": 1, "device": 1, "t_us": 8, "bytes": 1
+        "trace": 4,
+        "node": 1,
+        "device": 1,
+        "t_us": 8,
+        "bytes": 1,
     }
 
 
