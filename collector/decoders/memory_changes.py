@@ -13,7 +13,7 @@ from .interner import Interner
 SIGNS: Final = {b"MemoryAllocation": 1, b"MemoryDeallocation": -1}
 FRAGMENTATION: Final = b"fragmentation"
 _PS_PER_US: Final = 1_000_000
-_USES: Final = {b"output": OUTPUT_BLOCK, b"temp": TEMPORARY_BLOCK, b"persist": PERSISTENT_BLOCK}
+_USES: Final[Mapping[object, int]] = {b"output": OUTPUT_BLOCK, b"temp": TEMPORARY_BLOCK, b"persist": PERSISTENT_BLOCK}
 
 
 class MemoryEvent(NamedTuple):

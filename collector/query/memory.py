@@ -44,6 +44,7 @@ _ONEDNN, _ONEDNN_MIN = "mklcpu", 1 << 18
 #: Minimum growth from the first to the last traced step of what an allocator holds before a step.
 _HELD_MIN: Final = 1e6
 _KEPT_MAX: Final = 3
+_KEPT_SHARE_MIN: Final = 0.1
 _VARIABLE_OPS: Final = frozenset({"VarHandleOp", "Variable", "VariableV2"})
 #: Bytes of an element by number of its data type; 4 for all others.
 _ELEMENT_BYTES: Final = {2: 8, 4: 1, 5: 2, 6: 1, 8: 8, 9: 8, 10: 1, 14: 2, 17: 2, 18: 16, 19: 2, 23: 8}
@@ -178,12 +179,14 @@ class _Reader:
         if trend is None or trend.increase < _HELD_MIN:
             return None
         (first_step, first), (last_step, last) = by_step[0], by_step[-1]
+        growth = HeldGrowth(first_step, last_step, first.before, last.before)
         traces = [level.trace for _, level in by_step]
-        kept = tuple(
+        kept = (
             Named(self._names[NODE].get(node, ""), left / len(traces))
             for node, left in self._job.kept_memory(traces, allocator)[:_KEPT_MAX]
         )
-        return HeldGrowth(first_step, last_step, first.before, last.before, kept)
+        least = _KEPT_SHARE_MIN * growth.step_bytes
+        return growth._replace(kept=tuple(named for named in kept if named.bytes >= least))
 
 
 def _at(levels: Sequence[tuple[int, float]], time_ns: int) -> float | None:

@@ -217,7 +217,7 @@ def _recorded(
     for row in rows:
         sizes[row.node][0] += row.output
         sizes[row.node][1] += row.persistent
-    found = []
+    found: list[Block] = []
     for number, entries in by_node.items():
         name = names.get(number, "")
         op = nodes[name].op if name in nodes else ""

@@ -41,14 +41,15 @@ class Named(NamedTuple):
 class HeldGrowth(NamedTuple):
     """What an allocator has in use before a step grows from traced step to traced step.
 
-    ``kept``: the ops that leave memory behind, with their mean bytes in a step.
+    ``kept``: the ops that leave memory behind, with their mean bytes in a step, as far as these are
+    a tenth of the growth or more.
     """
 
     first_step: int
     last_step: int
     first_bytes: float
     last_bytes: float
-    kept: tuple[Named, ...]
+    kept: tuple[Named, ...] = ()
 
     @property
     def step_bytes(self) -> float:
@@ -194,7 +195,8 @@ def _growth_clause(memory: MemoryUse) -> str:
         keeper = next((name for name in numbers if name.startswith(_OUTPUT_PREFIX)), "")
         return f"{text}, as much as {keeper.removeprefix(_OUTPUT_PREFIX)} puts out" if keeper else text
     if held and held.growth:
-        return f"what is in use on {held.place} before a step grows by {size(held.growth.step_bytes)} a step"
+        text = f"what is in use on {held.place} before a step grows by {size(held.growth.step_bytes)} a step"
+        return f"{text}, left by {held.growth.kept[0].name}" if held.growth.kept else text
     return f"growth is unknown: {memory.growth_missing}" if memory.growth_missing else "no steady growth"
 
 
