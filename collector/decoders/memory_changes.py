@@ -17,13 +17,39 @@ _USES: Final[Mapping[object, int]] = {b"output": OUTPUT_BLOCK, b"temp": TEMPORAR
 
 
 class MemoryEvent(NamedTuple):
-    """An event of an allocator: its time (ps, real time), its sign, and its stats by name."""
+    """An event of an allocator: its time (ps, real time), its sign, and what it reports.
+
+    ``bytes``, ``in_use`` and ``use`` are 0 if they are not reported.
+    """
 
     time_ps: int
     sign: int
     node: bytes
-    stats: Mapping[bytes, bytes | int]
+    allocator: bytes
+    address: int
+    bytes: int
+    in_use: int
+    use: int
     fragmentation: float
+
+
+def memory_event(
+    time_ps: int, name: bytes, node: bytes, stats: Mapping[bytes, bytes | int], fragmentation: float
+) -> MemoryEvent:
+    """Return the event called ``name`` with ``stats`` by name."""
+    size = _number(stats, b"allocation_bytes") or _number(stats, b"requested_bytes")
+    allocator = stats.get(b"allocator_name", b"")
+    return MemoryEvent(
+        time_ps,
+        SIGNS[name],
+        node,
+        allocator if isinstance(allocator, bytes) else b"",
+        _number(stats, b"addr"),
+        size,
+        _number(stats, b"bytes_allocated"),
+        _USES.get(stats.get(b"region_type"), 0),
+        fragmentation,
+    )
 
 
 def change_rows(events: Iterable[MemoryEvent], trace: int, interner: Interner) -> pa.RecordBatch:
@@ -36,10 +62,8 @@ def change_rows(events: Iterable[MemoryEvent], trace: int, interner: Interner) -
     rows = []
     blocks: dict[tuple[int, int], tuple[int, int]] = {}  # (allocator, address) -> (node, bytes)
     for event in sorted(events, key=lambda event: event.time_ps):
-        size = _number(event.stats, b"allocation_bytes") or _number(event.stats, b"requested_bytes")
-        name = event.stats.get(b"allocator_name", b"")
-        allocator = interner.id(ALLOCATOR, name if isinstance(name, bytes) else b"")
-        block = allocator, _number(event.stats, b"addr")
+        size, allocator = event.bytes, interner.id(ALLOCATOR, event.allocator)
+        block = allocator, event.address
         if event.sign > 0:
             node = interner.id(NODE, event.node) if event.node else NONE_ID
             blocks[block] = node, size
@@ -48,9 +72,8 @@ def change_rows(events: Iterable[MemoryEvent], trace: int, interner: Interner) -
             size = allocated or size
         if not size:
             continue
-        in_use = saturated(_number(event.stats, b"bytes_allocated"))
-        change = (saturated(event.time_ps // _PS_PER_US), saturated(event.sign * size), in_use, event.fragmentation)
-        rows.append((trace, node, NONE_ID, allocator, *change, _USES.get(event.stats.get(b"region_type"), 0)))
+        times_and_sizes = map(saturated, (event.time_ps // _PS_PER_US, event.sign * size, event.in_use))
+        rows.append((trace, node, NONE_ID, allocator, *times_and_sizes, event.fragmentation, event.use))
     return from_rows(rows, "memory_changes")
 
 

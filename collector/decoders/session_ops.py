@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from ..store.devices import ITERATOR_DEVICE
 from .calls import EVENTS as CALL_EVENTS
 from .calls import PROCESS, PROPAGATE, UNSEEN, Calls, call_id, in_pool
-from .memory_changes import FRAGMENTATION, SIGNS, MemoryEvent
+from .memory_changes import FRAGMENTATION, SIGNS, MemoryEvent, memory_event
 from .proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
 
 #: Name of the first CPU in RunMetadata.
@@ -506,7 +506,7 @@ def _memory_event(plane: _Plane, event: _Event) -> MemoryEvent:
     stats = plane.stats(event)
     op = stats.get(b"tf_op", b"")
     node = _INLINED.sub(b"", op, count=1) if isinstance(op, bytes) else b""
-    return MemoryEvent(event.start_ps, SIGNS[event.name], node, stats, plane.fraction(event, FRAGMENTATION))
+    return memory_event(event.start_ps, event.name, node, stats, plane.fraction(event, FRAGMENTATION))
 
 
 def _accelerator_ops(plane: _Plane, _calls: Calls, _memory: list[MemoryEvent]) -> Iterator[Execution]:

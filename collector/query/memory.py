@@ -36,7 +36,7 @@ from ..tfviews.nodes import Node, interned_texts
 from ..tfviews.own_files import own_location, stack_lookup
 from .evidence import gather
 from .explanations import untraced_reason
-from .memory_blocks import Block, Memory, device_of, memories, peak
+from .memory_blocks import Block, Memory, host_devices, memories, peak
 
 _USES: Final = {OUTPUT_BLOCK: OUTPUT, TEMPORARY_BLOCK: TEMPORARY, PERSISTENT_BLOCK: PERSISTENT}
 #: oneDNN's allocator reports blocks from this size on to profiler sessions.
@@ -91,13 +91,11 @@ class _Level(NamedTuple):
 
 def _allocators(job: JobReader, nodes: Sequence[Node]) -> Iterator[AllocatorMemory]:
     """Yield the memory of each allocator, the highest peak first."""
+    reader = _Reader(job, nodes)
     levels: dict[tuple[int, int], list[_Level]] = {}
-    for trace, device, allocator, highest, before, _ in job.memory_levels():
+    for trace, device, allocator, highest, before in job.memory_levels(reader.hosts):
         if highest > 0:
             levels.setdefault((device, allocator), []).append(_Level(trace, highest, before))
-    if not levels:
-        return
-    reader = _Reader(job, nodes)
     found = [reader.allocator(*key, of_key) for key, of_key in levels.items()]
     yield from sorted(filter(None, found), key=lambda memory: -memory.peak_bytes)
 
@@ -114,6 +112,8 @@ class _Reader:
         self._names: dict[int, Mapping[int, str]] = {
             kind: interned_texts(names, kind) for kind in (NODE, DEVICE, ALLOCATOR)
         }
+        #: GPU -> CPU of the same process
+        self.hosts = host_devices(self._names[DEVICE])
         self._traces = job.table("traces")
         columns = ("trace", "kind", "key", "step", "start_ns", "source")
         #: trace -> its kind, step, start (real ns) and source
@@ -130,8 +130,7 @@ class _Reader:
             return None
         kind, step, start_ns, source = self._steps[top.trace]
         name = self._names[ALLOCATOR].get(allocator, "")
-        place = device_of(self._names[DEVICE].get(device, ""), name)
-        memory = self._memory(top.trace, kind, place, name)
+        memory = self._memory(top.trace, kind, device, name)
         if memory is None:
             return None
         highest = peak(memory.blocks)
@@ -140,7 +139,7 @@ class _Reader:
         peaks = [level.peak for level in of_kind]
         has_level = memory.before_bytes is not None
         return AllocatorMemory(
-            device=place,
+            device=memory.device,
             allocator=memory.allocator,
             kind=kind_name(kind, self._functions),
             step=step,
@@ -157,11 +156,11 @@ class _Reader:
             growth=self._growth(of_kind, allocator) if has_level else None,
         )
 
-    def _memory(self, trace: int, kind: int, device: str, allocator: str) -> Memory | None:
+    def _memory(self, trace: int, kind: int, device: int, allocator: str) -> Memory | None:
         if trace not in self._memories:
             rows = self._traces.filter(pc.equal(self._traces["trace"], pa.scalar(trace, pa.uint32())))
             self._memories[trace] = memories(self._job, rows, (kind,))
-        of_device = [memory for memory in self._memories[trace] if memory.is_recorded and memory.device == device]
+        of_device = [memory for memory in self._memories[trace] if memory.is_recorded and memory.number == device]
         return next((memory for memory in of_device if memory.allocator == allocator or not allocator), None)
 
     def _holder(self, block: Block) -> tuple[str, str, str, str, int]:

@@ -17,6 +17,9 @@ from .required_facts import GRAPH
 
 _US: Final = 1000
 _GPU_ALLOCATOR: Final = re.compile(r"GPU_(\d+)_")
+_GPU_DEVICE: Final = re.compile(r"gpu:\d+\Z", re.IGNORECASE)
+#: A device of another process: job and task.
+_TASK: Final = re.compile(r"/job:(?!localhost/)([^/]+)/(?:replica:\d+/)?task:(\d+)/")
 _COLUMNS: Final = (
     *("trace", "node", "device", "start_ns", "op_start_ns", "op_end_ns", "allocator", "total_bytes"),
     *("temp_bytes", "persistent_bytes", "output_bytes"),
@@ -45,12 +48,13 @@ class Memory(NamedTuple):
     much each op allocated: an output is then taken to live until the last op that uses it has
     ended, and the rest until the op itself has. ``before_bytes``: what the allocator had in use
     before the step and keeps beyond it, None if it does not say. ``fragmentation``: by time (ns),
-    as far as the allocator says.
+    as far as the allocator says. ``number``: the id of the device, NONE_ID in profiler sessions.
     """
 
     device: str
     allocator: str
     is_recorded: bool
+    number: int
     blocks: Sequence[Block]
     before_bytes: int | None = None
     fragmentation: Sequence[tuple[int, float]] = ()
@@ -69,9 +73,13 @@ def memories(job: JobReader, traces: pa.Table, kinds: Sequence[int], device: str
     nodes = _nodes(job, kinds, device)
     rows = [row for row in _rows(executions.ops, executions.traces) if names[NODE].get(row.node) in nodes]
     allocators = _allocators(rows, names[ALLOCATOR])
+    hosts = host_devices(names[DEVICE])
     changes = [
         *_gpu_changes(executions.allocations, allocators),
-        *_changes(job.memory_changes(numbers), names[ALLOCATOR]),
+        *(
+            change._replace(device=hosts.get(change.device, change.device))
+            for change in _changes(job.memory_changes(numbers), names[ALLOCATOR])
+        ),
     ]
     if device is not None:
         changes = [change for change in changes if names[NODE].get(change.node) in nodes]
@@ -80,15 +88,22 @@ def memories(job: JobReader, traces: pa.Table, kinds: Sequence[int], device: str
         blocks = _recorded(group, rows, names[NODE], nodes, (start_ns, end_ns))
         levels = [(change.t_ns, change.fragmentation) for change in group if change.fragmentation]
         place = device_of(names[DEVICE].get(at_device, ""), allocator)
-        found.append(Memory(place, allocator, True, blocks, _before(group), levels))
+        found.append(Memory(place, allocator, True, at_device, blocks, _before(group), levels))
     recorded_keys = {(memory.device, memory.allocator) for memory in found}
     last_uses = _last_uses(rows, names[NODE], nodes)
-    estimates: dict[tuple[str, str], list[Block]] = defaultdict(list)
+    estimates: dict[tuple[int, str], list[Block]] = defaultdict(list)
     for row in rows:
-        key = short_device(names[DEVICE].get(row.device, "")), allocators[row.node, row.device]
-        if row.requested > 0 and key not in recorded_keys:
-            estimates[key] += _estimated(row, nodes[names[NODE][row.node]], last_uses)
-    found += [Memory(*key, False, sorted(blocks, key=_start)) for key, blocks in estimates.items()]
+        allocator = allocators[row.node, row.device]
+        number = row.device if "GPU" in allocator else hosts.get(row.device, row.device)
+        place = device_of(names[DEVICE].get(number, ""), allocator)
+        if row.requested > 0 and (place, allocator) not in recorded_keys:
+            estimates[number, allocator] += _estimated(row, nodes[names[NODE][row.node]], last_uses)
+    found += [
+        Memory(
+            device_of(names[DEVICE].get(number, ""), allocator), allocator, False, number, sorted(blocks, key=_start)
+        )
+        for (number, allocator), blocks in estimates.items()
+    ]
     return sorted(found, key=lambda memory: -peak(memory.blocks).bytes)
 
 
@@ -184,9 +199,28 @@ def _grouped(changes: Sequence[_Change]) -> dict[tuple[int, str], list[_Change]]
 
 
 def device_of(device: str, allocator: str) -> str:
-    """Return the short name of a device; profiler sessions name the allocator only."""
-    gpu = _GPU_ALLOCATOR.match(allocator)
-    return short_device(device) if device else f"GPU:{gpu[1]}" if gpu else "CPU:0"
+    """Return the short name of a device, with its job and task if it is in another process.
+
+    Profiler sessions name the allocator only.
+    """
+    task, gpu = _TASK.search(device), _GPU_ALLOCATOR.match(allocator)
+    if device:
+        return f"{task[1]}:{task[2]} {short_device(device)}" if task else short_device(device)
+    return f"GPU:{gpu[1]}" if gpu else "CPU:0"
+
+
+def host_devices(devices: Mapping[int, str]) -> dict[int, int]:
+    """Return GPU -> CPU of the same process, by their ids.
+
+    Ops on a GPU have some of their memory on the host.
+    """
+    numbers = {name: number for number, name in devices.items()}
+    hosts = {
+        number: numbers.get(_GPU_DEVICE.sub("CPU:0", name), numbers.get(_GPU_DEVICE.sub("cpu:0", name), number))
+        for number, name in devices.items()
+        if _GPU_DEVICE.search(name)
+    }
+    return {number: host for number, host in hosts.items() if host != number}
 
 
 def _before(changes: Sequence[_Change]) -> int | None:

@@ -176,11 +176,12 @@ class JobReader(Protocol):
         """
         ...
 
-    def memory_levels(self) -> list[tuple[int, int, int, int, int, int]]:
-        """Return (trace, device, allocator, peak, bytes before the step, bytes left) of allocators.
+    def memory_levels(self, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
+        """Return (trace, device, allocator, peak, bytes before the step) of allocators.
 
         The bytes before are -1 if the allocator does not say what it has in use; the peak is then
-        that of the step's own blocks. Allocators of GPUs in a RunMetadata are NONE_ID.
+        that of the step's own blocks. Allocators of GPUs in a RunMetadata are NONE_ID. ``hosts``:
+        GPU -> the device that has the memory of its other allocators.
         """
         ...
 

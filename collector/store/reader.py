@@ -5,7 +5,7 @@ They need read access to the folder, but no lock and no daemon.
 
 import os
 import socket
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -124,9 +124,9 @@ class LocalJob:
         """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
         return self.with_sql(sql_queries.memory_left)
 
-    def memory_levels(self) -> list[tuple[int, int, int, int, int, int]]:
+    def memory_levels(self, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
         """Return the peak of each allocator in each trace; see the protocol."""
-        return self.with_sql(sql_queries.memory_levels)
+        return self.with_sql(partial(sql_queries.memory_levels, hosts=hosts))
 
     def kept_memory(self, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
         """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there."""

@@ -1,6 +1,6 @@
 """Queries of all ops or graphs of a job, in DuckDB's SQL (protocols.JobReader)."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -17,14 +17,13 @@ _MEMORY_LEFT: Final = """
 _MEMORY_LEVELS: Final = f"""
     SELECT trace, device, allocator,
         CASE WHEN max(in_use_bytes) > 0 THEN max(in_use_bytes) ELSE max(level) END::BIGINT AS peak,
-        CASE WHEN max(in_use_bytes) > 0 THEN arg_min(in_use_bytes - bytes, t_us) ELSE -1 END::BIGINT AS before,
-        sum(bytes)::BIGINT AS remains
+        CASE WHEN max(in_use_bytes) > 0 THEN arg_min(in_use_bytes - bytes, t_us) ELSE -1 END::BIGINT AS before
     FROM (
         SELECT *, sum(bytes) OVER (
             PARTITION BY trace, device, allocator ORDER BY t_us, bytes ROWS UNBOUNDED PRECEDING
         ) AS level
         FROM (
-            SELECT trace, device, allocator, t_us, bytes, in_use_bytes FROM memory_changes
+            SELECT trace, {{device}} AS device, allocator, t_us, bytes, in_use_bytes FROM memory_changes
             UNION ALL SELECT trace, device, {NONE_ID} AS allocator, t_us, bytes, 0 FROM allocations
         )
     ) GROUP BY trace, device, allocator"""  # noqa: S608  # a constant
@@ -43,13 +42,14 @@ _WINDOW_LABELS: Final = f"""
     GROUP BY node"""  # noqa: S608  # a constant
 
 
-def memory_levels(query: SqlQuery) -> list[tuple[int, int, int, int, int, int]]:
-    """Return (trace, device, allocator, peak, bytes before the step, bytes left) of allocators.
+def memory_levels(query: SqlQuery, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
+    """Return (trace, device, allocator, peak, bytes before the step) of allocators.
 
-    The first is -1 if the allocator does not say what it has in use; the peak is then that of the
-    step's own blocks. A free comes before an allocation in the same µs.
+    See the protocol. A free comes before an allocation in the same µs.
     """
-    return list(row_tuples(query(_MEMORY_LEVELS)))
+    cases = "".join(f" WHEN {gpu} THEN {host}" for gpu, host in hosts.items())
+    device = f"CASE device{cases} ELSE device END" if cases else "device"
+    return list(row_tuples(query(_MEMORY_LEVELS.format(device=device))))
 
 
 def kept_memory(query: SqlQuery, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ from fakes.command import caller
 from fakes.made_store import MS, SECOND, START_NS, rows, span, write_job
 from tfprof.collector.documents.memory import memory_document
 from tfprof.collector.query.memory import job_memory
+from tfprof.collector.query.memory_blocks import device_of, host_devices
 from tfprof.collector.render import memory_text
 from tfprof.collector.store import schema
 from tfprof.collector.store.reader import open_reader
@@ -165,3 +166,11 @@ def test_the_text_fits_and_the_document_has_its_numbers(
     assert status == 0
     assert document == json.loads(json.dumps(memory_document(answer)))
     assert document["allocators"][0]["peak_bytes"] == 93 * MB
+
+
+def test_a_device_of_another_process_is_named_and_memory_of_gpus_on_the_host_is_there() -> None:
+    gpu, cpu = "/job:worker/replica:0/task:1/device:GPU:0", "/job:worker/replica:0/task:1/device:CPU:0"
+    assert host_devices({4: gpu, 7: cpu, 8: f"{gpu}/stream:all", 9: "/job:ps/task:0/device:GPU:0"}) == {4: 7}
+    assert device_of(gpu, "GPU_0_bfc") == "worker:1 GPU:0"
+    assert device_of(CPU.decode(), "cpu") == device_of("", "mklcpu") == "CPU:0"
+    assert device_of("", "GPU_3_bfc") == "GPU:3"
