@@ -9,6 +9,7 @@ _COUNTS: Final = ((1e9, "b"), (1e6, "m"), (1e3, "k"))
 _SIZES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
 _QUANTITIES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _TIMES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
+_SHORT_NS: Final = 60 * 10**9
 _BARS: Final = "▁▂▃▄▅▆▇█"
 
 
@@ -136,6 +137,19 @@ def _in_unit(value: float, digits: int) -> str:
 def cost(share: float | None) -> str:
     """Return the cost of tracing as a percentage; a measured cost below 0 is shown as 0."""
     return percent(None if share is None else max(0.0, share))
+
+
+def total_cost(share: float, steps_ns: int) -> str:
+    """Return the cost of tracing in a job with ``steps_ns`` ns in steps: of a short job as time.
+
+    A share says little there.
+    """
+    return duration(max(0.0, share) * steps_ns) if is_short(steps_ns) else cost(share)
+
+
+def is_short(steps_ns: int) -> bool:
+    """Return whether a job with ``steps_ns`` ns in steps is too short for a share to say much."""
+    return steps_ns < _SHORT_NS
 
 
 def percent(share: float | None) -> str:

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Collection
 
 
+_IMPORT_NS = 30000000000  # maximum wait for an import
+_PAUSE_S = 0.01  # seconds between two looks at it
+
+
 class _Loader(object):
     """Wraps a module's loader until the module is executed."""
 
@@ -64,12 +68,26 @@ def install(targets: "Collection[str]", callback: "Callable[[str, ModuleType], o
     """Call ``callback(name, module)`` for each module in ``targets``, now or after its import."""
     global _callback, _targets
     _callback, _targets = callback, targets
+    known = [(name, sys.modules[name]) for name in list(targets) if sys.modules.get(name) is not None]
     if _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)
-    for name in list(targets):
-        module = sys.modules.get(name)
-        if module is not None:
-            callback(name, module)
+    for name, module in known:
+        _wait_for_import(module)
+        callback(name, module)
+
+
+def _wait_for_import(module: "ModuleType") -> None:
+    """Wait until ``module`` is imported: another thread of an attached process may be at it."""
+    if _is_importing(module):
+        from .clock import mono, sleep
+
+        deadline = mono() + _IMPORT_NS
+        while _is_importing(module) and mono() < deadline:
+            sleep(_PAUSE_S)
+
+
+def _is_importing(module: "ModuleType") -> bool:
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
 def remove() -> None:

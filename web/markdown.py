@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..collector.numbers import cost, count, date_and_time, duration, percent, size
+from ..collector.numbers import count, date_and_time, duration, percent, size, total_cost
 from ..collector.store.protocols import JobReader, StoreReader
 from ..commands.streams import clean
 from .documents import document
@@ -42,7 +42,8 @@ def job_lines(store: StoreReader, job: JobReader) -> Iterator[str]:
         _text(f"{show['framework']} {show['framework_version']}".strip()),
         f"{duration(show['duration_ns'])} since {date_and_time(show['started_ns'])}",
         f"{count(show['steps'])} {_text(show['step_kind'])} steps",
-        f"{count(show['traced'])} traced (cost {cost(show['cost'])})",
+        f"{count(show['traced'])} traced"
+        + ("" if show["cost"] is None else f" (cost {total_cost(show['cost'], show['steps_ns'])})"),
         f"{count(show['lost'])} lost",
     ]
     yield from (" · ".join(fact for fact in facts if fact), "")

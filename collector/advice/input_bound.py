@@ -13,6 +13,7 @@ from ..summaries.step_records import StepTrace
 from ..summaries.top import top_location
 from ..summaries.waiting_ops import WAITING_OPS
 from ..tfviews.own_files import stack_lookup
+from .between_steps import has_single_calls
 from .evidence import Evidence
 from .report import Report
 
@@ -76,6 +77,8 @@ def check(evidence: Evidence) -> Sequence[Report]:
     if parts is None or parts.share(INPUT) < INPUT_MODERATE:
         return []
     if parts.steps < STEPS_MIN and evidence.timed_steps:
+        return []
+    if has_single_calls(evidence, parts) and not parts.pipeline:  # each call sets up a dataset (overhead.py)
         return []
     share, words = parts.share(INPUT), input_words(parts.share(INPUT))
     cause = _cause(evidence, parts)

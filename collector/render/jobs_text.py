@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from .. import numbers
-from ..summaries.budget import is_short
 from ..summaries.host import Usage
 from ..summaries.jobs import STARTING, JobRow
 from .table import Column, render
@@ -59,12 +58,8 @@ def lost(row: JobRow) -> str:
 
 
 def cost_part(row: JobRow) -> str:
-    """Return the cost of profiling: of a short job in seconds, since a share says little there."""
-    if row.cost is None:
-        return ""
-    if is_short(row):
-        return f"cost {numbers.duration(max(0.0, row.cost) * row.steps_ns)}"
-    return f"cost {numbers.cost(row.cost)}"
+    """Return the cost of profiling for a line of text, empty if unknown."""
+    return "" if row.cost is None else f"cost {numbers.total_cost(row.cost, row.steps_ns)}"
 
 
 def traced_part(row: JobRow) -> str:

@@ -8,13 +8,12 @@ import pyarrow as pa
 from ...formats import layout
 from ...formats.policy import MILLION
 from ...formats.settings import SETTINGS
-from ..numbers import duration
+from ..numbers import duration, is_short
 from .jobs import JobRow, integer_of
 
 #: Factor by which the cost may exceed the budget without a warning.
 _TOLERANCE: Final = 1.1
 #: Time in steps (ns) below which a job is short.
-_SHORT_NS: Final = 60 * 10**9
 #: Kinds of which each step costs at least `_STEP_NS_MIN` (ns), whether it is timed or only counted.
 _COSTLY_KINDS: Final = frozenset(
     layout.SPAN_NAMES[kind] for kind in (layout.BATCH, layout.TEST_BATCH, layout.PREDICT_BATCH, layout.EAGER)
@@ -71,17 +70,12 @@ def overrun_reason(row: JobRow, values: Mapping[str, Any], traces: pa.Table, own
         (row.trace and not row.trace.startswith("budget"), f"the requested steps are traced (--trace {row.trace})"),
         (
             2 * _early_step_count(traces) >= traces.num_rows,
-            None if is_short(row) else early_reason,
+            None if is_short(row.steps_ns) else early_reason,
         ),
         (integer_of(values, "policy_seen"), f"orders ({_ORDER_SOURCES}) changed which steps are traced"),
         (True, "the traced steps cost more than estimated from those before them"),
     )
     return next(text for applies, text in reasons if applies)
-
-
-def is_short(row: JobRow) -> bool:
-    """Return whether the job is too short for a share of its time in steps to say much."""
-    return row.steps_ns < _SHORT_NS
 
 
 def _step_time(row: JobRow) -> str:

@@ -35,7 +35,7 @@ ALLOWED = {
     "shim.descriptors": "shim.guard shim.own_os",
     "shim.file_size_signal": "",
     "shim.guard": "formats shim.cpython shim.own_os",
-    "shim.hook": "",
+    "shim.hook": "shim.clock",
     "shim.inject": "",
     "shim.libc": "",
     "shim.name_check": "shim.cpython",

@@ -31,7 +31,7 @@ def test_every_interpreter_present_compiles_the_shim(python: Path) -> None:
 
 
 #: Maximum lines of the shim with its C part. A change that raises it says what for.
-LINES_MAX = 7467
+LINES_MAX = 7487
 
 
 def test_the_shim_is_small() -> None:

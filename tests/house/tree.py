@@ -1,6 +1,7 @@
 """The source files, their imports and their error slugs, for the house rules."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,13 +27,19 @@ def sources(*parts: str) -> list[Path]:
     return [path for path in files if not path.name.endswith("_pb2.py")]
 
 
+@functools.cache
 def tree(path: Path) -> ast.Module:
     """Return the syntax tree of ``path``."""
     return ast.parse(path.read_text(), filename=str(path))
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Yield the absolute name of every module that ``path`` imports, anywhere in it."""
+@functools.cache
+def imports(path: Path) -> tuple[str, ...]:
+    """Return the absolute name of every module that ``path`` imports, anywhere in it."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     package = ["tfprof", *path.relative_to(ROOT).parent.parts]
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):

@@ -93,7 +93,7 @@ def check_figures(page: Page, run: Run) -> None:
     text = page.text()
     assert numbers.count(show["steps"]) in text
     assert f"p99 {numbers.duration(spread['p99_ns'])}" in text
-    assert f"cost {numbers.cost(show['cost'])}" in text
+    assert f"cost {numbers.total_cost(show['cost'], show['steps_ns'])}" in text
     (group,) = [each for each in steps["kinds"] if each["kind"] == "run"]
     (cells,) = [row for row in rows(page, "untraced steps") if row[0].startswith("run")]
     assert cells[1:7] == [

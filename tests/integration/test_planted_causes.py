@@ -3,15 +3,22 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.profiled import ProfiledScripts
 
-pytestmark = [pytest.mark.tf, pytest.mark.usefixtures("private_store")]
+pytestmark = pytest.mark.tf
 
 SCRIPT = Path(__file__).parent / "jobs" / "planted.py"
 TFPROF = str(Path(sys.executable).parent / "tfprof")
+Findings = list[tuple[str, dict[str, Any]]]
+#: Runs a mode of the script as a job, and returns advice on it: slugs and reports. A busy host may
+#: hide a cause, so the job runs again, up to TRIES times in all, until the advice is as expected.
+Run = Callable[[str, Callable[[Findings], bool]], Findings]
+TRIES = 3
 #: Findings that other processes of the test's host can cause.
 _OF_THE_HOST = {"starved", "slower", "uneven"}
 
@@ -22,18 +29,29 @@ def _json(*words: str) -> Any:
     return json.loads(completed.stdout)
 
 
-def _run(python: Path, mode: str) -> list[tuple[str, dict[str, Any]]]:
-    """Run a job; return the slugs and reports of its advice with a remedy, most saved first."""
-    command = [f"{TFPROF}-run", str(python), str(SCRIPT), mode]
-    completed = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
-    assert completed.returncode == 0, completed.stderr
-    found = [
-        (checker["slug"], report)
-        for checker in _json("advise", "last")["checkers"]
-        for report in checker["reports"]
-        if report["todo"] and checker["slug"] not in _OF_THE_HOST
-    ]
-    return sorted(found, key=lambda pair: (pair[0] != "retracing", -(pair[1]["saving"] or 0)))
+@pytest.fixture
+def run(profiled_jobs: Callable[[str], ProfiledScripts]) -> Run:
+    """Return a function that runs a job; it returns the advice with a remedy, most saved first."""
+
+    def run_job(mode: str) -> Findings:
+        result = profiled_jobs("tf2").run("budget=1%", SCRIPT, mode)
+        assert result.status == 0, result.errors
+        found = [
+            (checker["slug"], report)
+            for checker in _json("advise", "last")["checkers"]
+            for report in checker["reports"]
+            if report["todo"] and checker["slug"] not in _OF_THE_HOST
+        ]
+        return sorted(found, key=lambda pair: (pair[0] != "retracing", -(pair[1]["saving"] or 0)))
+
+    def run_until(mode: str, is_expected: Callable[[Findings], bool]) -> Findings:
+        for _ in range(TRIES):
+            found = run_job(mode)
+            if is_expected(found):
+                break
+        return found
+
+    return run_until
 
 
 @pytest.mark.parametrize(
@@ -53,21 +71,23 @@ def _run(python: Path, mode: str) -> list[tuple[str, dict[str, Any]]]:
         ("float64", "float64", "float64", "float32"),
     ],
 )
-def test_the_first_advice_names_the_planted_cause(
-    tf2_python: Path, mode: str, slug: str, text: str, remedy: str
-) -> None:
-    first_slug, report = _run(tf2_python, mode)[0]
-    assert (first_slug, text in report["text"], remedy in report["todo"]) == (slug, True, True), report
+def test_the_first_advice_names_the_planted_cause(run: Run, mode: str, slug: str, text: str, remedy: str) -> None:
+    def is_expected(found: Findings) -> bool:
+        first_slug, report = next(iter(found), ("", {"text": "", "todo": ""}))
+        return first_slug == slug and text in report["text"] and remedy in report["todo"]
+
+    found = run(mode, is_expected)
+    assert is_expected(found), found
     if slug == "input":
-        assert (report["line"] or "").startswith("planted.py:")
+        assert (found[0][1]["line"] or "").startswith("planted.py:")
     (parts,) = _json("breakdown", "last")["kinds"]
     assert sum(part["share"] for part in parts["parts"]) == pytest.approx(1)
     assert sum(part["mean_ns"] for part in parts["parts"]) == pytest.approx(parts["period_ns"])
 
 
 @pytest.mark.parametrize("mode", ["healthy_fit", "healthy_loop", "healthy_pipeline"])
-def test_a_healthy_job_gets_no_advice(tf2_python: Path, mode: str) -> None:
-    assert _run(tf2_python, mode) == []
+def test_a_healthy_job_gets_no_advice(run: Run, mode: str) -> None:
+    assert run(mode, lambda found: not found) == []
     # The figures are the same on every screen.
     parts = _json("breakdown", "last")["kinds"][0]
     assert parts == _json("show", "last")["parts"] == _json("advise", "last")["parts"]

@@ -2,6 +2,8 @@
 
 import importlib
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,22 @@ def test_a_module_sees_its_own_loader_from_its_first_line_on(reports: list[tuple
     assert module.loader_at_start is module.__loader__ is module.__spec__.loader
     assert not type(module.__loader__).__module__.startswith("tfprof")
     assert importlib.reload(module) is module
+
+
+@without_failure
+@pytest.mark.usefixtures("_set_fails")
+def test_a_module_that_another_thread_imports_is_reported_afterwards(
+    reports: list[tuple[str, bool]], tmp_path: Path
+) -> None:
+    hook.remove()
+    (tmp_path / f"{NAME}.py").write_text("import time\nbegun = True\ntime.sleep(0.3)\ndone = True\n")
+    thread = threading.Thread(target=importlib.import_module, args=(NAME,))
+    thread.start()
+    while not hasattr(sys.modules.get(NAME), "begun"):
+        time.sleep(0.001)
+    hook.install({NAME}, lambda name, module: reports.append((name, hasattr(module, "done"))))
+    thread.join()
+    assert reports == [(NAME, True)]
 
 
 @without_failure

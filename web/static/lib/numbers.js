@@ -125,6 +125,11 @@ export function cost(share) {
   return percent(isMissing(share) ? null : Math.max(0, share));
 }
 
+/** The cost of tracing in a job with `stepsNs` ns in steps: of a job shorter than a minute as time. */
+export function totalCost(share, stepsNs) {
+  return stepsNs < 60e9 ? duration(Math.max(0, share) * stepsNs) : cost(share);
+}
+
 /** The local date and time, to the second. */
 export function dateAndTime(ns) {
   if (isMissing(ns)) return "-";

@@ -3,7 +3,7 @@ import { html } from "../../lib/dom.js";
 import { isReport, reportContent } from "../../lib/documents.js";
 import { useEffect, useState } from "../../lib/dom.js";
 import { Figures } from "../../lib/layout.js";
-import { cores, cost, count, dateAndTime, duration, size } from "../../lib/numbers.js";
+import { cores, count, dateAndTime, duration, size, totalCost } from "../../lib/numbers.js";
 import { Downloads } from "./downloads.js";
 import { Orders } from "./orders.js";
 import { stateOf } from "./state.js";
@@ -20,7 +20,7 @@ export function Head({ job, now }) {
     [`${job.step_kind || ""} steps`.trim(), count(job.steps), job.epochs ? `${count(job.epochs)} epoch${job.epochs === 1 ? "" : "s"}` : null],
     ["median step", duration(spread?.p50_ns), spread ? `p99 ${duration(spread.p99_ns)}` : null],
     isRunning && now?.now.step_ns ? ["step now", duration(now.now.step_ns), now.now.change === null ? null : `×${now.now.change.toFixed(2)} of before`] : null,
-    ["traced", count(job.traced), `cost ${cost(job.cost)}`],
+    ["traced", count(job.traced), job.cost === null ? null : `cost ${totalCost(job.cost, job.steps_ns)}`],
     ["lost", html`<span class=${job.lost ? "bad" : ""}>${count(job.lost)}</span>`, null],
     ["CPU", cores(cpu?.mean), job.cpus ? `of ${job.cpus}, mean` : "mean"],
     ["memory", size(memory?.max), "most"],
