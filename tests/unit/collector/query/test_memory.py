@@ -1,11 +1,13 @@
 """The peak of a job's memory with who holds it, its growth, and what of RSS is known."""
 
 import json
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 from fakes.command import caller
-from fakes.made_store import MS, SECOND, START_NS, rows, span, write_job
+from fakes.made_store import MS, SECOND, START_NS, rows, span, trace_tables, write_job
+from tfprof.collector.decoders.proto.run_metadata_pb2 import AllocationRecord, RunMetadata
 from tfprof.collector.documents.memory import memory_document
 from tfprof.collector.query.memory import job_memory
 from tfprof.collector.query.memory_blocks import device_of, host_devices
@@ -15,6 +17,7 @@ from tfprof.collector.store.reader import open_reader
 from tfprof.collector.summaries.memory import Named, verdict
 from tfprof.formats import layout
 
+DATA = Path(__file__).parents[3] / "contract" / "data"
 CPU = b"/job:localhost/replica:0/task:0/device:CPU:0"
 NODES = ("model/big", "model/small", "grad/work")
 US, MB = 1000, 10**6
@@ -93,6 +96,22 @@ def test_the_peak_is_that_of_the_records_and_names_who_holds_it(tmp_path: Path) 
         "the peak of 2 traced steps is 9.0 MB on CPU:0 (cpu), 67 % of it by model/big;"
         " growth is unknown: fewer than 29 s of steps"
     )
+
+
+def test_the_peak_of_a_real_step_is_the_sum_of_its_records(tmp_path: Path) -> None:
+    step = (DATA / "tf1_software.run_metadata").read_bytes()
+    records = [
+        AllocationRecord.FromString(record)
+        for device in RunMetadata.FromString(step).step_stats.dev_stats
+        for node in device.node_stats
+        for use in node.memory
+        for record in use.allocation_records
+    ]
+    records.sort(key=lambda record: (record.alloc_micros, record.alloc_bytes))
+    write_job(tmp_path, 7 << 60, trace_tables((DATA / "tf1.graph").read_bytes(), [step]))
+    (memory,) = job_memory(open_reader(str(tmp_path)).job("7000")).use.allocators
+    assert memory.peak_bytes == max(accumulate(record.alloc_bytes for record in records)) > 0
+    assert memory.peak_bytes == sum(holder.bytes for holder in memory.holders)
 
 
 def test_what_an_op_keeps_is_persistent(tmp_path: Path) -> None:
