@@ -1,4 +1,4 @@
-"""Decodes RunMetadata into rows of `ops` and `allocations`.
+"""Decodes RunMetadata into rows of `ops`, `allocations` and `memory_changes`.
 
 There are two decoders with equal results: one in C (`walker`), and one that uses protobuf and a
 loop in Python (`python`).
@@ -11,9 +11,10 @@ from typing import Final, NamedTuple, Protocol
 import pyarrow as pa
 
 from ..errors import DecodeError, UsageError
-from ..store.schema import ALLOCATIONS, OPS
+from ..store.columns import pc
+from ..store.schema import ALLOCATIONS, MEMORY_CHANGES, NONE_ID, OPS
 from . import fallback
-from .columns import from_columns, from_rows
+from .columns import from_columns
 from .interner import Interner
 from .native import walker
 
@@ -25,7 +26,7 @@ ERRORS: Final = (
     None,
     "not a RunMetadata",
     "more distinct names than a job may have",
-    f"more than {fallback.ROWS_MAX} node executions, or allocations on GPUs, in one step",
+    f"more than {fallback.ROWS_MAX} node executions, or {fallback.ALLOCATIONS_MAX} allocations, in one step",
 )
 
 
@@ -47,11 +48,18 @@ def _decoded_step(rows: int, base_ns: int, accelerator: int, status: int) -> Dec
     return DecodedStep(rows, base_ns, accelerator, ERRORS[status])
 
 
+class Allocations(NamedTuple):
+    """The allocations of GPUs (rows of ALLOCATIONS) and of other devices (MEMORY_CHANGES)."""
+
+    on_gpus: pa.RecordBatch
+    others: pa.RecordBatch
+
+
 class DecodedSteps(NamedTuple):
-    """The OPS and ALLOCATIONS rows of several messages, and the result of each message."""
+    """The OPS rows and allocations of several messages, and the result of each message."""
 
     ops: pa.RecordBatch
-    allocations: pa.RecordBatch
+    allocations: Allocations
     results: list[DecodedStep]
 
 
@@ -112,7 +120,8 @@ class WalkerDecoder:
             self._rows_a_byte = min(max(self._rows_a_byte, room / size), _ROWS_A_BYTE_MAX)
         results, allocations = walker_result
         steps = [_decoded_step(*result) for result in results]
-        return DecodedSteps(_columns(block, room, sum(step.rows for step in steps)), _allocations(allocations), steps)
+        ops = _columns(block, room, sum(step.rows for step in steps))
+        return DecodedSteps(ops, _allocations(_allocation_rows(allocations)), steps)
 
 
 class PythonDecoder:
@@ -127,7 +136,9 @@ class PythonDecoder:
         steps = []
         for message, trace in zip(messages, traces, strict=True):
             steps.append(_decoded_step(*fallback.append_rows(rows, bytes(message), trace, interner.table)))
-        return DecodedSteps(from_columns(rows.ops, "ops"), from_rows(rows.allocations, "allocations"), steps)
+        columns = [list(column) for column in zip(*rows.allocations, strict=True)] or [[] for _ in _ALLOCATIONS]
+        allocations = pa.RecordBatch.from_arrays(list(map(pa.array, columns, _ALLOCATIONS.types)), schema=_ALLOCATIONS)
+        return DecodedSteps(from_columns(rows.ops, "ops"), _allocations(allocations), steps)
 
 
 def decoder(kind: str = "auto") -> Decoder:
@@ -154,15 +165,24 @@ def _columns(block: pa.Buffer, room: int, rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=OPS)
 
 
-def _allocations(columns: Sequence[bytes]) -> pa.RecordBatch:
-    """Return ALLOCATIONS with ``columns``, the bytes of each column."""
-    if not columns[0]:  # the usual case without a GPU
-        return from_rows([], "allocations")
+def _allocation_rows(columns: Sequence[bytes]) -> pa.RecordBatch:
+    """Return the allocations with ``columns``, the bytes of each column."""
     arrays = [
         pa.Array.from_buffers(arrow_type, len(data) * 8 // arrow_type.bit_width, [None, pa.py_buffer(data)])
-        for arrow_type, data in zip(ALLOCATIONS.types, columns, strict=True)
+        for arrow_type, data in zip(_ALLOCATIONS.types, columns, strict=True)
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=ALLOCATIONS)
+    return pa.RecordBatch.from_arrays(arrays, schema=_ALLOCATIONS)
 
 
+def _allocations(rows: pa.RecordBatch) -> Allocations:
+    is_on_gpu = pc.equal(rows["allocator"], pa.scalar(NONE_ID, pa.uint32()))
+    others = rows.filter(pc.invert(is_on_gpu))
+    unknown = pa.nulls(others.num_rows, pa.int64()).fill_null(0)
+    changes = [*(others[name] for name in ("trace", "node", "device", "allocator", "t_us", "bytes")), unknown]
+    changes += [unknown.cast(pa.float64()), unknown.cast(pa.uint16())]
+    on_gpus = rows.filter(is_on_gpu).select(ALLOCATIONS.names)
+    return Allocations(on_gpus, pa.RecordBatch.from_arrays(changes, schema=MEMORY_CHANGES))
+
+
+_ALLOCATIONS: Final = ALLOCATIONS.append(pa.field("allocator", pa.uint32()))
 _TYPES: Final = tuple((arrow_type, arrow_type.bit_width // 8) for arrow_type in OPS.types)

@@ -21,12 +21,14 @@ OK, MALFORMED, NAMES_FULL, TOO_LONG = range(4)
 #: Maximum number of node executions, and of allocations, in one RunMetadata. A few of its bytes can
 #: make a row of hundreds of bytes.
 ROWS_MAX: Final = 1 << 18
+ALLOCATIONS_MAX: Final = 1 << 19
 
 Row = tuple[int, ...]
 
 _MAX: Final = (1 << 63) - 1
 _MIN: Final = -(1 << 63)
 _START: Final = OPS.names.index("start_ns")
+_GPU: Final = b"GPU"
 
 
 class _RefusedError(Exception):
@@ -34,7 +36,10 @@ class _RefusedError(Exception):
 
 
 class DecodedRows(NamedTuple):
-    """Decoded rows: OPS as one list per column, ALLOCATIONS as tuples."""
+    """Decoded rows: OPS as one list per column, ALLOCATIONS and the allocator as tuples.
+
+    The allocator of an allocation is NONE_ID if it is called *GPU*.
+    """
 
     ops: list[list[int]]
     allocations: list[Row]
@@ -69,14 +74,14 @@ def append_rows(decoded: DecodedRows, data: bytes, trace: int, names: NameTable)
     return len(rows), base_ns, flags, OK
 
 
-def _records(message: RunMetadata) -> Iterator[list[AllocationRecord]]:
-    """Return an iterator over the GPU allocation records of each node execution.
+def _records(message: RunMetadata) -> Iterator[list[list[AllocationRecord]]]:
+    """Return an iterator over the records of each allocator of each node execution.
 
     ParseError if a record does not parse.
     """
     return iter(
         [
-            [AllocationRecord.FromString(record) for use in _gpu_uses(node.memory) for record in use.allocation_records]
+            [list(map(AllocationRecord.FromString, use.allocation_records)) for use in node.memory]
             for device in message.step_stats.dev_stats
             for node in device.node_stats
         ]
@@ -84,14 +89,14 @@ def _records(message: RunMetadata) -> Iterator[list[AllocationRecord]]:
 
 
 def _gpu_uses(uses: Sequence[AllocatorMemoryUsed]) -> list[AllocatorMemoryUsed]:
-    return [use for use in uses if b"GPU" in use.allocator_name]
+    return [use for use in uses if _GPU in use.allocator_name]
 
 
 def _rows(
     message: RunMetadata,
     trace: int,
     names: NameTable,
-    records: Iterator[list[AllocationRecord]],
+    records: Iterator[list[list[AllocationRecord]]],
     allocations: list[Row],
 ) -> Iterator[Row]:
     """Yield the rows of a step, with absolute `start_ns`.
@@ -107,33 +112,38 @@ def _rows(
                 if count == ROWS_MAX:
                     raise _RefusedError(TOO_LONG)
                 count += 1
-                name, label, allocator, outputs = _names(node, names)
+                allocators = [_id(names, ALLOCATOR, use.allocator_name) for use in node.memory]
+                name, label, outputs = _names(node, names)
                 node_allocations = [
-                    (trace, name, device_id, record.alloc_micros, record.alloc_bytes) for record in next(records)
+                    (
+                        *(trace, name, device_id, record.alloc_micros, record.alloc_bytes),
+                        NONE_ID if _GPU in use.allocator_name else allocator,
+                    )
+                    for use, allocator, use_records in zip(node.memory, allocators, next(records), strict=True)
+                    for record in use_records
                 ]
                 if node.all_start_micros > 0:  # the TF profiler ignores the others
                     allocations += node_allocations
-                    if len(allocations) > ROWS_MAX:
+                    if len(allocations) > ALLOCATIONS_MAX:
                         raise _RefusedError(TOO_LONG)
                 total, peak, live, in_use = _memory(node.memory)
                 stats = node.memory_stats
                 yield (
                     *(trace, name, device_id, label, node.thread_id),
                     *_times(node),
-                    *(total, peak, live, allocator, in_use),
+                    *(total, peak, live, allocators[0] if allocators else NONE_ID, in_use),
                     *(_output_bytes(node.output), outputs),
                     *(stats.temp_memory_size, stats.persistent_memory_size),
                 )
 
 
 def _names(node: NodeExecStats, names: NameTable) -> Row:
-    """Return the ids of an execution's node name, label, allocator and output signature."""
+    """Return the ids of an execution's node name, label and output signature."""
     text, _, suffix = node.node_name.partition(b":")
     label = node.timeline_label or suffix
     return (
         _id(names, NODE, text),
         _id(names, LABEL, label) if label else NONE_ID,
-        _id(names, ALLOCATOR, node.memory[0].allocator_name) if node.memory else NONE_ID,
         _id(names, OUTPUTS, encode(map(_output, node.output))) if node.output else NONE_ID,
     )
 

@@ -1,4 +1,4 @@
-/* Decodes one NodeExecStats; its output signature and its GPU allocations go into the sink. */
+/* Decodes one NodeExecStats; its output signature and its allocations go into the sink. */
 #ifndef TFPROF_NODE_H
 #define TFPROF_NODE_H
 
@@ -23,8 +23,7 @@ typedef struct {
 typedef struct {
     byte_range name, label;
     moment all_start, op_start, op_end;
-    uint32_t thread, allocator_count;
-    byte_range first_allocator;
+    uint32_t thread, allocator; /* id of the first allocator */
     int64_t total, peak, live, in_use; /* sums over allocators; in_use: maximum over allocators called *GPU* */
     int64_t output_bytes, temp, persistent;
 } node;
@@ -42,8 +41,8 @@ static bool is_gpu_allocator(byte_range name) {
 }
 
 /* Decode an AllocationRecord. run_metadata.proto declares it as bytes, so skip_field counts nesting from 1 here. */
-static enum status walk_record(byte_range s, row_sink *sink) {
-    allocation record = {.t_us = 0};
+static enum status walk_record(byte_range s, uint32_t allocator, row_sink *sink) {
+    allocation record = {.allocator = allocator};
     uint32_t tag;
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
@@ -62,14 +61,14 @@ static enum status walk_record(byte_range s, row_sink *sink) {
 }
 
 /* Decode the allocation records of an AllocatorMemoryUsed in a second pass, after its name is known. */
-static enum status walk_records(byte_range s, row_sink *sink) {
+static enum status walk_records(byte_range s, uint32_t allocator, row_sink *sink) {
     uint32_t tag;
     byte_range record;
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
         if (tag == TAG(6, CHUNK)) {
             CHECK(read_chunk(&s, &record));
-            CHECK(walk_record(record, sink));
+            CHECK(walk_record(record, allocator, sink));
         } else {
             CHECK(skip_field(&s, tag, 5));
         }
@@ -79,7 +78,7 @@ static enum status walk_records(byte_range s, row_sink *sink) {
 
 static enum status walk_memory(byte_range s, node *n, row_sink *sink) {
     allocator_use use = {.name = {s.at, s.at}};
-    uint32_t tag;
+    uint32_t tag, allocator = NO_ID;
     byte_range message = s;
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
@@ -92,13 +91,14 @@ static enum status walk_memory(byte_range s, node *n, row_sink *sink) {
         default: CHECK(skip_field(&s, tag, 5));
         }
     }
-    if (!n->allocator_count++) n->first_allocator = use.name;
+    if (sink->columns) CHECK(names_add(sink->names, ALLOCATOR, use.name, &allocator));
+    if (n->allocator == NO_ID) n->allocator = allocator;
     n->total = saturating_sum(n->total, use.total);
     n->peak = saturating_sum(n->peak, use.peak);
     n->live = saturating_sum(n->live, use.live);
-    if (!is_gpu_allocator(use.name)) return OK;
+    if (!is_gpu_allocator(use.name)) return walk_records(message, allocator, sink);
     if (use.in_use > n->in_use) n->in_use = use.in_use;
-    return walk_records(message, sink);
+    return walk_records(message, NO_ID, sink);
 }
 
 static enum status walk_allocation(byte_range s, output *o) {

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from ..store.devices import ITERATOR_DEVICE
 from .calls import EVENTS as CALL_EVENTS
 from .calls import PROCESS, PROPAGATE, UNSEEN, Calls, call_id, in_pool
+from .memory_changes import FRAGMENTATION, SIGNS, MemoryEvent, memory_event
 from .proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
 
 #: Name of the first CPU in RunMetadata.
@@ -148,17 +149,21 @@ class SessionReader(Protocol):
         """Planes of the session; each access starts a new iteration."""
 
 
-def executions(space: SessionReader, started_ns: int, caller: int = 0) -> Iterator[Execution]:
+def executions(
+    space: SessionReader, started_ns: int, caller: int = 0, memory: list[MemoryEvent] | None = None
+) -> Iterator[Execution]:
     """Yield the op executions of all planes, without those in function calls of other threads.
 
     ``started_ns``: start of the session (real time), used if the XSpace has none. ``caller``: the
-    step's thread (thread_lines.py); if it is unknown, nothing is left out.
+    step's thread (thread_lines.py); if it is unknown, nothing is left out. ``memory`` receives the
+    events of allocators, which serve all threads.
     """
     start_ns = session_start(space) or started_ns
+    events = [] if memory is None else memory
     for plane in space.planes:
         for pattern, read in _READERS.items():
             if pattern.match(plane.name):
-                yield from read(_Plane(plane, start_ns), Calls(caller))
+                yield from read(_Plane(plane, start_ns), Calls(caller), events)
 
 
 def session_start(space: SessionReader) -> int:
@@ -310,8 +315,13 @@ class _Plane:
                 values[self._stat_names.get(stat.metadata_id, b"")] = getattr(stat, kind)
         return values
 
+    def fraction(self, event: _Event, name: bytes) -> float:
+        """Return a stat of an event that is a fraction of 1, 0 if the event has none."""
+        values = (stat.double_value for stat in event.stats if self._stat_names.get(stat.metadata_id) == name)
+        return next((value for value in values if 0 <= value <= 1), 0.0)
 
-def _host_ops(plane: _Plane, calls: Calls) -> Iterator[Execution]:
+
+def _host_ops(plane: _Plane, calls: Calls, memory: list[MemoryEvent]) -> Iterator[Execution]:
     # All ops are collected before one is yielded: a later XLine may show which thread made a call.
     ops: list[Execution] = []
     async_starts: dict[object, tuple[_Event, int]] = {}
@@ -327,6 +337,8 @@ def _host_ops(plane: _Plane, calls: Calls) -> Iterator[Execution]:
                 async_starts[_link(plane.stats(event), b"_p")] = event, thread
             elif event.name == _ASYNC_DONE:
                 async_ends_ps[_link(plane.stats(event), b"_c")] = event.start_ps
+            elif event.name in SIGNS:
+                memory.append(_memory_event(plane, event))
             elif event.name == _BATCH:
                 stats = plane.stats(event)
                 batch = _Batch(_number(stats, b"element_size"), event.end_ps)
@@ -490,7 +502,14 @@ def _number(stats: Mapping[bytes, bytes | int], key: bytes) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _accelerator_ops(plane: _Plane, _calls: Calls) -> Iterator[Execution]:
+def _memory_event(plane: _Plane, event: _Event) -> MemoryEvent:
+    stats = plane.stats(event)
+    op = stats.get(b"tf_op", b"")
+    node = _INLINED.sub(b"", op, count=1) if isinstance(op, bytes) else b""
+    return memory_event(event.start_ps, event.name, node, stats, plane.fraction(event, FRAGMENTATION))
+
+
+def _accelerator_ops(plane: _Plane, _calls: Calls, _memory: list[MemoryEvent]) -> Iterator[Execution]:
     """Yield the kernels and copies of a device.
 
     If the device has streams, the other lines are skipped: XLA derives them from the streams. A

@@ -32,13 +32,14 @@ typedef struct {
 } columns;
 #undef DECLARE
 
-/* The columns of schema.ALLOCATIONS in its order: (type, name). */
+/* The columns of schema.ALLOCATIONS in its order: (type, name); and the allocator, NO_ID for those called *GPU*. */
 #define ALLOCATION_COLUMNS(X)                                                                                          \
     X(uint32_t, trace)                                                                                                 \
     X(uint32_t, node)                                                                                                  \
     X(uint32_t, device)                                                                                                \
     X(int64_t, t_us)                                                                                                   \
-    X(int64_t, bytes)
+    X(int64_t, bytes)                                                                                                  \
+    X(uint32_t, allocator)
 
 #define MEMBER(type, name) type name;
 typedef struct {
@@ -49,6 +50,7 @@ typedef struct {
 /* Maximum number of node executions, and of allocations, in one RunMetadata: a few of its bytes can make
  * a row of more than a hundred bytes. */
 #define ROWS_MAX ((size_t)1 << 18)
+#define ALLOCATIONS_MAX ((size_t)1 << 19)
 
 /* Flags of a device, by its name (collector/store/devices.py). */
 enum { GPU = 1, STREAMS = 2 };

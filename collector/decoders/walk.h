@@ -29,10 +29,9 @@ static enum status put_names(row_sink *sink, const node *n) {
     byte_range suffix = {colon ? colon + 1 : n->name.end, n->name.end};
     byte_range label = range_size(n->label) ? n->label : suffix;
     byte_range signature = {sink->signature, sink->signature + sink->signature_size};
-    row_columns->label[row] = row_columns->allocator[row] = row_columns->outputs[row] = NO_ID;
+    row_columns->label[row] = row_columns->outputs[row] = NO_ID;
     CHECK(names_add(sink->names, NODE, name, &row_columns->node[row]));
     if (range_size(label)) CHECK(names_add(sink->names, LABEL, label, &row_columns->label[row]));
-    if (n->allocator_count) CHECK(names_add(sink->names, ALLOCATOR, n->first_allocator, &row_columns->allocator[row]));
     if (sink->signature_size) CHECK(names_add(sink->names, OUTPUTS, signature, &row_columns->outputs[row]));
     return OK;
 }
@@ -50,7 +49,7 @@ static enum status put_allocations(row_sink *sink, const node *n, uint32_t devic
         entry->node = sink->columns->node[sink->row];
         entry->device = device;
     }
-    return sink->allocation_count - sink->allocations_before > ROWS_MAX ? TOO_LONG : OK;
+    return sink->allocation_count - sink->allocations_before > ALLOCATIONS_MAX ? TOO_LONG : OK;
 }
 
 static enum status put_row(row_sink *sink, const node *n, uint32_t device, size_t first_allocation) {
@@ -61,6 +60,7 @@ static enum status put_row(row_sink *sink, const node *n, uint32_t device, size_
     CHECK(put_names(sink, n));
     CHECK(put_allocations(sink, n, device, first_allocation));
     row_columns->trace[row] = sink->trace;
+    row_columns->allocator[row] = n->allocator;
     row_columns->device[row] = device;
     row_columns->thread[row] = n->thread;
     row_columns->start_ns[row] = start;
@@ -123,7 +123,7 @@ static enum status walk_device(byte_range s, row_sink *sink) {
             continue;
         }
         CHECK(read_chunk(&s, &chunk));
-        node n = {.name = {chunk.at, chunk.at}, .label = {chunk.at, chunk.at}};
+        node n = {.name = {chunk.at, chunk.at}, .label = {chunk.at, chunk.at}, .allocator = NO_ID};
         size_t first_allocation = sink->allocation_count;
         sink->signature_size = 0;
         CHECK(walk_node(chunk, &n, sink));

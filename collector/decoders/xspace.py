@@ -17,6 +17,7 @@ from ..store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS
 from .columns import from_rows, saturated
 from .decode import DecodedStep
 from .interner import Interner, NamesFullError
+from .memory_changes import MemoryEvent, change_rows
 from .placement import Placement
 from .proto.xplane_pb2 import XLine, XPlane, XSpace
 from .session_ops import HOST_DEVICE, Execution, Marker, executions, markers, runs_no_op
@@ -32,13 +33,14 @@ _BATCH_ROWS: Final = 16_384
 
 
 class SessionRows(NamedTuple):
-    """OPS rows of a session, and the facts about its step.
+    """OPS and MEMORY_CHANGES rows of a session, and the facts about its step.
 
     ``ran_no_op``: the session shows that there is no op to record: XLA or a remote server ran them
     all, or the step has none.
     """
 
     ops: pa.Table
+    memory_changes: pa.RecordBatch
     step: DecodedStep
     ran_no_op: bool
 
@@ -63,15 +65,17 @@ def xspace(
     """
     placement = placement or Placement()
     session = Session(data)
-    ops = [_with_cpu(op, placement) for op in session.executions(start_ns, caller)]
+    memory: list[MemoryEvent] = []
+    ops = [_with_cpu(op, placement) for op in session.executions(start_ns, caller, memory)]
     ran_no_op = not ops and session.runs_no_op(may_be_idle=may_be_idle)
     mark = interner.mark()
     try:
         rows, step = step_rows(ops, trace, interner)
+        changes = change_rows(memory, trace, interner)
     except NamesFullError as error:
         interner.rollback(mark)
         raise DecodeError(error.args[0], error.slug) from error
-    return SessionRows(rows, step, ran_no_op)
+    return SessionRows(rows, changes, step, ran_no_op)
 
 
 def step_rows(ops: Sequence[Execution], trace: int, interner: Interner) -> tuple[pa.Table, DecodedStep]:
@@ -101,10 +105,10 @@ class Session:
         with _xspace_errors():
             self._session = _LazySession(data, bytes_max, events_max)
 
-    def executions(self, started_ns: int, caller: int = 0) -> list[Execution]:
+    def executions(self, started_ns: int, caller: int = 0, memory: list[MemoryEvent] | None = None) -> list[Execution]:
         """Return the op executions; the arguments are those of `session_ops.executions`."""
         with _xspace_errors():
-            return list(executions(self._session, started_ns, caller))
+            return list(executions(self._session, started_ns, caller, memory))
 
     def markers(self, started_ns: int) -> list[Marker]:
         """Return the marked steps and the calls of functions (`session_ops.markers`)."""

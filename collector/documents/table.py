@@ -14,6 +14,7 @@ from .exact_view import ExactViewDocument
 from .host import HostDocument
 from .imported import ImportDocument, ImportRunsDocument
 from .jobs import JobsDocument
+from .memory import MemoryDocument
 from .orders import OrderDocument
 from .overview import ShowDocument
 from .processes import PsDocument
@@ -41,6 +42,7 @@ DOCUMENTS: Final[dict[str, tuple[Any, ...]]] = {
     "host": (HostDocument,),
     "import": (ImportDocument, ImportRunsDocument),
     "jobs": (JobsDocument,),
+    "memory": (MemoryDocument,),
     "op": (ViewDocument, ExactViewDocument),
     "ps": (PsDocument,),
     "rm": (RmDocument,),

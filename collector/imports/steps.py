@@ -89,7 +89,8 @@ class StepTables:
             raise NotRepresentableError(f"{step.path}: {results[0].error}")
         batches: dict[str, pa.RecordBatch | pa.Table] = {
             "ops": ops,
-            "allocations": allocations,
+            "allocations": allocations.on_gpus,
+            "memory_changes": allocations.others,
             "output_memory": self._output_memory(step, trace),
             "names": _with_colons(self._interner.new_names()) if step.has_escaped_names else self._interner.new_names(),
             "traces": trace_rows([_trace(step, trace, results[0])]),

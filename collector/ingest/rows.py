@@ -115,7 +115,8 @@ class RowMaker:
         steps = self._decoder.run_metadata([record.body for record in records], numbers, self._interner)
         self.next_trace = numbers.stop
         rows.add("ops", steps.ops)
-        rows.add("allocations", steps.allocations)
+        rows.add("allocations", steps.allocations.on_gpus)
+        rows.add("memory_changes", steps.allocations.others)
         for record, number, decoded in zip(records, numbers, steps.results, strict=True):
             if decoded.error is not None:
                 rows.add_undecodable(record, decoded.error)
@@ -140,6 +141,7 @@ class RowMaker:
                 rows.add_undecodable(record, error.args[0])
                 continue
             rows.add("ops", session.ops)
+            rows.add("memory_changes", session.memory_changes)
             rows.traces.append(trace_of_step(step, self.next_trace, session.step, len(record.body)))
             self._note_ops(record, rows, is_empty=not session.step.rows and not session.ran_no_op)
             self.next_trace += 1

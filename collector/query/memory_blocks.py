@@ -1,5 +1,6 @@
 """The blocks of memory that the ops of one traced step allocate: their sizes and times."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -8,13 +9,17 @@ import pyarrow as pa
 
 from ..store.columns import row_tuples
 from ..store.protocols import JobReader
-from ..store.schema import ALLOCATOR, DEVICE, NODE
+from ..store.schema import ALLOCATOR, DEVICE, NODE, NONE_ID, OUTPUT_BLOCK, PERSISTENT_BLOCK, TEMPORARY_BLOCK
 from ..summaries.top import short_device
 from ..tfviews.nodes import Node, interned_texts
 from .profile import profile
 from .required_facts import GRAPH
 
 _US: Final = 1000
+_GPU_ALLOCATOR: Final = re.compile(r"GPU_(\d+)_")
+_GPU_DEVICE: Final = re.compile(r"gpu:\d+\Z", re.IGNORECASE)
+#: A device of another process: job and task.
+_TASK: Final = re.compile(r"/job:(?!localhost/)([^/]+)/(?:replica:\d+/)?task:(\d+)/")
 _COLUMNS: Final = (
     *("trace", "node", "device", "start_ns", "op_start_ns", "op_end_ns", "allocator", "total_bytes"),
     *("temp_bytes", "persistent_bytes", "output_bytes"),
@@ -22,13 +27,18 @@ _COLUMNS: Final = (
 
 
 class Block(NamedTuple):
-    """Memory that a node holds; times are real times in ns."""
+    """Memory that a node holds; times are real times in ns.
+
+    ``node`` and ``op`` are empty if the node is unknown: the block was there before the step.
+    ``use``: schema.OUTPUT_BLOCK, TEMPORARY_BLOCK or PERSISTENT_BLOCK; 0 if it is unknown.
+    """
 
     node: str
     op: str
     start_ns: int
     end_ns: int
     bytes: int
+    use: int = 0
 
 
 class Memory(NamedTuple):
@@ -36,13 +46,18 @@ class Memory(NamedTuple):
 
     ``is_recorded``: TensorFlow recorded each allocation and each free. Otherwise it recorded how
     much each op allocated: an output is then taken to live until the last op that uses it has
-    ended, and the rest until the op itself has.
+    ended, and the rest until the op itself has. ``before_bytes``: what the allocator had in use
+    before the step and keeps beyond it, None if it does not say. ``fragmentation``: by time (ns),
+    as far as the allocator says. ``number``: the id of the device, NONE_ID in profiler sessions.
     """
 
     device: str
     allocator: str
     is_recorded: bool
+    number: int
     blocks: Sequence[Block]
+    before_bytes: int | None = None
+    fragmentation: Sequence[tuple[int, float]] = ()
 
 
 def memories(job: JobReader, traces: pa.Table, kinds: Sequence[int], device: str | None = None) -> list[Memory]:
@@ -57,25 +72,52 @@ def memories(job: JobReader, traces: pa.Table, kinds: Sequence[int], device: str
     start_ns = min(start for (start,) in row_tuples(traces, "start_ns"))
     nodes = _nodes(job, kinds, device)
     rows = [row for row in _rows(executions.ops, executions.traces) if names[NODE].get(row.node) in nodes]
-    # Ops that only keep memory for themselves have no allocator: they use that of their device.
-    defaults = {row.device: names[ALLOCATOR][row.allocator] for row in rows if row.allocator in names[ALLOCATOR]}
-    allocators = {
-        (row.node, row.device): names[ALLOCATOR].get(row.allocator, defaults.get(row.device, "")) for row in rows
-    }
-    recorded = _recorded(executions.allocations, names[NODE], nodes, start_ns, end_ns)
-    recorded_keys = {(at_device, allocators.get((node, at_device), "")) for node, at_device in recorded}
-    groups: dict[tuple[str, str, bool], list[Block]] = defaultdict(list)
-    for (node, at_device), blocks in recorded.items():
-        key = (short_device(names[DEVICE].get(at_device, "")), allocators.get((node, at_device), ""), True)
-        groups[key] += blocks
+    allocators = _allocators(rows, names[ALLOCATOR])
+    hosts = host_devices(names[DEVICE])
+    changes = [
+        *_gpu_changes(executions.allocations, allocators),
+        *(
+            change._replace(device=hosts.get(change.device, change.device))
+            for change in _changes(job.memory_changes(numbers), names[ALLOCATOR])
+        ),
+    ]
+    if device is not None:
+        changes = [change for change in changes if names[NODE].get(change.node) in nodes]
+    found = []
+    for (at_device, allocator), group in _grouped(changes).items():
+        blocks = _recorded(group, rows, names[NODE], nodes, (start_ns, end_ns))
+        levels = [(change.t_ns, change.fragmentation) for change in group if change.fragmentation]
+        place = device_of(names[DEVICE].get(at_device, ""), allocator)
+        found.append(Memory(place, allocator, True, at_device, blocks, _before(group), levels))
+    recorded_keys = {(memory.device, memory.allocator) for memory in found}
     last_uses = _last_uses(rows, names[NODE], nodes)
+    estimates: dict[tuple[int, str], list[Block]] = defaultdict(list)
     for row in rows:
         allocator = allocators[row.node, row.device]
-        if row.requested > 0 and (row.device, allocator) not in recorded_keys:
-            key = (short_device(names[DEVICE].get(row.device, "")), allocator, False)
-            groups[key] += _estimated(row, nodes[names[NODE][row.node]], last_uses)
-    found = [Memory(*key, sorted(blocks, key=lambda block: block.start_ns)) for key, blocks in groups.items()]
+        number = row.device if "GPU" in allocator else hosts.get(row.device, row.device)
+        place = device_of(names[DEVICE].get(number, ""), allocator)
+        if row.requested > 0 and (place, allocator) not in recorded_keys:
+            estimates[number, allocator] += _estimated(row, nodes[names[NODE][row.node]], last_uses)
+    found += [
+        Memory(
+            device_of(names[DEVICE].get(number, ""), allocator), allocator, False, number, sorted(blocks, key=_start)
+        )
+        for (number, allocator), blocks in estimates.items()
+    ]
     return sorted(found, key=lambda memory: -peak(memory.blocks).bytes)
+
+
+def _allocators(rows: Sequence["_Row"], names: Mapping[int, str]) -> dict[tuple[int, int], str]:
+    """Return the allocator of each (node, device).
+
+    Ops that only keep memory for themselves have no allocator: they use that of their device.
+    """
+    defaults = {row.device: names[row.allocator] for row in rows if row.allocator in names}
+    return {(row.node, row.device): names.get(row.allocator, defaults.get(row.device, "")) for row in rows}
+
+
+def _start(block: Block) -> int:
+    return block.start_ns
 
 
 class _Row(NamedTuple):
@@ -86,6 +128,7 @@ class _Row(NamedTuple):
     allocator: int
     requested: int
     output: int
+    persistent: int
 
 
 def _rows(ops: pa.Table, traces: pa.Table) -> Iterator[_Row]:
@@ -95,9 +138,8 @@ def _rows(ops: pa.Table, traces: pa.Table) -> Iterator[_Row]:
         if trace in bases and bases[trace] + start > 0:
             began = bases[trace] + start
             total, temp, persistent, output = sizes
-            yield _Row(
-                node, device, began, began + max(op_start + op_end, 1), allocator, total + temp + persistent, output
-            )
+            ended = began + max(op_start + op_end, 1)
+            yield _Row(node, device, began, ended, allocator, total + temp + persistent, output, persistent)
 
 
 def _nodes(job: JobReader, kinds: Sequence[int], device: str | None) -> dict[str, Node]:
@@ -122,36 +164,138 @@ def _estimated(row: _Row, node: Node, last_uses: Mapping[str, int]) -> Iterator[
         yield Block(node.name, node.op, row.start_ns, row.end_ns, row.requested - max(kept, 0))
 
 
+class _Change(NamedTuple):
+    """An allocation, or a free of negative ``bytes``; ``in_use``: 0 if it is unknown."""
+
+    node: int
+    device: int
+    allocator: str
+    t_ns: int
+    bytes: int
+    in_use: int = 0
+    fragmentation: float = 0.0
+    use: int = 0
+
+
+def _gpu_changes(table: pa.Table, allocators: Mapping[tuple[int, int], str]) -> Iterator[_Change]:
+    """Yield the ALLOCATIONS; the allocator is that of the node."""
+    for node, device, t_us, size in row_tuples(table, "node", "device", "t_us", "bytes"):
+        yield _Change(node, device, allocators.get((node, device), ""), t_us * _US, size)
+
+
+def _changes(table: pa.Table, allocators: Mapping[int, str]) -> Iterator[_Change]:
+    columns = ("node", "device", "allocator", "t_us", "bytes", "in_use_bytes", "fragmentation", "use")
+    for node, device, allocator, t_us, *rest in row_tuples(table, *columns):
+        yield _Change(node, device, allocators.get(allocator, ""), t_us * _US, *rest)
+
+
+def _grouped(changes: Sequence[_Change]) -> dict[tuple[int, str], list[_Change]]:
+    """Return the changes by device and allocator, in order of time."""
+    groups: dict[tuple[int, str], list[_Change]] = defaultdict(list)
+    for change in sorted(changes, key=lambda change: change.t_ns):
+        if change.bytes:
+            groups[change.device, change.allocator].append(change)
+    return groups
+
+
+def device_of(device: str, allocator: str) -> str:
+    """Return the short name of a device, with its job and task if it is in another process.
+
+    Profiler sessions name the allocator only.
+    """
+    task, gpu = _TASK.search(device), _GPU_ALLOCATOR.match(allocator)
+    if device:
+        return f"{task[1]}:{task[2]} {short_device(device)}" if task else short_device(device)
+    return f"GPU:{gpu[1]}" if gpu else "CPU:0"
+
+
+def host_devices(devices: Mapping[int, str]) -> dict[int, int]:
+    """Return GPU -> CPU of the same process, by their ids.
+
+    Ops on a GPU have some of their memory on the host.
+    """
+    numbers = {name: number for number, name in devices.items()}
+    hosts = {
+        number: numbers.get(_GPU_DEVICE.sub("CPU:0", name), numbers.get(_GPU_DEVICE.sub("cpu:0", name), number))
+        for number, name in devices.items()
+        if _GPU_DEVICE.search(name)
+    }
+    return {number: host for number, host in hosts.items() if host != number}
+
+
+def _before(changes: Sequence[_Change]) -> int | None:
+    """Return the bytes in use before the first of ``changes`` that none of them frees."""
+    if not changes[0].in_use:
+        return None
+    freed = sum(change.bytes for change in changes if change.bytes < 0 and change.node == NONE_ID)
+    return changes[0].in_use - changes[0].bytes + freed
+
+
 def _recorded(
-    table: pa.Table, names: Mapping[int, str], nodes: Mapping[str, Node], start_ns: int, end_ns: int
-) -> dict[tuple[int, int], list[Block]]:
-    """Return the blocks of each (node, device) from its records; a free has negative bytes.
+    changes: Sequence[_Change],
+    rows: Sequence[_Row],
+    names: Mapping[int, str],
+    nodes: Mapping[str, Node],
+    step_ns: tuple[int, int],
+) -> list[Block]:
+    """Return the blocks of one allocator, by start.
 
     A block that is not freed in the step lives to its end; one that was there before, from its
     start.
     """
-    records: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    for node, device, t_us, size in row_tuples(table, "node", "device", "t_us", "bytes"):
-        if names.get(node) in nodes and size:
-            records[node, device].append((t_us * _US, size))
-    blocks: dict[tuple[int, int], list[Block]] = {}
-    for key, entries in records.items():
-        node = nodes[names[key[0]]]
-        open_blocks: dict[int, list[int]] = defaultdict(list)
-        found = blocks[key] = []
-        for time_ns, size in sorted(entries, key=lambda entry: (entry[0], -entry[1])):
-            if size > 0:
-                open_blocks[size].append(time_ns)
-            else:
-                starts = open_blocks[-size]
-                found.append(
-                    Block(node.name, node.op, starts.pop(0) if starts else min(start_ns, time_ns), time_ns, -size)
-                )
-        last_ns = max(end_ns, *(time for time, _ in entries))
-        found += [
-            Block(node.name, node.op, start, last_ns, size) for size, starts in open_blocks.items() for start in starts
-        ]
-    return blocks
+    first_ns, last_ns = step_ns[0], max(step_ns[1], changes[-1].t_ns)
+    by_node: dict[int, list[_Change]] = defaultdict(list)
+    for change in changes:
+        by_node[change.node].append(change)
+    sizes: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    for row in rows:
+        sizes[row.node][0] += row.output
+        sizes[row.node][1] += row.persistent
+    found: list[Block] = []
+    for number, entries in by_node.items():
+        name = names.get(number, "")
+        op = nodes[name].op if name in nodes else ""
+        lives = _lives(entries, first_ns, last_ns)
+        blocks = [Block(name, op, start, end, change.bytes, change.use) for start, end, change in lives]
+        found += _with_uses(blocks, *sizes[number]) if name else blocks
+    return sorted(found, key=_start)
+
+
+def _lives(entries: Sequence[_Change], first_ns: int, last_ns: int) -> Iterator[tuple[int, int, _Change]]:
+    """Yield the start and the end of each block of a node, and its allocation.
+
+    The bytes are positive.
+    """
+    open_blocks: dict[int, list[_Change]] = defaultdict(list)
+    for change in sorted(entries, key=lambda entry: (entry.t_ns, -entry.bytes)):
+        if change.bytes > 0:
+            open_blocks[change.bytes].append(change)
+        elif begun := open_blocks[-change.bytes]:
+            yield begun[0].t_ns, change.t_ns, begun.pop(0)
+        else:
+            yield min(first_ns, change.t_ns), change.t_ns, change._replace(bytes=-change.bytes)
+    for changes in open_blocks.values():
+        for change in changes:
+            yield change.t_ns, last_ns, change
+
+
+def _with_uses(blocks: Sequence[Block], output: int, persistent: int) -> Iterator[Block]:
+    """Yield the blocks of a node with their use, if it is unknown.
+
+    ``output``, ``persistent``: bytes of the node's outputs, and those that it keeps. The blocks
+    that live longest are these, as far as their sizes fit; the others are temporary.
+    """
+    for block in sorted(blocks, key=lambda block: -block.end_ns):
+        if block.use:
+            yield block
+        elif block.bytes <= persistent:
+            persistent -= block.bytes
+            yield block._replace(use=PERSISTENT_BLOCK)
+        elif block.bytes <= output:
+            output -= block.bytes
+            yield block._replace(use=OUTPUT_BLOCK)
+        else:
+            yield block._replace(use=TEMPORARY_BLOCK)
 
 
 class Peak(NamedTuple):

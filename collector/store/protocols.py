@@ -161,6 +161,10 @@ class JobReader(Protocol):
         """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
         ...
 
+    def memory_changes(self, traces: Collection[int]) -> pa.Table:
+        """Return the MEMORY_CHANGES of ``traces``, in order of arrival within each trace."""
+        ...
+
     def host_samples(self) -> pa.Table:
         """Return all samples of the job's host (HOST_SAMPLES); the table may be empty."""
         ...
@@ -169,6 +173,22 @@ class JobReader(Protocol):
         """Yield the whole job as one file (`.tfprof`), with its tags and the samples of its host.
 
         The rows are those of one moment. StoreError if a file of the job cannot be read.
+        """
+        ...
+
+    def memory_levels(self, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
+        """Return (trace, device, allocator, peak, bytes before the step) of allocators.
+
+        The bytes before are -1 if the allocator does not say what it has in use; the peak is then
+        that of the step's own blocks. Allocators of GPUs in a RunMetadata are NONE_ID. ``hosts``:
+        GPU -> the device that has the memory of its other allocators.
+        """
+        ...
+
+    def kept_memory(self, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
+        """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there.
+
+        The most bytes come first.
         """
         ...
 

@@ -5,7 +5,7 @@ They need read access to the folder, but no lock and no daemon.
 
 import os
 import socket
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -94,6 +94,10 @@ class LocalJob:
         """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
         return self.with_snapshot(executions.persistent_allocations)
 
+    def memory_changes(self, traces: Collection[int]) -> pa.Table:
+        """Return the MEMORY_CHANGES of ``traces``."""
+        return self.with_snapshot(lambda snapshot: executions.memory_changes(snapshot, traces))
+
     def host_samples(self) -> pa.Table:
         """Return all samples of the job's host; the table may be empty.
 
@@ -119,6 +123,14 @@ class LocalJob:
     def memory_left(self) -> list[tuple[int, int, int]]:
         """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
         return self.with_sql(sql_queries.memory_left)
+
+    def memory_levels(self, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
+        """Return the peak of each allocator in each trace; see the protocol."""
+        return self.with_sql(partial(sql_queries.memory_levels, hosts=hosts))
+
+    def kept_memory(self, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
+        """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there."""
+        return self.with_sql(partial(sql_queries.kept_memory, traces=traces, allocator=allocator))
 
     def new_nodes(self) -> dict[int, int]:
         """Return trace -> number of nodes that first occur in it, if any."""

@@ -170,6 +170,24 @@ EVENTS = pa.schema([("t_ns", _I64), ("slug", _TEXT), ("text", _TEXT), ("count", 
 #: with a start time.
 ALLOCATIONS = pa.schema([("trace", _U32), ("node", _U32), ("device", _U32), ("t_us", _I64), ("bytes", _I64)])
 
+#: One row per allocation (a free has negative bytes): of a RunMetadata those of allocators not
+#: called *GPU*, in executions with a start time; of a profiler session those of all its allocators.
+MEMORY_CHANGES = pa.schema(
+    [
+        ("trace", _U32),
+        ("node", _U32),  # the op that allocated; NONE_ID if it is unknown, as before the session
+        ("device", _U32),  # NONE_ID in profiler sessions
+        ("allocator", _U32),
+        ("t_us", _I64),  # real time
+        ("bytes", _I64),
+        ("in_use_bytes", _I64),  # in use by the allocator after the change; 0 if it is not recorded
+        ("fragmentation", _F64),  # of the allocator, as it reports it; 0 if it is not recorded
+        ("use", _U16),  # OUTPUT_BLOCK, …; 0 if it is not recorded
+    ]
+)
+#: What an op allocates a block for: an output, its own work, or its later runs.
+OUTPUT_BLOCK, TEMPORARY_BLOCK, PERSISTENT_BLOCK = range(1, 4)
+
 #: One row per output with an allocation_description, in executions with a start time. Only imported
 #: jobs have such rows: the addresses would double the size of live jobs.
 OUTPUT_MEMORY = pa.schema(
@@ -275,6 +293,7 @@ JOB_TABLES: Final = {
     "tensors": TENSORS,
     "alerts": ALERTS,
     "thread_samples": THREAD_SAMPLES,
+    "memory_changes": MEMORY_CHANGES,
 }
 
 _AFTER_OP_END: Final = OPS.get_field_index("op_end_ns") + 1

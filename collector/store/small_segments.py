@@ -15,7 +15,10 @@ from .catalog import JobInfo
 FULL_BYTES: Final = 1 << 18
 #: Tables that are never merged: large tables, and tables that are read by generation.
 _NEVER_MERGED: Final = frozenset(
-    {"ops", "allocations", "output_memory", segment.ROLLUP_NAME, segment.TIMES_NAME, *segment.TOTALS}
+    {
+        *("ops", "allocations", "output_memory", "memory_changes"),
+        *(segment.ROLLUP_NAME, segment.TIMES_NAME, *segment.TOTALS),
+    }
 )
 
 

@@ -1,18 +1,32 @@
 """Queries of all ops or graphs of a job, in DuckDB's SQL (protocols.JobReader)."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import pyarrow as pa
 
 from ...formats import layout
 from .columns import row_tuples
+from .schema import NONE_ID
 
 SqlQuery = Callable[[str], pa.Table]
 
 _MEMORY_LEFT: Final = """
     SELECT trace, sum(live_bytes + persistent_bytes)::BIGINT AS residual, max(in_use_bytes) AS in_use
     FROM ops GROUP BY trace"""
+_MEMORY_LEVELS: Final = f"""
+    SELECT trace, device, allocator,
+        CASE WHEN max(in_use_bytes) > 0 THEN max(in_use_bytes) ELSE max(level) END::BIGINT AS peak,
+        CASE WHEN max(in_use_bytes) > 0 THEN arg_min(in_use_bytes - bytes, t_us) ELSE -1 END::BIGINT AS before
+    FROM (
+        SELECT *, sum(bytes) OVER (
+            PARTITION BY trace, device, allocator ORDER BY t_us, bytes ROWS UNBOUNDED PRECEDING
+        ) AS level
+        FROM (
+            SELECT trace, {{device}} AS device, allocator, t_us, bytes, in_use_bytes FROM memory_changes
+            UNION ALL SELECT trace, device, {NONE_ID} AS allocator, t_us, bytes, 0 FROM allocations
+        )
+    ) GROUP BY trace, device, allocator"""  # noqa: S608  # a constant
 _NEW_NODES: Final = (
     "SELECT first, count(*) AS nodes FROM (SELECT node, min(trace) AS first FROM ops GROUP BY node) GROUP BY first"
 )
@@ -26,6 +40,26 @@ _WINDOW_LABELS: Final = f"""
     SELECT node, min(label) AS label FROM ops
     WHERE trace IN (SELECT trace FROM traces WHERE source = {layout.XSPACE})
     GROUP BY node"""  # noqa: S608  # a constant
+
+
+def memory_levels(query: SqlQuery, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
+    """Return (trace, device, allocator, peak, bytes before the step) of allocators.
+
+    See the protocol. A free comes before an allocation in the same µs.
+    """
+    cases = "".join(f" WHEN {gpu} THEN {host}" for gpu, host in hosts.items())
+    device = f"CASE device{cases} ELSE device END" if cases else "device"
+    return list(row_tuples(query(_MEMORY_LEVELS.format(device=device))))
+
+
+def kept_memory(query: SqlQuery, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
+    """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there."""
+    rows = query(
+        f"""SELECT node, sum(bytes)::BIGINT AS kept FROM memory_changes
+        WHERE trace IN ({", ".join(map(str, traces))}) AND allocator = {allocator} AND node <> {NONE_ID}
+        GROUP BY node HAVING sum(bytes) > 0 ORDER BY kept DESC"""  # noqa: S608  # numbers
+    )
+    return list(row_tuples(rows))
 
 
 def memory_left(query: SqlQuery) -> list[tuple[int, int, int]]:

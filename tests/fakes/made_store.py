@@ -75,7 +75,8 @@ def trace_tables(graph: bytes, messages: Sequence[bytes]) -> dict[str, pa.Table 
     steps = decoder("auto").run_metadata(messages, range(len(messages)), interner)
     return {
         "ops": pa.Table.from_batches([steps.ops]),
-        "allocations": pa.Table.from_batches([steps.allocations]),
+        "allocations": pa.Table.from_batches([steps.allocations.on_gpus]),
+        "memory_changes": pa.Table.from_batches([steps.allocations.others]),
         "traces": rows(
             "traces",
             [

@@ -136,8 +136,8 @@ ALLOWED = {
     "collector.numbers": "",
     "collector.options": "",
     "collector.query": (
-        "collector.advice collector.alerts collector.errors collector.flops collector.loader collector.numbers "
-        "collector.store collector.summaries collector.tfviews formats"
+        "collector.advice collector.alerts collector.errors collector.flops collector.growth collector.loader "
+        "collector.numbers collector.store collector.summaries collector.tfviews formats"
     ),
     "collector.records": "collector.errors formats",
     "collector.render": (
@@ -222,6 +222,7 @@ LOADED_NAMES = {
         "cli.completion:completion",
         "cli.attach:attach",
         "cli.breakdown:breakdown",
+        "cli.memory:memory",
         "cli.config:config",
         "cli.curves:curves",
         "cli.daemons:start",

@@ -39,6 +39,7 @@ LINES = {
     "rm": (("last", "--yes"),),
     "scope": (("last",), ("last", "--exact-tf")),
     "breakdown": (("last",),),
+    "memory": (("last",),),
     "curves": (("last",),),
     "show": (("last",),),
     "spans": (("last",),),

@@ -25,7 +25,8 @@ VIEWS = ("scope", "graph", "op", "code")
 #: Arguments that each command requires before others are checked.
 REQUIRED_ARGUMENTS = {
     **dict.fromkeys(
-        (*VIEWS, "advise", "analyze", "breakdown", "shell", "steps", "spans", "host", "show", "follow"), ("aa10",)
+        (*VIEWS, "advise", "analyze", "breakdown", "memory", "shell", "steps", "spans", "host", "show", "follow"),
+        ("aa10",),
     ),
     "attach": ("4194305",),  # above all process ids
     "tag": ("aa10", "note"),

@@ -15,7 +15,7 @@ from tfprof.collector.decoders.interner import Interner, name_table
 from tfprof.collector.errors import UsageError
 from tfprof.collector.store.output_signatures import OpOutput
 from tfprof.collector.store.output_signatures import decode as decoded_outputs
-from tfprof.collector.store.schema import NODE, NONE_ID, OPS, OUTPUTS
+from tfprof.collector.store.schema import ALLOCATOR, NODE, NONE_ID, OPS, OUTPUTS
 
 DATA = Path(__file__).parents[3] / "contract" / "data"
 SAMPLES = [path.read_bytes() for path in sorted(DATA.glob("*.run_metadata"))]
@@ -29,7 +29,8 @@ def _decode_all(kind: str, messages: list[bytes], names_max: int = 1 << 20, text
     interner = Interner(name_table(names_max, text_max))
     steps = decoder(kind).run_metadata(messages, range(len(messages)), interner)
     steps.ops.validate(full=True)
-    steps.allocations.validate(full=True)
+    for rows in steps.allocations:
+        rows.validate(full=True)
     return steps, interner.new_names()
 
 
@@ -43,7 +44,8 @@ def _assert_equal(messages: list[bytes], **limits: int) -> list[DecodedStep]:
     python_result, python_names = _decode_all("python", messages, **limits)
     assert walker_result.results == python_result.results
     assert walker_result.ops.equals(python_result.ops)
-    assert walker_result.allocations.equals(python_result.allocations)
+    for walker_rows, python_rows in zip(walker_result.allocations, python_result.allocations, strict=True):
+        assert walker_rows.equals(python_rows)
     assert walker_names.equals(python_names)
     return walker_result.results
 
@@ -128,7 +130,7 @@ def test_edge_cases_of_the_wire_format_are_decoded_alike(corner: str) -> None:
 def test_samples_are_decoded_alike() -> None:
     assert all(step.error is None and step.rows > 100 for step in _assert_equal(SAMPLES + GPU_SAMPLES))
     steps, _ = _decode_all("walker", GPU_SAMPLES)
-    assert steps.allocations.num_rows > 200
+    assert steps.allocations.on_gpus.num_rows > 200
 
 
 @BOTH_DECODERS
@@ -275,30 +277,39 @@ def test_allocations_are_decoded_for_gpus_and_started_executions(kind: str) -> N
         device=b"gpu:0",
     )
     _, allocations, _ = decoder(kind).run_metadata([run_metadata([b"x"]), message], [3, 4], interner)
-    rows = [(*row.values(), interner.table.get(NODE, row["node"])) for row in allocations.to_pylist()]
+    rows = [(*row.values(), interner.table.get(NODE, row["node"])) for row in allocations.on_gpus.to_pylist()]
     assert rows == [
         (4, 1, 1, 7, 64, b"a"),
         (4, 1, 1, 9, -64, b"a"),
         (4, 1, 1, 3, 2, b"a"),
         (4, 3, 1, 11, 32, b"b"),
     ]
+    (change,) = allocations.others.to_pylist()
+    assert interner.table.get(ALLOCATOR, change.pop("allocator")) == b"cpu"
+    assert {name: value for name, value in change.items() if value} == {
+        "trace": 4,
+        "node": 1,
+        "device": 1,
+        "t_us": 8,
+        "bytes": 1,
+    }
 
 
 @BOTH_DECODERS
-def test_allocation_records_of_cpus_are_ignored(kind: str) -> None:
+def test_allocation_records_are_checked_for_all_allocators(kind: str) -> None:
     broken = text(6, b"\xff")
-    for name, error in ((b"cpu", None), (b"GPU_0_bfc", "not a RunMetadata")):
+    for name in (b"cpu", b"GPU_0_bfc"):
         message = _metadata(node(b"a", 1) + text(6, broken + text(1, name)))
         _, _, (decoded,) = decoder(kind).run_metadata([message], [0], Interner())
-        assert decoded.error == error
+        assert decoded.error == "not a RunMetadata"
 
 
 @BOTH_DECODERS
 def test_a_step_with_too_many_allocations_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    limit = fallback.ROWS_MAX
+    limit = fallback.ALLOCATIONS_MAX
     if kind == "python":
         limit = 100
-        monkeypatch.setattr(fallback, "ROWS_MAX", limit)
+        monkeypatch.setattr(fallback, "ALLOCATIONS_MAX", limit)
     largest = _metadata(
         node(b"a", 1) + text(6, text(1, b"GPU") + text(6, b"") * limit),
         node(b"b", 0) + _allocator_memory(b"GPU", (1, 1)),
@@ -306,7 +317,7 @@ def test_a_step_with_too_many_allocations_is_refused(kind: str, monkeypatch: pyt
     too_large = _metadata(node(b"a", 1) + text(6, text(1, b"GPU") + text(6, b"") * (limit + 1)))
     _, allocations, decoded = decoder(kind).run_metadata([too_large, largest, too_large, largest], range(4), Interner())
     assert [step.error for step in decoded] == [decode.ERRORS[3], None] * 2
-    assert allocations["trace"].to_pylist() == [1] * limit + [3] * limit
+    assert allocations.on_gpus["trace"].to_pylist() == [1] * limit + [3] * limit
 
 
 @BOTH_DECODERS
@@ -449,7 +460,7 @@ def test_a_buffer_that_is_too_small_loses_no_rows() -> None:
 def test_the_walker_returns_none_if_the_buffer_is_too_small() -> None:
     block = bytearray(native.walker.block_size(2))
     assert native.walker.walk([_metadata(b"", b"", b"")], [0], name_table(), block, 2) is None
-    assert native.walker.walk([_metadata(b"", b"")], [0], name_table(), block, 2) == ([(2, 0, 0, 0)], [b""] * 5)
+    assert native.walker.walk([_metadata(b"", b"")], [0], name_table(), block, 2) == ([(2, 0, 0, 0)], [b""] * 6)
 
 
 def test_a_build_without_the_walker_decodes_by_python(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 from fakes.command import Run, caller
-from fakes.made_store import START_NS, rows, write_job
+from fakes.made_store import START_NS, rows, trace_tables, write_job
 from fakes.many_executions import CPU, write_many_executions
 from tfprof.collector.query.memory_blocks import Block, peak
 from tfprof.collector.store import schema
 from tfprof.formats import layout
 
 SVG, TAG = "{http://www.w3.org/2000/svg}", "{https://megengine.org.cn}"
+DATA = Path(__file__).parents[3] / "contract" / "data"
 GPU = b"/job:localhost/replica:0/task:0/device:GPU:0"
 #: (node, time in µs after the step's start, bytes): a block that was there before, one that stays.
 RECORDS = [(0, 10, 1000), (1, 20, 500), (0, 30, -1000), (1, 40, 2000), (1, 60, -500), (2, 5, -300)]
@@ -102,11 +103,11 @@ def test_blocks_that_are_alive_together_do_not_overlap(run: Run, tmp_path: Path)
             assert beside or y + height <= other_y + 0.02 or other_y + other_height <= y + 0.02
 
 
-def test_without_records_the_picture_is_an_estimate_and_says_so(run: Run) -> None:
-    data = Path(__file__).parents[3] / "contract" / "data"
-    files = ("--graph_path", str(data / "tf1.graph"), "--run_meta_path", str(data / "tf1_software.run_metadata"))
-    assert run("import", *files, "--name", "tf")[0] == 0
-    status, _, error = run("export", "tf", "-o", "tf.svg")
+def test_without_records_the_picture_is_an_estimate_and_says_so(run: Run, tmp_path: Path) -> None:
+    graph, step = (DATA / name for name in ("tf1.graph", "tf1_software.run_metadata"))
+    tables = trace_tables(graph.read_bytes(), [step.read_bytes()])
+    write_job(tmp_path / "store", 5 << 60, {**tables, "memory_changes": tables["memory_changes"].slice(0, 0)})
+    status, _, error = run("export", "5000", "-o", "tf.svg")
     assert (status, "the picture is an estimate" in error) == (0, True)
     assert "estimated: an output lives until" in Path("tf.svg").read_text()
     found = blocks("tf.svg")
@@ -114,6 +115,13 @@ def test_without_records_the_picture_is_an_estimate_and_says_so(run: Run) -> Non
     assert all(size > 0 and end > start for _, size, start, end in found)
     relu = [end for name, _, _, end in found if name == "conv0/Conv2D"]
     assert relu
+
+
+def test_the_memory_of_a_cpu_is_recorded(run: Run) -> None:
+    files = ("--graph_path", str(DATA / "tf1.graph"), "--run_meta_path", str(DATA / "tf1_software.run_metadata"))
+    assert run("import", *files, "--name", "tf")[0] == 0
+    assert run("export", "tf", "-o", "tf.svg") == (0, "", "")
+    assert "(recorded)" in Path("tf.svg").read_text()
 
 
 def test_a_job_without_memory_or_traces_has_no_picture(run: Run, tmp_path: Path) -> None:

@@ -1,0 +1,177 @@
+"""The memory of a job: the peak of each allocator, growth, and host memory."""
+
+from typing import Annotated, Literal, TypedDict
+
+from ..query.memory import JobMemory
+from ..summaries.memory import AllocatorMemory, Finding, HeldGrowth, Holder, HostMemory, Named, verdict
+
+
+class NamedBytesDocument(TypedDict):
+    """A name and its bytes."""
+
+    name: Annotated[str, "What it is: a scope, a line, an op, a part of the process's memory."]
+    bytes: Annotated[float, "Its bytes."]
+
+
+class HolderDocument(TypedDict):
+    """What one node holds at the peak for one use."""
+
+    node: Annotated[str, "The name of the node; empty if the block was there before the step."]
+    op: Annotated[str, "The op type, empty if it is unknown."]
+    use: Annotated[str, "output, temporary (for the op's own work), persistent (for its later runs) or before."]
+    line: Annotated[str, "The user's line that made the node, empty if it is unknown."]
+    bytes: Annotated[int, "The bytes of its blocks."]
+
+
+class HeldGrowthDocument(TypedDict):
+    """Growth of what an allocator has in use before a step."""
+
+    first_step: Annotated[int, "The first traced step after the warm-up."]
+    last_step: Annotated[int, "The last traced step."]
+    first_bytes: Annotated[float, "Bytes in use before the first one."]
+    last_bytes: Annotated[float, "Bytes in use before the last one."]
+    bytes_per_step: Annotated[float, "The growth a step."]
+    kept: Annotated[list[NamedBytesDocument], "The ops that leave memory behind, with their mean bytes in a step."]
+
+
+class AllocatorDocument(TypedDict):
+    """The memory of one allocator on one device at the peak of all traced steps."""
+
+    device: Annotated[str, "The device: CPU:0, GPU:1, …"]
+    allocator: Annotated[str, "The allocator, as TensorFlow names it."]
+    kind: Annotated[str, "The kind of the step with the peak."]
+    step: Annotated[int, "The number of that step."]
+    after_ns: Annotated[int, "When the peak is, after the start of the step, ns."]
+    peak_bytes: Annotated[int, "Bytes at the peak; without before_bytes those of the step's own blocks."]
+    traced_steps: Annotated[int, "The number of traced steps of this kind."]
+    least_peak_bytes: Annotated[int, "The lowest peak of these steps."]
+    most_peak_bytes: Annotated[int, "The highest peak of these steps."]
+    source: Annotated[Literal["run_metadata", "session"], "What TensorFlow recorded it with."]
+    before_bytes: Annotated[int | None, "Bytes at the peak from before the step; null if they are not recorded."]
+    uses: Annotated[dict[str, int], "Bytes at the peak by use; they add up to peak_bytes."]
+    holders: Annotated[list[HolderDocument], "Who holds the step's blocks at the peak; the most first."]
+    scopes: Annotated[list[NamedBytesDocument], "The same by name scope."]
+    lines: Annotated[list[NamedBytesDocument], "The same by line of the user's code, as far as it is known."]
+    fragmentation: Annotated[float | None, "Fragmentation that the allocator reports at the peak, a fraction of 1."]
+    least_block_bytes: Annotated[int, "Smaller blocks are not recorded; 0 if all are."]
+    growth: Annotated[HeldGrowthDocument | None, "Steady growth from step to step; null without it."]
+
+
+class MemoryFindingDocument(TypedDict):
+    """Growth of the job's memory, as in `tfprof advise`."""
+
+    text: Annotated[str, "The finding."]
+    numbers: Annotated[dict[str, float | str], "Its numbers by name."]
+    remedy: Annotated[str, "What to do."]
+    line: Annotated[str, "The user's line, empty if it is unknown."]
+
+
+class HostMemoryDocument(TypedDict):
+    """The resident memory (RSS) of the job's processes."""
+
+    samples: Annotated[int, "The number of samples, one a second."]
+    most_bytes: Annotated[int, "The largest sample."]
+    last_bytes: Annotated[int, "The last sample."]
+    before_bytes: Annotated[int | None, "The last sample before the first step; null without one."]
+    peak_bytes: Annotated[int | None, "The sample next to the highest peak on a CPU; null without a peak."]
+    processes: Annotated[int, "The number of processes in that sample, or in the last one."]
+    known: Annotated[list[NamedBytesDocument], "What of peak_bytes is known."]
+    unknown_bytes: Annotated[float | None, "The rest of peak_bytes; null if it is null or several processes share it."]
+
+
+class MemoryDocument(TypedDict):
+    """What a job holds in memory at the peak, what grows, and what its process holds."""
+
+    schema: Annotated[Literal["tfprof.memory/1"], "The format and its version."]
+    job: Annotated[str, "The id of the job."]
+    verdict: Annotated[str, "One sentence about the peak and the growth."]
+    no_peak: Annotated[str, "Why there is no peak; empty if there is one."]
+    allocators: Annotated[list[AllocatorDocument], "Each allocator; the highest peak first."]
+    growth: Annotated[list[MemoryFindingDocument], "Growth of the process's memory; empty without it."]
+    growth_missing: Annotated[str, "What the job lacks to judge the growth; empty if it has all."]
+    host: Annotated[HostMemoryDocument | None, "Host memory; null without samples."]
+
+
+def memory_document(answer: JobMemory) -> MemoryDocument:
+    """Return the memory of a job."""
+    use = answer.use
+    return {
+        "schema": "tfprof.memory/1",
+        "job": answer.job.info.hex,
+        "verdict": verdict(use),
+        "no_peak": use.no_peak,
+        "allocators": list(map(_allocator, use.allocators)),
+        "growth": list(map(_finding, use.findings)),
+        "growth_missing": use.growth_missing,
+        "host": None if use.host is None else _host(use.host),
+    }
+
+
+def _allocator(memory: AllocatorMemory) -> AllocatorDocument:
+    return {
+        "device": memory.device,
+        "allocator": memory.allocator,
+        "kind": memory.kind,
+        "step": memory.step,
+        "after_ns": memory.after_ns,
+        "peak_bytes": memory.peak_bytes,
+        "traced_steps": memory.steps,
+        "least_peak_bytes": memory.peaks[0],
+        "most_peak_bytes": memory.peaks[1],
+        "source": "session" if memory.is_session else "run_metadata",
+        "before_bytes": memory.before_bytes,
+        "uses": memory.uses,
+        "holders": list(map(_holder, memory.holders)),
+        "scopes": list(map(_named, memory.scopes)),
+        "lines": list(map(_named, memory.lines)),
+        "fragmentation": memory.fragmentation,
+        "least_block_bytes": memory.block_min,
+        "growth": None if memory.growth is None else _growth(memory.growth),
+    }
+
+
+def _holder(holder: Holder) -> HolderDocument:
+    return {
+        "node": holder.node,
+        "op": holder.op,
+        "use": holder.use,
+        "line": holder.line,
+        "bytes": holder.bytes,
+    }
+
+
+def _named(named: Named) -> NamedBytesDocument:
+    return {"name": named.name, "bytes": named.bytes}
+
+
+def _growth(growth: HeldGrowth) -> HeldGrowthDocument:
+    return {
+        "first_step": growth.first_step,
+        "last_step": growth.last_step,
+        "first_bytes": growth.first_bytes,
+        "last_bytes": growth.last_bytes,
+        "bytes_per_step": growth.step_bytes,
+        "kept": list(map(_named, growth.kept)),
+    }
+
+
+def _finding(finding: Finding) -> MemoryFindingDocument:
+    return {
+        "text": finding.text,
+        "numbers": dict(finding.numbers),
+        "remedy": finding.remedy,
+        "line": finding.line,
+    }
+
+
+def _host(host: HostMemory) -> HostMemoryDocument:
+    return {
+        "samples": host.samples,
+        "most_bytes": host.most_bytes,
+        "last_bytes": host.last_bytes,
+        "before_bytes": host.before_bytes,
+        "peak_bytes": host.peak_bytes,
+        "processes": host.processes,
+        "known": list(map(_named, host.known)),
+        "unknown_bytes": host.unknown_bytes,
+    }
