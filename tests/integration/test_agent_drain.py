@@ -406,7 +406,7 @@ def test_an_idle_agent_ends(bench: Bench, monkeypatch) -> None:
 
 def test_a_second_agent_of_a_store_ends_at_once(bench: Bench) -> None:
     bench.start_agent()
-    until(lambda: bench.status().get("alive"))
+    until(lambda: bench.status().get("collector"), "a welcome")
     first = bench.status()["pid"]
     second = subprocess.run(
         [sys.executable, "-m", "tfprof.agent", "--store", str(bench.store)], timeout=20, check=False
