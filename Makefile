@@ -17,12 +17,13 @@ RUN_TESTS := $(PYTHON) -m pytest -rs --numprocesses $(WORKERS) --dist loadfile -
 
 PAGES := $(wildcard docs/questions/*.md)
 
-.PHONY: help venv venvs matrix matrix-venvs demo picture pages docs test test-fast compiled-tests format lint check types \
+.PHONY: help venv venvs matrix matrix-venvs demo picture pages docs test test-fast test-thorough compiled-tests format lint check types \
 	bench protos schemas clean $(VENVS) $(MATRIX_VENVS)
 
 help:
 	@echo "make demo     profile two unmodified training scripts, end to end"
 	@echo "make test     all tests, with TensorFlow 1.15 and 2.21 (TESTS='tests/unit/cli -k advise')"
+	@echo "make test-thorough   the tests that repeat others with more versions and samples"
 	@echo "make test-fast   unit, house and contract tests, without TensorFlow"
 	@echo "make format   format the code        make check    ruff and house rules"
 	@echo "make types    mypy, strict           make bench    overhead, ingest and query against their limits"
@@ -114,7 +115,12 @@ compiled-tests: venv
 	@$(PYTHON) -m pytest --collect-only --quiet > /dev/null
 
 test: venv venvs
-	$(call run-tests,$(TESTS))
+	$(call run-tests,-m "not thorough" $(TESTS))
+
+# The tests that `make test` leaves out (tests/fakes/thorough.py), and more random cases.
+test-thorough: venv venvs
+	$(call run-tests,-m thorough tests/integration)
+	TFPROF_TEST_ORACLE=60 $(PYTHON) -m pytest tests/integration/oracle
 
 test-fast: venv
 	$(call run-tests,-m "not tf" tests/unit tests/house tests/contract)

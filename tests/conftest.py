@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # `from fakes import …`
 from fakes import armed_job  # noqa: E402
 from fakes.forks import SERVER_PIDS, ForkServer  # noqa: E402
 from fakes.profiled import ProfiledScripts  # noqa: E402
+from fakes.thorough import is_thorough  # noqa: E402
 
 #: The variable that turns TensorFlow's oneDNN kernels on or off. A process reads it once.
 ONEDNN_VARIABLE = "TF_ENABLE_ONEDNN_OPTS"
@@ -38,6 +39,13 @@ def pytest_configure() -> None:
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)  # child processes reset a handler to the default
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that `make test` leaves out."""
+    for item in items:
+        if is_thorough(item.nodeid):
+            item.add_marker("thorough")
 
 
 @pytest.hookimpl(optionalhook=True)
