@@ -44,8 +44,9 @@ _FACTS: Final[dict[str, Callable[["Run"], object]]] = {
 }
 #: Op types that bring data into a graph.
 _INPUTS: Final = frozenset({"IteratorGetNext", "Placeholder", "QueueDequeueManyV2", "QueueDequeueUpToV2", "_Arg"})
-#: Calls and bytes per step that differ less than this (of the ratio) are equal.
-_EQUAL: Final = 0.005
+#: Figure of an op type -> (how it is shown, the share by which equal jobs may differ). Whether an op
+#: reuses the memory of its input depends on the timing, so bytes vary more.
+_EXACT_FIGURES: Final = {"calls": ("{:.4g}", 0.005), "bytes": ("{:,.0f}", 0.1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,9 +354,9 @@ def _count_differences(before: Sequence[Run], after: Sequence[Run]) -> list[Diff
         Difference(f"{what} of {key} a step", form.format(median(old)), form.format(median(new)))
         for key in sides[0]
         if key in sides[1]
-        for what, form in (("calls", "{:.4g}"), ("bytes", "{:,.0f}"))
+        for what, (form, equal) in _EXACT_FIGURES.items()
         for old, new in [[[getattr(op, what) for op in side[key]] for side in sides]]
-        if max(min(old) - max(new), min(new) - max(old)) > _EQUAL * max(*old, *new)
+        if max(min(old) - max(new), min(new) - max(old)) > equal * max(*old, *new)
     ]
 
 

@@ -101,6 +101,8 @@ OTHER_BAD_VALUES = {
     "by": (*ODD_TEXTS, "lines"),
     "filter_text": ("", " "),
     "ended_before_ns": (*ODD_TEXTS, "3x", "-1d"),
+    "ended": (*ODD_TEXTS, "3x", "-1d"),
+    "listen": (*ODD_TEXTS, "0.0.0.0:9464", ":9464", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:x", "unix:"),
     "compat": (*ODD_TEXTS, "2.22", "1"),
     "last": (*BAD_NUMBERS, "-1"),
     "names": ("", " "),
@@ -247,7 +249,7 @@ _DAEMON_COMMANDS = frozenset({"status", "start", "stop"})
 STORE_CASES = [
     (name, store)
     for name in COMMANDS
-    for store in (*BAD_STORES, *DAMAGED_STORES, *(() if name in _DAEMON_COMMANDS | {"import"} else NEW_STORES))
+    for store in (*BAD_STORES, *DAMAGED_STORES, *(() if name in _DAEMON_COMMANDS | {"import", "metrics"} else NEW_STORES))
     if name not in {"config", "completion", "doctor", "ps"} and (name != "start" or not store.strip())
 ]
 
