@@ -119,7 +119,7 @@ test: venv venvs
 
 # The tests that `make test` leaves out (tests/fakes/thorough.py), and more random cases.
 test-thorough: venv venvs
-	$(call run-tests,-m thorough tests/integration)
+	$(call run-tests,-m thorough)
 	TFPROF_TEST_ORACLE=60 $(PYTHON) -m pytest tests/integration/oracle
 
 test-fast: venv

@@ -22,11 +22,13 @@ SMALL_NS: Final = 5_000_000
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report steps whose time goes by outside of their ops; the most specific reason counts."""
     parts = evidence.breakdown
-    if parts is None or not has_enough_steps(parts) or starving_use(evidence) is not None:
+    if parts is None or not has_enough_steps(parts):
         return []
     single = _single_calls(evidence, parts)
     if single:
         return single
+    if starving_use(evidence) is not None:
+        return []
     return _eager(parts) if parts.is_eager else _small(parts)
 
 

@@ -6,7 +6,7 @@ They repeat what another test shows, with another version or more samples.
 from fnmatch import fnmatchcase
 from typing import Final
 
-#: Patterns of the ids of tests below tests/integration; a bracket is a character, not a set.
+#: Patterns of the ids of tests, without the folder; a bracket is a character, not a set.
 PATTERNS: Final = (
     "test_attach.py::test_losses_equal*[tf1-fit]",
     "test_attach.py::test_losses_equal*[tf2-session]",
@@ -20,6 +20,8 @@ PATTERNS: Final = (
     "test_child_processes.py::*[spawn-kill-2-tf1_python]",
     "test_doc_pages.py::test_the_commands*[slow-step]",
     "test_doc_pages.py::test_the_commands*[since-when]",
+    "test_comparison.py::test_of_many_pairs_of_equal_runs*",
+    "test_comparison.py::test_the_visible_change_is_found*",
     "test_dump_steps.py::*[tf1]",
     "test_eager_steps.py::test_without_the_c_part*[tf2-callable-*",
     "test_eager_steps.py::test_without_the_c_part*[tf2-concrete-*",
