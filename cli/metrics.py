@@ -17,6 +17,7 @@ from ..collector.render import metrics_text
 from ..commands.streams import print_lines
 from ..formats.values import InvalidValueError, duration
 from .command import store_option
+from .values import PORT_MAX
 from .web import require_packages
 
 _SERVE: Final = "tfprof.web.server.metrics:serve"
@@ -24,7 +25,6 @@ _BIND_SOCKET: Final = "tfprof.web.server.serve:bind_socket"
 _BIND_PORT: Final = "tfprof.web.server.serve:bind_port"
 _SOCKET_PREFIX: Final = "unix:"
 _PORT: Final = re.compile(r"(?:127\.0\.0\.1|localhost):([0-9]{1,5})", re.ASCII)
-_PORT_MAX: Final = 65535
 
 
 class MetricsAddressError(UsageError):
@@ -78,7 +78,7 @@ def _bind(address: str) -> tuple[socket.socket, str]:
     path, port = address.removeprefix(_SOCKET_PREFIX), _PORT.fullmatch(address)
     if address.startswith(_SOCKET_PREFIX) and path:
         return load(_BIND_SOCKET)(path), f"curl --unix-socket {shlex.quote(path)} http://localhost/metrics"
-    if port is None or int(port[1]) > _PORT_MAX:
+    if port is None or int(port[1]) > PORT_MAX:
         raise MetricsAddressError(
             f"metrics are not served at {address!r}, but only where no other host can read them:"
             " at 127.0.0.1:PORT or unix:PATH"

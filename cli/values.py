@@ -1,7 +1,8 @@
 """Types of options and arguments for click, with tfprof's own messages."""
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 import click.shell_completion
@@ -29,18 +30,24 @@ class Text(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
 
 
 class WholeNumber(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
-    """A non-negative integer, in plain digits."""
+    """A non-negative integer, in plain digits, of at most ``most``."""
 
     name = "number"
+
+    def __init__(self, most: float = math.inf) -> None:
+        self._most = most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number; BadParameter if ``value`` is invalid."""
         if isinstance(value, int):
             return value
         try:
-            return values.count(value)
+            number = values.count(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if number > self._most:
+            self.fail(f"{value} is more than {self._most}", param, ctx)
+        return number
 
 
 class Words(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
@@ -93,3 +100,6 @@ NON_EMPTY = Text()
 NAME = Text(values.job_name)
 MOMENT = Moment()
 WHOLE = WholeNumber()
+#: The largest number of a TCP port.
+PORT_MAX: Final = 65535
+PORT = WholeNumber(PORT_MAX)

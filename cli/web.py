@@ -19,7 +19,7 @@ from ..web import links
 from .command import store_option
 from .job_names import complete_jobs
 from .trace import giver, order_job
-from .values import NON_EMPTY
+from .values import NON_EMPTY, PORT
 
 #: Packages of the extra `web`.
 PACKAGES: Final = ("starlette", "uvicorn")
@@ -41,7 +41,7 @@ class NoWebPackagesError(UsageError):
 @click.argument("job", required=False, type=NON_EMPTY, shell_complete=complete_jobs)
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=PORT,
     metavar="PORT",
     help="Serve at this port of 127.0.0.1 with a secret in the link (0: a free port), not at a private socket.",
 )

@@ -231,8 +231,6 @@ def lines() -> Iterator[tuple[str, ...]]:
     """Yield the command lines."""
     yield from BAD_COMBINATIONS
     for name in COMMANDS:
-        if name == "web":  # without an error it serves for ever
-            continue
         arguments = REQUIRED_ARGUMENTS.get(name, ())
         for word in BAD_WORDS:
             yield (name, *arguments, word)
