@@ -20,7 +20,7 @@ from .xspace import BYTES_MAX, XSpace
 
 _RUNS: Final = "plugins/profile"
 _SUFFIX: Final = ".xplane.pb"
-#: Maximum number of jobs whose ids are in the name of the run, and length of an id there.
+#: The name of a run has the ids of at most so many jobs, each shortened to so many digits.
 _IDS_MAX, _ID = 8, 8
 #: Maximum length of a host in the name of a file.
 _HOST_MAX: Final = 100

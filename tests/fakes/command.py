@@ -29,15 +29,21 @@ def caller(capsys: pytest.CaptureFixture[str]) -> Run:
     return call
 
 
-def output_of(*words: str) -> str:
-    """Return the standard output of a command line, whose exit status must be 0."""
+def answer(*words: str) -> tuple[int, str, str]:
+    """Run the words of a command line; return (exit status, standard output, standard error)."""
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors), pytest.raises(SystemExit) as ended:
         cli.main(list(words))
-    assert not ended.value.code, errors.getvalue()
+    return int(ended.value.code or 0), out.getvalue(), errors.getvalue()
+
+
+def output_of(*words: str) -> str:
+    """Return the standard output of a command line, whose exit status must be 0."""
+    status, out, errors = answer(*words)
+    assert status == 0, errors
     if "--json" in words:
-        _check_documents(words[0], out.getvalue())
-    return out.getvalue()
+        _check_documents(words[0], out)
+    return out
 
 
 def _check_documents(command: str, text: str) -> None:

@@ -1,7 +1,6 @@
 """A private runtime folder, store, agent and collector, and queries to the store."""
 
 import contextlib
-import io
 import json
 import os
 import subprocess
@@ -12,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from fakes import command
 from fakes.forks import ForkServer
-from tfprof.cli import main as cli
 
 #: Maximum seconds until the store has the end of a job that has ended.
 JOB_END_S: Final = 30.0
@@ -39,13 +38,8 @@ class Instance:
 
     def ask(self, *words: str) -> Any:
         """Return the JSON that a command prints; None if it fails, as for an unknown job."""
-        out, errors = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-            try:
-                cli.main([*words, "--store", self.store, "--json"])
-            except SystemExit as ended:
-                return json.loads(out.getvalue()) if not ended.code else None
-        return None
+        status, out, _ = command.answer(*words, "--store", self.store, "--json")
+        return None if status else json.loads(out)
 
     def jobs(self, name: str) -> list[Any]:
         """Return the jobs of a name as soon as all have ended, or after JOB_END_S."""

@@ -153,7 +153,7 @@ def refusal(path: Path | str, store: Path) -> tuple[str, str]:
 
 
 def changed(archive: Path, change: Callable[[dict[str, bytes]], None]) -> Path:
-    """Return an archive whose files by name were changed."""
+    """Return an archive in which the files with these names are changed."""
     with zipfile.ZipFile(archive) as old:
         files = {name: old.read(name) for name in old.namelist()}
     change(files)
