@@ -30,10 +30,7 @@ _COST_NS = 1500  # approximate cost of an activity
 _SUMS_MAX = 256  # maximum number of sums
 #: Shorter activities of a category are not recorded (ns): most methods of a callback do nothing.
 _MIN_NS = {activities.CALLBACK: 2000}
-_OF_GRAPHS = (
-    activities.TRACING,
-    activities.FIRST_RUN,
-)  # they get at most half of the names, since some programs make many functions
+_OF_GRAPHS = (activities.TRACING, activities.FIRST_RUN)  # get half of the names: many functions may be made
 _UNREAD_MAX = layout.SPAN_COUNT // 2  # entries of the span ring; above that, activities are only added up
 _HEAD, _TAIL = WORD["span_head"], WORD["span_tail"]
 _keys: dict[tuple[int, str], int] = {}  # span keys by category and name
