@@ -202,11 +202,7 @@ def _wait(
             forwarding.add(received_signal, now)
         for signal_to_forward in forwarding.take_ready(now):
             _forward(signal_to_forward, child)
-        if (
-            child.stopped_by
-            and not forwarding.may_forward(signal.SIGCONT)
-            and signal.SIGCONT not in signal.sigpending()
-        ):
+        if child.stopped_by and not forwarding.may_forward(signal.SIGCONT):
             with stopping():
                 child.stop_together()
         if now >= next_watch_s:
@@ -236,7 +232,13 @@ class _Child:
                 return Outcome(os.WEXITSTATUS(status), None)
 
     def stop_together(self) -> None:
-        """Stop this process by the signal that stopped the job; return when it is continued."""
+        """Stop this process by the signal that stopped the job; return when it is continued.
+
+        The stop of the whole group may have interrupted this process just before. A SIGCONT that
+        has ended that stop is pending, and another stop would discard it.
+        """
+        if signal.SIGCONT in signal.sigpending():
+            return
         number, self.stopped_by = self.stopped_by, 0
         _stop_by_signal(number)
 

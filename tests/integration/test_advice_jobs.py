@@ -14,6 +14,8 @@ pytestmark = pytest.mark.tf
 
 SCRIPT = Path(__file__).parent / "jobs" / "advised.py"
 SESSIONS = SCRIPT.with_name("advised_sessions.py")
+#: Runs of a job: if other tests take the processors, that is what advice says.
+TRIES = 3
 TFPROF = str(Path(sys.executable).parent / "tfprof")
 
 
@@ -47,9 +49,13 @@ def _job(store: Path) -> LocalJob:
 def test_advice_names_the_line_of_the_user(
     private_store: Path, tf2_python: Path, mode: str, slug: str, number_name: str
 ) -> None:
-    report = _run(tf2_python, mode)
-    advice = _advice()
-    finding = next(finding for finding in advice[slug] if number_name in finding["numbers"])
+    for _ in range(TRIES):
+        report = _run(tf2_python, mode)
+        advice = _advice()
+        findings = [finding for finding in advice[slug] if number_name in finding["numbers"]]
+        if findings:
+            break
+    finding = findings[0]
     assert finding["line"].startswith(_line(mode))
     assert finding["todo"]
     assert advice["memory"] == []  # the import of TensorFlow does not count as growth

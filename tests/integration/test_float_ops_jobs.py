@@ -158,7 +158,7 @@ def test_an_evaluation_is_counted_with_its_own_batch_sizes(profiled_jobs: Callab
         if name.endswith("/conv2d_1/Relu")
     )
     per_example = FIRST_CONV + 2 * 26 * 26 * 8
-    assert forward == sum(examples[row["kind"]][row["step"] - 1] for row in traces) * per_example // len(traces)
+    assert forward == sum(examples[row["kind"]][row["step"] - 1] for row in traces) * per_example / len(traces)
 
 
 @pytest.mark.usefixtures("onednn")

@@ -350,7 +350,7 @@ BREAKS: Final = (
     Break("a shared input is below its first consumer", wrap(graph, "_walk", _inputs_backwards), views=("graph",)),
     Break("a node that matches two patterns counts twice", wrap(op, "match_counts", _matched_once), views=("op",)),
     Break("minima of op types apply to running totals", wrap(op, "_filter", _filter_by_own), views=("op",)),
-    Break("op types are ordered by own numbers", wrap(op, "_ordered", _by_running_totals), views=("op",)),
+    Break("op types are ordered by own numbers", wrap(op, "in_order", _by_running_totals), views=("op",)),
     Break(
         "an op type's own bytes decide whether percentages are shown", substitute(op_text, "SIZES", ()), views=("op",)
     ),

@@ -25,7 +25,7 @@ VIEWS = ("scope", "graph", "op", "code")
 #: Arguments that each command requires before others are checked.
 REQUIRED_ARGUMENTS = {
     **dict.fromkeys(
-        (*VIEWS, "advise", "analyze", "breakdown", "memory", "shell", "steps", "spans", "host", "show", "follow"),
+        (*VIEWS, *"advise analyze breakdown curves follow host memory shell show spans steps".split()),
         ("aa10",),
     ),
     "attach": ("4194305",),  # above all process ids
@@ -33,6 +33,7 @@ REQUIRED_ARGUMENTS = {
     "rm": ("nosuch",),
     "completion": ("tcsh",),
     "profile-proto": ("aa10", "-o", "out"),
+    "report": ("aa10", "-o", "out"),
     "export": ("aa10", "-o", "/dev/null", "--format", "pprof"),
     "import": ("--graph_path", "graph"),
     "trace": ("aa10", "--for", "5s"),
