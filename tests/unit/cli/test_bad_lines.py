@@ -33,7 +33,7 @@ REQUIRED_ARGUMENTS = {
     "rm": ("nosuch",),
     "completion": ("tcsh",),
     "profile-proto": ("aa10", "-o", "out"),
-    "report": ("aa10", "-o", "out"),
+    "report": ("aa10", "-o", "out.md"),
     "export": ("aa10", "-o", "/dev/null", "--format", "pprof"),
     "import": ("--graph_path", "graph"),
     "trace": ("aa10", "--for", "5s"),
