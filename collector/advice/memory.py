@@ -37,6 +37,10 @@ _REMEDY: Final = (
     "look for objects that a loop collects: fetched arrays and tensors in lists, ops added to the graph, retraced"
     " tf.functions, shuffle buffers"
 )
+_REMEDY_FOR_VARIABLES: Final = (
+    "create tf.Variables, models and optimizers once, before the loop, and assign to them in it; if none of them is"
+    " kept, look for other objects that the loop collects"
+)
 _REMEDY_FOR_PYTHON: Final = (
     "look for what the loop collects (tracemalloc shows the lines): lists of results, caches, tf.Variables and models"
     " made in the loop"
@@ -74,15 +78,28 @@ def _processes(evidence: Evidence) -> Report | None:
     keepers = _keepers(evidence, step_bytes)
     text += f", {size(step_bytes)} a step. "
     numbers["bytes_per_step"] = step_bytes
+    if variables := _variables_per_step(evidence):
+        text += f"An eager step creates tf.Variables, {variables:.3g} in the mean (VarHandleOp). "
+        numbers["variables_per_step"] = variables
     if not keepers:
-        return Report(f"{text}{_UNEXPLAINED}", numbers, _REMEDY_FOR_PYTHON)
+        return Report(f"{text}{_UNEXPLAINED}", numbers, _REMEDY_FOR_VARIABLES if variables else _REMEDY_FOR_PYTHON)
     names = ", ".join(f"{keeper.name} ({size(keeper.size)})" for keeper in keepers)
     return Report(
         f"{text}About as much is in the output of each of these: {names}.",
         numbers | {f"output_{keeper.name}": keeper.size for keeper in keepers},
-        _REMEDY,
+        _REMEDY_FOR_VARIABLES if variables else _REMEDY,
         keepers[0].line,
     )
+
+
+def _variables_per_step(evidence: Evidence) -> float:
+    """Return how many variables an eager step creates, 0 for other steps.
+
+    In a graph, the op only looks a variable up.
+    """
+    if evidence.breakdown is None or not evidence.breakdown.is_eager:
+        return 0.0
+    return sum(node.stats.runs for node in evidence.nodes if node.op == "VarHandleOp") / evidence.traced_steps
 
 
 def _steps_per_s(evidence: Evidence) -> float:
