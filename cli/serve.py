@@ -22,6 +22,7 @@ from ..commands.streams import note, print_lines
 from ..formats.runtime_dir import make_instance
 from ..formats.settings import SETTINGS
 from .command import store_option
+from .values import NON_EMPTY
 
 _COLLECTOR: Final = "collector"
 _MODULE: Final = "tfprof.collector.__main__"
@@ -40,7 +41,9 @@ class ServiceError(TfprofError):
 @click.option("--print", "print_only", is_flag=True, help="Print the systemd unit of the service.")
 @click.option("--install", is_flag=True, help="Write the unit, enable the service and start it.")
 @click.option("--system", is_flag=True, help="With the two: a unit of the host's systemd, not of your own.")
-@click.option("--user", metavar="USER", help="With --system: whom the service serves (you, also with sudo).")
+@click.option(
+    "--user", metavar="USER", type=NON_EMPTY, help="With --system: whom the service serves (you, also with sudo)."
+)
 @click.option("--force", is_flag=True, help="With --install: overwrite another unit.")
 @store_option
 @click.pass_context
@@ -55,7 +58,7 @@ def serve(
     """
     for option, is_given, base, has_base in (
         ("--system", system, "--print or --install", print_only or install),
-        ("--user", user, "--system", system),
+        ("--user", user is not None, "--system", system),
         ("--force", force, "--install", install),
     ):
         if is_given and not has_base:
