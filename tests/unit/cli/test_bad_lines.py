@@ -127,6 +127,7 @@ OTHER_BAD_VALUES = {
     "level": (*ODD_TEXTS, "loud"),
     "trace": (*ODD_TEXTS, "sometimes", "every=0", "steps=3-1", "budget=0%"),
     "method": (*ODD_TEXTS, "gdb"),
+    "user": (*ODD_TEXTS, "root"),
     "pattern": ("", " ", "x"),
     "path": (*ODD_TEXTS, "report.txt", "folder"),
     "port": (*BAD_NUMBERS, "-1", "65536"),
@@ -213,6 +214,9 @@ BAD_COMBINATIONS = (
     ("attach", "4194305", "--steps", "0"),
     ("attach", "4194305", "--steps", "3", "--trace", "all"),
     ("op", "nosuch", "-show_name_regexes", "((", "--exact-tf"),
+    ("serve", "--system"),
+    ("serve", "--print", "--force"),
+    ("serve", "--print", "--system", "--user", "no such user"),
 )
 
 
@@ -248,12 +252,13 @@ LINES = list(lines())
 _DAEMON_COMMANDS = frozenset({"status", "start", "stop"})
 #: Commands for which a store may not exist yet.
 _NEW_STORE_COMMANDS = _DAEMON_COMMANDS | {"import", "metrics"}
-# The page of `tfprof web` says what is wrong with its store, and recovers.
+# The page of `tfprof web` says what is wrong with its store, and recovers. `tfprof serve` would
+# replace this process.
 STORE_CASES = [
     (name, store)
     for name in COMMANDS
     for store in (*BAD_STORES, *DAMAGED_STORES, *(() if name in _NEW_STORE_COMMANDS else NEW_STORES))
-    if name not in {"config", "completion", "doctor", "ps", "web"} and (name != "start" or not store.strip())
+    if name not in {"config", "completion", "doctor", "ps", "serve", "web"} and (name != "start" or not store.strip())
 ]
 
 
