@@ -15,7 +15,6 @@ from . import store_files
 from .schema import JOB_TABLES
 from .snapshot import Snapshot
 
-
 #: Settings of the database; the cache would outlive its session.
 _settings: dict[str, str | bool | int | float | list[str]] = {"enable_external_file_cache": False}
 

@@ -6,10 +6,10 @@ from statistics import median
 import pytest
 from fakes import random_rows
 from fakes.rollups import rollup
+from tfprof.collector.store import step_times
 from tfprof.collector.store.devices import Devices
 from tfprof.collector.store.rollup import sorted_by_node
 from tfprof.collector.store.schema import ROLLUP, STEP_TIMES
-from tfprof.collector.store import step_times
 from tfprof.collector.store.step_times import histogram_of, merge_histograms, unit_times
 
 DEVICES = Devices(random_rows.device_names())
