@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Final
 
 from ..tfviews.added import ADDED, is_added
-from ..tfviews.code import forward_name
 from ..tfviews.inlined import original_name
 from ..tfviews.nodes import Node
 from ..tfviews.op import OpTypeEntry, in_order, op_types
 from ..tfviews.options import LINE, SHAPE, Options
+from ..tfviews.own_files import forward_of
 from ..tfviews.parity import Parity
 from ..tfviews.rows import Parts, line_lookup
 from ..tfviews.shape_text import shape_text
@@ -41,8 +41,7 @@ def _layers(nodes: Sequence[Node]) -> _PartOf:
     def layer(node: Node) -> str:
         if is_added(node):
             return ADDED
-        name = original_name(node.name)
-        forward = forward_name(name) or _GRADIENT_SCOPE.sub("", name, count=1)
+        forward = forward_of(node) or _GRADIENT_SCOPE.sub("", original_name(node.name), count=1)
         scope = forward.rpartition("/")[0]
         while scope and (scope in names or _NUMBER.sub("", scope.rpartition("/")[2]) in types):
             scope = scope.rpartition("/")[0]

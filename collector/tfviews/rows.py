@@ -45,6 +45,15 @@ class Row(NamedTuple):
     times: Sequence[int] = ()
 
 
+def extremes(times: Sequence[int], typical_ns: float) -> tuple[int, int]:
+    """Return the shortest and the longest time in a step, ns; ``times`` is not empty.
+
+    A typical time is a sum of medians, so it may be below or above the times of all steps. It is
+    then the shortest or the longest one.
+    """
+    return min(*times, round(typical_ns)), max(*times, round(typical_ns))
+
+
 @dataclass(frozen=True, slots=True)
 class VisibleRows:
     """Rows in order, and the numbers of hidden entries.

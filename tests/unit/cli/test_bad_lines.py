@@ -24,16 +24,15 @@ ODD_TEXTS = ("", " ", LONG_TEXT, "a\nb", "\x1b[31mred", "\udcff", "nöłé", "' 
 VIEWS = ("scope", "graph", "op", "code")
 #: Arguments that each command requires before others are checked.
 REQUIRED_ARGUMENTS = {
-    **dict.fromkeys(
-        (*VIEWS, *"advise analyze breakdown curves follow host memory shell show spans steps".split()),
-        ("aa10",),
-    ),
+    **dict.fromkeys(VIEWS, ("aa10",)),
+    **dict.fromkeys(("advise", "analyze", "breakdown", "curves", "follow", "host", "memory"), ("aa10",)),
+    **dict.fromkeys(("shell", "show", "spans", "steps"), ("aa10",)),
     "attach": ("4194305",),  # above all process ids
     "tag": ("aa10", "note"),
     "rm": ("nosuch",),
     "completion": ("tcsh",),
     "profile-proto": ("aa10", "-o", "out"),
-    "report": ("aa10", "-o", "out"),
+    "report": ("aa10", "-o", "out.md"),
     "export": ("aa10", "-o", "/dev/null", "--format", "pprof"),
     "import": ("--graph_path", "graph"),
     "trace": ("aa10", "--for", "5s"),

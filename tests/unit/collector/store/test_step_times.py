@@ -59,7 +59,7 @@ def test_executions_in_a_step_add_up_and_are_not_rounded_to_microseconds():
 
 
 def test_a_bucket_is_at_most_two_percent_wide():
-    times = [round(1.003**power) for power in range(8000) if 1.003**power < 1 << 60]
+    times = [round(1.009**power) for power in range(2700)]
     rows = [random_rows.op(trace, 0, op_end_ns=ns) for trace, ns in enumerate(times)]
     buckets = defaultdict(list)
     for ns in times:

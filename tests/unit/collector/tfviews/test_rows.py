@@ -13,6 +13,7 @@ from tfprof.collector.tfviews.rows import (
     Limit,
     RowFilter,
     VisibleRows,
+    extremes,
     line_lookup,
     op_rows,
     tree_rows,
@@ -189,3 +190,9 @@ def test_a_deep_tree_is_walked_without_recursion() -> None:
         graph_view(nodes, ORDER), {}, RowFilter("graph", Limit((), total_of(nodes))), "micros", line_lookup(nodes)
     )
     assert [row.depth for row in rows.rows] == list(range(5000))
+
+
+def test_a_sum_of_medians_is_within_the_extremes() -> None:
+    assert extremes([438, 525], 432.4) == (432, 525)
+    assert extremes([438, 525], 500) == (438, 525)
+    assert extremes([438, 525], 530) == (438, 530)
