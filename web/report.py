@@ -27,6 +27,8 @@ _NAMES: Final = ("show", "advise", "steps", "alerts", "spans", "breakdown", "mem
 #: The lists of documents that are cut at their end, and those that are cut at their beginning.
 _LISTS: Final = {"spans": "spans"}
 _LATEST: Final = {"alerts": "alerts", "steps": "events"}
+#: What shortens the other documents.
+_SHORTENERS: Final = {"op": op_rows, "memory": memory_rows, "scope": tree_rows, "code": tree_rows}
 
 
 def job_report(store: StoreReader, job: JobReader) -> str:
@@ -72,12 +74,8 @@ def _capped(name: str, content: Mapping[str, Any], caps: Caps) -> Mapping[str, A
     if name == "show":
         top = content["top_ops"]
         return {**content, "top_ops": {**top, "ops": top["ops"][: caps.ops]}}
-    if name == "op":
-        return op_rows(content, caps)
-    if name == "memory":
-        return memory_rows(content, caps)
-    if name in {"scope", "code"}:
-        return tree_rows(content, caps)
+    if name in _SHORTENERS:
+        return _SHORTENERS[name](content, caps)
     if name in _LISTS:
         return {**content, _LISTS[name]: content[_LISTS[name]][: caps.rows]}
     if name in _LATEST:

@@ -30,9 +30,8 @@ from .forms import Forms
 from .guard import Guard
 from .live import Live
 
-#: Maximum numbers of documents that are made at the same time (several would take as long together,
-#: and add up their memory), of requests that wait for that, and of exports that are sent at the same
-#: time.
+#: Maximum numbers of documents that are made at the same time, of requests that wait for that, and
+#: of exports that are sent at the same time. Several makers would take as long, with more memory.
 _MAKERS: Final = 1
 _WAITING_MAX: Final = 64
 _EXPORTS_MAX: Final = 4

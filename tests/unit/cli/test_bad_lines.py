@@ -251,14 +251,13 @@ def lines() -> Iterator[tuple[str, ...]]:
 LINES = list(lines())
 _DAEMON_COMMANDS = frozenset({"status", "start", "stop"})
 #: Commands for which a store may not exist yet.
-_NEW_STORE_COMMANDS = _DAEMON_COMMANDS | {"import", "metrics"}
-# The page of `tfprof web` says what is wrong with its store, and recovers. `tfprof serve` would
-# replace this process.
+_NEW_STORE_COMMANDS = _DAEMON_COMMANDS | {"import", "metrics", "web"}
 STORE_CASES = [
     (name, store)
     for name in COMMANDS
     for store in (*BAD_STORES, *DAMAGED_STORES, *(() if name in _NEW_STORE_COMMANDS else NEW_STORES))
-    if name not in {"config", "completion", "doctor", "ps", "serve", "web"} and (name != "start" or not store.strip())
+    # `tfprof serve` would replace this process.
+    if name not in {"config", "completion", "doctor", "ps", "serve"} and (name != "start" or not store.strip())
 ]
 
 
