@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shlex
 import signal
@@ -457,7 +458,7 @@ def test_ctrl_c_ends_a_series_even_if_the_run_ends_well() -> None:
         os.killpg(launcher.pid, signal.SIGINT)
         output, errors = launcher.communicate(timeout=60)
     assert (launcher.returncode, output) == (-signal.SIGINT, "end\n")
-    assert "tfprof: SIGINT ended the series in run 1 of 3" in errors
+    assert re.search("tfprof: SIGINT ended the series (in run 1|before run 2) of 3\n", errors)  # the job may end first
 
 
 def test_the_runs_of_a_series_leave_no_descriptors_behind() -> None:
