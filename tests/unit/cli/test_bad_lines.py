@@ -25,7 +25,7 @@ VIEWS = ("scope", "graph", "op", "code")
 #: Arguments that each command requires before others are checked.
 REQUIRED_ARGUMENTS = {
     **dict.fromkeys(
-        (*VIEWS, *"advise analyze breakdown curves follow host memory shell show spans steps".split()),
+        (*VIEWS, *["advise", "analyze", "breakdown", "curves", "follow", "host", "memory", "shell", "show", "spans", "steps"]),
         ("aa10",),
     ),
     "attach": ("4194305",),  # above all process ids
