@@ -128,7 +128,7 @@ def test_no_mark_of_several_threads_is_lost(armed, read):
         thread.join()
     read()
     core.disarm()
-    counts = Counter()
+    counts: Counter[int] = Counter()
     for span in read().of_kind(layout.ACTIVITY):
         counts[span.key] += span.count
     assert counts == {key_of(MARK, "outer"): 16000, key_of(MARK, "inner"): 16000}
