@@ -4,7 +4,7 @@ import click
 
 from ..agent.local_daemons import DAEMONS, pid_if_up, start_and_wait, stop_and_wait
 from ..collector.daemon_status import checked_instance_dir
-from ..commands.daemons import running_pid
+from ..commands.daemons import read_status, running_pid
 from ..commands.streams import print_lines
 from ..formats.runtime_dir import make_instance
 from ..formats.settings import SETTINGS
@@ -38,6 +38,8 @@ def stop(store: str) -> None:
     instance_dir = checked_instance_dir(store)
     for name in DAEMONS:
         pid = running_pid(instance_dir, name)
+        is_service = bool(pid) and bool((read_status(instance_dir, name) or {}).get("service"))
         if pid:
             stop_and_wait(name, instance_dir, pid)
-        print_lines([f"{name}: {'stopped' if pid else 'not running'}"])
+        service = "; it was a service: tfprof serve starts it again" if is_service else ""
+        print_lines([f"{name}: {'stopped' if pid else 'not running'}{service}"])

@@ -61,6 +61,7 @@ COMMANDS: Final = {
     "status": ("tfprof.cli.status:status", "Show the state of agent and collector."),
     "metrics": ("tfprof.cli.metrics:metrics", "The state of jobs and daemons for Prometheus."),
     "config": ("tfprof.cli.config:config", "Each setting with its value and source."),
+    "serve": ("tfprof.cli.serve:serve", "The collector as a service that does not end when idle."),
     "start": ("tfprof.cli.daemons:start", "Start agent and collector (tfprof-run does it when needed)."),
     "stop": ("tfprof.cli.daemons:stop", "Stop agent and collector."),
     "completion": (
@@ -73,21 +74,59 @@ COMMANDS: Final = {
 #: Commands that are meant by other words.
 _MEANT: Final = {
     "advice": "advise",
+    "bottleneck": "advise",
     "compare": "diff",
+    "cpu": "host",
     "delete": "rm",
+    "errors": "alerts",
+    "events": "alerts",
+    "explain": "advise",
+    "flame": "report",
+    "flamegraph": "report",
+    "functions": "code",
+    "gpu": "host",
     "info": "show",
+    "layers": "scope",
     "lines": "code",
     "list": "jobs",
     "log": "follow",
+    "logs": "follow",
     "ls": "jobs",
+    "open": "show",
     "ops": "op",
+    "perfetto": "export",
     "profile": "tfprof-run",
     "record": "tfprof-run",
     "remove": "rm",
     "run": "tfprof-run",
+    "save": "export",
     "summary": "show",
     "tail": "follow",
+    "timeline": "export",
+    "ui": "web",
+    "version": "--version",
     "watch": "top",
+    "why": "advise",
+}
+
+#: Options that are meant by other words, if the command has them, and commands.
+_MEANT_OPTIONS: Final = {
+    "--columns": "--select",
+    "--csv": "tfprof export JOB -o FILE.csv",
+    "--depth": "--max-depth",
+    "--fields": "--select",
+    "--filter": "--show-name-regexes",
+    "--head": "--top",
+    "--limit": "--top",
+    "--order": "--order-by",
+    "--output": "tfprof export JOB -o FILE",
+    "--perfetto": "tfprof export JOB -o FILE.perfetto-trace",
+    "--slowest": "--top",
+    "--sort": "--order-by",
+    "--sort-by": "--order-by",
+    "-a": "--all",
+    "-n": "--top",
+    "-o": "tfprof export JOB -o FILE",
 }
 
 #: The environment variable of a completion request.
@@ -204,6 +243,17 @@ def _from_click(error: click.ClickException) -> TfprofError:
     return UsageError(message if context is None else f"{message} ({context.command_path} --help)")
 
 
+def _from_unknown_option(error: click.NoSuchOption) -> TfprofError:
+    """Return the error about an option that the command lacks; it says what is meant, if known."""
+    meant = _MEANT_OPTIONS.get(error.option_name, "")
+    options = {name for parameter in error.ctx.command.params for name in parameter.opts} if error.ctx else set()
+    if meant in options or meant.startswith("tfprof "):
+        error = click.NoSuchOption(
+            error.option_name, f"no such option {error.option_name}: did you mean {meant}?", ctx=error.ctx
+        )
+    return _from_click(error)
+
+
 def _from_os_error(error: OSError) -> TfprofError:
     """Return an OSError as a TfprofError; without a file name it concerns standard output."""
     if error.filename is None:
@@ -219,6 +269,7 @@ def _from_unexpected(error: Exception) -> TfprofError:
 #: Converters of errors to TfprofError, by class; the first match counts.
 _CONVERTERS: Final[tuple[tuple[type[Exception], Callable[[Any], TfprofError]], ...]] = (
     (TfprofError, lambda error: error),
+    (click.NoSuchOption, _from_unknown_option),
     (click.ClickException, _from_click),
     (OSError, _from_os_error),
     (Exception, _from_unexpected),

@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from ..collector.daemon_status import checked_instance_dir
 from ..collector.documents.orders import OrderDocument
 from ..collector.errors import UsageError
 from ..collector.loader import load
@@ -54,6 +55,7 @@ def web(job: str | None, store: str, port: int | None) -> None:
     file.
     """
     require_packages("tfprof web", "tfprof report writes the page of a job as a file without them")
+    checked_instance_dir(store)  # a store that no job has made yet is fine: the page waits for it
     target = f"/job/{open_reader(store).job(job).info.hex}" if job else "/"
     token = "" if port is None else secrets.token_urlsafe(32)
     bound = load(_BIND_SOCKET)(load(_SOCKET_PATH)(store)) if port is None else load(_BIND_PORT)(port)

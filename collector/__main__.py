@@ -1,6 +1,6 @@
 """The collector of a store.
 
-Started as ``python -m tfprof.collector [--store DIR] [--idle S] [--decoder NAME]``.
+Started as ``python -m tfprof.collector [--store DIR] [--idle S] [--decoder NAME] [--service]``.
 """
 
 import argparse
@@ -22,20 +22,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--store", default=None, help="folder of the results")
     parser.add_argument("--idle", type=seconds, help="end after this many seconds without messages")
     parser.add_argument("--decoder", default="auto", choices=["auto", "walker", "python"])
+    parser.add_argument("--service", action="store_true", help="serve until stopped; SIGHUP reloads the settings")
     options = parser.parse_args(arguments)
     try:
         store = settings_files.store() if options.store is None else store_path(options.store)
     except TfprofError as error:
         streams.say(f"tfprof: {error}")
         return error.exit_code
-    return daemons.run("collector", store, lambda: _serve(store, options.idle, options.decoder))
+    return daemons.run("collector", store, lambda: _serve(store, options))
 
 
-def _serve(store: str, idle_s: float | None, decoder: str) -> int:
+def _serve(store: str, options: argparse.Namespace) -> int:
     settings_files.load_into_environment()
     from .daemon import serve  # noqa: PLC0415 - its imports take long: take the lock first
 
-    return serve(store, idle_s, decoder)
+    return serve(store, options.idle, options.decoder, is_service=options.service)
 
 
 if __name__ == "__main__":

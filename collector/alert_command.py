@@ -24,11 +24,11 @@ QUEUED_MAX: Final = 20
 class AlertCommand:
     """The runs of ``command`` in a shell, with the alert in the environment.
 
-    The output of the command goes to the collector's log.
+    The output of the command goes to the collector's log. `command` may be replaced.
     """
 
     def __init__(self, command: str) -> None:
-        self._command = command
+        self.command = command
         self._queue: deque[dict[str, str]] = deque()
         self._not_before: dict[int, float] = {}
         self._running: subprocess.Popen[bytes] | None = None
@@ -41,7 +41,7 @@ class AlertCommand:
         INTERVAL_S, or if the queue is full. ``values``: the environment variables, named without
         their prefix; their control characters are replaced.
         """
-        if not self._command or now < self._not_before.get(uid, 0.0) or len(self._queue) >= QUEUED_MAX:
+        if not self.command or now < self._not_before.get(uid, 0.0) or len(self._queue) >= QUEUED_MAX:
             return
         self._not_before = {job: end_s for job, end_s in self._not_before.items() if end_s > now}
         self._not_before[uid] = now + INTERVAL_S
@@ -68,7 +68,7 @@ class AlertCommand:
 
     def _start(self, variables: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(  # noqa: S602  # the user's own command, from the user's own settings
-            self._command,
+            self.command,
             shell=True,
             env={**os.environ, **variables},
             stdin=subprocess.DEVNULL,

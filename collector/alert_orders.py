@@ -16,13 +16,13 @@ _OFF: Final = "off"
 
 
 class AlertOrders:
-    """Makes an order to trace ``steps`` steps after an alert; none if ``steps`` is 0.
+    """Makes an order to trace ``steps`` steps after an alert; none if `steps` is 0.
 
     A job that was started with tracing off gets no order. An order in force is not replaced.
     """
 
     def __init__(self, steps: int) -> None:
-        self._steps = steps
+        self.steps = steps
         self._giver = Giver("tfprof", socket.gethostname(), os.getpid())
         self._not_before: dict[int, float] = {}
 
@@ -31,8 +31,8 @@ class AlertOrders:
 
         ``policy`` is the job's policy at its start.
         """
-        if not self._steps or alert.slug != SLOWER or policy == _OFF or now < self._not_before.get(uid, 0.0):
+        if not self.steps or alert.slug != SLOWER or policy == _OFF or now < self._not_before.get(uid, 0.0):
             return None
         self._not_before = {job: until for job, until in self._not_before.items() if until > now}
         self._not_before[uid] = now + INTERVAL_S
-        return Order(orders.TRACE, self._giver, steps=self._steps, patience_s=_TIMEOUT_S, gives_way=True)
+        return Order(orders.TRACE, self._giver, steps=self.steps, patience_s=_TIMEOUT_S, gives_way=True)

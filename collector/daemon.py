@@ -1,6 +1,7 @@
 """The collector daemon: stores what agents send, until it is stopped or idle."""
 
 import contextlib
+import dataclasses
 import gc
 import os
 import secrets
@@ -15,7 +16,9 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
+from ..commands import settings_files
 from ..commands.daemons import StatusFile
+from ..commands.service_manager import ServiceManager
 from ..commands.streams import log
 from ..formats import given_up
 from ..formats.addresses import collector_address
@@ -27,7 +30,7 @@ from .alert_command import AlertCommand
 from .alert_orders import AlertOrders
 from .alerts.sentence import sentence
 from .decoders.decode import decoder
-from .errors import FormatError, StoreError
+from .errors import FormatError, StoreError, TfprofError
 from .ingest.jobs import OpenJobs
 from .ingest.receiver import Receiver
 from .selfstats import CollectorStats
@@ -57,7 +60,10 @@ DRAIN_S: Final = 2.0
 
 @dataclass(frozen=True)
 class CollectorOptions:
-    """Options of a collector."""
+    """Options of a collector.
+
+    A service (`tfprof serve`) talks to its service manager, and can reload its settings.
+    """
 
     store: Path
     idle_s: float
@@ -65,6 +71,19 @@ class CollectorOptions:
     retention: Limits = field(default_factory=Limits)
     alert_command: str = ""
     alert_steps: int = 0
+    is_service: bool = False
+
+    def with_settings(self) -> "CollectorOptions":
+        """Return these options with the values of the settings; SettingError if one is invalid."""
+        days = SETTINGS["keep-days"].read()
+        return dataclasses.replace(
+            self,
+            retention=Limits(
+                None if days is None else days * 86_400, SETTINGS["keep-bytes"].read(), SETTINGS["baselines"].read()
+            ),
+            alert_command=SETTINGS["alert-command"].read(),
+            alert_steps=SETTINGS["alert-steps"].read(),
+        )
 
 
 class Collector:
@@ -77,7 +96,8 @@ class Collector:
     def __init__(self, options: CollectorOptions) -> None:
         self._options = options
         self._stats = CollectorStats()
-        self._is_stopping = False
+        self._manager = ServiceManager(os.environ if options.is_service else {})
+        self._is_stopping = self._is_reload_due = self._is_ready = False
         self._alert_command = AlertCommand(options.alert_command)
         self._alert_orders = AlertOrders(options.alert_steps)
         self._last_tick_s = self._last_status_s = self._last_removal_s = self._next_given_up_s = float("-inf")
@@ -115,11 +135,16 @@ class Collector:
         """Make ``serve`` return."""
         self._is_stopping = True
 
+    def reload(self) -> None:
+        """Make ``serve`` read the settings again."""
+        self._is_reload_due = True
+
     def close(self) -> None:
         """Store pending messages within DRAIN_S and release the store.
 
         Open jobs stay open for the next collector.
         """
+        self._manager.stopping()
         deadline = time.monotonic() + DRAIN_S
         while time.monotonic() < deadline:
             messages_before = self._stats.messages
@@ -221,6 +246,7 @@ class Collector:
             "version": VERSION,
             "decoder": self._decoder.name,
             "store": str(self._options.store),
+            "service": self._options.is_service,
             "jobs": len(self._jobs.open),
             "lag_s": round(self._jobs.lag_s, 3),
             "lost_samples": self._jobs.lost_samples,
@@ -231,6 +257,35 @@ class Collector:
         except OSError as error:
             log(f"tfprof: cannot write {self._status.path}: {error.strerror}")
 
+    def _reload_if_due(self, _now: float) -> None:
+        """Use the settings as they are now; if one is invalid, all stay as they were."""
+        if not self._is_reload_due:
+            return
+        self._is_reload_due = False
+        self._manager.reloading()
+        try:
+            settings_files.load_into_environment()
+            self._options = self._options.with_settings()
+        except TfprofError as error:
+            log(f"tfprof: the settings stay as they were: {error}")
+        else:
+            self._alert_command.command = self._options.alert_command
+            self._alert_orders.steps = self._options.alert_steps
+            self._last_removal_s = float("-inf")  # new limits apply at once
+            log("tfprof: the settings are reloaded")
+        self._manager.ready(self._description)
+
+    def _tell_manager(self, now: float) -> None:
+        if self._options.is_service and not self._is_ready:
+            self._is_ready = True
+            log(f"tfprof: {self._description}, pid {os.getpid()}; SIGTERM or Ctrl-C ends it")
+            self._manager.ready(self._description)
+        self._manager.alive(now)
+
+    @property
+    def _description(self) -> str:
+        return f"serves {self._options.store}"
+
     #: Periodic duties. They run every `TICK_S` while messages arrive, otherwise every `TURN_MS`.
     #: Each duty runs even if another duty fails.
     _DUTIES: ClassVar[tuple[Callable[["Collector", float], None], ...]] = (
@@ -240,36 +295,34 @@ class Collector:
         _handle_alerts,
         _run_alert_command,
         _end_given_up_jobs,
+        _reload_if_due,
         _remove_expired,
         _write_status_if_due,
+        _tell_manager,
     )
 
 
-def serve(store: str, idle_s: float | None, decoder: str) -> int:
+def serve(store: str, idle_s: float | None, decoder: str, *, is_service: bool = False) -> int:
     """Run a collector until it stops; return the exit status.
 
-    The caller holds the lock of ``store``. TfprofError if the collector cannot start, or cannot
-    store its pending data.
+    A service is never idle, and SIGHUP makes it reload its settings. The caller holds the lock of
+    ``store``. TfprofError if the collector cannot start, or cannot store its pending data.
     """
     os.nice(NICENESS)
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     pa.set_memory_pool(pa.mimalloc_memory_pool())
-    days = SETTINGS["keep-days"].read()
-    retention = Limits(
-        None if days is None else days * 86_400, SETTINGS["keep-bytes"].read(), SETTINGS["baselines"].read()
-    )
     idle_s = SETTINGS["collector-idle"].read() if idle_s is None else idle_s
-    collector = Collector(
-        CollectorOptions(
-            Path(store), idle_s, decoder, retention, SETTINGS["alert-command"].read(), SETTINGS["alert-steps"].read()
-        )
-    )
+    options = CollectorOptions(Path(store), float("inf") if is_service else idle_s, decoder, is_service=is_service)
+    collector = Collector(options.with_settings())
 
     def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
         collector.stop()
 
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    def reload_on_signal(_number: int, _frame: FrameType | None) -> None:
+        collector.reload()
+
+    signal.signal(signal.SIGHUP, reload_on_signal if is_service else signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop_on_signal)
     collector.start()

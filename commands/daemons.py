@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..formats.errors import FolderError, TfprofError
 from ..formats.private_files import open_regular, read_json, write_json
 from ..formats.runtime_dir import make_instance
-from . import library_path, settings_files, streams
+from . import library_path, service_manager, settings_files, streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -267,6 +267,22 @@ def spawn(module: str, args: list[str], log: str, lock: PidFileLock) -> None:
         raise DaemonError("cannot start %s: %s" % (module, os.strerror(error_number)))
 
 
+def become(module: str, args: list[str], lock: PidFileLock) -> None:
+    """Replace this process by `main` of ``module``, as a service in the foreground.
+
+    It gets ``lock``, which is open and taken, and the variables of the service manager. Output and
+    session stay. OSError when that fails.
+    """
+    command = isolated_command(module, args)
+    environment = daemon_environment(settings_files.without_file_values(os.environ))
+    of_manager = {name: os.environ[name] for name in service_manager.VARIABLES if name in os.environ}
+    lock.write_pid()
+    os.umask(0o077)
+    os.chdir("/")
+    _pass_on(lock)
+    os.execve(command[0], command, environment | of_manager)
+
+
 def isolated_command(module: str, args: list[str]) -> list[str]:
     """Return the command for `main` of ``module``, isolated from the job's Python settings."""
     return [sys.executable, "-I", "-S", ISOLATED, module] + list(args)
@@ -290,6 +306,12 @@ def _flock(fd: int, operation: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _pass_on(lock: PidFileLock) -> None:
+    """Let the next program of this process inherit ``lock``."""
+    os.dup2(lock.fd, _LOCK_FD)
+    os.set_inheritable(_LOCK_FD, True)  # dup2 leaves the flag if the descriptors are equal
 
 
 def _open_log(path: str) -> int:
@@ -334,8 +356,7 @@ def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int,
         os.dup2(_above_standard(os.open(os.devnull, os.O_RDWR)), 0)
         os.dup2(log_fd, 1)
         os.dup2(log_fd, 2)
-        os.dup2(lock.fd, _LOCK_FD)
-        os.set_inheritable(_LOCK_FD, True)  # dup2 leaves the flag if the descriptors are equal
+        _pass_on(lock)
         os.closerange(_LOCK_FD + 1, os.sysconf("SC_OPEN_MAX"))
         for number in range(1, signal.NSIG):
             if number not in (signal.SIGKILL, signal.SIGSTOP) and not 32 <= number < signal.SIGRTMIN:

@@ -55,6 +55,13 @@ def op_rows(view: Mapping[str, Any], caps: Caps) -> dict[str, Any]:
     return {**view, "rows": [_with_nodes(row, caps.nodes) for row in view["rows"][: caps.ops]]}
 
 
+def memory_rows(memory: Mapping[str, Any], caps: Caps) -> dict[str, Any]:
+    """Return the memory of a job with those that hold most at the peak of each allocator."""
+    lists = ("holders", "scopes", "lines")
+    allocators = [{**each, **{name: each[name][: caps.rows] for name in lists}} for each in memory["allocators"]]
+    return {**memory, "allocators": allocators}
+
+
 def tree_rows(view: Mapping[str, Any], caps: Caps) -> dict[str, Any]:
     """Return a tree view without rows below the share, and without nodes.
 

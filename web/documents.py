@@ -13,6 +13,7 @@ from ..collector.documents.comparison import diff_document
 from ..collector.documents.curves import curves_document
 from ..collector.documents.host import host_document
 from ..collector.documents.jobs import jobs_document
+from ..collector.documents.memory import memory_document
 from ..collector.documents.overview import show_document
 from ..collector.documents.spans import spans_document
 from ..collector.documents.steps import steps_document
@@ -28,6 +29,7 @@ from ..collector.query.job_spans import job_spans
 from ..collector.query.job_steps import StepSelection, job_steps
 from ..collector.query.job_usage import job_usage
 from ..collector.query.listing import job_listing
+from ..collector.query.memory import job_memory
 from ..collector.query.overview import overview
 from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.summaries.kinds import parse_kinds
@@ -108,6 +110,7 @@ DOCUMENTS: Final = {
     "steps": Document(lambda _store, jobs, _: steps_document(job_steps(jobs[0], StepSelection(_LISTED_STEPS)))),
     "spans": Document(lambda _store, jobs, _: spans_document(job_spans(jobs[0]))),
     "host": Document(lambda _store, jobs, _: host_document(job_usage(jobs[0]))),
+    "memory": Document(lambda _store, jobs, _: memory_document(job_memory(jobs[0]))),
     "alerts": Document(_alerts),
     "advise": Document(lambda _store, jobs, _: advice_document(advising.advise(Selection((jobs[0],))))),
     "op": _view("op"),

@@ -17,6 +17,8 @@ from .documents import document
 #: Maximum rows of a table, and maximum characters of a text.
 _ROWS_MAX: Final = 20
 _TEXT_MAX: Final = 2000
+#: Who holds memory that was allocated before the step.
+_BEFORE: Final = "(from before the step)"
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]|~])")
 
 
@@ -39,7 +41,8 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> 
 def job_lines(store: StoreReader, job: JobReader) -> Iterator[str]:
     """Yield the lines of a job's summary: what it is, advice, step times, ops, alerts."""
     uid = (job.info.hex,)
-    show, advice, alerts = (document(store, name, uid, {}) for name in ("show", "advise", "alerts"))
+    names = ("show", "advise", "alerts", "memory")
+    show, advice, alerts, memory = (document(store, name, uid, {}) for name in names)
     yield from (f"# {_text(show['name'] or show['id'])}", "")
     facts = [
         f"job {_text(show['id'])}, {_text(show['state'])}",
@@ -55,6 +58,7 @@ def job_lines(store: StoreReader, job: JobReader) -> Iterator[str]:
     yield from _advice(advice)
     yield from _steps(show)
     yield from _ops(show["top_ops"])
+    yield from _memory(memory)
     if alerts["alerts"]:
         yield from ("## Alerts", "")
         yield from (
@@ -99,6 +103,29 @@ def _ops(top: Mapping[str, Any]) -> Iterator[str]:
     if rows:
         yield from _table(("op", "device", "line", "time/step", "share", "memory"), rows, 3)
         yield from (f"Medians over {count(top['steps'])} traced steps.", "")
+
+
+def _memory(memory: Mapping[str, Any]) -> Iterator[str]:
+    if not memory["allocators"] and not memory["growth"]:
+        return
+    yield from ("## Memory at the peak", "", f"{_text(memory['verdict'])}.", "")
+    for finding in memory["growth"]:
+        line = f" ({_text(finding['line'])})" if finding["line"] else ""
+        yield from (f"- {_text(finding['text'])}{line} *To do:* {_text(finding['remedy'])}.", "")
+    for each in memory["allocators"]:
+        place = _text(f"{each['device']} {each['allocator']}".strip())
+        rows = list(_holders(each))
+        yield from _table((f"held on {place}", "op", "use", "line", "bytes", "share"), rows[:_ROWS_MAX], 4)
+        yield from _left_out(len(rows))
+
+
+def _holders(allocator: Mapping[str, Any]) -> Iterator[list[str]]:
+    whole, before = max(1, allocator["peak_bytes"]), allocator["before_bytes"]
+    if before:
+        yield [_BEFORE, "-", "-", "-", size(before), percent(before / whole)]
+    for holder in allocator["holders"]:
+        texts = (holder["node"] or _BEFORE, holder["op"] or "-", holder["use"], holder["line"] or "-")
+        yield [*map(_text, texts), size(holder["bytes"]), percent(holder["bytes"] / whole)]
 
 
 def diff_lines(parts: DiffParts) -> Iterator[str]:

@@ -14,7 +14,7 @@ from ..collector.query.curves import job_curves
 from ..collector.store.protocols import JobReader, StoreReader
 from ..formats.version import VERSION
 from . import assets, bundle
-from .caps import LADDER, Caps, op_rows, shortened, tree_rows
+from .caps import LADDER, Caps, memory_rows, op_rows, shortened, tree_rows
 from .documents import document
 
 #: Maximum size of a report (bytes).
@@ -23,10 +23,12 @@ _STYLES: Final = ("vendor/uplot.css", "tokens.css", "page.css")
 _CHART: Final = "vendor/uplot.js"
 _ENTRY: Final = "main.js"
 #: Documents of a job's page.
-_NAMES: Final = ("show", "advise", "steps", "alerts", "spans", "breakdown", "op", "scope", "code")
+_NAMES: Final = ("show", "advise", "steps", "alerts", "spans", "breakdown", "memory", "op", "scope", "code")
 #: The lists of documents that are cut at their end, and those that are cut at their beginning.
 _LISTS: Final = {"spans": "spans"}
 _LATEST: Final = {"alerts": "alerts", "steps": "events"}
+#: What shortens the other documents.
+_SHORTENERS: Final = {"op": op_rows, "memory": memory_rows, "scope": tree_rows, "code": tree_rows}
 
 
 def job_report(store: StoreReader, job: JobReader) -> str:
@@ -72,10 +74,8 @@ def _capped(name: str, content: Mapping[str, Any], caps: Caps) -> Mapping[str, A
     if name == "show":
         top = content["top_ops"]
         return {**content, "top_ops": {**top, "ops": top["ops"][: caps.ops]}}
-    if name == "op":
-        return op_rows(content, caps)
-    if name in {"scope", "code"}:
-        return tree_rows(content, caps)
+    if name in _SHORTENERS:
+        return _SHORTENERS[name](content, caps)
     if name in _LISTS:
         return {**content, _LISTS[name]: content[_LISTS[name]][: caps.rows]}
     if name in _LATEST:

@@ -8,12 +8,12 @@ from typing import Final
 
 from ..numbers import duration, percent, tf_profiler_time
 from ..summaries.shares import Share, shares
-from ..summaries.top import top_location
+from ..summaries.top import heaviest
 from ..tfviews.code import code_view
 from ..tfviews.nodes import Stats
 from ..tfviews.op import op_view
 from ..tfviews.options import Options
-from ..tfviews.own_files import own_location, stack_lookup
+from ..tfviews.places import Places
 from ..tfviews.scope import scope_view
 from ..tfviews.tree import Branch
 from .evidence import Evidence
@@ -48,7 +48,7 @@ def _top_op_types(evidence: Evidence) -> Report | None:
     return Report(
         _ranking_text(ranked, "of the time of all ops"),
         _numbers(ranked),
-        line=top_location(top, stack_lookup(evidence.nodes)),
+        line=heaviest(top, Places(evidence.nodes).location),
     )
 
 
@@ -69,8 +69,8 @@ def _top_scopes(evidence: Evidence) -> Report | None:
 
 
 def _top_lines(evidence: Evidence) -> Report | None:
-    stack_of = stack_lookup(evidence.nodes)
-    locations = ((own_location(stack_of(node)), node) for node in evidence.nodes)
+    places = Places(evidence.nodes)
+    locations = ((places.location(node), node) for node in evidence.nodes)
     ranked = [entry for entry in shares(locations, evidence.times, evidence.traced_steps) if entry.key]
     if len(ranked) < 2:
         return None

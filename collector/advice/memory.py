@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from ..growth import steady_growth
 from ..numbers import duration, percent, size
-from ..tfviews.own_files import own_location
+from ..tfviews.places import Places
 from .evidence import Evidence
 from .report import Report
 
@@ -36,6 +36,10 @@ _UNEXPLAINED: Final = (
 _REMEDY: Final = (
     "look for objects that a loop collects: fetched arrays and tensors in lists, ops added to the graph, retraced"
     " tf.functions, shuffle buffers"
+)
+_REMEDY_FOR_VARIABLES: Final = (
+    "create tf.Variables, models and optimizers once, before the loop, and assign to them in it; if none of them is"
+    " kept, look for other objects that the loop collects"
 )
 _REMEDY_FOR_PYTHON: Final = (
     "look for what the loop collects (tracemalloc shows the lines): lists of results, caches, tf.Variables and models"
@@ -74,15 +78,28 @@ def _processes(evidence: Evidence) -> Report | None:
     keepers = _keepers(evidence, step_bytes)
     text += f", {size(step_bytes)} a step. "
     numbers["bytes_per_step"] = step_bytes
+    if variables := _variables_per_step(evidence):
+        text += f"An eager step creates tf.Variables, {variables:.3g} in the mean (VarHandleOp). "
+        numbers["variables_per_step"] = variables
     if not keepers:
-        return Report(f"{text}{_UNEXPLAINED}", numbers, _REMEDY_FOR_PYTHON)
+        return Report(f"{text}{_UNEXPLAINED}", numbers, _REMEDY_FOR_VARIABLES if variables else _REMEDY_FOR_PYTHON)
     names = ", ".join(f"{keeper.name} ({size(keeper.size)})" for keeper in keepers)
     return Report(
         f"{text}About as much is in the output of each of these: {names}.",
         numbers | {f"output_{keeper.name}": keeper.size for keeper in keepers},
-        _REMEDY,
+        _REMEDY_FOR_VARIABLES if variables else _REMEDY,
         keepers[0].line,
     )
+
+
+def _variables_per_step(evidence: Evidence) -> float:
+    """Return how many variables an eager step creates, 0 for other steps.
+
+    In a graph, the op only looks a variable up.
+    """
+    if evidence.breakdown is None or not evidence.breakdown.is_eager:
+        return 0.0
+    return sum(node.stats.runs for node in evidence.nodes if node.op == "VarHandleOp") / evidence.traced_steps
 
 
 def _steps_per_s(evidence: Evidence) -> float:
@@ -105,22 +122,21 @@ def _keepers(evidence: Evidence, step_bytes: float) -> list[_Keeper]:
 
     The closest sizes come first.
     """
+    places = Places(evidence.nodes)
     ops = [
-        _Keeper(
-            f"{node.op} {node.name}", node.stats.residual_bytes / evidence.traced_steps, own_location(node.facts.stack)
-        )
+        _Keeper(f"{node.op} {node.name}", node.stats.residual_bytes / evidence.traced_steps, places.location(node))
         for node in evidence.nodes
         if not node.facts.parameter_shape
     ]
     keepers = [
         keeper
-        for keeper in (*_repeated_variables(evidence), *ops)
+        for keeper in (*_repeated_variables(evidence, places), *ops)
         if step_bytes / _SIZE_FACTOR <= keeper.size <= step_bytes * _SIZE_FACTOR
     ]
     return sorted(keepers, key=lambda keeper: abs(log(keeper.size / step_bytes)))[:_NAMED_MAX]
 
 
-def _repeated_variables(evidence: Evidence) -> Iterator[_Keeper]:
+def _repeated_variables(evidence: Evidence, places: Places) -> Iterator[_Keeper]:
     """Yield variables of which there are several whose names differ only in a number."""
     by_name: dict[tuple[str, tuple[int, ...]], list[Any]] = {}
     for node in evidence.nodes:
@@ -128,7 +144,7 @@ def _repeated_variables(evidence: Evidence) -> Iterator[_Keeper]:
             by_name.setdefault((_NUMBER.sub("", node.name), node.facts.parameter_shape), []).append(node)
     for (name, shape), nodes in by_name.items():
         if len(nodes) >= _REPEATED_MIN:
-            line = own_location(nodes[-1].facts.stack)
+            line = places.location(nodes[-1])
             yield _Keeper(f"the {len(nodes)} variables {name}, {name}_1, …", prod(shape) * _ELEMENT_BYTES, line)
 
 

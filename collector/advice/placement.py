@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..numbers import duration, percent
-from ..summaries.top import top_location
+from ..summaries.top import heaviest
 from ..summaries.waiting_ops import WAITING_OPS
 from ..tfviews.nodes import Node, total_of
-from ..tfviews.own_files import stack_lookup
+from ..tfviews.places import Places
 from .evidence import Evidence
 from .main_call import share_in_steps
 from .report import Report
@@ -65,7 +65,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
             {"share": share, "cpu_ns": evidence.ns_per_step(time), "nodes": len(on_cpu), **dict(top)},
             "remove tf.device('/cpu:0') around them, or see why they have no GPU kernel:"
             " types int32 and string often have none",
-            top_location([node for node in on_cpu if node.op == top[0][0]], stack_lookup(evidence.nodes)),
+            heaviest([node for node in on_cpu if node.op == top[0][0]], Places(evidence.nodes).location),
             share * share_in_steps(evidence),
         )
     ]

@@ -1,17 +1,18 @@
 """Finds the op executions in the XSpace of a profiler session, with their times and memory."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from typing import Final, NamedTuple, Protocol
 
 from ..store.devices import ITERATOR_DEVICE
+from . import compiled
 from .calls import EVENTS as CALL_EVENTS
 from .calls import PROCESS, PROPAGATE, UNSEEN, Calls, call_id, in_pool
 from .memory_changes import FRAGMENTATION, SIGNS, MemoryEvent, memory_event
-from .proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
+from .proto.xplane_pb2 import XEvent, XEventMetadata, XLine, XStat, XStatMetadata
 
 #: Name of the first CPU in RunMetadata.
 HOST_DEVICE: Final = b"/job:localhost/replica:0/task:0/device:CPU:0"
@@ -26,6 +27,12 @@ _INLINED: Final = re.compile(rb"(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+(?=.)
 _ASYNC_START, _ASYNC_DONE = b"ExecutorState::ProcessAsync::Start", b"ExecutorState::ProcessAsync::Done"
 #: Event of a function that XLA compiled.
 _COMPILED: Final = re.compile(rb"([^:]+):\1\Z")
+_FUNCTION_NAME: Final = re.compile(rb"__inference_(.+)_\d+\Z")
+#: Types of ops that run a program that XLA compiled.
+_RUNS_PROGRAM: Final = frozenset({b"XlaLaunch", b"XlaLaunchV2", b"_XlaRun"})
+#: Stats of an event of an HLO instruction: its name and that of its program. The instruction may
+#: end on another thread. The event of its end has the same id and begins with _END.
+_INSTRUCTION, _MODULE, _START_ID, _END_ID, _END = b"hlo_op", b"hlo_module", b"_p", b"_c", b"end: "
 #: Events of the call of a function, without those of its ops.
 _CALL: Final = re.compile(rb"TFE_|Eager|CopyInputToExpectedDevice\Z|ValidateInputTypeAndPlacement\Z|KernelAndDevice")
 #: Event of an iterator that returned a batch; its stats have the size of the tensors (bytes) and
@@ -160,10 +167,24 @@ def executions(
     """
     start_ns = session_start(space) or started_ns
     events = [] if memory is None else memory
+    programs = _programs(space)
     for plane in space.planes:
         for pattern, read in _READERS.items():
             if pattern.match(plane.name):
-                yield from read(_Plane(plane, start_ns), Calls(caller), events)
+                yield from read(_Plane(plane, start_ns, programs), Calls(caller), events)
+
+
+def _programs(space: SessionReader) -> dict[bytes, bytes]:
+    """Return the programs that XLA compiled, as HloProto, by module."""
+    programs = {}
+    for plane in space.planes:
+        if plane.name == compiled.PLANE:
+            stats = [key for key, value in plane.stat_metadata.items() if value.name == compiled.PROGRAM_STAT]
+            for event in plane.event_metadata.values():
+                for stat in event.stats:
+                    if stat.metadata_id in stats:
+                        programs[event.name.rpartition(b"(")[0]] = stat.bytes_value
+    return programs
 
 
 def session_start(space: SessionReader) -> int:
@@ -228,7 +249,7 @@ def runs_no_op(space: SessionReader, *, may_be_idle: bool = False) -> bool:
     names = {
         event.name for plane in space.planes if _HOST_PLANE.match(plane.name) for event in plane.event_metadata.values()
     }
-    return any(map(_COMPILED.match, names)) or (bool(names or may_be_idle) and all(map(_CALL.match, names)))
+    return bool(names or may_be_idle) and all(map(_CALL.match, names))
 
 
 class _EventName(NamedTuple):
@@ -246,7 +267,9 @@ class _EventName(NamedTuple):
     def from_metadata(cls, event: XEventMetadata) -> "_EventName":
         """Parse the name of ``event``."""
         op = _op(event.name)
-        is_relevant = op is not None or event.name in _MEMORY_EVENTS or event.name in _OTHER_EVENTS
+        is_relevant = (
+            op is not None or event.name in _MEMORY_EVENTS or event.name in _OTHER_EVENTS or event.name.startswith(_END)
+        )
         return cls(event.name, event.display_name, op, is_relevant)
 
 
@@ -258,6 +281,9 @@ def _op(name: bytes) -> _Op | None:
     match = _OP.match(name)
     if match:
         return None if match[2] in _CALL_OPS else _Op(HOST_DEVICE, _INLINED.sub(b"", match[1], count=1), match[2])
+    compiled_match = _COMPILED.match(name)
+    if compiled_match:
+        return _Op(HOST_DEVICE, _FUNCTION_NAME.sub(rb"\1", compiled_match[1]), b"XlaLaunch")
     eager_match = _EAGER_OP.match(name)
     if eager_match:
         return None if eager_match[1] in _CALL_OPS else _Op(HOST_DEVICE, eager_match[1], eager_match[1], is_eager=True)
@@ -267,12 +293,14 @@ def _op(name: bytes) -> _Op | None:
 class _Plane:
     """A plane with decoded names of events and stats."""
 
-    def __init__(self, plane: Plane, session_ns: int) -> None:
+    def __init__(self, plane: Plane, session_ns: int, programs: Mapping[bytes, bytes] | None = None) -> None:
         self.name = plane.name
+        self.programs = programs or {}
         self._plane = plane
         self._session_ns = session_ns
         self._event_names = {key: _EventName.from_metadata(value) for key, value in plane.event_metadata.items()}
         self._stat_names: dict[int, bytes] = {key: value.name for key, value in plane.stat_metadata.items()}
+        self._instruction_stats = [key for key, name in self._stat_names.items() if name == _INSTRUCTION]
 
     @property
     def lines(self) -> Iterable[XLine]:
@@ -288,13 +316,19 @@ class _Plane:
         line_ps = self._start_ps(line)
         for event in line.events:
             event_name = self._event_names.get(event.metadata_id, _NO_NAME)
-            if event_name.is_relevant or not relevant_only:
+            if event_name.is_relevant or not relevant_only or self.is_instruction(event):
                 start_ps = line_ps + event.offset_ps
                 end_ps = start_ps + max(0, event.duration_ps)
                 # most events are ops: skip their stats
                 stats = event.stats if event_name.op is None or not relevant_only else ()
                 events.append(_Event(event_name.name, event_name.display_name, event_name.op, start_ps, end_ps, stats))
         return sorted(events, key=lambda event: (event.start_ps, -event.end_ps))
+
+    def is_instruction(self, event: XEvent | _Event) -> bool:
+        """Whether an event is an execution of an HLO instruction."""
+        return bool(self._instruction_stats) and any(
+            stat.metadata_id in self._instruction_stats for stat in event.stats
+        )
 
     def _start_ps(self, line: XLine) -> int:
         """Return the base of a line's event times (ps, real time).
@@ -321,32 +355,92 @@ class _Plane:
         return next((value for value in values if 0 <= value <= 1), 0.0)
 
 
+@dataclass(slots=True)
+class _OtherEvents:
+    """The events of asynchronous ops, of batches and of HLO instructions.
+
+    ``batches``: the batches that iterators returned, by step. ``instructions``: each with its
+    thread. ``ends_ps``: the ends of instructions, by id.
+    """
+
+    async_starts: dict[object, tuple[_Event, int]] = field(default_factory=dict)
+    async_ends_ps: dict[object, int] = field(default_factory=dict)
+    batches: dict[object, list[_Batch]] = field(default_factory=dict)
+    instructions: list[tuple[_Event, int]] = field(default_factory=list)
+    ends_ps: dict[object, int] = field(default_factory=dict)
+
+    def add(self, plane: _Plane, event: _Event, thread: int) -> None:
+        """Add ``event``, unless it is another one."""
+        if event.name == _ASYNC_START:
+            self.async_starts[_link(plane.stats(event), b"_p")] = event, thread
+        elif event.name == _ASYNC_DONE:
+            self.async_ends_ps[_link(plane.stats(event), b"_c")] = event.start_ps
+        elif event.name == _BATCH:
+            stats = plane.stats(event)
+            self.batches.setdefault(stats.get(b"id"), []).append(_Batch(_number(stats, b"element_size"), event.end_ps))
+        elif event.name.startswith(_END):
+            self.ends_ps[plane.stats(event).get(_END_ID)] = event.start_ps
+        elif plane.is_instruction(event):
+            self.instructions.append((event, thread))
+
+
 def _host_ops(plane: _Plane, calls: Calls, memory: list[MemoryEvent]) -> Iterator[Execution]:
     # All ops are collected before one is yielded: a later XLine may show which thread made a call.
     ops: list[Execution] = []
-    async_starts: dict[object, tuple[_Event, int]] = {}
-    async_ends_ps: dict[object, int] = {}
-    batches: dict[object, list[_Batch]] = {}
+    others = _OtherEvents()
     for line in plane.lines:
-        thread = line.id & 0xFFFFFFFF
         calls.add_line(line.id)
         events = plane.events(line, relevant_only=True)
         ops += _nested_ops(plane, events, line, calls)
         for event in events:
-            if event.name == _ASYNC_START:
-                async_starts[_link(plane.stats(event), b"_p")] = event, thread
-            elif event.name == _ASYNC_DONE:
-                async_ends_ps[_link(plane.stats(event), b"_c")] = event.start_ps
-            elif event.name in SIGNS:
+            if event.name in SIGNS:
                 memory.append(_memory_event(plane, event))
-            elif event.name == _BATCH:
-                stats = plane.stats(event)
-                batch = _Batch(_number(stats, b"element_size"), event.end_ps)
-                batches.setdefault(stats.get(b"id"), []).append(batch)
-    ops = list(_with_parts(_asynchronous_ops(plane, async_starts, async_ends_ps, batches), ops))
+            else:
+                others.add(plane, event, line.id & 0xFFFFFFFF)
+    if others.instructions:
+        ops = [op for op in ops if op.label not in _RUNS_PROGRAM]  # they wait for the instructions
+        ops += _instruction_ops(plane, others)
+    elif plane.programs:
+        ops += _program_ops(plane, others, ops)
+    ops = list(_with_parts(_asynchronous_ops(plane, others), ops))
     if calls.has_other_callers:
         ops = [op for op in _with_known_calls(plane, ops) if not calls.belongs_to_other_thread(op.call, op.start_ns)]
     yield from ops
+
+
+def _instruction_ops(plane: _Plane, events: _OtherEvents) -> Iterator[Execution]:
+    """Yield the executions of HLO instructions, without those that only run others."""
+    origins = {module: compiled.origins(program) for module, program in plane.programs.items()}
+    for event, thread in events.instructions:
+        stats = plane.stats(event)
+        instruction, module = stats.get(_INSTRUCTION), stats.get(_MODULE)
+        if isinstance(instruction, bytes) and isinstance(module, bytes) and not compiled.runs_others(instruction):
+            node, label = compiled.node_and_label(instruction, origins.get(module, {}))
+            end_ps = max(event.end_ps, events.ends_ps.get(stats.get(_START_ID, _START_ID), 0))
+            yield Execution(
+                HOST_DEVICE,
+                _INLINED.sub(b"", node, count=1),
+                label,
+                thread,
+                event.start_ps // 1000,
+                (end_ps - event.start_ps) // 1000,
+                NO_MEMORY,
+            )
+
+
+def _program_ops(plane: _Plane, events: _OtherEvents, ops: Sequence[Execution]) -> Iterator[Execution]:
+    """Yield the calls of functions during which no op began: XLA ran them.
+
+    TensorFlow before 2.18 records no instructions on CPUs.
+    """
+    begins_ns = sorted(op.start_ns for op in ops if op.device == HOST_DEVICE)
+    for link, (event, thread) in events.async_starts.items():
+        stats = plane.stats(event)
+        node, label = stats.get(b"name"), stats.get(b"kernel_type")
+        start_ns, end_ns = event.start_ps // 1000, events.async_ends_ps.get(link, 0) // 1000
+        has_ops = bisect_left(begins_ns, start_ns) < bisect_left(begins_ns, end_ns)
+        if isinstance(node, bytes) and label in _CALL_OPS and end_ns and not has_ops:
+            yield Execution(HOST_DEVICE, node, b"XlaLaunch", thread, start_ns, end_ns - start_ns, NO_MEMORY)
 
 
 def _with_known_calls(plane: _Plane, ops: Sequence[Execution]) -> Iterator[Execution]:
@@ -375,25 +469,19 @@ def _link(stats: Mapping[bytes, bytes | int], key: bytes) -> object:
     return stats.get(key), stats.get(b"step_id"), stats.get(b"name")
 
 
-def _asynchronous_ops(
-    plane: _Plane,
-    async_starts: Mapping[object, tuple[_Event, int]],
-    async_ends_ps: Mapping[object, int],
-    batches: Mapping[object, Sequence[_Batch]],
-) -> Iterator[Execution]:
+def _asynchronous_ops(plane: _Plane, events: _OtherEvents) -> Iterator[Execution]:
     """Yield the asynchronous ops, which may end on another thread; unfinished ones are left out.
 
-    ``batches``: the batches that iterators returned, by step. They are ignored if a step has
-    several.
+    Batches are ignored if a step has several.
     """
-    for link, (event, thread) in async_starts.items():
+    for link, (event, thread) in events.async_starts.items():
         stats = plane.stats(event)
         node, label = stats.get(b"name"), stats.get(b"kernel_type")
-        own_batches = batches.get(stats.get(b"step_id"), ()) if label == _ITERATOR_NEXT else ()
+        own_batches = events.batches.get(stats.get(b"step_id"), ()) if label == _ITERATOR_NEXT else ()
         batch = own_batches[0] if len(own_batches) == 1 else None
         # The event of an op's end lasts until TensorFlow has scheduled the next ops. It is missing
         # if the session ends before.
-        end_ps = async_ends_ps.get(link, batch and batch.end_ps)
+        end_ps = events.async_ends_ps.get(link, batch and batch.end_ps)
         if end_ps is not None and isinstance(node, bytes) and isinstance(label, bytes) and label not in _CALL_OPS:
             duration_ns = max(0, end_ps - event.start_ps) // 1000
             name = _INLINED.sub(b"", node, count=1)

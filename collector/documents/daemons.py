@@ -73,6 +73,7 @@ class AgentDocument(DaemonFields):
 class CollectorDocument(DaemonFields):
     """The state of the collector, which writes the store."""
 
+    service: Annotated[bool, "Whether it is a service (tfprof serve), which does not end when idle."]
     decoder: Annotated[str | None, "The decoder of traces: walker, or the slower fallback."]
     jobs: Annotated[int | None, "The number of open jobs."]
     rows: Annotated[int | None, "The number of stored rows."]
@@ -180,6 +181,7 @@ def _collector(status: Status) -> CollectorDocument:
     quarantined = status.get("quarantined")
     return {
         **_daemon(status),
+        "service": bool(status.get("service")),
         "decoder": status.get("decoder"),
         "jobs": status.get("jobs"),
         "rows": status.get("rows"),

@@ -9,7 +9,7 @@ from ..summaries.step_range import end_of
 from ..summaries.top import short_device
 from ..tfviews.nodes import Node, Shape
 from ..tfviews.primary import primary_counter
-from ..tfviews.rows import Row
+from ..tfviews.rows import Row, extremes
 from ..tfviews.tensors import Tensor
 from .counters import CountersDocument, counters_document
 from .options import OptionsDocument, options_document
@@ -59,8 +59,8 @@ class ViewRowDocument(CountersDocument):
     ]
     parent: Annotated[int | None, "The position of the parent in `rows`; null at depth 0."]
     share: Annotated[float | None, "The share of the whole, in what rows are sorted by; null without any."]
-    min_ns: Annotated[int | None, "Its time in the traced step in which it took least, ns; null if unknown."]
-    max_ns: Annotated[int | None, "Its time in the traced step in which it took most, ns; null if unknown."]
+    min_ns: Annotated[int | None, "The shortest of its time in a traced step and `time_ns`, ns; null if unknown."]
+    max_ns: Annotated[int | None, "The longest of its time in a traced step and `time_ns`, ns; null if unknown."]
     own: Annotated[CountersDocument, "The counters without the rows below."]
     definitions: Annotated[int, "The number of its nodes and of entries below it."]
     op: Annotated[str, "The op type with most of the time; of a node, its own. Empty if unknown."]
@@ -142,6 +142,7 @@ def _rows(answer_rows: AnswerRows, primary: str) -> list[ViewRowDocument]:
 
 
 def _row(row: Row, steps: int, parent: int | None, share: float | None, value: Tensor | None) -> ViewRowDocument:
+    min_ns, max_ns = extremes(row.times, row.total.micros / steps) if row.times else (None, None)
     return {
         "name": row.key,
         "label": row.name,
@@ -149,8 +150,8 @@ def _row(row: Row, steps: int, parent: int | None, share: float | None, value: T
         "parent": parent,
         "share": share,
         **counters_document(row.total, steps),
-        "min_ns": min(row.times, default=None),
-        "max_ns": max(row.times, default=None),
+        "min_ns": min_ns,
+        "max_ns": max_ns,
         "own": counters_document(row.own, steps),
         "definitions": row.definitions,
         "op": row.op,

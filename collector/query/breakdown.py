@@ -11,6 +11,7 @@ from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import function_key, kind_name, span_kind, step_kind_of
+from ..summaries.op_classes import PYTHON_OPS
 from ..summaries.parts import Breakdown, Recording, break_down
 from ..summaries.phases import phases
 from ..summaries.step_records import StepTrace, TimedSteps
@@ -155,7 +156,9 @@ def _traces(job: JobReader, kind: int, steps: tuple[int, int] | None) -> tuple[S
 def _pipeline_nodes(nodes: Sequence[Node]) -> frozenset[str]:
     """Return the nodes of functions that the input pipeline calls; none if no pipeline ran.
 
-    They are in no graph of a step. Further nodes that are in none are what TensorFlow adds.
+    They are in no graph of a step. Further nodes that are in none are what TensorFlow adds, and
+    eager ops, which have the name of their type; of these, ops that run Python are taken for those
+    of the pipeline.
     """
     if not any(node.name.startswith(_ITERATOR) for node in nodes):
         return frozenset()
@@ -167,7 +170,7 @@ def _pipeline_nodes(nodes: Sequence[Node]) -> frozenset[str]:
         and node.op not in WAITING_OPS
         and not _ADDED.search(node.name)
         and not node.name.startswith(_ITERATOR)
-        and node.name != node.op
+        and (node.name != node.op or node.op in PYTHON_OPS)
     )
 
 

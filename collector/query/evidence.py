@@ -16,8 +16,8 @@ from ..summaries.step_records import ThreadUse
 from ..summaries.steps import spans_of_kinds
 from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node, interned_texts
-from ..tfviews.own_files import own_location
 from ..tfviews.parity import DEFAULT, Parity
+from ..tfviews.places import Places
 from .breakdown import main_breakdown
 from .latest_traces import latest_traces
 from .node_times import node_times
@@ -152,8 +152,6 @@ def _identical_graphs(job: JobReader, nodes: Sequence[Node]) -> tuple[IdenticalG
 
 def _creating_line(job: JobReader, nodes: Sequence[Node], graph: int) -> str:
     """Return the user's line that created most nodes of a graph, '' if unknown."""
-    names = job.graph_names(graph)
-    locations = Counter(
-        location for node in nodes if node.name in names and (location := own_location(node.facts.stack))
-    )
+    names, places = job.graph_names(graph), Places(nodes)
+    locations = Counter(location for node in nodes if node.name in names and (location := places.location(node)))
     return locations.most_common(1)[0][0] if locations else ""

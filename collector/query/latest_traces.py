@@ -64,12 +64,13 @@ def _executions(job: JobReader, nodes: Sequence[Node], traces: Mapping[int, int]
         interned_texts(names, DEVICE),
         interned_texts(names, LABEL),
     )
+    devices = {number: text.lower() for number, text in devices.items()}
     ops = {node.name: node.op for node in nodes}
     executions: dict[int, list[OpExecution]] = {trace: [] for trace in traces}
     for trace, number, device, label, thread, start_ns, end_ns in job.timeline(traces):
         name, offset_ns = node_names[number], traces[trace]
         op = ops.get(name) or labels.get(label, "")
         executions[trace].append(
-            OpExecution(name, op, devices[device].lower(), thread, start_ns + offset_ns, end_ns + offset_ns)
+            OpExecution(name, op, devices[device], thread, start_ns + offset_ns, end_ns + offset_ns)
         )
     return executions

@@ -33,7 +33,7 @@ from ..summaries.memory import (
     holders_of,
 )
 from ..tfviews.nodes import Node, interned_texts
-from ..tfviews.own_files import own_location, stack_lookup
+from ..tfviews.places import Places
 from .evidence import gather
 from .explanations import untraced_reason
 from .memory_blocks import Block, Memory, host_devices, memories, peak
@@ -106,7 +106,7 @@ class _Reader:
     def __init__(self, job: JobReader, nodes: Sequence[Node]) -> None:
         self._job = job
         self._functions = functions_of(job.info)
-        self._stack_of = stack_lookup(nodes)
+        self._places = Places(nodes)
         self._nodes = {node.name: node for node in nodes}
         names = job.table("names")
         self._names: dict[int, Mapping[int, str]] = {
@@ -165,7 +165,7 @@ class _Reader:
 
     def _holder(self, block: Block) -> tuple[str, str, str, str, int]:
         node = self._nodes.get(block.node)
-        line = own_location(self._stack_of(node)) if node is not None else ""
+        line = self._places.location(node) if node is not None else ""
         return block.node, block.op, _USES.get(block.use, BEFORE if not block.node else OUTPUT), line, block.bytes
 
     def _growth(self, levels: Sequence[_Level], allocator: int) -> HeldGrowth | None:

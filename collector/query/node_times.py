@@ -1,5 +1,6 @@
 """Reads the time of each node in each traced step, for the spread over steps."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import add
@@ -38,15 +39,13 @@ def node_times(profile: Profile, device: str | None = None) -> NodeTimes:
     """
     selected_traces = [(job, evenly_spaced(traces)) for job, traces in profile.job_traces]
     steps = sum(len(traces) for _, traces in selected_traces)
-    by_node: dict[str, list[int]] = {}
+    by_node: defaultdict[str, list[int]] = defaultdict(lambda: [0] * steps)
     offset = 0
     for job, traces in selected_traces:
-        for name, position, ns in job.on_one_snapshot(partial(_rows, traces=traces, device=device)):
-            if name not in by_node:
-                by_node[name] = [0] * steps
-            by_node[name][offset + position] += ns
+        for name, times in job.on_one_snapshot(partial(_times, traces=traces, device=device)).items():
+            by_node[name][offset : offset + len(traces)] = times
         offset += len(traces)
-    return NodeTimes(steps, by_node)
+    return NodeTimes(steps, dict(by_node))
 
 
 def evenly_spaced(traces: Sequence[int]) -> Sequence[int]:
@@ -55,20 +54,20 @@ def evenly_spaced(traces: Sequence[int]) -> Sequence[int]:
     return traces if last < STEPS_MAX else [traces[index * last // (STEPS_MAX - 1)] for index in range(STEPS_MAX)]
 
 
-def _rows(job: JobReader, traces: Sequence[int], device: str | None) -> list[tuple[str, int, int]]:
-    """Return the times of nodes, each as (name of the node, position in ``traces``, ns).
+def _times(job: JobReader, traces: Sequence[int], device: str | None) -> dict[str, list[int]]:
+    """Return the times of nodes by name, one for each of ``traces``, in ns.
 
-    Only times on the node's canonical device and on streams are returned.
+    They are those on the node's canonical device and on streams.
     """
     names = job.table("names")
     devices, nodes, canonical = device_names(names), interned_texts(names, NODE), canonical_devices(job.rollup())
     device_numbers = set(devices if device is None else matching_devices(devices, device))
     streams = {number for number, text in devices.items() if STREAM in text}
     positions = {trace: index for index, trace in enumerate(traces)}
-    table = job.times(traces)
-    return [
-        (nodes[node], positions[trace], ns)
-        for trace, node, node_device, ns in row_tuples(table, "trace", "node", "device", "ns")
-        if node_device in device_numbers
-        and (node_device in streams or devices[node_device] == devices.get(canonical.get(node, NONE_ID)))
-    ]
+    by_node: defaultdict[str, list[int]] = defaultdict(lambda: [0] * len(traces))
+    for trace, node, node_device, ns in row_tuples(job.times(traces), "trace", "node", "device", "ns"):
+        if node_device in device_numbers and (
+            node_device in streams or devices[node_device] == devices.get(canonical.get(node, NONE_ID))
+        ):
+            by_node[nodes[node]][positions[trace]] += ns
+    return by_node

@@ -15,6 +15,7 @@ from ..tfviews.nodes import NO_STATS, Node, Stats, total_of
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, LINE, MINIMA, SHAPE, STEP, Options, multiplied, without_shares
 from ..tfviews.own_files import has_own_line
+from ..tfviews.places import Places
 from ..tfviews.primary import primary_counter
 from ..tfviews.rows import (
     NO_PARTS,
@@ -24,7 +25,6 @@ from ..tfviews.rows import (
     Times,
     VisibleRows,
     largest,
-    line_lookup,
     op_rows,
     tree_rows,
     with_unattributed_row,
@@ -127,7 +127,7 @@ def _scaled(options: Options, view: str, steps: int) -> Options:
 
 
 def _rows(answer: Answer, nodes: Sequence[Node], times: Times, *, is_complete: bool) -> VisibleRows:
-    options, folded, find_line = answer.options, answer.folded, line_lookup(nodes)
+    options, folded, find_line = answer.options, answer.folded, Places(nodes).line
     limit_of = partial(Limit, ()) if is_complete else partial(_limit, options)
     if isinstance(folded, OpView):
         return op_rows(

@@ -175,9 +175,7 @@ def _select_jobs(
             (job, table, traces_since(step_kinds.rows_of_kinds(table, kinds), since_ns)) for job, table in traced_jobs
         )
         selected_jobs = [
-            SelectedJob(job, table, None if rows.num_rows == table.num_rows else _trace_numbers(rows))
-            for job, table, rows in selections
-            if rows.num_rows or not table.num_rows
+            _selected(job, table, rows) for job, table, rows in selections if rows.num_rows or not table.num_rows
         ]
         if since_ns and traced_jobs and not selected_jobs:
             raise no_step_since([table for _, table in traced_jobs], since_ns)
@@ -185,13 +183,18 @@ def _select_jobs(
     if steps is not None and not steps[0] <= first <= steps[1]:
         raise UsageError(f"Options -step={step} is not in the steps {range_text(*steps)}", slug="no-such-step")
     selected_jobs = [
-        SelectedJob(job, table, numbers)
+        _selected(job, table, rows)
         for job, table in traced_jobs
-        if (numbers := _traces_of_steps(traces_since(table, since_ns), kinds, first, last))
+        if (rows := _traces_of_steps(traces_since(table, since_ns), kinds, first, last)).num_rows
     ]
     if traced_jobs and not selected_jobs:
         raise no_such_step(traced_jobs, kinds, first, last)
     return selected_jobs, trace_counts
+
+
+def _selected(job: JobReader, traces: pa.Table, rows: pa.Table) -> SelectedJob:
+    """Return the job with ``rows`` of its traces selected. Sums over all of them are stored."""
+    return SelectedJob(job, traces, None if rows.num_rows == traces.num_rows else _trace_numbers(rows))
 
 
 def traces_since(traces: pa.Table, since_ns: int) -> pa.Table:
@@ -215,9 +218,9 @@ def misses_streams(traces: pa.Table) -> bool:
     return any(flags & GPU and not flags & STREAMS for flags in accelerators)
 
 
-def _traces_of_steps(traces: pa.Table, kinds: Sequence[int], first: int, last: int) -> tuple[int, ...]:
+def _traces_of_steps(traces: pa.Table, kinds: Sequence[int], first: int, last: int) -> pa.Table:
     """Return the traces of the steps ``first`` to ``last`` of ``kinds``."""
-    return _trace_numbers(_traces_within(step_kinds.rows_of_kinds(traces, kinds), first, last))
+    return _traces_within(step_kinds.rows_of_kinds(traces, kinds), first, last)
 
 
 def _traces_within(traces: pa.Table, first: int, last: int) -> pa.Table:

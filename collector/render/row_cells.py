@@ -12,7 +12,7 @@ from ..summaries.top import short_device
 from ..tfviews.nodes import Stats
 from ..tfviews.options import Options
 from ..tfviews.primary import primary_counter
-from ..tfviews.rows import Row
+from ..tfviews.rows import Row, extremes
 from ..tfviews.shape_text import shape_text
 from . import colors
 from .table import Column
@@ -169,7 +169,9 @@ def _spread() -> ViewColumn:
     def cell(row: Row, context: CellContext) -> str:
         if not any(row.times):
             return ""
-        return range_of(min(row.times), row.total.micros / context.steps, max(row.times))
+        typical_ns = row.total.micros / context.steps
+        shortest_ns, longest_ns = extremes(row.times, typical_ns)
+        return range_of(shortest_ns, typical_ns, longest_ns)
 
     column = Column("min/median/max", right=True, drop_priority=_DROP_PRIORITIES["spread"])
     return ViewColumn("spread", column, cell, lambda rows: any(len(row.times) > 1 for row in rows))

@@ -107,7 +107,8 @@ def lines(store: str, statuses: Mapping[str, Mapping[str, Any]], width: int | No
     yield from wrapped(f"store {store}", width)
     for name, status in statuses.items():
         if status["alive"]:
-            yield f"{name}: running, pid {status.get('pid')}"
+            service = ", as a service (tfprof serve)" if status.get("service") else ""
+            yield f"{name}: running, pid {status.get('pid')}{service}"
             text_width = None if width is None else width - _LABEL_WIDTH
             yield from render(_COLUMNS, list(_label_rows(status, text_width)), indent="  ")
         else:

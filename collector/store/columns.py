@@ -10,6 +10,8 @@ import pyarrow.compute
 #: pyarrow's functions, untyped: their type stubs reject plain numbers, and give no result type for
 #: an argument of type Any.
 pc: Final[Any] = pyarrow.compute
+#: Number of rows that `row_tuples` converts at a time.
+_CONVERTED_ROWS: Final = 16_384
 
 
 @cache
@@ -30,9 +32,14 @@ def column_list(table: Any, name: str) -> list[Any]:
 
 
 def row_tuples(table: Any, *names: str) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of the columns ``names``, or of all columns, as tuples."""
-    columns: list[list[Any]] = [table[name].to_pylist() for name in names or table.column_names]
-    return zip(*columns, strict=True)
+    """Yield the rows of the columns ``names``, or of all columns, as tuples.
+
+    A limited number of rows is converted at a time, since Python objects take many times the bytes.
+    """
+    columns = [table[name] for name in names or table.column_names]
+    for start in range(0, table.num_rows, _CONVERTED_ROWS):
+        parts: list[list[Any]] = [column.slice(start, _CONVERTED_ROWS).to_pylist() for column in columns]
+        yield from zip(*parts, strict=True)
 
 
 def integers(column: Any) -> list[int]:

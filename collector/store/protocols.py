@@ -204,8 +204,8 @@ class JobReader(Protocol):
         """Return (node, device, last trace in which the node ran on the device)."""
         ...
 
-    def timeline(self, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
-        """Return (trace, node, device, label, thread, start, end) of each execution of ``traces``.
+    def timeline(self, traces: Collection[int]) -> Iterator[tuple[int, int, int, int, int, int, int]]:
+        """Yield (trace, node, device, label, thread, start, end) of each execution of ``traces``.
 
         Executions are in the order of traces and starts. Times are in ns and count from the trace's
         `base_ns`.

@@ -140,8 +140,8 @@ class LocalJob:
         """Return (node, device, last trace in which the node ran on the device)."""
         return self.with_sql(sql_queries.last_traces)
 
-    def timeline(self, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
-        """Return (trace, node, device, label, thread, start, end) of each execution of ``traces``.
+    def timeline(self, traces: Collection[int]) -> Iterator[tuple[int, int, int, int, int, int, int]]:
+        """Yield (trace, node, device, label, thread, start, end) of each execution of ``traces``.
 
         See the protocol.
         """

@@ -15,6 +15,14 @@ from . import store_files
 from .schema import JOB_TABLES
 from .snapshot import Snapshot
 
+#: Settings of the database; the cache would outlive its session.
+_settings: dict[str, str | bool | int | float | list[str]] = {"enable_external_file_cache": False}
+
+
+def confine() -> None:
+    """Let queries of this process use one thread, and keep little memory after they end."""
+    _settings.update(threads=1, allocator_flush_threshold="1MB")
+
 
 @contextmanager
 def sql_session(snapshot: Snapshot) -> Iterator[Callable[[str], pa.Table]]:
@@ -49,7 +57,7 @@ def _database() -> duckdb.DuckDBPyConnection:
 
     It holds nothing itself: each session has its own connection with its own temporary views.
     """
-    return duckdb.connect(config={"enable_external_file_cache": False})  # the cache would outlive its session
+    return duckdb.connect(config=_settings)
 
 
 def _check_files(snapshot: Snapshot, tables: Iterable[str]) -> None:

@@ -1,6 +1,6 @@
 """Queries of all ops or graphs of a job, in DuckDB's SQL (protocols.JobReader)."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -77,8 +77,8 @@ def last_traces(query: SqlQuery) -> list[tuple[int, int, int]]:
     return list(row_tuples(query(_LAST_TRACES)))
 
 
-def timeline(query: SqlQuery, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
-    """Return (trace, node, device, label, thread, start, end) of each execution of ``traces``.
+def timeline(query: SqlQuery, traces: Collection[int]) -> Iterator[tuple[int, int, int, int, int, int, int]]:
+    """Yield (trace, node, device, label, thread, start, end) of each execution of ``traces``.
 
     See the protocol.
     """
@@ -86,7 +86,7 @@ def timeline(query: SqlQuery, traces: Collection[int]) -> list[tuple[int, int, i
         f"""SELECT trace, node, device, label, thread, start_ns, start_ns + op_start_ns + op_end_ns AS end_ns
         FROM ops WHERE trace IN ({", ".join(map(str, traces))}) ORDER BY trace, start_ns"""  # noqa: S608  # numbers
     )
-    return list(row_tuples(rows))
+    return row_tuples(rows)
 
 
 def window_labels(query: SqlQuery) -> dict[int, int]:

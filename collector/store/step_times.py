@@ -6,6 +6,7 @@ has the times of 0 ns. Each power of two is divided into 64 buckets, so that a b
 the exponent of the time as a float.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import pyarrow as pa
@@ -24,6 +25,8 @@ COLUMNS: Final = ("trace", "node", "device", *START_TIMES, "op_start_ns", "op_en
 _DROPPED_BITS: Final = 52 - 6
 #: What remains of 1.0, less 1.
 _OFFSET: Final = (1023 << 6) - 1
+#: Rows of histograms that are read before they are merged.
+_PENDING_ROWS: Final = 200_000
 
 
 def times_by_trace(ops: pa.Table, traces: pa.Table, devices: Devices) -> pa.Table:
@@ -57,6 +60,17 @@ def merge_histograms(*histograms: pa.Table) -> pa.Table:
     columns = list(map(flat, pa.concat_tables(parts).columns))
     order = pc.array_sort_indices(pack(*columns[:2]))
     return _summed(*(column.take(order) for column in columns))
+
+
+def merge_many(histograms: Iterable[pa.Table]) -> pa.Table:
+    """Return the merged STEP_TIMES of ``histograms``, which are read a few at a time."""
+    merged, pending, rows = STEP_TIMES.empty_table(), list[pa.Table](), 0
+    for histogram in histograms:
+        pending.append(histogram)
+        rows += histogram.num_rows
+        if rows > max(_PENDING_ROWS, merged.num_rows):
+            merged, pending, rows = merge_histograms(merged, *pending), [], 0
+    return merge_histograms(merged, *pending)
 
 
 def unit_times(histogram: pa.Table, rollup: pa.Table) -> pa.Table:

@@ -6,6 +6,7 @@ selected traces are aggregated.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -71,8 +72,8 @@ def unit_times_of_traces(snapshot: Snapshot, traces: Sequence[int], rollup: pa.T
     """Return `step_times.unit_times` over ascending ``traces``; ``rollup``: their ROLLUP."""
     trace_rows = snapshot.table("traces", _TRACE_COLUMNS)
     rows, numbers = _Rows(snapshot, trace_rows), sorted(column_list(trace_rows, "trace"))
-    parts = [*_sealed_histograms(rows, traces, numbers), rows.unsealed(traces, step_times.histogram_of)]
-    return step_times.unit_times(step_times.merge_histograms(*parts), rollup)
+    parts = chain(_sealed_histograms(rows, traces, numbers), [rows.unsealed(traces, step_times.histogram_of)])
+    return step_times.unit_times(step_times.merge_many(parts), rollup)
 
 
 def _sealed_histograms(rows: "_Rows", traces: Sequence[int], numbers: Sequence[int]) -> Iterator[pa.Table]:

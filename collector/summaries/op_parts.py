@@ -1,27 +1,22 @@
 """The parts of op types: their nodes by scope, layer, line, device or shapes of inputs."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from ..tfviews.added import ADDED, is_added
-from ..tfviews.code import forward_name
-from ..tfviews.inlined import original_name
+from ..tfviews.layers import layer_lookup
 from ..tfviews.nodes import Node
 from ..tfviews.op import OpTypeEntry, in_order, op_types
 from ..tfviews.options import LINE, SHAPE, Options
 from ..tfviews.parity import Parity
-from ..tfviews.rows import Parts, line_lookup
+from ..tfviews.places import Places
+from ..tfviews.rows import Parts
 from ..tfviews.shape_text import shape_text
 from .top import short_device
 
 #: Returns the part that a node belongs to.
 _PartOf = Callable[[Node], str]
-#: The scopes of gradients, in front of the name of the forward op.
-_GRADIENT_SCOPE: Final = re.compile(r"(?:.*/)?gradient(?:s|_tape)(?:_\d+)?/")
-#: The number of a second op of a name.
-_NUMBER: Final = re.compile(r"_\d+$")
 
 
 def _scopes(_nodes: Sequence[Node]) -> _PartOf:
@@ -32,28 +27,13 @@ def _scopes(_nodes: Sequence[Node]) -> _PartOf:
 
 
 def _layers(nodes: Sequence[Node]) -> _PartOf:
-    """Return the function that names the layer of a node.
-
-    That is the scope of its forward op, without the scopes that single ops have.
-    """
-    names, types = {node.name for node in nodes}, {node.op for node in nodes}
-
-    def layer(node: Node) -> str:
-        if is_added(node):
-            return ADDED
-        name = original_name(node.name)
-        forward = forward_name(name) or _GRADIENT_SCOPE.sub("", name, count=1)
-        scope = forward.rpartition("/")[0]
-        while scope and (scope in names or _NUMBER.sub("", scope.rpartition("/")[2]) in types):
-            scope = scope.rpartition("/")[0]
-        return scope or "(no layer)"
-
-    return layer
+    layer_of = layer_lookup(nodes)
+    return lambda node: layer_of(node) or (ADDED if is_added(node) else "(no layer)")
 
 
 def _lines(nodes: Sequence[Node]) -> _PartOf:
-    line_of = line_lookup(nodes)
-    return lambda node: line_of(node) or "(no line of Python)"
+    places = Places(nodes)
+    return lambda node: places.line(node) or "(no line of Python)"
 
 
 def _devices(_nodes: Sequence[Node]) -> _PartOf:

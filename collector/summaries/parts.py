@@ -506,7 +506,7 @@ def _without_marks_of_steps(recording: Recording) -> list[Activity]:
     balance: Counter[tuple[str, str]] = Counter()  # above 0 if most of these marks contain steps
     for activity, overlap_ns in zip(activities, _overlaps(firsts, steps), strict=True):
         if activity.category in _MARKS and activity.own_ns > 0:
-            balance[activity.category, activity.name] += activity.entries if overlap_ns else -activity.entries
+            balance[activity.category, activity.name] += 1 if overlap_ns else -1
     return [activity for activity in activities if balance[activity.category, activity.name] <= 0]
 
 

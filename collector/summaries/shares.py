@@ -5,6 +5,7 @@ from operator import add
 from typing import Generic, NamedTuple, TypeVar
 
 from ..tfviews.nodes import Node
+from ..tfviews.rows import extremes
 
 K = TypeVar("K", bound=Hashable)
 
@@ -38,12 +39,12 @@ def shares(groups: Iterable[tuple[K, Node]], times: Times, steps: int) -> list[S
             step_times[key] = list(map(add, step_times[key], node_times)) if key in step_times else list(node_times)
     whole = sum(sums.values())
     results = [
-        Share(key, time / steps, *_extremes(step_times.get(key, ())), time / whole)
+        Share(key, time / steps, *_extremes(step_times.get(key, ()), time / steps), time / whole)
         for key, time in sums.items()
         if time > 0
     ]
     return sorted(results, key=lambda result: (-result.ns, str(result.key)))
 
 
-def _extremes(times: Sequence[int]) -> tuple[int, int]:
-    return min(times, default=0), max(times, default=0)
+def _extremes(times: Sequence[int], ns: float) -> tuple[int, int]:
+    return extremes(times, ns) if times else (0, 0)

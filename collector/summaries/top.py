@@ -5,11 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..tfviews.nodes import Node, total_of
-from ..tfviews.own_files import Stack, own_line, own_location, stack_lookup
+from ..tfviews.places import Places
 from .shares import Times, shares
-
-#: Looks up the stack of a node, made by `stack_lookup`.
-StackOf = Callable[[Node], Stack | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ def top_ops(nodes: Sequence[Node], times: Times, steps: int) -> list[TopOp]:
 
     ``nodes`` have sums over ``steps`` steps; ``times`` are the nodes' times in some of these steps.
     """
-    stack_of = stack_lookup(nodes)
+    places = Places(nodes)
     groups: dict[tuple[str, str], list[Node]] = defaultdict(list)
     for node in nodes:
         groups[node.op, short_device("|".join(node.devices))].append(node)
@@ -49,24 +46,18 @@ def top_ops(nodes: Sequence[Node], times: Times, steps: int) -> list[TopOp]:
     for key, ns, least_ns, most_ns, share in shares(
         ((key, node) for key, group in groups.items() for node in group), times, steps
     ):
-        stats, line = total_of(groups[key]), top_line(groups[key], stack_of)
+        stats, line = total_of(groups[key]), heaviest(groups[key], places.line)
         ops.append(TopOp(*key, ns, least_ns, most_ns, share, stats.runs / steps, stats.bytes / steps, line))
     return ops
 
 
-def top_line(nodes: Sequence[Node], stack_of: StackOf) -> str:
-    """Return the user's line with most of the time of ``nodes``, '' if unknown."""
-    return _heaviest_line(nodes, stack_of, own_line)
+def heaviest(nodes: Sequence[Node], place_of: Callable[[Node], str]) -> str:
+    """Return the place with most of the time of ``nodes``, '' if unknown.
 
-
-def top_location(nodes: Sequence[Node], stack_of: StackOf) -> str:
-    """Return the line as ``top_line`` does, with its function."""
-    return _heaviest_line(nodes, stack_of, own_location)
-
-
-def _heaviest_line(nodes: Sequence[Node], stack_of: StackOf, line_of: Callable[[Stack | None], str]) -> str:
+    ``place_of``: the method `line` or `location` of Places.
+    """
     weights: dict[str, int] = defaultdict(int)
     for node in nodes:
-        if line := line_of(stack_of(node)):
-            weights[line] += node.stats.micros
+        if place := place_of(node):
+            weights[place] += node.stats.micros
     return max(weights, key=weights.__getitem__, default="")

@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from ..query.engine import QueryEngine, Selection
 from ..query.required_facts import FLOAT_OPS, GRAPH, STACKS
-from ..summaries.top import StackOf, top_line
+from ..summaries.top import heaviest
 from ..tfviews.nodes import Node, Stats
-from ..tfviews.own_files import stack_lookup
+from ..tfviews.places import Places
 from ..tfviews.tree import sum_of
 from .columns import NODES, OPS
 from .parts import table_of_rows
@@ -20,7 +20,7 @@ class _NodesThatRan(NamedTuple):
 
     nodes: list[Node]
     steps: int
-    stack_of: StackOf
+    places: Places
 
 
 def ops(selection: Selection) -> Iterator[pa.Table]:
@@ -32,7 +32,7 @@ def ops(selection: Selection) -> Iterator[pa.Table]:
     groups = [(op, nodes, sum_of([node.stats for node in nodes])) for op, nodes in by_op.items()]
     groups.sort(key=lambda group: (-group[2].micros, group[0]))
     rows = [
-        (op, _devices(nodes), top_line(nodes, ran.stack_of), len(nodes), *_per_step(total, ran.steps))
+        (op, _devices(nodes), heaviest(nodes, ran.places.line), len(nodes), *_per_step(total, ran.steps))
         for op, nodes, total in groups
     ]
     yield table_of_rows(rows, OPS)
@@ -41,9 +41,8 @@ def ops(selection: Selection) -> Iterator[pa.Table]:
 def nodes(selection: Selection) -> Iterator[pa.Table]:
     """Yield a row for each node that ran."""
     ran = _nodes_that_ran(selection)
-    lines = {node.name: top_line([node], ran.stack_of) for node in ran.nodes}
     rows = [
-        (node.name, node.op, _devices([node]), lines[node.name], node.entries, *_per_step(node.stats, ran.steps))
+        (node.name, node.op, _devices([node]), ran.places.line(node), node.entries, *_per_step(node.stats, ran.steps))
         for node in ran.nodes
     ]
     yield table_of_rows(rows, NODES)
@@ -53,7 +52,7 @@ def _nodes_that_ran(selection: Selection) -> _NodesThatRan:
     profile = QueryEngine().profile(selection, -1, frozenset({GRAPH, FLOAT_OPS, STACKS}), averaged=False)
     nodes = profile.nodes if profile else []
     found = sorted((node for node in nodes if node.entries), key=lambda node: (-node.stats.micros, node.name))
-    return _NodesThatRan(found, max(1, profile.trace_count if profile else 0), stack_lookup(nodes))
+    return _NodesThatRan(found, max(1, profile.trace_count if profile else 0), Places(nodes))
 
 
 def _per_step(stats: Stats, steps: int) -> list[float]:

@@ -156,7 +156,7 @@ def call_tree(nodes: Iterable[Node], parity: Parity = DEFAULT) -> CallTree:
         stack = node.facts.stack
         if not stack:
             continue
-        forward_op = forward_name(original_name(node.name) if follows_inlining else node.name)
+        forward_op = node.facts.forward or forward_name(original_name(node.name) if follows_inlining else node.name)
         if forward_op is None:
             forward_stacks[node.name] = stack
             builder.site_of(stack).nodes.append(node)

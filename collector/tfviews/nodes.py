@@ -93,6 +93,7 @@ class NodeFacts:
     types: tuple[str, ...] = ()  # besides op type and device, such as `_trainable_variables`
     float_ops: int = 0  # of one execution
     stack: tuple[Frame, ...] | None = None  # outermost first
+    forward: str = ""  # name of the op that the node is a gradient of, if `gradients` finds it
 
 
 NO_FACTS: Final = NodeFacts()

@@ -33,7 +33,12 @@ def stack_lookup(nodes: Iterable[Node]) -> Callable[[Node], Stack | None]:
     requested all gradients.
     """
     stacks = {node.name: node.facts.stack for node in nodes if node.facts.stack}
-    return lambda node: stacks.get(forward_name(original_name(node.name)) or "") or node.facts.stack
+    return lambda node: stacks.get(forward_of(node)) or node.facts.stack
+
+
+def forward_of(node: Node) -> str:
+    """Return the name of the forward op of a gradient, '' for another node."""
+    return node.facts.forward or forward_name(original_name(node.name)) or ""
 
 
 def is_own(frame: Frame) -> bool:

@@ -100,6 +100,11 @@ class Parity(NamedTuple):
         return not self.exact
 
     @property
+    def finds_forward_ops(self) -> bool:
+        """Whether gradients of a GradientTape, or in nested scopes, are at their forward ops."""
+        return not self.exact
+
+    @property
     def knows_parameters(self) -> bool:
         """Whether only the model's variables have parameters, in the shapes that the job logged.
 

@@ -9,7 +9,7 @@ from .added import ADDED
 from .code import Call
 from .nodes import NO_STATS, Node, Stats
 from .op import OpTypeEntry, OpView
-from .own_files import is_own, own_line, stack_lookup
+from .own_files import is_own
 from .tree import AccountedNode, Branch, TreeView, sort_key, sum_of
 
 #: An entry is shown if its share of the total is at least 1 / SHARE_DIVISOR: 0.5 %.
@@ -20,7 +20,7 @@ _REMAINDER_DIVISOR: Final = 20
 
 #: Times in ns by node, one for each of the same steps.
 Times = dict[str, list[int]]
-#: Looks up the user's line that created a node.
+#: Looks up the user's line that created a node: `Places.line`.
 LineLookup = Callable[[Node], str]
 
 
@@ -43,6 +43,15 @@ class Row(NamedTuple):
     op: str = ""
     line: str = ""
     times: Sequence[int] = ()
+
+
+def extremes(times: Sequence[int], typical_ns: float) -> tuple[int, int]:
+    """Return the shortest and the longest time in a step, ns; ``times`` is not empty.
+
+    A typical time is a sum of medians, so it may be below or above the times of all steps. It is
+    then the shortest or the longest one.
+    """
+    return min(*times, round(typical_ns)), max(*times, round(typical_ns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,23 +151,6 @@ class _TimeBreakdown:
 
 def _heaviest(weights: dict[str, int]) -> str:
     return max(weights, key=weights.__getitem__, default="")
-
-
-def line_lookup(nodes: Iterable[Node]) -> LineLookup:
-    """Return a function that looks up the user's line of one of ``nodes``.
-
-    A gradient gets the line of its forward op.
-    """
-    stack_of = stack_lookup(nodes)
-    lines: dict[int, str] = {}  # by identity: nodes share their stacks and keep them alive
-
-    def line(node: Node) -> str:
-        stack = stack_of(node)
-        if id(stack) not in lines:
-            lines[id(stack)] = own_line(stack)
-        return lines[id(stack)]
-
-    return line
 
 
 # -- the op view ----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
 from ..tfviews.encoding import octets
 from ..tfviews.nodes import STREAM, device_names, interned_bytes, interned_texts
-from ..tfviews.own_files import own_line, stack_lookup
+from ..tfviews.places import Places
 from .model import INPUT, OP, OTHER, Label
 
 #: The factor of the upper half of 64 bits.
@@ -37,7 +37,7 @@ class Labels:
         job_profile = profile(job, kinds=kinds, required_facts=facts) if kinds else None
         nodes = job_profile.nodes if job_profile else []
         self._nodes = {node.name: node for node in nodes}
-        self._stack_of = stack_lookup(nodes)
+        self._places = Places(nodes)
         self._numbers: dict[tuple[str, str], int] = {}  # by name and category
         self.all: list[Label] = []
 
@@ -79,7 +79,7 @@ class Labels:
 
     def _add(self, name: str, category: str) -> int:
         node = self._nodes.get(name)
-        stack = (self._stack_of(node) if node else None) or ()
+        stack, line = ((self._places.stack(node) or ()), self._places.line(node)) if node else ((), "")
         self._numbers[name, category] = len(self.all)
-        self.all.append(Label(node.op if node else name, category, name, own_line(stack), stack))
+        self.all.append(Label(node.op if node else name, category, name, line, stack))
         return len(self.all) - 1

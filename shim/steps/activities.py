@@ -31,7 +31,7 @@ _SUMS_MAX = 256  # maximum number of sums
 #: Shorter activities of a category are not recorded (ns): most methods of a callback do nothing.
 _MIN_NS = {activities.CALLBACK: 2000}
 _WITH_MANY_NAMES = (activities.TRACING, activities.FIRST_RUN, *activities.MARKS)  # get half of the names
-_UNREAD_MAX = layout.SPAN_COUNT // 2  # entries of the span ring; above that (marks: an eighth), they are added up
+_UNREAD_MAX = layout.SPAN_COUNT // 2  # entries of the span ring; above that (marks: half of it), they are added up
 _HEAD, _TAIL = WORD["span_head"], WORD["span_tail"]
 _keys: dict[tuple[int, str], int] = {}  # span keys by category and name
 
@@ -55,7 +55,7 @@ class Recorder(object):
         in_step = state.outermost_call() is not None or (state.loops and state.loops[-1].batch is not None)
         about = key, layout.FLAG_IN_STEP if in_step else 0, outer, self._threads.tid if self._threads else 0
         words = self._words
-        unread_max = _UNREAD_MAX // (8 if activities.number_of(key) in activities.MARKS else 1)
+        unread_max = _UNREAD_MAX // (2 if activities.number_of(key) in activities.MARKS else 1)
         may_put = not is_only_added and words[_HEAD] - words[_TAIL] < unread_max
         if duration >= SHORT and may_put:
             self._put_row(about, [start, duration, 1])

@@ -7,6 +7,7 @@ from fakes import ended_jobs
 from fakes.made_store import IDENTITY, MS, SECOND, START_NS, rows, span, trace_tables, write_host, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
+from tfprof.collector.store import schema
 from tfprof.collector.store.catalog import change_tags
 from tfprof.collector.store.reader import LocalStore
 from tfprof.formats import layout
@@ -33,8 +34,13 @@ def _tables(slower: int) -> dict[str, Any]:
         {"t_ns": START_NS + at * SECOND, "cpu_user_s": 1.5 * at, "rss_bytes": 10**9 + at * 10**7, "processes": 1}
         for at in range(10)
     ]
+    blocks = [
+        {"trace": 1, "node": node, "t_us": START_NS // 1000 + 10 + node, "bytes": size, "use": schema.OUTPUT_BLOCK}
+        for node, size in enumerate((4 * 10**6, 3 * 10**6))
+    ]
     return {
         **trace_tables(graph_pb2.GraphDef(node=nodes).SerializeToString(), steps),
+        "memory_changes": rows("memory_changes", blocks),
         "frames": rows("frames", [frame | {"stack": 0}]),
         "stacks": rows("stacks", [{"name": node.name} for node in nodes]),
         "spans": rows("spans", spans),

@@ -189,6 +189,7 @@ STARTED_MODULES = {
     "agent/daemon_start.py": {"agent.__main__", "collector.__main__"},
     "agent/launcher/report.py": {"cli.report"},
     "agent/launcher/series.py": {"cli.series_report"},
+    "cli/serve.py": {"collector.__main__"},
     "commands/isolated.py": {"agent.launcher.run", "cli.main"},
 }
 #: File -> the names (`module:name`) that it imports on first use, with collector/loader.py.
@@ -240,6 +241,7 @@ LOADED_NAMES = {
         "cli.page_report:report",
         "cli.rm:rm",
         "cli.ps:ps",
+        "cli.serve:serve",
         "cli.shell:shell",
         "cli.show:show",
         "cli.spans:spans",

@@ -59,6 +59,7 @@ ENVIRONMENT_FILES = {
     "agent/diagnosis.py": "import subprocess",  # the environment of the command
     "agent/launcher/report.py": "os.posix_spawn",  # the environment of the launcher; cleaned arguments
     "agent/launcher/supervise.py": "os.execve",  # the environment of the launcher, for the job
+    "cli/serve.py": "import subprocess",  # the environment of the command, for systemctl
     "collector/alert_command.py": "import subprocess",  # cleaned texts
     "commands/daemons.py": "os.execve",  # the environment of the command
 }

@@ -30,7 +30,7 @@ TFPROF = str(Path(sys.executable).parent / "tfprof")
 RUN = TFPROF + "-run"
 #: Maximum number of steps after the last timed step; they are only counted.
 UNTIMED_TAIL_MAX = 3 * sampling.INTERVAL_MAX // 2
-KILLS = int(os.environ.get("TFPROF_TEST_KILLS", "5"))
+KILLS = int(os.environ.get("TFPROF_TEST_KILLS", "2"))
 
 
 def _environment(**variables: str) -> dict[str, str]:

@@ -110,6 +110,9 @@ def check_figures(page: Page, run: Run) -> None:
         assert row[3:5] == [numbers.duration(op["ns"]), numbers.percent(op["share"])]
         assert row[6:8] == [numbers.duration(op["least_ns"]), numbers.duration(op["most_ns"])]
         assert row[9] == numbers.size(op["bytes"])
+    (memory,) = document(run, "memory", UID)["allocators"]
+    held = [(row[0], row[3]) for row in rows(page, "who holds it on CPU:0 (cpu)")]
+    assert held == [(holder["node"], numbers.size(holder["bytes"])) for holder in memory["holders"]]
     assert [row[2] for row in rows(page, "alerts")] == [alert["text"] for alert in alerts["alerts"]]
     for report in show["advice"]:
         assert report["text"].rstrip(".").lower() in text.lower()

@@ -82,6 +82,19 @@ def test_products_and_their_gradients_are_at_the_line_that_made_them(job: str) -
     assert len(nodes_below(view, FRAME) & products) == 1
 
 
+def test_all_gradients_are_beside_the_lines_of_their_forward_ops(job: str) -> None:
+    view = ask("code", "-show_name_regexes", ".*")
+    gradients = {
+        node["name"]
+        for row in view
+        for node in row["nodes"]
+        if node["runs"] and re.search("_grad/|gradient_tape/", node["name"])
+    }
+    beside = {node["name"] for row in view if row["name"].endswith(" (gradient)") for node in row["nodes"]}
+    assert len(gradients) > 2
+    assert gradients <= beside
+
+
 def test_pprof_reads_what_the_code_view_writes(job: str, go: str, tmp_path: Path) -> None:
     file = tmp_path / "lines.pb.gz"
     run(TFPROF, "code", "last", "-max_depth", "1000", "-select", "float_ops", "-output", f"pprof:outfile={file}")

@@ -161,13 +161,14 @@ def places_of_a_run(store: Path) -> set[str]:
 
 
 def cases(tested_places: set[str]) -> list[Case]:
-    """Return all cases, or a Latin square: pairwise combinations of place, kind and command."""
+    """Return all cases, or half of a Latin square: each place with half of the kinds of files."""
     if TRIES_ALL:
         return [Case(*parts) for parts in itertools.product(sorted(tested_places), ODD_FILES, COMMANDS)]
     return [
         Case(place, kind, COMMANDS[(row + column) % len(COMMANDS)])
         for row, place in enumerate(sorted(tested_places))
         for column, kind in enumerate(ODD_FILES)
+        if (row + column) % 2
     ]
 
 

@@ -25,7 +25,11 @@ LIMITS: Final = {
         "steps at a remote server have times and no ops; a session there has step statistics with `--trace-level full`"
         " only, which `auto` does not use.",
     ),
-    "xla": Limit(frozenset(), True, "XLA runs the function as one program and records no op in it."),
+    "xla": Limit(
+        frozenset(),
+        True,
+        "a program of XLA is one op, `XlaLaunch`: this version records none of its instructions on a CPU.",
+    ),
     "no-xspace": Limit(frozenset(), True, "TensorFlow 1.15 has no profiler session that writes an XSpace."),
 }
 
@@ -74,6 +78,7 @@ class Row(NamedTuple):
 
 
 _NO_XSPACE = {"1.15": "no-xspace"}
+_NO_INSTRUCTIONS = dict.fromkeys(("2.4", "2.10", "2.15"), "xla")
 
 ROWS: Final = (
     Row("session_run", "`Session.run`", "session_run.py"),
@@ -85,7 +90,7 @@ ROWS: Final = (
     Row("steps_per_execution", "`steps_per_execution`", "steps_per_execution.py", since=(2, 4)),
     Row("train_on_batch", "`train_on_batch`", "train_on_batch.py"),
     Row("function_loop", "loop of a `tf.function`", "function_loop.py", limits=_NO_XSPACE),
-    Row("jit_compile", "`jit_compile=True`", "jit_compile.py", since=(2, 4), limits={"": "xla"}),
+    Row("jit_compile", "`jit_compile=True`", "jit_compile.py", since=(2, 4), limits=_NO_INSTRUCTIONS),
     Row("eager_tape", "eager GradientTape", "eager_tape.py", limits=_NO_XSPACE),
     Row("saved_model", "SavedModel signature", "saved_model.py", since=(2,)),
     Row("mirrored", "MirroredStrategy", "mirrored.py", since=(2,), device="CPU:1"),

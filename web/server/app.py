@@ -24,14 +24,15 @@ from ...collector.summaries.kinds import parse_kinds
 from ...commands.streams import log
 from ..assets import PAGE, contents
 from ..documents import DOCUMENTS, pieces, step_range
+from . import memory
 from .fence import caught, limited
 from .forms import Forms
 from .guard import Guard
 from .live import Live
 
 #: Maximum numbers of documents that are made at the same time, of requests that wait for that, and
-#: of exports that are sent at the same time.
-_MAKERS: Final = 2
+#: of exports that are sent at the same time. Several makers would take as long, with more memory.
+_MAKERS: Final = 1
 _WAITING_MAX: Final = 64
 _EXPORTS_MAX: Final = 4
 _UID: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
@@ -167,7 +168,7 @@ class Page:
             return _error(503, "too many requests wait: try again")
         self._waiting += 1
         try:
-            response: Response = await to_thread.run_sync(caught, make, _refused, limiter=self._makers)
+            response: Response = await to_thread.run_sync(_answer, make, limiter=self._makers)
         finally:
             self._waiting -= 1
         return response
@@ -209,6 +210,15 @@ class Page:
                 yield piece
         finally:
             self._exports -= 1
+            memory.release()
+
+
+def _answer(make: Callable[[], Response]) -> Response:
+    """Return what ``make`` returns, or its error as an answer; give back the memory it used."""
+    try:
+        return caught(make, _refused)
+    finally:
+        memory.release()
 
 
 def _refused(error: Exception) -> Response:

@@ -14,6 +14,7 @@ import uvicorn
 
 from ...collector.errors import TfprofError
 from ...formats.runtime_dir import make_instance
+from . import memory
 from .app import Give, app
 from .guard import Guard
 from .protocol import TimedProtocol
@@ -137,6 +138,7 @@ def run(application: Guard, bound: socket.socket, ready: Callable[[], Any]) -> N
         timeout_keep_alive=10,
         timeout_graceful_shutdown=_END_S,
     )
+    memory.confine()
     path = bound.getsockname() if bound.family == socket.AF_UNIX else None
     try:
         asyncio.run(_serve(_Server(config), bound, ready))

@@ -88,14 +88,16 @@ class XStat(_message.Message):
     def __init__(self, metadata_id: _Optional[int] = ..., double_value: _Optional[float] = ..., uint64_value: _Optional[int] = ..., int64_value: _Optional[int] = ..., str_value: _Optional[bytes] = ..., bytes_value: _Optional[bytes] = ..., ref_value: _Optional[int] = ...) -> None: ...
 
 class XEventMetadata(_message.Message):
-    __slots__ = ("id", "name", "display_name")
+    __slots__ = ("id", "name", "display_name", "stats")
     ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     DISPLAY_NAME_FIELD_NUMBER: _ClassVar[int]
+    STATS_FIELD_NUMBER: _ClassVar[int]
     id: int
     name: bytes
     display_name: bytes
-    def __init__(self, id: _Optional[int] = ..., name: _Optional[bytes] = ..., display_name: _Optional[bytes] = ...) -> None: ...
+    stats: _containers.RepeatedCompositeFieldContainer[XStat]
+    def __init__(self, id: _Optional[int] = ..., name: _Optional[bytes] = ..., display_name: _Optional[bytes] = ..., stats: _Optional[_Iterable[_Union[XStat, _Mapping]]] = ...) -> None: ...
 
 class XStatMetadata(_message.Message):
     __slots__ = ("id", "name")

@@ -24,16 +24,15 @@ ODD_TEXTS = ("", " ", LONG_TEXT, "a\nb", "\x1b[31mred", "\udcff", "nöłé", "' 
 VIEWS = ("scope", "graph", "op", "code")
 #: Arguments that each command requires before others are checked.
 REQUIRED_ARGUMENTS = {
-    **dict.fromkeys(
-        (*VIEWS, *["advise", "analyze", "breakdown", "curves", "follow", "host", "memory", "shell", "show", "spans", "steps"]),
-        ("aa10",),
-    ),
+    **dict.fromkeys(VIEWS, ("aa10",)),
+    **dict.fromkeys(("advise", "analyze", "breakdown", "curves", "follow", "host", "memory"), ("aa10",)),
+    **dict.fromkeys(("shell", "show", "spans", "steps"), ("aa10",)),
     "attach": ("4194305",),  # above all process ids
     "tag": ("aa10", "note"),
     "rm": ("nosuch",),
     "completion": ("tcsh",),
     "profile-proto": ("aa10", "-o", "out"),
-    "report": ("aa10", "-o", "out"),
+    "report": ("aa10", "-o", "out.md"),
     "export": ("aa10", "-o", "/dev/null", "--format", "pprof"),
     "import": ("--graph_path", "graph"),
     "trace": ("aa10", "--for", "5s"),
@@ -128,6 +127,7 @@ OTHER_BAD_VALUES = {
     "level": (*ODD_TEXTS, "loud"),
     "trace": (*ODD_TEXTS, "sometimes", "every=0", "steps=3-1", "budget=0%"),
     "method": (*ODD_TEXTS, "gdb"),
+    "user": (*ODD_TEXTS, "root"),
     "pattern": ("", " ", "x"),
     "path": (*ODD_TEXTS, "report.txt", "folder"),
     "port": (*BAD_NUMBERS, "-1", "65536"),
@@ -214,6 +214,9 @@ BAD_COMBINATIONS = (
     ("attach", "4194305", "--steps", "0"),
     ("attach", "4194305", "--steps", "3", "--trace", "all"),
     ("op", "nosuch", "-show_name_regexes", "((", "--exact-tf"),
+    ("serve", "--system"),
+    ("serve", "--print", "--force"),
+    ("serve", "--print", "--system", "--user", "no such user"),
 )
 
 
@@ -248,13 +251,13 @@ def lines() -> Iterator[tuple[str, ...]]:
 LINES = list(lines())
 _DAEMON_COMMANDS = frozenset({"status", "start", "stop"})
 #: Commands for which a store may not exist yet.
-_NEW_STORE_COMMANDS = _DAEMON_COMMANDS | {"import", "metrics"}
-# The page of `tfprof web` says what is wrong with its store, and recovers.
+_NEW_STORE_COMMANDS = _DAEMON_COMMANDS | {"import", "metrics", "web"}
 STORE_CASES = [
     (name, store)
     for name in COMMANDS
     for store in (*BAD_STORES, *DAMAGED_STORES, *(() if name in _NEW_STORE_COMMANDS else NEW_STORES))
-    if name not in {"config", "completion", "doctor", "ps", "web"} and (name != "start" or not store.strip())
+    # `tfprof serve` would replace this process.
+    if name not in {"config", "completion", "doctor", "ps", "serve"} and (name != "start" or not store.strip())
 ]
 
 

@@ -94,6 +94,7 @@ def test_no_handler_makes_a_document_of_its_own() -> None:
             "diff",
             "host",
             "jobs",
+            "memory",
             "show",
             "spans",
             "steps",

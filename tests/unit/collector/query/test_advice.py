@@ -12,7 +12,7 @@ import pytest
 from fakes.made_steps import Execution, graph, made_job
 from fakes.made_store import MS, SECOND, START_NS, rows, span, write_host, write_job
 from fakes.nodes import CPU, GPU, STREAM
-from tfprof.collector.advice import input_bound, retracing, starved, tiny_ops
+from tfprof.collector.advice import input_bound, memory, retracing, starved, tiny_ops
 from tfprof.collector.advice.evidence import Evidence, Load, NewNodes
 from tfprof.collector.advice.host_sentence import host_sentence
 from tfprof.collector.advice.report import Report
@@ -512,6 +512,16 @@ def test_growing_memory_is_reported_with_the_op_whose_output_has_the_size_of_the
     (report,) = reports(job, "memory")
     assert report.text == f"{GROWTH} About as much is in the output of each of these: Identity kept (1.0 MB)."
     assert report.line == "main.py:8 (f)"
+
+
+def test_variables_that_eager_steps_create_are_named_where_memory_grows(tmp_path: Path) -> None:
+    evidence = gather(growing_job(tmp_path, {"made": "VarHandleOp"}, {}))
+    assert evidence.breakdown is not None
+    eager = replace(evidence, breakdown=replace(evidence.breakdown, is_eager=True))
+    (in_graph,), (report,) = memory.check(evidence), memory.check(eager)
+    assert "tf.Variables, 1 in the mean" in report.text
+    assert "before the loop" in report.remedy
+    assert "tf.Variables, 1" not in in_graph.text  # the op only looks a variable up
 
 
 def test_growth_that_no_op_explains_has_no_line(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from statistics import median
 import pytest
 from fakes import random_rows
 from fakes.rollups import rollup
+from tfprof.collector.store import step_times
 from tfprof.collector.store.devices import Devices
 from tfprof.collector.store.rollup import sorted_by_node
 from tfprof.collector.store.schema import ROLLUP, STEP_TIMES
@@ -58,7 +59,7 @@ def test_executions_in_a_step_add_up_and_are_not_rounded_to_microseconds():
 
 
 def test_a_bucket_is_at_most_two_percent_wide():
-    times = [round(1.003**power) for power in range(8000) if 1.003**power < 1 << 60]
+    times = [round(1.009**power) for power in range(2700)]
     rows = [random_rows.op(trace, 0, op_end_ns=ns) for trace, ns in enumerate(times)]
     buckets = defaultdict(list)
     for ns in times:
@@ -76,6 +77,22 @@ def test_merged_histograms_equal_that_of_all_rows(seed):
     merged = merge_histograms(*(histogram(part, traces) for part in parts))
     assert merged.equals(histogram([row for part in parts for row in part], traces))
     assert merged.schema == STEP_TIMES
+
+
+def test_many_histograms_are_merged_a_few_at_a_time(monkeypatch):
+    traces, most = random_rows.traces(0, 30), 0
+    parts = [random_rows.random_ops(first, 1, nodes=12, seed=first) for first in range(30)]
+
+    def merged(*histograms):
+        nonlocal most
+        most = max(most, len(histograms))
+        return merge_histograms(*histograms)
+
+    monkeypatch.setattr(step_times, "merge_histograms", merged)
+    monkeypatch.setattr(step_times, "_PENDING_ROWS", 50)
+    many = step_times.merge_many(histogram(part, traces) for part in parts)
+    assert many.equals(histogram([row for part in parts for row in part], traces))
+    assert most <= len(parts) // 2
 
 
 def test_nothing_has_no_times():

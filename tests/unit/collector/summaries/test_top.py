@@ -1,21 +1,12 @@
 """Ops ranked by their time in a step."""
 
-from dataclasses import replace
-
 import pytest
 from fakes.nodes import node
 from tfprof.collector.summaries.shares import shares
-from tfprof.collector.summaries.top import short_device, top_line, top_ops
-from tfprof.collector.tfviews.nodes import Frame, Node, Stats
-from tfprof.collector.tfviews.own_files import stack_lookup
+from tfprof.collector.summaries.top import heaviest, short_device, top_ops
+from tfprof.collector.tfviews.nodes import Stats
 
 GPU = "/job:localhost/replica:0/task:0/device:gpu:1"
-
-
-def node_with_stack(name: str, *frames: tuple[str, int, str]) -> Node:
-    """Return a node that these calls created, outermost first."""
-    plain_node = node(name, "MatMul")
-    return plain_node._replace(facts=replace(plain_node.facts, stack=tuple(Frame(*frame) for frame in frames)))
 
 
 def test_ops_are_grouped_by_type_and_device_and_ranked_by_their_time() -> None:
@@ -49,29 +40,17 @@ def test_a_group_has_a_share_of_the_time_of_all_groups_even_if_it_ran_in_few_ste
     assert result == [("A", 1.5, 0, 0, 0.75), ("B", 0.5, 0, 10, 0.25)]
 
 
-def test_the_line_is_the_users_line_with_most_time() -> None:
-    keras = ("/venv/lib/python3.11/site-packages/keras/src/trainer.py", 399, "fit")
-    nodes = [
-        node_with_stack("a", ("/home/ada/train.py", 40, "<module>"), ("/home/ada/train.py", 30, "main"), keras),
-        node_with_stack("b", ("/home/ada/train.py", 40, "<module>"), keras, ("/home/ada/layers.py", 7, "call"), keras),
-        node_with_stack("c", keras),
-    ]
-    assert top_line(timed(nodes, 10, 7, 99), stack_lookup(nodes)) == "train.py:30"
-    assert top_line(timed(nodes, 10, 12, 99), stack_lookup(nodes)) == "layers.py:7"
-    assert top_line(timed(nodes[2:], 99), stack_lookup(nodes)) == ""
+def test_the_place_is_the_one_with_most_time() -> None:
+    lines = {"a": "train.py:30", "b": "layers.py:7", "c": ""}
+    nodes = [node(name, "MatMul") for name in lines]
 
+    def heaviest_of(*times: int) -> str:
+        timed = [plain._replace(stats=Stats(micros=time)) for plain, time in zip(nodes, times, strict=True)]
+        return heaviest(timed, lambda node: lines[node.name])
 
-def timed(nodes: list[Node], *times: int) -> list[Node]:
-    """Return ``nodes`` with ``times``."""
-    return [plain._replace(stats=Stats(micros=time)) for plain, time in zip(nodes, times, strict=True)]
-
-
-def test_a_gradient_has_the_line_of_its_forward_op() -> None:
-    nodes = [
-        node_with_stack("dense/MatMul", ("/home/ada/train.py", 19, "model")),
-        node_with_stack("gradients/dense/MatMul_grad/MatMul", ("/home/ada/train.py", 38, "minimize")),
-    ]
-    assert top_line(timed(nodes[1:], 9), stack_lookup(nodes)) == "train.py:19"
+    assert heaviest_of(10, 7, 99) == "train.py:30"
+    assert heaviest_of(10, 12, 99) == "layers.py:7"
+    assert heaviest(nodes[2:], lambda node: lines[node.name]) == ""
 
 
 @pytest.mark.parametrize(("name", "shown"), [("/job:a/task:0/cpu:0", "CPU:0"), ("", "-"), ("/device:gpu:3", "GPU:3")])

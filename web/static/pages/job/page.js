@@ -9,6 +9,7 @@ import { Events } from "./events.js";
 import { Head } from "./head.js";
 import { Hosts } from "./hosts.js";
 import { Lines } from "./lines.js";
+import { Memory } from "./memory.js";
 import { Ops } from "./ops.js";
 import { Scopes } from "./scopes.js";
 import { Spans } from "./spans.js";
@@ -41,6 +42,7 @@ export function JobPage({ uid }) {
       <${Ops} base=${base} version=${stored} job=${job} />
       <${Scopes} base=${base} version=${stored} />
       <${Lines} base=${base} version=${stored} />
+      <${Memory} base=${base} version=${stored} />
       <${Hosts} base=${base} version=${version} job=${job} />
       <${Spans} base=${base} version=${version} />
       <${Events} base=${base} version=${version} job=${job} />

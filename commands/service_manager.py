@@ -1,0 +1,68 @@
+"""Messages to the service manager that started a daemon, such as systemd (sd_notify(3))."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import TYPE_CHECKING
+
+from ..formats.values import whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+_SOCKET = "NOTIFY_SOCKET"
+_WATCHDOG_US = "WATCHDOG_USEC"
+_WATCHDOG_PID = "WATCHDOG_PID"
+#: Variables of a service manager, which a service needs and its children must not have.
+VARIABLES = frozenset([_SOCKET, _WATCHDOG_US, _WATCHDOG_PID])
+
+
+class ServiceManager:
+    """The service manager that the variables in ``environ`` name; without them it gets no message.
+
+    The variables are removed, so that no child process speaks for this one.
+    """
+
+    def __init__(self, environ: MutableMapping[str, str]) -> None:
+        values = {name: environ.pop(name, "") for name in VARIABLES}
+        self._address = values[_SOCKET]
+        is_watched = values[_WATCHDOG_PID] in ("", str(os.getpid()))
+        interval_us = whole_number(values[_WATCHDOG_US]) if is_watched else None
+        # systemd.service(5): a sign of life each half of the time after which the watchdog acts
+        self._interval_s = interval_us / 2e6 if interval_us else float("inf")
+        self._next_alive_s = time.monotonic() + self._interval_s
+
+    def ready(self, status: str) -> None:
+        """Tell that this service has started, or has reloaded its settings."""
+        self._send("READY=1", "STATUS=" + status)
+
+    def reloading(self) -> None:
+        """Tell that this service reloads its settings; `ready` ends that."""
+        self._send("RELOADING=1", "MONOTONIC_USEC=%d" % (time.monotonic_ns() // 1000))
+
+    def stopping(self) -> None:
+        """Tell that this service ends."""
+        self._send("STOPPING=1")
+
+    def alive(self, now: float) -> None:
+        """Tell the watchdog, if there is one and it is time, that this service is not stuck.
+
+        ``now``: the monotonic clock in seconds.
+        """
+        if now >= self._next_alive_s:
+            self._next_alive_s = now + self._interval_s
+            self._send("WATCHDOG=1")
+
+    def _send(self, *lines: str) -> None:
+        """Send one message; a service manager that is gone or does not read misses it."""
+        if not self._address:
+            return
+        address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+            sender.setblocking(False)
+            try:
+                sender.sendto("\n".join(lines).encode(), address)
+            except (OSError, ValueError):  # ValueError: a zero byte in the address
+                return

@@ -1,0 +1,130 @@
+"""The systemd unit of `tfprof serve`: its text and its place."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..formats.settings import SETTINGS
+from . import daemons, settings_files
+
+if TYPE_CHECKING:
+    from pwd import struct_passwd
+
+SYSTEM_FOLDER = "/etc/systemd/system"
+#: Variables of folders, and of the settings that the collector reads: the unit gets their values,
+#: since systemd starts a service without those of a shell.
+_FOLDERS = ("XDG_CONFIG_HOME", "XDG_STATE_HOME")
+_SETTINGS = tuple(row.variable for row in SETTINGS.values() if "collector" in row.users)
+
+#: Only options that work without root, too. An alert command has the same limits.
+_TEXT = """\
+# Written by tfprof serve --install.
+[Unit]
+Description=tfprof collector
+Documentation=man:tfprof(1)
+{unit}
+[Service]
+Type=notify
+{service}ExecStart={command}
+ExecReload=/bin/kill -HUP $MAINPID
+KillMode=mixed
+Restart=on-failure
+RestartSec=5
+# 2: a setting is invalid
+RestartPreventExitStatus=2
+TimeoutStartSec=10min
+TimeoutStopSec=1min
+WatchdogSec=2min
+MemoryMax=2G
+UMask=0077
+NoNewPrivileges=yes
+LockPersonality=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+SystemCallArchitectures=native
+{hardening}
+[Install]
+WantedBy={target}
+"""
+_SYSTEM_HARDENING = """\
+ProtectSystem=full
+PrivateDevices=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+"""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit for systemd: ``path`` is its file, ``text`` its content."""
+
+    path: str
+    text: str
+
+    @property
+    def name(self) -> str:
+        """The name by which systemctl knows the unit."""
+        return os.path.basename(self.path)
+
+
+def user_unit(store: str | None) -> Unit:
+    """Return the unit of this user's own systemd; ``store`` is None for that of the settings."""
+    base = os.environ.get("XDG_CONFIG_HOME") or ""
+    base = base if os.path.isabs(base) else os.path.expanduser("~/.config")
+    text = _TEXT.format(
+        unit="",
+        service=_environment_lines(_own_environment()),
+        command=_command(store),
+        hardening="",
+        target="default.target",
+    )
+    return Unit(os.path.join(base, "systemd", "user", "tfprof.service"), text)
+
+
+def system_unit(store: str | None, account: struct_passwd) -> Unit:
+    """Return the unit of the host's systemd that serves ``account``, with its ``store`` or None."""
+    uid = account.pw_uid
+    runtime = {"XDG_RUNTIME_DIR": "/run/user/%d" % uid}
+    environment = {**_own_environment(), **runtime} if uid == os.geteuid() else runtime
+    folder = "user-runtime-dir@%d.service" % uid  # it makes the runtime folder before the user logs in
+    text = _TEXT.format(
+        unit="Requires=%s\nAfter=%s\n" % (folder, folder),
+        service="User=%s\n%s" % (account.pw_name, _environment_lines(environment)),
+        command=_command(store),
+        hardening=_SYSTEM_HARDENING,
+        target="multi-user.target",
+    )
+    return Unit(os.path.join(SYSTEM_FOLDER, "tfprof-%s.service" % account.pw_name), text)
+
+
+def _own_environment() -> dict[str, str]:
+    """Return the variables by which the service finds what jobs of this shell use."""
+    names = [name for name in (*_FOLDERS, *_SETTINGS) if os.environ.get(name)]
+    own = {name: os.environ[name] for name in names if name not in settings_files.paths_by_variable}
+    return {"XDG_RUNTIME_DIR": os.environ.get("XDG_RUNTIME_DIR", ""), **own}
+
+
+def _environment_lines(values: dict[str, str]) -> str:
+    return "".join("Environment=%s\n" % _quoted("%s=%s" % item) for item in values.items())
+
+
+def _command(store: str | None) -> str:
+    """Return the command line of the service; its program is the one beside this Python, if any."""
+    program = os.path.join(os.path.dirname(sys.executable), "tfprof")
+    command = [program] if os.access(program, os.X_OK) else daemons.isolated_command("tfprof", [])
+    words = [*command, "serve", *([] if store is None else ["--store", store])]
+    return " ".join(_quoted(word).replace("$", "$$") for word in words)
+
+
+def _quoted(text: str) -> str:
+    """Return ``text`` as a word in a unit file, in quotes unless it is plain."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("%", "%%")
+    return escaped if escaped == text and text and not set(text) & set(" \t'") else '"%s"' % escaped

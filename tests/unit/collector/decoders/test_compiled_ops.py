@@ -1,0 +1,93 @@
+"""Op executions of programs that XLA compiled."""
+
+import pytest
+from fakes.xspaces import Plane, session
+from tfprof.collector.decoders.compiled import origins
+from tfprof.collector.decoders.proto.hlo_pb2 import HloProto
+from tfprof.collector.decoders.session_ops import Execution, executions
+
+MODULE = b"a_inference_step_90.2"
+
+
+def _program() -> HloProto:
+    program = HloProto()
+    step = program.hlo_module.computations.add(name=b"main")
+    for name, opcode, op_type, op_name in (
+        (b"dot.1", b"dot", b"MatMul", b"StatefulPartitionedCall/dense/MatMul"),
+        (b"add_maximum_fusion.2", b"fusion", b"Relu", b"dense/Relu"),
+        (b"copy.3", b"copy", b"", b""),
+    ):
+        instruction = step.instructions.add(name=name, opcode=opcode)
+        instruction.metadata.op_type, instruction.metadata.op_name = op_type, op_name
+    program.hlo_module.computations.add(name=b"fused_computation").instructions.add(name=b"maximum.1")
+    return program
+
+
+def _programs(data: bytes) -> Plane:
+    plane = Plane(b"/host:metadata")
+    event = plane.plane.event_metadata[1]
+    event.name = MODULE + b"(7)"
+    event.stats.add(metadata_id=plane._id("stat_metadata", b"Hlo Proto"), bytes_value=data)
+    return plane
+
+
+def _instruction(name: bytes, start: int, end: int, link: int = 0) -> tuple[bytes, int, int, dict[bytes, object]]:
+    return name, start, end, {b"hlo_op": name, b"hlo_module": MODULE, **({b"_p": link} if link else {})}
+
+
+def _read(*planes: Plane) -> list[tuple[bytes, bytes, float]]:
+    rows: list[Execution] = sorted(executions(session(*planes), 0), key=lambda row: row.start_ns)
+    return [(row.node, row.label, row.own_ns / 1000) for row in rows]
+
+
+def test_an_instruction_is_an_execution_of_the_op_that_it_came_from() -> None:
+    host = Plane().line(
+        _instruction(b"copy.3", 0, 2),
+        _instruction(b"dot.1", 10, 30),
+        _instruction(b"add_maximum_fusion.2", 30, 35),
+        _instruction(b"while.4", 5, 40),
+        (b"ThunkExecutor::Execute", 0, 50),
+    )
+    assert _read(host, _programs(_program().SerializeToString())) == [
+        (b"copy.3", b"copy", 2),
+        (b"dense/MatMul", b"MatMul", 20),
+        (b"dense/Relu", b"Relu_fusion", 5),
+    ]
+
+
+@pytest.mark.parametrize("program", [b"", b"\xff", None], ids=["empty", "damaged", "none"])
+def test_without_a_program_instructions_keep_their_names(program: bytes | None) -> None:
+    planes = [] if program is None else [_programs(program)]
+    assert _read(Plane().line(_instruction(b"dot.1", 10, 30)), *planes) == [(b"dot.1", b"dot", 20)]
+
+
+def test_an_instruction_may_end_on_another_thread() -> None:
+    host = Plane().line(_instruction(b"dot.1", 10, 30, link=5), _instruction(b"dot.2", 40, 50, link=6))
+    host.line((b"end: dot.1", 70, 71, {b"_c": 5}), (b"end: dot.2", 49, 50, {b"_c": 6}), thread=8)
+    assert _read(host) == [(b"dot.1", b"dot", 60), (b"dot.2", b"dot", 10)]
+
+
+def test_an_op_that_waits_for_the_instructions_of_its_program_is_not_counted() -> None:
+    events = (b"cluster_0/xla_run:_XlaRun", 0, 100), (b"__inference_f_12:__inference_f_12", 0, 90)
+    assert _read(Plane().line(*events).line(_instruction(b"dot.1", 10, 30))) == [(b"dot.1", b"dot", 20)]
+
+
+def test_without_instructions_a_program_is_one_op() -> None:
+    call = {b"name": b"StatefulPartitionedCall", b"kernel_type": b"StatefulPartitionedCall", b"step_id": 1}
+    other = {**call, b"name": b"loss"}
+    host = Plane().line(
+        (b"ExecutorState::ProcessAsync::Start", 10, 20, {**call, b"_p": 1}),
+        (b"ExecutorState::ProcessAsync::Done", 50, 51, {**call, b"_c": 1}),
+        (b"ExecutorState::ProcessAsync::Start", 60, 70, {**other, b"_p": 2}),
+        (b"a:Mul", 75, 80),
+        (b"ExecutorState::ProcessAsync::Done", 90, 91, {**other, b"_c": 2}),
+    )
+    assert _read(host) == [(b"a", b"Mul", 5)]
+    assert _read(host, _programs(b"")) == [(b"StatefulPartitionedCall", b"XlaLaunch", 40), (b"a", b"Mul", 5)]
+
+
+def test_large_programs_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = _program().SerializeToString()
+    assert set(origins(data)) == {b"dot.1", b"add_maximum_fusion.2", b"copy.3"}
+    monkeypatch.setattr("tfprof.collector.decoders.compiled.PROGRAM_MAX", len(data) - 1)
+    assert origins(data) == {}

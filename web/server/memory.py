@@ -1,0 +1,22 @@
+"""Keeps the memory of a server small: few threads, and what a request has used is given back."""
+
+import ctypes
+from contextlib import suppress
+
+import pyarrow as pa
+
+from ...collector.store import sql
+
+
+def confine() -> None:
+    """Let Arrow and DuckDB use one thread, and allocators that give memory back."""
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    pa.set_memory_pool(pa.system_memory_pool())
+    sql.confine()
+
+
+def release() -> None:
+    """Give unused memory back to the system."""
+    with suppress(AttributeError):  # only glibc has the function
+        ctypes.CDLL(None).malloc_trim(0)
