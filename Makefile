@@ -3,7 +3,7 @@
 PYTHONS := 3.11 3.12 3.13
 PYTHON := .venv/bin/python
 WORKERS := 4
-RUFF_PATHS := formats commands shim agent collector cli web tests benchmarks examples setup.py
+RUFF_PATHS := formats commands shim spans agent collector cli web tests benchmarks examples setup.py
 
 # Environments with TensorFlow, and for tests; tools/venv does nothing if an environment is up to date.
 VENVS := .venvs/tf1 .venvs/tf2 .venvs/tf313 .venvs/digits .venvs/notebook .venvs/xprof

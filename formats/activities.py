@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SHIFT = 28  # the category's position in the key
 _NAME_BITS = (1 << _SHIFT) - 1
 #: Maximum number of names of a job's activities. Further ones have the name OTHERS.
-NAMES_MAX = 48
+NAMES_MAX = 80
 OTHERS = "others"  # its bits in a key are 0
 (
     INPUT,  # a wait for the next element of a dataset, or the start of an iteration
@@ -27,7 +27,11 @@ OTHERS = "others"  # its bits in a key are 0
     GC,  # a garbage collection
     TRACING,  # TensorFlow makes the graph of a function
     FIRST_RUN,  # the rest of the call that made a graph: TensorFlow optimizes and runs it
-) = range(1, 9)
+    MARK,  # a span that the job's code marks
+    PART,  # a part of a step that the job's code marks
+) = range(1, 11)
+#: Categories of what the job's code marks.
+MARKS = (MARK, PART)
 #: The one table of categories: number -> name.
 CATEGORIES = {
     INPUT: "input",
@@ -38,6 +42,8 @@ CATEGORIES = {
     GC: "gc",
     TRACING: "tracing",
     FIRST_RUN: "first_run",
+    MARK: "mark",
+    PART: "part",
 }
 
 

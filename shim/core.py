@@ -245,9 +245,9 @@ def _patch(framework: "Any", name: str, module: "ModuleType") -> None:
         if _state.channel is not None:
             _check(framework, framework.PACKAGES[name], module)
         return
-    if framework not in _state.loaded_frameworks:
+    if framework not in _state.loaded_frameworks and name not in framework.MARKS:
         _state.loaded_frameworks.append(framework)
-    if _ensure_channel() is None:
+    if name not in framework.MARKS and _ensure_channel() is None:  # marks need no channel yet
         return
     patch_module, function, names = framework.PATCHES[name]
     if _check(framework, names, module) is not False:

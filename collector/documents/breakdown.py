@@ -42,6 +42,10 @@ class StepPartsDocument(TypedDict):
         list[PartDetailDocument],
         "The user's functions in the input pipeline, which run beside the steps: no part of the sum.",
     ]
+    marked: Annotated[
+        list[PartDetailDocument],
+        "What the job's code marks as parts, which may contain parts or whole steps: no part of the sum.",
+    ]
     notes: Annotated[list[str], "What limits these figures."]
 
 
@@ -75,6 +79,7 @@ def step_parts(breakdown: Breakdown) -> StepPartsDocument:
         "median_ns": breakdown.median_ns,
         "parts": [_part(part, breakdown) for part in breakdown.parts],
         "pipeline": [_detail(detail, breakdown) for detail in breakdown.pipeline],
+        "marked": [_detail(detail, breakdown) for detail in breakdown.marked],
         "notes": list(breakdown.notes),
     }
 

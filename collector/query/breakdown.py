@@ -21,7 +21,7 @@ from .kinds import COLUMNS, rows_of_kinds, traces_by_kind, traces_of_job
 from .latest_traces import latest_traces
 from .profile import profile
 from .required_facts import GRAPH, STACKS
-from .step_activities import activities_of, pipeline_functions
+from .step_activities import activities_of, marked_parts, pipeline_functions
 from .step_entries import step_traces
 from .surroundings import thread_use
 from .timed_steps import StepsOfKind, main_kind, steps_of_kind
@@ -114,6 +114,7 @@ def _of_kind(job: JobReader, spans: pa.Table, kind: int, steps: tuple[int, int] 
             others=recorded.others,
             activities=activities_of(spans, recorded.thread, names),
             functions=pipeline_functions(spans, recorded.thread, names, period),
+            marked=marked_parts(spans, recorded.thread, names),
             traces=traces,
             phases=phases(nodes),
             pipeline_nodes=_pipeline_nodes(nodes),

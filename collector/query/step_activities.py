@@ -9,7 +9,7 @@ import pyarrow as pa
 from ...formats import activities, layout
 from ..store.columns import pc, row_tuples
 from ..summaries.kinds import FunctionNames
-from ..summaries.step_records import Activity, PipelineFunction
+from ..summaries.step_records import Activity, NamedSum
 
 _COLUMNS: Final = ("key", "parent", "flags", "count", "start_ns", "total_ns")
 
@@ -18,6 +18,7 @@ def activities_of(spans: pa.Table, thread: int, names: FunctionNames) -> tuple[A
     """Return the activities of ``thread``, sorted by time; ``names``: their names by key.
 
     Where one is within another, the outer one has a further entry with the negative of its time.
+    Marks of the job's code within steps are left out: their time is that of ops, too.
     """
     rows = _activities(spans)
     rows = rows.filter(pc.equal(rows["thread"], pa.scalar(thread, pa.uint32())))
@@ -28,15 +29,17 @@ def _entries(rows: pa.Table, names: dict[int, str]) -> Iterator[Activity]:
     for key, parent, flags, count, start_ns, total_ns in row_tuples(rows, *_COLUMNS):
         in_step = bool(flags & layout.FLAG_IN_STEP)
         times = start_ns, start_ns + total_ns
+        if in_step and activities.number_of(key) in activities.MARKS:
+            continue
         yield Activity(activities.category_of(key), activities.label_of(key, names), *times, total_ns, count, in_step)
-        if parent:
+        if parent and not (in_step and activities.number_of(parent) in activities.MARKS):
             category, name = activities.category_of(parent), activities.label_of(parent, names)
             yield Activity(category, name, *times, -total_ns, count, in_step)
 
 
 def pipeline_functions(
     spans: pa.Table, thread: int, names: FunctionNames, period: tuple[int, int]
-) -> tuple[PipelineFunction, ...]:
+) -> tuple[NamedSum, ...]:
     """Return the user's functions that ops of other threads called within ``period``.
 
     They are those of an input pipeline. The one with the most time comes first.
@@ -46,15 +49,27 @@ def pipeline_functions(
     starts = rows["start_ns"]
     first, last = (pa.scalar(time_ns, pa.int64()) for time_ns in period)
     rows = rows.filter(pc.and_(is_other, pc.and_(pc.greater_equal(starts, first), pc.less(starts, last))))
+    return _sums(rows, activities.PYTHON_FUNCTION, names)
+
+
+def marked_parts(spans: pa.Table, thread: int, names: FunctionNames) -> tuple[NamedSum, ...]:
+    """Return the parts of steps that the job's code marks on ``thread``, the longest first."""
+    rows = _activities(spans)
+    rows = rows.filter(pc.equal(rows["thread"], pa.scalar(thread, pa.uint32())))
+    return _sums(rows, activities.PART, names)
+
+
+def _sums(rows: Any, category: int, names: FunctionNames) -> tuple[NamedSum, ...]:
+    """Return the sums of the activities of a category by name, the longest first."""
     times: Counter[int] = Counter()
     calls: Counter[int] = Counter()
     for key, count, total_ns in row_tuples(rows, "key", "count", "total_ns"):
-        if activities.number_of(key) == activities.PYTHON_FUNCTION:
+        if activities.number_of(key) == category:
             times[key] += total_ns
             calls[key] += count
     known = dict(names)
     return tuple(
-        PipelineFunction(activities.label_of(key, known), total_ns, calls[key]) for key, total_ns in times.most_common()
+        NamedSum(activities.label_of(key, known), total_ns, calls[key]) for key, total_ns in times.most_common()
     )
 
 

@@ -41,10 +41,14 @@ def lines(breakdown: Breakdown, job: str, width: int | None) -> Iterator[str]:
     yield ""
     rows, slugs = list(_rows(breakdown)), {part.title: part.slug for part in breakdown.parts}
     yield from render(_COLUMNS, rows, width=width, parts=[slugs.get(row[0], "") for row in rows])
-    if breakdown.pipeline:
-        yield ""
-        texts = [f"{detail.name} {duration(detail.mean_ns)}" for detail in breakdown.pipeline[:_DETAILS_MAX]]
-        yield from wrapped(f"input pipeline, beside the steps: {', '.join(texts)} a step", width)
+    for title, details in {
+        "input pipeline, beside the steps": breakdown.pipeline,
+        "parts that the code marks": breakdown.marked,
+    }.items():
+        if details:
+            yield ""
+            texts = [f"{detail.name} {duration(detail.mean_ns)}" for detail in details[:_DETAILS_MAX]]
+            yield from wrapped(f"{title}: {', '.join(texts)} a step", width)
     yield ""
     for text in breakdown.notes:
         yield from wrapped(f"note: {text}", width)

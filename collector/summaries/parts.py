@@ -17,7 +17,7 @@ from ..numbers import duration
 from .intervals import Interval, covered, union
 from .op_classes import COPIES, DEVICE, INPUT, ITERATOR_DEVICE, LAUNCH, PYTHON, WAITING, OpClass
 from .step_cut import AFTER, BEFORE, BETWEEN_OPS, cut
-from .step_records import Activity, OtherSpan, PipelineFunction, StepTrace, ThreadUse, TimedSteps
+from .step_records import Activity, NamedSum, OtherSpan, StepTrace, ThreadUse, TimedSteps
 
 BETWEEN, TRACING, UNEXPLAINED = "between", "tracing", "unexplained"
 #: The parts by slug, in the order of a step, with their titles.
@@ -42,6 +42,7 @@ _PART_OF_CATEGORY: Final = {
     "tracing": TRACING,
     "first_run": TRACING,
 }
+_MARKS: Final = ("mark", "part")
 #: Titles of the categories that are shown under another name.
 _CATEGORY_TITLES: Final = {
     "gc": "garbage collection",
@@ -90,7 +91,8 @@ class Recording(NamedTuple):
     others: Sequence[OtherSpan] = ()
     activities: Sequence[Activity] = ()
     traces: Sequence[StepTrace] = ()
-    functions: Sequence[PipelineFunction] = ()
+    functions: Sequence[NamedSum] = ()
+    marked: Sequence[NamedSum] = ()
     phases: Mapping[str, str] = {}
     pipeline_nodes: Collection[str] = ()
     use: ThreadUse | None = None
@@ -127,7 +129,8 @@ class Breakdown:
     steps whose inside was cut. ``period_ns``: mean time from start to start, the sum of the parts.
     ``step_ns``, ``median_ns``: mean and median step. ``notes``: what limits these figures.
     ``pipeline``: the user's functions in the input pipeline, whose times are no part, since
-    they run beside the steps. ``is_eager``: the steps run op by op.
+    they run beside the steps. ``marked``: parts that the user's code marks, which contain parts or
+    whole steps. ``is_eager``: the steps run op by op.
     """
 
     kind: str
@@ -140,6 +143,7 @@ class Breakdown:
     parts: tuple[Part, ...]
     notes: tuple[str, ...]
     pipeline: tuple[Detail, ...] = ()
+    marked: tuple[Detail, ...] = ()
     is_eager: bool = False
 
     def ns(self, slug: str) -> float:
@@ -264,12 +268,16 @@ def break_down(recording: Recording) -> Breakdown | None:
         median_ns,
         sums.parts(),
         tuple(filter(None, [left_out, breaks, *notes])),
-        tuple(
-            Detail(function.name, function.total_ns / sum(group.steps for group in recording.steps))
-            for function in recording.functions
-        ),
+        _means(recording, recording.functions),
+        _means(recording, recording.marked),
         recording.is_eager,
     )
+
+
+def _means(recording: Recording, sums: Iterable[NamedSum]) -> tuple[Detail, ...]:
+    """Return the means of ``sums`` over all steps."""
+    steps = sum(group.steps for group in recording.steps)
+    return tuple(Detail(each.name, each.total_ns / steps) for each in sums)
 
 
 def median_step_ns(steps: Sequence[TimedSteps]) -> float:
@@ -474,7 +482,7 @@ def _add_gaps(sums: _Sums, recording: Recording, periods: Sequence[_Period], gap
     found: dict[tuple[str, str], float] = defaultdict(float)
     gaps = union(period.gap for period in periods)
     spans = _outermost_spans(recording.others)
-    activities = _outside_of(spans, [activity for activity in recording.activities if not activity.in_step])
+    activities = _outside_of(spans, _without_marks_of_steps(recording))
     for activity, within_ns in _within(activities, gaps):
         title = _activity_title(activity.category, activity.name)
         found[_PART_OF_CATEGORY.get(activity.category, BETWEEN), title] += within_ns
@@ -487,6 +495,19 @@ def _add_gaps(sums: _Sums, recording: Recording, periods: Sequence[_Period], gap
     for (slug, title), time_ns in found.items():
         sums.add(slug, factor * time_ns / steps, FROM_SPANS, title)
     sums.add(UNEXPLAINED, gap_ns - factor * total_ns, FROM_SPANS, UNRECORDED)
+
+
+def _without_marks_of_steps(recording: Recording) -> list[Activity]:
+    """Return the activities outside of steps, without marks that contain steps."""
+    activities = [activity for activity in recording.activities if not activity.in_step]
+    ends = [(group.start_ns + group.total_ns, group.total_ns // group.steps) for group in recording.steps]
+    steps = union((end_ns - step_ns, end_ns) for end_ns, step_ns in ends)  # the last of each group
+    firsts = [(each.start_ns, each.start_ns + (each.end_ns - each.start_ns) // each.entries) for each in activities]
+    balance: Counter[tuple[str, str]] = Counter()  # above 0 if most of these marks contain steps
+    for activity, overlap_ns in zip(activities, _overlaps(firsts, steps), strict=True):
+        if activity.category in _MARKS and activity.own_ns > 0:
+            balance[activity.category, activity.name] += 1 if overlap_ns else -1
+    return [activity for activity in activities if balance[activity.category, activity.name] <= 0]
 
 
 def _within(activities: Sequence[Activity], gaps: Sequence[Interval]) -> Iterator[tuple[Activity, float]]:

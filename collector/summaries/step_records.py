@@ -64,8 +64,8 @@ class Activity(NamedTuple):
     in_step: bool
 
 
-class PipelineFunction(NamedTuple):
-    """A function of the user that an input pipeline called: its total time, ns, and its calls."""
+class NamedSum(NamedTuple):
+    """A function or a marked part of the user's code: its total time, ns, and its calls."""
 
     name: str
     total_ns: int

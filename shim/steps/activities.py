@@ -30,8 +30,8 @@ _COST_NS = 1500  # approximate cost of an activity
 _SUMS_MAX = 256  # maximum number of sums
 #: Shorter activities of a category are not recorded (ns): most methods of a callback do nothing.
 _MIN_NS = {activities.CALLBACK: 2000}
-_OF_GRAPHS = (activities.TRACING, activities.FIRST_RUN)  # get half of the names: many functions may be made
-_UNREAD_MAX = layout.SPAN_COUNT // 2  # entries of the span ring; above that, activities are only added up
+_WITH_MANY_NAMES = (activities.TRACING, activities.FIRST_RUN, *activities.MARKS)  # get half of the names
+_UNREAD_MAX = layout.SPAN_COUNT // 2  # entries of the span ring; above that (marks: half of it), they are added up
 _HEAD, _TAIL = WORD["span_head"], WORD["span_tail"]
 _keys: dict[tuple[int, str], int] = {}  # span keys by category and name
 
@@ -55,7 +55,8 @@ class Recorder(object):
         in_step = state.outermost_call() is not None or (state.loops and state.loops[-1].batch is not None)
         about = key, layout.FLAG_IN_STEP if in_step else 0, outer, self._threads.tid if self._threads else 0
         words = self._words
-        may_put = not is_only_added and words[_HEAD] - words[_TAIL] < _UNREAD_MAX
+        unread_max = _UNREAD_MAX // (2 if activities.number_of(key) in activities.MARKS else 1)
+        may_put = not is_only_added and words[_HEAD] - words[_TAIL] < unread_max
         if duration >= SHORT and may_put:
             self._put_row(about, [start, duration, 1])
             return
@@ -102,8 +103,7 @@ class Activity(object):
     @called_back
     def __del__(self) -> None:
         end, state = mono(), self._state
-        if state.activity == self._key:
-            state.activity = self._outer
+        state.leave(self._key, self._outer)
         duration = end - self._start
         if self._category == activities.TRACING:
             state.traced_ns = end
@@ -115,7 +115,7 @@ def begin(category: int, name: str) -> Activity | None:
     """Begin an activity; None within one of the same name, or while a function is traced."""
     state: ThreadState = local.thread_state
     outer = state.activity
-    key = 0 if _is_tracing(outer) else _key(category, name)
+    key = 0 if is_tracing(outer) else get_key(category, name)
     return None if not key or outer == key else Activity(state, category, key)
 
 
@@ -123,23 +123,26 @@ def begin(category: int, name: str) -> Activity | None:
 def put_first_run(state: ThreadState, name: object) -> None:
     """Put the rest of the call of a function after its graph was made; the call ends now."""
     start, state.traced_ns = state.traced_ns, 0
-    key = _key(activities.FIRST_RUN, str(name))
-    if key and _recorder is not None and not _is_tracing(state.activity):
+    key = get_key(activities.FIRST_RUN, str(name))
+    if key and _recorder is not None and not is_tracing(state.activity):
         _recorder.add(state, key, state.activity, start, mono() - start)
 
 
-def _is_tracing(key: int) -> bool:
+def is_tracing(key: int) -> bool:
+    """Return whether ``key`` is that of making a graph."""
     return activities.number_of(key) == activities.TRACING
 
 
-def _key(category: int, name: str) -> int:
+def get_key(category: int, name: str) -> int:
     """Return the span key of activities called ``name``, 0 without a channel."""
     key = _keys.get((category, name))
     if key is None:
-        if len(_keys) >= activities.NAMES_MAX // (2 if category in _OF_GRAPHS else 1):
-            name = activities.OTHERS
+        if category in activities.MARKS and len(_keys) >= activities.NAMES_MAX // 4:
+            name = "".join("N" if char.isdigit() else char for char in name.partition(" (")[0])
+        if len(_keys) >= activities.NAMES_MAX // (2 if category in _WITH_MANY_NAMES else 1):
+            name = activities.OTHERS if (category, name) not in _keys else name
         key = _keys[category, name] = activities.key_of(category, name)
-    recorder = _recorder or _open()
+    recorder = get_recorder()
     if recorder is None:
         return 0
     if key not in recorder.published_keys:
@@ -147,11 +150,11 @@ def _key(category: int, name: str) -> int:
     return key
 
 
-def _open() -> Recorder | None:
-    """Begin to record activities in the process's channel; return None if there is none."""
+def get_recorder() -> Recorder | None:
+    """Return what records activities in the process's channel; None if there is none."""
     global _recorder
-    if core.state() is None:
-        return None
+    if _recorder is not None or core.state() is None:
+        return _recorder
     tracker = core.tracker(layout.ACTIVITY, False)
     tracker.open()
     if tracker.channel is None:
@@ -159,7 +162,7 @@ def _open() -> Recorder | None:
     core.at_disarm(_end)
     at_end(_flush)
     in_child(_after_fork)
-    _recorder = Recorder(tracker)
+    _recorder = _recorder or Recorder(tracker)  # another thread may have been faster
     return _recorder
 
 
@@ -203,7 +206,7 @@ def _collected(phase: str, about: dict[str, Any]) -> None:
         state.collection_start = mono()
         return
     start, state.collection_start = state.collection_start, 0
-    key = _key(activities.GC, "generation %d" % about["generation"]) if start else 0
+    key = get_key(activities.GC, "generation %d" % about["generation"]) if start else 0
     if key and _recorder is not None:
         interrupted = sys._getframe(1).f_back  # None in a thread that runs no Python code
         is_in_ours = interrupted is not None and interrupted.f_code.co_filename.startswith(OUR_FILE_PREFIXES)

@@ -33,6 +33,7 @@ class ThreadState(object):
         self.are_gradients_applied = False  # whether an optimizer applied the last gradients that a tape recorded
         self.is_applying = False  # whether an optimizer is applying gradients now
         self.activity = 0  # span key of the innermost running activity (activities.py)
+        self.marks: list[Any] = []  # running marks of the job's code, and ended ones around an activity (marks.py)
         self.traced_ns = 0  # when a graph was made that the running call has yet to run
         self.collection_start = 0
 
@@ -40,6 +41,16 @@ class ThreadState(object):
     def is_in_step(self) -> bool:
         """Whether the thread is in a measured call or a loop: a call may be part of it."""
         return bool(self.loops) or self.outermost_call() is not None
+
+    def leave(self, key: int, outer: int) -> None:
+        """End the activity ``key`` within ``outer``; leave marks around it that have ended."""
+        if self.activity == key:
+            self.activity = outer
+        else:
+            for mark in self.marks:  # those that began within it outlive it
+                mark.outer = outer if mark.outer == key else mark.outer
+        while self.marks and not self.marks[-1].is_open and self.activity == self.marks[-1].key:
+            self.activity = self.marks.pop().outer
 
     def end_stopped_step(self) -> bool:
         """End a training step whose tape has stopped recording; return whether there was one."""

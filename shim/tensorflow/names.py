@@ -96,6 +96,7 @@ SUMMARIES = (
 )
 GRAPHS = ("func_graph_from_py_func()",)
 FUNCTIONS_OF_OPS = ("FuncRegistry.{__call__() _funcs}", "EagerFunc._func")
+MARKS = ()
 
 _EAGER = "tensorflow.python.eager."
 _FUNCTIONS = _EAGER + "polymorphic_function."

@@ -27,6 +27,8 @@ _KERAS_MODULES = {
     "optimizers.optimizer_v2.optimizer_v2": _OPTIMIZER,
     "optimizers.legacy.optimizer_v2": _OPTIMIZER,
 }
+#: Modules with marks. A process that has only these is no job of the framework.
+MARKS = ("tfprof_spans", "nvtx.nvtx", "opentelemetry.sdk.trace", "tensorflow._api.v2.profiler.experimental")
 #: Module of the job -> (our module in this folder, the function there that patches it, the tuple of
 #: names that we rely on). What may call other steps comes first, so that after an attach to a
 #: running fit no function call in it is a step of its own.
@@ -59,6 +61,7 @@ PATCHES = {
     "tensorflow.python.framework.func_graph": ("activities", "patch_graphs", "GRAPHS"),
     "tensorflow.python.ops.script_ops": ("activities", "patch_functions_of_ops", "FUNCTIONS_OF_OPS"),
     "tensorflow.python.profiler.internal._pywrap_profiler": ("recording", "patch", "PROFILER"),
+    **dict.fromkeys(MARKS, ("marks", "patch", "MARKS")),
 }
 #: Package of the job -> the tuple of names that must exist after its import.
 PACKAGES = {"tensorflow": "TENSORFLOW", "keras": "KERAS", "tf_keras": "TF_KERAS"}

@@ -22,7 +22,7 @@ from tfprof.collector.numbers import percent
 from tfprof.collector.query.evidence import gather
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.summaries.parts import Recording, break_down
-from tfprof.collector.summaries.step_records import OpExecution, PipelineFunction, StepTrace, TimedSteps
+from tfprof.collector.summaries.step_records import NamedSum, OpExecution, StepTrace, TimedSteps
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.formats import layout
 
@@ -264,7 +264,7 @@ def test_prefetch_is_no_remedy_for_a_pipeline_that_prefetches(stages: list[tuple
 def test_the_users_function_is_named_with_its_line(stage: str, remedy: str) -> None:
     traces = waiting_step((f"::{stage}", 650_000) if stage else ("", 1)).step_traces
     steps = [TimedSteps(at, 1, at * MS, MS, is_normal=True) for at in range(9)]
-    functions = [PipelineFunction("load (train.py:12)", 9 * 650_000, 9), PipelineFunction("other", 9, 9)]
+    functions = [NamedSum("load (train.py:12)", 9 * 650_000, 9), NamedSum("other", 9, 9)]
     parts = break_down(Recording("batch", steps, traces=traces, functions=functions))
     (report,) = input_bound.check(Evidence(step_traces=traces, breakdown=parts))
     assert " The pipeline calls load, which runs for 650 µs a step." in report.text

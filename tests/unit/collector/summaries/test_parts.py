@@ -10,9 +10,9 @@ from tfprof.collector.summaries.parts import Breakdown, Recording, break_down
 from tfprof.collector.summaries.step_cut import cut
 from tfprof.collector.summaries.step_records import (
     Activity,
+    NamedSum,
     OpExecution,
     OtherSpan,
-    PipelineFunction,
     StepTrace,
     ThreadUse,
     TimedSteps,
@@ -186,6 +186,18 @@ def test_activities_within_steps_take_the_place_of_time_without_ops() -> None:
     assert result.step_ns == 6 * MS
 
 
+def test_marks_that_contain_steps_explain_no_time_between_them() -> None:
+    starts = [at * 10 * MS for at in range(20)]
+    marks = [Activity("part", "train", at - MS, at + 7 * MS, 7 * MS, 1, in_step=False) for at in starts]
+    marks += [Activity("mark", "log", at + 7 * MS, at + 9 * MS, 2 * MS, 1, in_step=False) for at in starts]
+    marks[0] = marks[0]._replace(start_ns=0)
+    marked = [NamedSum("train", 160 * MS, 20)]
+    result = break_down(Recording("batch", steps(), activities=marks, traces=[TRACE], marked=marked))
+    assert result is not None
+    assert result.detail_ns("between") == pytest.approx({"mark log": 2 * MS})
+    assert [(part.name, part.mean_ns) for part in result.marked] == [("train", 8 * MS)]
+
+
 def test_the_thread_of_the_steps_ran_python_or_slept_or_waited_for_a_cpu() -> None:
     busy = broken_down(traces=[TRACE], use=ThreadUse(cpu=0.6))
     assert parts_of(busy)["python"] == pytest.approx(4.5)
@@ -215,7 +227,7 @@ def test_some_steps_that_take_longer_wait_for_a_cpu_as_far_as_the_thread_did() -
 
 def test_a_pipeline_that_is_always_busy_explains_steps_that_take_longer() -> None:
     early = StepTrace(3, 3 * MS, (op(0, 1, "IteratorGetNext"), op(1, 3)))
-    slow = PipelineFunction("load (train.py:3)", 20 * 9 * MS, 20)
+    slow = NamedSum("load (train.py:3)", 20 * 9 * MS, 20)
     result = broken_down(traces=[early], functions=[slow])
     assert parts_of(result)["input"] == pytest.approx(4)
     assert result.detail_ns("input") == pytest.approx({"for load (train.py:3)": 3 * MS})

@@ -62,6 +62,7 @@ def test_the_hello_names_the_framework_that_was_patched_and_its_version(armed, r
         NAMES="names",
         PATCHES={"other.training": ("loop", "patch", "TRAINING")},
         PACKAGES={},
+        MARKS=(),
     )
     if version is not None:
         add_module(monkeypatch, "other.about", __version__=version)
