@@ -43,9 +43,11 @@ def test_an_abstract_socket_works_too():
         assert receiver.recv(100) == b"STOPPING=1"
 
 
-@pytest.mark.parametrize(("pid", "is_watched"), [("", True), (str(os.getpid()), True), ("1", False)])
+@pytest.mark.parametrize(
+    ("pid", "is_watched"), [(str, True), (os.getpid, True), (lambda: 1, False)], ids=["any", "own", "other"]
+)
 def test_the_watchdog_hears_of_it_each_half_interval(manager_socket, pid, is_watched):
-    environ = {"NOTIFY_SOCKET": manager_socket.getsockname(), "WATCHDOG_USEC": "4000000", "WATCHDOG_PID": pid}
+    environ = {"NOTIFY_SOCKET": manager_socket.getsockname(), "WATCHDOG_USEC": "4000000", "WATCHDOG_PID": str(pid())}
     manager = ServiceManager(environ)
     manager.alive(1e9)
     for later_s in (1.9, 2.1, 2.2):
