@@ -83,7 +83,7 @@ class PidFileLock:
 
         OSError when the file cannot be opened or written.
         """
-        fd = open_regular(self.path, os.O_RDWR | os.O_CREAT)
+        fd = _above_standard(open_regular(self.path, os.O_RDWR | os.O_CREAT))
         deadline = time.monotonic() + LOCK_TIMEOUT_S
         while not _flock(fd, fcntl.LOCK_EX):
             # A check takes the lock shared. If that fails here, too, a daemon has the lock.
@@ -350,12 +350,12 @@ def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int,
     except OSError as error:
         os._exit(error.errno or 1)
     try:
-        lock.write_pid()
         os.umask(0o077)
         os.chdir("/")
         os.dup2(_above_standard(os.open(os.devnull, os.O_RDWR)), 0)
         os.dup2(log_fd, 1)
         os.dup2(log_fd, 2)
+        lock.write_pid()  # a daemon that is stopped as soon as its pid is known holds no stream of the caller
         _pass_on(lock)
         os.closerange(_LOCK_FD + 1, os.sysconf("SC_OPEN_MAX"))
         for number in range(1, signal.NSIG):
