@@ -5,6 +5,7 @@ Unknown parts are empty.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from ..summaries.op_changes import OpChange
@@ -14,6 +15,7 @@ from ..summaries.step_records import StepTrace, ThreadUse, TimedSteps
 from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node
 from ..tfviews.parity import DEFAULT, Parity
+from ..tfviews.places import Places
 
 
 class Use(NamedTuple):
@@ -97,7 +99,7 @@ class IdenticalGraphs(NamedTuple):
     line: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for the cached property
 class Evidence:
     """Everything that checkers know about a job.
 
@@ -137,6 +139,11 @@ class Evidence:
     new_nodes: tuple[NewNodes, ...] = ()
     graphs: tuple[IdenticalGraphs, ...] = ()
     first_calls: tuple[float, ...] = ()
+
+    @cached_property
+    def places(self) -> Places:
+        """The places in the user's program that made the nodes."""
+        return Places(self.nodes)
 
     def ns_per_step(self, time: int) -> float:
         """Return a time of `nodes` in ns per step."""

@@ -13,7 +13,6 @@ from ..tfviews.code import code_view
 from ..tfviews.nodes import Stats
 from ..tfviews.op import op_view
 from ..tfviews.options import Options
-from ..tfviews.places import Places
 from ..tfviews.scope import scope_view
 from ..tfviews.tree import Branch
 from .evidence import Evidence
@@ -48,7 +47,7 @@ def _top_op_types(evidence: Evidence) -> Report | None:
     return Report(
         _ranking_text(ranked, "of the time of all ops"),
         _numbers(ranked),
-        line=heaviest(top, Places(evidence.nodes).location),
+        line=heaviest(top, evidence.places.location),
     )
 
 
@@ -69,8 +68,7 @@ def _top_scopes(evidence: Evidence) -> Report | None:
 
 
 def _top_lines(evidence: Evidence) -> Report | None:
-    places = Places(evidence.nodes)
-    locations = ((places.location(node), node) for node in evidence.nodes)
+    locations = ((evidence.places.location(node), node) for node in evidence.nodes)
     ranked = [entry for entry in shares(locations, evidence.times, evidence.traced_steps) if entry.key]
     if len(ranked) < 2:
         return None

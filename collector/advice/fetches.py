@@ -7,7 +7,6 @@ from ..numbers import duration, percent, size
 from ..summaries.kinds import RUN_KIND_NAMES
 from ..summaries.parts import Breakdown
 from ..summaries.step_cut import AFTER, BEFORE
-from ..tfviews.places import Places
 from .between_steps import has_enough_steps
 from .evidence import Evidence
 from .report import Report
@@ -46,5 +45,5 @@ def _reports(evidence: Evidence, parts: Breakdown) -> Iterator[Report]:
         line = ""
         if largest is not None and slug == AFTER and output_bytes >= _BYTES_MIN:
             text += f" The largest output is that of {largest.name}, {size(output_bytes)}."
-            line = Places(evidence.nodes).location(largest)
+            line = evidence.places.location(largest)
         yield Report(text, {"share": share, "ns_per_step": parts.ns(slug)}, remedy, line, share, verdict)

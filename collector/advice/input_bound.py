@@ -12,7 +12,6 @@ from ..summaries.parts import WAITING_STAGES, Breakdown
 from ..summaries.step_records import StepTrace
 from ..summaries.top import heaviest
 from ..summaries.waiting_ops import WAITING_OPS
-from ..tfviews.places import Places
 from .between_steps import has_single_calls
 from .evidence import Evidence
 from .report import Report
@@ -110,7 +109,7 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
     )
     numbers: dict[str, float | str] = {"stage": stage, "stage_ns_per_step": working[stage]} if stage else {}
     waiting_nodes = [node for node in evidence.nodes if node.op in WAITING_OPS]
-    line = heaviest(waiting_nodes, Places(evidence.nodes).location)
+    line = heaviest(waiting_nodes, evidence.places.location)
     function = next(iter(parts.pipeline), None)
     if function is not None and function.mean_ns >= _FUNCTION_SHARE_MIN * parts.ns(INPUT):
         match = _FUNCTION.fullmatch(function.name)

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 from ..growth import steady_growth
 from ..numbers import duration, percent, size
-from ..tfviews.places import Places
 from .evidence import Evidence
 from .report import Report
 
@@ -122,21 +121,22 @@ def _keepers(evidence: Evidence, step_bytes: float) -> list[_Keeper]:
 
     The closest sizes come first.
     """
-    places = Places(evidence.nodes)
     ops = [
-        _Keeper(f"{node.op} {node.name}", node.stats.residual_bytes / evidence.traced_steps, places.location(node))
+        _Keeper(
+            f"{node.op} {node.name}", node.stats.residual_bytes / evidence.traced_steps, evidence.places.location(node)
+        )
         for node in evidence.nodes
         if not node.facts.parameter_shape
     ]
     keepers = [
         keeper
-        for keeper in (*_repeated_variables(evidence, places), *ops)
+        for keeper in (*_repeated_variables(evidence), *ops)
         if step_bytes / _SIZE_FACTOR <= keeper.size <= step_bytes * _SIZE_FACTOR
     ]
     return sorted(keepers, key=lambda keeper: abs(log(keeper.size / step_bytes)))[:_NAMED_MAX]
 
 
-def _repeated_variables(evidence: Evidence, places: Places) -> Iterator[_Keeper]:
+def _repeated_variables(evidence: Evidence) -> Iterator[_Keeper]:
     """Yield variables of which there are several whose names differ only in a number."""
     by_name: dict[tuple[str, tuple[int, ...]], list[Any]] = {}
     for node in evidence.nodes:
@@ -144,7 +144,7 @@ def _repeated_variables(evidence: Evidence, places: Places) -> Iterator[_Keeper]
             by_name.setdefault((_NUMBER.sub("", node.name), node.facts.parameter_shape), []).append(node)
     for (name, shape), nodes in by_name.items():
         if len(nodes) >= _REPEATED_MIN:
-            line = places.location(nodes[-1])
+            line = evidence.places.location(nodes[-1])
             yield _Keeper(f"the {len(nodes)} variables {name}, {name}_1, …", prod(shape) * _ELEMENT_BYTES, line)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..tfviews.nodes import total_of
-from ..tfviews.places import Places
 from .evidence import Evidence
 from .report import Report
 
@@ -30,7 +29,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
                 ),
                 {"nodes": len(norms), "ns": evidence.ns_per_step(total_of(norms).micros), "example": norms[0].name},
                 "give the layer fused=True and inputs of rank 4",
-                Places(evidence.nodes).location(norms[0]),
+                evidence.places.location(norms[0]),
             )
         )
     nhwc = [node for node in evidence.nodes if node.facts.data_format == "NHWC" and "gpu" in "".join(node.devices)]
@@ -45,7 +44,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
                 ),
                 {"nodes": len(nhwc), "ns": evidence.ns_per_step(total_of(nhwc).micros), "example": nhwc[0].name},
                 "try data_format='channels_first' with float32; with float16 on tensor cores, NHWC is faster",
-                Places(evidence.nodes).location(nhwc[0]),
+                evidence.places.location(nhwc[0]),
             )
         )
     return reports

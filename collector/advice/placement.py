@@ -7,7 +7,6 @@ from ..numbers import duration, percent
 from ..summaries.top import heaviest
 from ..summaries.waiting_ops import WAITING_OPS
 from ..tfviews.nodes import Node, total_of
-from ..tfviews.places import Places
 from .evidence import Evidence
 from .main_call import share_in_steps
 from .report import Report
@@ -65,7 +64,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
             {"share": share, "cpu_ns": evidence.ns_per_step(time), "nodes": len(on_cpu), **dict(top)},
             "remove tf.device('/cpu:0') around them, or see why they have no GPU kernel:"
             " types int32 and string often have none",
-            heaviest([node for node in on_cpu if node.op == top[0][0]], Places(evidence.nodes).location),
+            heaviest([node for node in on_cpu if node.op == top[0][0]], evidence.places.location),
             share * share_in_steps(evidence),
         )
     ]

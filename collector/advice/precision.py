@@ -7,7 +7,6 @@ from ..numbers import percent
 from ..summaries.op_classes import DEVICE
 from ..summaries.top import heaviest
 from ..tfviews.nodes import total_of
-from ..tfviews.places import Places
 from .evidence import Evidence
 from .report import Report
 
@@ -33,7 +32,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
             " the memory traffic, and computes twice as much at a time.",
             {"share": share, "nodes": len(doubles)},
             "use float32: tf.float32 constants and inputs (NumPy's default is float64), keras.backend.set_floatx",
-            heaviest(doubles, Places(evidence.nodes).location),
+            heaviest(doubles, evidence.places.location),
             _SAVED * share * device,
             "ops compute in float64",
         )

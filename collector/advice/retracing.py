@@ -7,7 +7,6 @@ from typing import Final
 
 from ..numbers import count
 from ..summaries.kinds import RUN_KIND_NAMES
-from ..tfviews.places import Places
 from .evidence import Evidence
 from .report import Report
 
@@ -100,9 +99,10 @@ def _growing_line(evidence: Evidence) -> str:
 
     TensorFlow numbers a name that the graph already has, as in a loop.
     """
-    places = Places(evidence.nodes)
     numbered = Counter(
-        location for node in evidence.nodes if _NUMBERED.search(node.name) and (location := places.location(node))
+        location
+        for node in evidence.nodes
+        if _NUMBERED.search(node.name) and (location := evidence.places.location(node))
     )
     return numbered.most_common(1)[0][0] if numbered else ""
 

@@ -8,7 +8,6 @@ from typing import Final
 from ..numbers import count, duration, percent
 from ..summaries.intervals import covered
 from ..summaries.step_records import StepTrace
-from ..tfviews.places import Places
 from .evidence import Evidence
 from .main_call import share_in_steps
 from .report import Report
@@ -61,8 +60,7 @@ def _idle_share(step: StepTrace) -> float:
 def _location(evidence: Evidence) -> str:
     """Return the user's line with the most executions, '' if unknown."""
     runs: Counter[str] = Counter()
-    places = Places(evidence.nodes)
     for node in evidence.nodes:
-        if node.stats.runs and (location := places.location(node)):
+        if node.stats.runs and (location := evidence.places.location(node)):
             runs[location] += node.stats.runs
     return runs.most_common(1)[0][0] if runs else ""

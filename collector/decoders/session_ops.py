@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import accumulate, chain
 from typing import Final, NamedTuple, Protocol
 
@@ -165,19 +166,20 @@ def executions(
     step's thread (thread_lines.py); if it is unknown, nothing is left out. ``memory`` receives the
     events of allocators, which serve all threads.
     """
-    start_ns = session_start(space) or started_ns
+    planes = list(space.planes)
+    start_ns = _session_start(planes) or started_ns
     events = [] if memory is None else memory
-    programs = _programs(space)
-    for plane in space.planes:
+    programs = _programs(planes)
+    for plane in planes:
         for pattern, read in _READERS.items():
             if pattern.match(plane.name):
                 yield from read(_Plane(plane, start_ns, programs), Calls(caller), events)
 
 
-def _programs(space: SessionReader) -> dict[bytes, bytes]:
+def _programs(planes: Iterable[Plane]) -> dict[bytes, bytes]:
     """Return the programs that XLA compiled, as HloProto, by module."""
     programs = {}
-    for plane in space.planes:
+    for plane in planes:
         if plane.name == compiled.PLANE:
             stats = [key for key, value in plane.stat_metadata.items() if value.name == compiled.PROGRAM_STAT]
             for event in plane.event_metadata.values():
@@ -187,9 +189,9 @@ def _programs(space: SessionReader) -> dict[bytes, bytes]:
     return programs
 
 
-def session_start(space: SessionReader) -> int:
+def _session_start(planes: Iterable[Plane]) -> int:
     """Return the start of the session in real time (ns), 0 if the XSpace has none."""
-    for plane in space.planes:
+    for plane in planes:
         if plane.name == _ENVIRONMENT:
             names = {key: value.name for key, value in plane.stat_metadata.items()}
             for stat in plane.stats:
@@ -218,8 +220,9 @@ def markers(space: SessionReader, started_ns: int) -> Iterator[Marker]:
 
     ``started_ns``: start of the session (real time), used if the XSpace has none.
     """
-    start_ns = session_start(space) or started_ns
-    for host in space.planes:
+    planes = list(space.planes)
+    start_ns = _session_start(planes) or started_ns
+    for host in planes:
         if _HOST_PLANE.match(host.name):
             plane = _Plane(host, start_ns)
             for line in plane.lines:
@@ -410,12 +413,12 @@ def _host_ops(plane: _Plane, calls: Calls, memory: list[MemoryEvent]) -> Iterato
 
 def _instruction_ops(plane: _Plane, events: _OtherEvents) -> Iterator[Execution]:
     """Yield the executions of HLO instructions, without those that only run others."""
-    origins = {module: compiled.origins(program) for module, program in plane.programs.items()}
+    origins_of = cache(lambda module: compiled.origins(plane.programs.get(module, b"")))
     for event, thread in events.instructions:
         stats = plane.stats(event)
         instruction, module = stats.get(_INSTRUCTION), stats.get(_MODULE)
         if isinstance(instruction, bytes) and isinstance(module, bytes) and not compiled.runs_others(instruction):
-            node, label = compiled.node_and_label(instruction, origins.get(module, {}))
+            node, label = compiled.node_and_label(instruction, origins_of(module))
             end_ps = max(event.end_ps, events.ends_ps.get(stats.get(_START_ID, _START_ID), 0))
             yield Execution(
                 HOST_DEVICE,
