@@ -27,7 +27,7 @@ __version__ = "0.1.0"
 
 
 def _no_listener(_category, _name, _number=0):
-    """Begin a mark and return an object whose method ``end`` ends it, or None."""
+    """Begin a mark. Return an object with a method ``end``, or None without a listener."""
 
 
 #: A listener such as tfprof replaces this function. The category is "mark", "part", "step" or

@@ -17,7 +17,7 @@ from .documents import document
 #: Maximum rows of a table, and maximum characters of a text.
 _ROWS_MAX: Final = 20
 _TEXT_MAX: Final = 2000
-#: Who holds memory that was allocated before the step.
+#: The holder of memory that was allocated before the step.
 _BEFORE: Final = "(from before the step)"
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]|~])")
 

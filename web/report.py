@@ -27,7 +27,7 @@ _NAMES: Final = ("show", "advise", "steps", "alerts", "spans", "breakdown", "mem
 #: The lists of documents that are cut at their end, and those that are cut at their beginning.
 _LISTS: Final = {"spans": "spans"}
 _LATEST: Final = {"alerts": "alerts", "steps": "events"}
-#: What shortens the other documents.
+#: The functions that shorten further documents.
 _SHORTENERS: Final = {"op": op_rows, "memory": memory_rows, "scope": tree_rows, "code": tree_rows}
 
 

@@ -10,8 +10,8 @@ Stack = tuple[Frame, ...]
 
 #: Name of an op of tf.gradients; the group is the name of its forward op.
 _NAMED: Final = re.compile(r"(?:.*/)?gradients(?:_\d+)?/(.+?)_grad/.*", re.DOTALL)
-#: Scope of the gradients of a GradientTape. Below it stands the scope in which the forward op was
-#: created, not the name of this op.
+#: Scope of the gradients of a GradientTape. It contains the scope in which the forward op was
+#: created, not the forward op's name.
 _TAPE: Final = "gradient_tape/"
 #: Function of TensorFlow that calls the function for one op's gradient, such as `_Conv2DGrad`.
 _CALLER: Final = "_gradient_function"
@@ -112,9 +112,10 @@ def _with_candidates(tape_ops: Iterable[GraphOp], stacks: Mapping[str, Stack], s
 
 
 def _add_by_inputs(forward: dict[str, str], gradients: Iterable[_Gradient], inputs_of: InputsOf) -> None:
-    """Add the only candidate, or the one whose tensors the gradient uses.
+    """Add the only candidate of a gradient, or the only one that shares tensors with it.
 
-    Those are its inputs and outputs, or the gradient of an op that uses its output.
+    If several share tensors, the one counts that gives its output to an op whose gradient is an
+    input of this gradient.
     """
     found: Sequence[str]
     for (graph, name, _), candidates, _ in gradients:

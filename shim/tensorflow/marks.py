@@ -63,7 +63,7 @@ class Mark(object):
 
 
 class Request(object):
-    """The job's own order to trace each step, or the next ones; nothing if an order is in force."""
+    """An order of the job to itself: trace each step, or the next ones. Other orders come first."""
 
     def __init__(self, words: Any, steps: int) -> None:
         self.words, self.number = words, words[_POLICY] if words[_POLICY] <= words[WORD["order_over"]] else -1

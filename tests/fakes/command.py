@@ -38,7 +38,7 @@ def answer(*words: str) -> tuple[int, str, str]:
 
 
 def output_of(*words: str) -> str:
-    """Return the standard output of a command line, whose exit status must be 0."""
+    """Return the standard output of a command line; its exit status must be 0."""
     status, out, errors = answer(*words)
     assert status == 0, errors
     if "--json" in words:
