@@ -109,6 +109,11 @@ def test_every_page_is_linked_from_the_readme_or_the_index() -> None:
     assert [name for name in names if name != "index.md" and f"({name}" not in links] == []
 
 
+def test_no_page_has_the_marks_of_an_unfinished_merge() -> None:
+    marks = re.compile("^(<{7} |={7}$|>{7} )", re.MULTILINE)
+    assert [page for page in PAGES if marks.search(page.read_text())] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_prose_is_wrapped_at_100_columns(page: Path) -> None:
     text = page.read_text().replace(table.markdown(), "")
