@@ -33,7 +33,7 @@ from .command import store_option, width
 from .outputs import Outputs, output_option, write_outputs
 from .process_ids import complete_pids
 from .report import report
-from .values import NAME, NON_EMPTY, WHOLE
+from .values import NAME, NON_EMPTY, WHOLE, WholeNumber
 from .watching import StepReader
 
 #: Number of steps that `-o` traces if `--steps` is not given.
@@ -123,8 +123,18 @@ class UntracedJobs:
         return untraced_reason(jobs[0]) if jobs else "no traced steps yet: nothing of the job is stored"
 
 
+class _Pid(WholeNumber):
+    """A process id."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the pid; BadParameter for a name says how to attach by name."""
+        if isinstance(value, str) and not value.isdecimal():
+            self.fail(f"{value!r} is a name, not a pid: tfprof ps lists pids, --all {value!r} attaches by name")
+        return super().convert(value, param, ctx)
+
+
 @click.command()
-@click.argument("pids", metavar="[PID]...", nargs=-1, type=WHOLE, shell_complete=complete_pids)
+@click.argument("pids", metavar="[PID]...", nargs=-1, type=_Pid(), shell_complete=complete_pids)
 @click.option("--all", "pattern", metavar="NAME", type=NON_EMPTY, help="All my processes called NAME (`*` for any).")
 @click.option("--follow", is_flag=True, help="With --all: also processes that start later, until Ctrl-C.")
 @click.option("--trace", metavar="POLICY", help="The steps to trace, as for tfprof-run (budget=1%).")

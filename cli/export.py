@@ -31,6 +31,14 @@ def _print_formats(context: click.Context, _parameter: click.Parameter, value: b
         context.exit()
 
 
+def _no_file_text(words: Sequence[str]) -> str:
+    """Return what to type instead of a command line without -o."""
+    text = "nothing to write: give -o FILE"
+    if words and words[-1].endswith(tuple(suffix for row in FORMATS.values() for suffix in row.suffixes)):
+        return f"{text}: did you mean -o {words[-1]}?"
+    return f"{text}, such as -o run.json (tfprof export --list lists the formats)"
+
+
 @click.command()
 @jobs_argument
 @click.option(
@@ -93,7 +101,7 @@ def export(
     200,000 executions, unless --steps is given.
     """
     if not paths:
-        raise UsageError("nothing to write: give -o FILE")
+        raise UsageError(_no_file_text(jobs))
     selection = selection_from(
         jobs,
         store,

@@ -78,6 +78,7 @@ _MEANT: Final = {
     "compare": "diff",
     "cpu": "host",
     "delete": "rm",
+    "epochs": "spans",
     "errors": "alerts",
     "events": "alerts",
     "explain": "advise",
@@ -85,8 +86,12 @@ _MEANT: Final = {
     "flamegraph": "report",
     "functions": "code",
     "gpu": "host",
+    "heap": "memory",
     "info": "show",
+    "kill": "stop",
     "layers": "scope",
+    "leak": "memory",
+    "leaks": "memory",
     "lines": "code",
     "list": "jobs",
     "log": "follow",
@@ -94,16 +99,24 @@ _MEANT: Final = {
     "ls": "jobs",
     "open": "show",
     "ops": "op",
+    "parts": "breakdown",
     "perfetto": "export",
+    "phases": "show",
     "profile": "tfprof-run",
+    "ram": "memory",
     "record": "tfprof-run",
     "remove": "rm",
     "run": "tfprof-run",
     "save": "export",
+    "set": "config",
+    "settings": "config",
+    "slow": "advise",
     "summary": "show",
     "tail": "follow",
+    "time": "breakdown",
     "timeline": "export",
     "ui": "web",
+    "untag": "tag",
     "version": "--version",
     "watch": "top",
     "why": "advise",
@@ -118,12 +131,18 @@ _MEANT_OPTIONS: Final = {
     "--filter": "--show-name-regexes",
     "--head": "--top",
     "--limit": "--top",
+    "--min": "--min-micros",
+    "--min-time": "--min-micros",
     "--order": "--order-by",
     "--output": "tfprof export JOB -o FILE",
     "--perfetto": "tfprof export JOB -o FILE.perfetto-trace",
+    "--running": "--state running",
+    "--since": "tfprof breakdown JOB --since TIME",
     "--slowest": "--top",
     "--sort": "--order-by",
     "--sort-by": "--order-by",
+    "--steps": "tfprof breakdown JOB --steps A-B",
+    "--type": "tfprof op JOB TYPE",
     "-a": "--all",
     "-n": "--top",
     "-o": "tfprof export JOB -o FILE",
@@ -243,11 +262,18 @@ def _from_click(error: click.ClickException) -> TfprofError:
     return UsageError(message if context is None else f"{message} ({context.command_path} --help)")
 
 
+def _from_missing_argument(error: click.MissingParameter) -> TfprofError:
+    """Return the error about an argument or option that is missing; it says what JOB can be."""
+    if error.param is not None and error.param.human_readable_name == "JOB":
+        return UsageError("no JOB given: a name, the start of an id, or `last` (`tfprof jobs` lists them)")
+    return _from_click(error)
+
+
 def _from_unknown_option(error: click.NoSuchOption) -> TfprofError:
     """Return the error about an option that the command lacks; it says what is meant, if known."""
     meant = _MEANT_OPTIONS.get(error.option_name, "")
     options = {name for parameter in error.ctx.command.params for name in parameter.opts} if error.ctx else set()
-    if meant in options or meant.startswith("tfprof "):
+    if meant.partition(" ")[0] in {*options, "tfprof"}:
         error = click.NoSuchOption(
             error.option_name, f"no such option {error.option_name}: did you mean {meant}?", ctx=error.ctx
         )
@@ -270,6 +296,7 @@ def _from_unexpected(error: Exception) -> TfprofError:
 _CONVERTERS: Final[tuple[tuple[type[Exception], Callable[[Any], TfprofError]], ...]] = (
     (TfprofError, lambda error: error),
     (click.NoSuchOption, _from_unknown_option),
+    (click.MissingParameter, _from_missing_argument),
     (click.ClickException, _from_click),
     (OSError, _from_os_error),
     (Exception, _from_unexpected),

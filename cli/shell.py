@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from ..collector.api import invalid_argument, not_found
+from ..collector.api import invalid_argument
 from ..collector.errors import NoSuchStepError, RefusedOutputError, TfprofError, UsageError
 from ..collector.query.engine import VIEWS, QueryEngine, Selection
 from ..collector.query.selection import ids_of
@@ -96,10 +96,8 @@ class Shell:
 
 def _tf_message(error: TfprofError, parity: Parity) -> str:
     """Return the TF profiler's message about ``error``."""
-    if isinstance(error, NoSuchStepError):
-        return not_found(error)
-    if isinstance(error, RefusedOutputError):
-        return str(error.args[0])
+    if isinstance(error, (NoSuchStepError, RefusedOutputError)):
+        return error.tf_message
     if isinstance(error, UsageError):
         return f"E: {invalid_argument(parity, getattr(error, 'tf_message', str(error.args[0])).rstrip())}"
     return f"tfprof: {error}"

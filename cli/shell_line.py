@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ..collector.errors import UsageError
+from ..collector.errors import ViewOptionError
 from ..collector.suggestion import suggestion
 from ..collector.summaries.kinds import parse_kinds
 from ..collector.tfviews.option_values import BOOLEAN, ValueType, invalid, text_of
@@ -39,12 +39,8 @@ OPTIONS: Final = {"-kind": STEP_KIND, "--kind": STEP_KIND} | {
 }
 
 
-class LineError(UsageError):
-    """A line with an unknown command or option; ``tf_message``: the TF profiler's message."""
-
-    def __init__(self, message: str, tf_message: str) -> None:
-        super().__init__(message)
-        self.tf_message = tf_message
+class LineError(ViewOptionError):
+    """A line with an unknown command or option."""
 
 
 class ParsedLine(NamedTuple):

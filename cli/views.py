@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from ..collector.errors import NoSuchJobError, UsageError
+from ..collector.errors import NoSuchJobError, UsageError, ViewOptionError
 from ..collector.forms import message
 from ..collector.query import own_layout
 from ..collector.query.engine import QueryEngine, Selection
@@ -55,6 +55,15 @@ _HELP_ALL: Final = (
     "\n    Lists are separated by commas; regexes match whole names."
     " --exact-tf prints as the TF profiler does."
 )
+
+
+@contextmanager
+def _tf_words(parity: Parity) -> Iterator[None]:
+    """Give an error about the options the TF profiler's words if ``parity`` asks for its layout."""
+    try:
+        yield
+    except ViewOptionError as error:
+        raise error if parity.has_own_layout else UsageError(error.tf_message.rstrip(), slug=error.slug) from None
 
 
 def _print_json(selection: Selection, view: str, options: Options, ops: Sequence[str]) -> AnswerText:
@@ -150,8 +159,9 @@ def _command(view: str) -> click.Command:
             values["show_name_regexes"] = ",".join(filter(None, (values["show_name_regexes"], *ops))) or None
         texts: Mapping[str, str | None] = values
         parity = Parity(compat, exact)
-        options = replace(from_texts(texts, parity=parity), top=top, by=by)
-        _show(view, options, as_json, ops, parity=parity, **job_options)
+        with _tf_words(parity):
+            options = replace(from_texts(texts, parity=parity), top=top, by=by)
+            _show(view, options, as_json, ops, parity=parity, **job_options)
 
     return _by_option(command) if view == "op" else command
 

@@ -42,12 +42,6 @@ def invalid_argument(parity: Parity, message: str) -> str:
     return f"{parity.invalid_argument}: {message}"
 
 
-def not_found(error: NoSuchStepError) -> str:
-    """Return TensorFlow's message about a step that was not traced."""
-    message = str(error.args[0]).partition(". ")[0]
-    return f"{message}.\nAvailable steps: {''.join(f'{step} ' for step in error.steps)}"
-
-
 def _print_error(text: str) -> None:
     print_lines(text.split("\n"), stream=sys.stderr)
 
@@ -212,7 +206,7 @@ class Profiler(JobTables):
         try:
             options = from_dict(option_dict)
         except InvalidOutputError as error:
-            _print_error(invalid_argument(self._selection.parity, str(error.args[0])))
+            _print_error(invalid_argument(self._selection.parity, error.tf_message))
             return empty_message(view)
         for text in warnings(options):
             _print_error(text)
@@ -227,10 +221,10 @@ class Profiler(JobTables):
         try:
             output = write_output(self._engine, self._selection, view, options, for_message=True)
         except NoSuchStepError as error:
-            _print_error(not_found(error))
+            _print_error(error.tf_message)
             return empty_message(view)
         except RefusedOutputError as error:
-            _print_error(str(error.args[0]))
+            _print_error(error.tf_message)
             return empty_message(view, ROOT)
         answer = output.answer
         for reason in (left_out(answer), None if answer.has_entries else incomplete_reason(answer)):

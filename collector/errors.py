@@ -1,7 +1,5 @@
 """The errors of the collector and its commands; docs/errors.md explains each slug."""
 
-from collections.abc import Sequence
-
 from ..formats.errors import FormatError, TfprofError, UsageError, VersionError
 
 __all__ = [
@@ -15,6 +13,7 @@ __all__ = [
     "TfprofError",
     "UsageError",
     "VersionError",
+    "ViewOptionError",
 ]
 
 
@@ -44,15 +43,19 @@ class NoSuchJobError(TfprofError):
     slug = "no-such-job"
 
 
-class RefusedOutputError(UsageError):
+class ViewOptionError(UsageError):
+    """A mistake in the options of a view; ``tf_message``: the TF profiler's message about it."""
+
+    def __init__(self, message: str, tf_message: str = "") -> None:
+        super().__init__(message)
+        self.tf_message = tf_message or message
+
+
+class RefusedOutputError(ViewOptionError):
     """The type in `-output` cannot show the view, or the selected columns, jobs or device."""
 
 
-class NoSuchStepError(UsageError):
-    """The step was not traced; ``steps`` are the traced ones, ascending."""
+class NoSuchStepError(ViewOptionError):
+    """No step of the selected numbers was traced."""
 
     slug = "no-such-step"
-
-    def __init__(self, message: str, steps: Sequence[int]) -> None:
-        super().__init__(message)
-        self.steps = tuple(steps)

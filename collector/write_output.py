@@ -32,7 +32,8 @@ def _check_output_type(view: str, options: Options) -> None:
     """Raise RefusedOutputError if ``view`` does not support the type in ``-output``."""
     exporter = VIEW_EXPORTERS.get(options.output.type)
     if exporter is not None and view not in exporter.views:
-        raise RefusedOutputError(exporter.refusal)
+        views = ", ".join(sorted(exporter.views))
+        raise RefusedOutputError(f"-output {options.output.type} is for {views}, not for {view}", exporter.refusal)
 
 
 class Terminal(NamedTuple):

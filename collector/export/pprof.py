@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from ..errors import UsageError
+from ..errors import ViewOptionError
 from ..proto.pprof_pb2 import Function, Location, Profile, Sample
 from ..tfviews.code import GRADIENT, Call, CallSite, basename
 from ..tfviews.encoding import octets
@@ -129,15 +129,18 @@ def _add_samples(root: Branch, tables: _Tables) -> None:
 
 
 def message(view: TreeView, select: frozenset[str], time_unit: int = 1) -> Any:
-    """Return the code view as pprof's Profile; UsageError unless ``select`` is one counter.
+    """Return the code view as pprof's Profile; ViewOptionError unless ``select`` is one counter.
 
     ``time_unit``: how many units of a time are a µs.
     """
     if len(select) != 1:
-        raise UsageError("Can only select 1 attribute for pprof output.")
+        raise ViewOptionError(
+            "-output pprof has one column: select one, such as -select micros",
+            "Can only select 1 attribute for pprof output.",
+        )
     (counter,) = select
     if counter not in VALUES:
-        raise UsageError(f"pprof doesn't support -select={counter} (one of {' '.join(VALUES)})")
+        raise ViewOptionError(f"pprof doesn't support -select={counter} (one of {' '.join(VALUES)})")
     tables, value = _Tables(counter, time_unit), VALUES[counter]
     _add_samples(view.root, tables)
     profile = Profile()

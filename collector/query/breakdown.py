@@ -15,8 +15,10 @@ from ..summaries.op_classes import PYTHON_OPS
 from ..summaries.parts import Breakdown, Recording, break_down
 from ..summaries.phases import phases
 from ..summaries.step_records import StepTrace, TimedSteps
+from ..summaries.steps import spans_of_kinds
 from ..summaries.waiting_ops import WAITING_OPS
 from ..tfviews.nodes import Node
+from .job_steps import no_such_timed_step
 from .kinds import COLUMNS, rows_of_kinds, traces_by_kind, traces_of_job
 from .latest_traces import latest_traces
 from .profile import profile
@@ -42,21 +44,27 @@ class JobBreakdown(NamedTuple):
 
 
 def breakdowns(
-    job: JobReader, kinds: Sequence[int] | None = None, steps: tuple[int, int] | None = None
+    job: JobReader, kinds: Sequence[int] | None = None, steps: tuple[int, int] | None = None, since_ns: int = 0
 ) -> JobBreakdown:
     """Return the parts of the steps of ``kinds``, None for the main kind.
 
-    ``steps``: the first and the last step that count. UsageError ``no-such-kind`` and
-    ``no-such-step`` as for views.
+    ``steps``: the first and the last step that count. ``since_ns``: only steps that began then or
+    later (real time), 0 for all. UsageError ``no-such-kind`` and ``no-such-step`` as for views.
     """
-    return job.on_one_snapshot(lambda snapshot: _on_snapshot(snapshot, kinds, steps))
+    return job.on_one_snapshot(lambda snapshot: _on_snapshot(snapshot, kinds, steps, since_ns))
 
 
-def _on_snapshot(job: JobReader, kinds: Sequence[int] | None, steps: tuple[int, int] | None) -> JobBreakdown:
+def _on_snapshot(
+    job: JobReader, kinds: Sequence[int] | None, steps: tuple[int, int] | None, since_ns: int
+) -> JobBreakdown:
     spans = job.table("spans")
     selected = _main_kinds(job, spans) if kinds is None else _present(spans, kinds) or tuple(kinds)
-    results = (_of_kind(job, spans, kind, steps) for kind in selected)
-    return JobBreakdown(job, tuple(result for result in results if result is not None))
+    results = [_of_kind(job, spans, kind, steps, since_ns) for kind in selected]
+    found = tuple(result for result in results if result is not None)
+    step_spans = spans_of_kinds(spans, layout.STEP_KINDS)
+    if (steps or since_ns) and step_spans.num_rows and not found:
+        raise no_such_timed_step(step_spans, steps, since_ns)
+    return JobBreakdown(job, found)
 
 
 def main_breakdown(job: JobReader, spans: pa.Table) -> Breakdown | None:
@@ -99,12 +107,20 @@ def _present(spans: pa.Table, kinds: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(present))
 
 
-def _of_kind(job: JobReader, spans: pa.Table, kind: int, steps: tuple[int, int] | None) -> Breakdown | None:
+def _of_kind(
+    job: JobReader, spans: pa.Table, kind: int, steps: tuple[int, int] | None, since_ns: int = 0
+) -> Breakdown | None:
     names = functions_of(job.info)
     recorded = steps_of_kind(spans, kind, names) if rows_of_kinds(spans, (kind,)).num_rows else _traced_steps(job, kind)
-    timed = tuple(group for group in recorded.steps if steps is None or steps[0] <= group.ordinal <= steps[1])
+    timed = tuple(
+        group
+        for group in recorded.steps
+        if group.start_ns >= since_ns and (steps is None or steps[0] <= group.ordinal <= steps[1])
+    )
     if not timed:
         return None
+    if since_ns:
+        steps = timed[0].ordinal, timed[-1].ordinal + timed[-1].steps - 1
     nodes, traces = _traces(job, kind, steps)
     period = timed[0].start_ns, timed[-1].start_ns + timed[-1].total_ns
     return break_down(

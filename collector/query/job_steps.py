@@ -71,7 +71,7 @@ def _job_steps(job: JobReader, selection: StepSelection) -> JobSteps:
         all_steps = spans_of_kinds(spans, layout.STEP_KINDS)
         spans = spans_within(all_steps, selection.steps, selection.since_ns)
         if all_steps.num_rows and not spans.num_rows:
-            raise _no_such_step(all_steps, selection)
+            raise no_such_timed_step(all_steps, selection.steps, selection.since_ns)
         event_rows = event_rows.filter(pc.greater_equal(event_rows["t_ns"], pa.scalar(selection.since_ns, pa.int64())))
         counts = _counts(spans)
     return JobSteps(
@@ -92,9 +92,10 @@ def _counts(spans: pa.Table) -> dict[str, int]:
     return dict(numbers)
 
 
-def _no_such_step(spans: pa.Table, selection: StepSelection) -> UsageError:
-    what = f"no step {range_text(*selection.steps)}" if selection.steps else "no step"
-    since = f" began since {date_and_time(selection.since_ns)}" if selection.since_ns else ""
+def no_such_timed_step(spans: pa.Table, steps: tuple[int, int] | None, since_ns: int) -> UsageError:
+    """Return the error that no step in ``spans`` is one of ``steps`` since ``since_ns``."""
+    what = f"no step {range_text(*steps)}" if steps else "no step"
+    since = f" began since {date_and_time(since_ns)}" if since_ns else ""
     last = spans.sort_by("start_ns").slice(spans.num_rows - 1).to_pylist()[0]
     number = count(last["ordinal"] + last["count"] - 1)
     text = f"{what}{since}: the last one is {layout.SPAN_NAMES[last['kind']]} {number}"

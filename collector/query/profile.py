@@ -181,7 +181,7 @@ def _select_jobs(
             raise no_step_since([table for _, table in traced_jobs], since_ns)
         return selected_jobs, trace_counts
     if steps is not None and not steps[0] <= first <= steps[1]:
-        raise UsageError(f"Options -step={step} is not in the steps {range_text(*steps)}", slug="no-such-step")
+        raise UsageError(f"step {step} is not one of the steps {range_text(*steps)}", slug="no-such-step")
     selected_jobs = [
         _selected(job, table, rows)
         for job, table in traced_jobs
@@ -252,11 +252,11 @@ def no_such_step(
         step for traces in tables for step in step_kinds.rows_of_kinds(traces, kinds)["step"].to_pylist()
     }
     steps = sorted(step_numbers)
-    listed = " ".join(map(str, steps[:_STEPS_LISTED_MAX])) + (
+    listed = ", ".join(map(str, steps[:_STEPS_LISTED_MAX])) + (
         f" … {steps[-1]}" if len(steps) > _STEPS_LISTED_MAX else ""
     )
-    requested = range_text(first, last)
-    text = f"Options -step={requested} not found. Available steps: {listed}"
+    what = f"step {first} was not traced" if first == last else f"no step of {range_text(first, last)} was traced"
+    text = f"{what}: traced are {listed}"
     trace_counts = step_kinds.traces_by_kind(tables)
     if not all(step_kinds.includes(kinds, kind) for kind in trace_counts):
         text += f" (of the kind {' or '.join(kind_name(kind, names) for kind in kinds)}"
@@ -265,7 +265,8 @@ def no_such_step(
             for kind in step_kinds.traces_by_kind(_traces_within(table, first, last) for table in tables)
         ]
         text += f"; --kind {','.join(kinds_with_step)} has the step)" if kinds_with_step else ")"
-    return NoSuchStepError(text, steps)
+    available = "".join(f"{step} " for step in steps)
+    return NoSuchStepError(text, f"Options -step={range_text(first, last)} not found.\nAvailable steps: {available}")
 
 
 # -- the nodes of one job ------------------------------------------------------------------------

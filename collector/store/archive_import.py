@@ -37,6 +37,8 @@ _MEMORY_FACTOR: Final = 32
 #: CPU time of the process, fixed and by the size of the archive (seconds, bytes).
 _CPU_S: Final = 60
 _BYTES_PER_CPU_S: Final = 1 << 20
+#: The first bytes of a ZIP archive.
+_ZIP: Final = b"PK"
 #: Exit codes of the process.
 _DONE, _REFUSED, _FAILED = 0, 70, 71
 _TOO_COSTLY: Final = "it takes more memory or time to read than a file of its size should"
@@ -87,6 +89,9 @@ def _opened(path: str) -> Iterator[BinaryIO]:
         os.close(descriptor)
         raise _bad(path, "it is not a regular file")
     with os.fdopen(descriptor, "rb") as file:
+        if file.read(len(_ZIP)) != _ZIP:
+            raise TfprofError(f"{path} is not a file of `tfprof export -o JOB.tfprof`", slug=_BAD_FILE)
+        file.seek(0)
         yield file
 
 

@@ -29,6 +29,9 @@ def part_verdict(breakdown: Breakdown) -> str:
         return f"it is unknown where the time goes: {'; '.join(breakdown.notes) or 'nothing else was recorded'}"
     input_share = breakdown.share(INPUT)
     largest = max(known, key=lambda part: part.mean_ns)
+    if not breakdown.traced and breakdown.share(UNEXPLAINED) > breakdown.share(largest.slug):
+        unknown = percent(breakdown.share(UNEXPLAINED))
+        return f"{unknown} of the time from step to step is unknown, since none of these steps was traced"
     if input_share >= INPUT_HIGH or largest.slug == INPUT:
         text = f"{input_words(input_share)}: {percent(input_share)} of the time from step to step is input"
         if largest.slug != INPUT:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ..errors import UsageError
+from ..errors import ViewOptionError
 from ..exports import VIEW_EXPORTERS
 
 STDOUT, NONE, FILE, TIMELINE, PPROF = "stdout", "none", "file", "timeline", "pprof"
@@ -36,8 +36,8 @@ def output_help(view: str) -> str:
     return f"{', '.join(choices)}, or {last_choice} ({STDOUT})."
 
 
-class InvalidOutputError(UsageError):
-    """An invalid `-output`; the message is the TF profiler's."""
+class InvalidOutputError(ViewOptionError):
+    """An invalid `-output`."""
 
 
 class OutputChoice(NamedTuple):
@@ -60,21 +60,34 @@ def _outfile(kind: str, text: str) -> str:
     for piece in filter(None, text.split(",")):
         key, _, value = piece.partition("=")
         if not key or not value:
-            raise InvalidOutputError("Visualize format: -output timeline:key=value,key=value,...")
+            raise InvalidOutputError(
+                f"-output {kind}:{piece} is not {kind}:{_OUTFILE}=FILE",
+                "Visualize format: -output timeline:key=value,key=value,...",
+            )
         if key != _OUTFILE or kind not in _FILE_TYPES:
-            raise InvalidOutputError(f"Unrecognized options {key} for output_type: {kind}\n")
+            takes = f"only {_OUTFILE}=FILE" if kind in _FILE_TYPES else "none"
+            raise InvalidOutputError(
+                f"-output {kind} has no option {key}: it takes {takes}",
+                f"Unrecognized options {key} for output_type: {kind}\n",
+            )
         outfile = value
     return outfile
 
 
 def parse(text: str) -> OutputChoice:
-    """Parse ``text``; InvalidOutputError with the TF profiler's message if it is invalid."""
+    """Parse ``text``; InvalidOutputError if it is invalid."""
     if not text:
         return OutputChoice()
     kind, _, options_text = text.partition(":")
     if kind not in TYPES:
-        raise InvalidOutputError(f"E.g. Unknown output type: {kind}, Valid types: {','.join(_TF_TYPES)}\n")
+        raise InvalidOutputError(
+            f"-output {kind} is unknown: it can be {SPELLINGS}",
+            f"E.g. Unknown output type: {kind}, Valid types: {','.join(_TF_TYPES)}\n",
+        )
     outfile = _outfile(kind, options_text)
     if kind in _FILE_TYPES and not outfile:
-        raise InvalidOutputError(f"Missing required output_options for {kind}\nE.g. -output {kind}:{_OUTFILE}=...\n")
+        raise InvalidOutputError(
+            f"-output {kind} needs a file: -output {kind}:{_OUTFILE}=FILE",
+            f"Missing required output_options for {kind}\nE.g. -output {kind}:{_OUTFILE}=...\n",
+        )
     return OutputChoice(kind, outfile)

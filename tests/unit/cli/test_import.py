@@ -85,7 +85,7 @@ def test_a_step_that_was_not_traced_is_left_out_and_keeps_its_number(run: Run) -
     assert err == "tfprof: Invalid RunMetadata for step 1: untraced has no step_stats; the step was not traced\n"
     assert out.endswith("2 steps\n")
     assert run("op", "last", "-step", "2")[0] == 0
-    assert "Available steps: 0 2" in run("op", "last", "-step", "1")[2]
+    assert "traced are 0, 2" in run("op", "last", "-step", "1")[2]
 
 
 def test_a_profile_is_exported_and_imported_again(run: Run, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_failed_import_leaves_nothing(run: Run, tmp_path: Path, words: list[st
     [
         (["last"], 2, "nothing to write: give -o FILE, or --op-log FILE [usage]"),
         (["last", "-o", "missing/p"], 1, "cannot write missing/p: No such file or directory [io]"),
-        (["last", "-o", "p", "--steps", "4-5"], 2, "Available steps: 0 [no-such-step]"),
+        (["last", "-o", "p", "--steps", "4-5"], 2, "no step of 4-5 was traced: traced are 0 [no-such-step]"),
         (["last", "-o", "p", "--steps", "5-4"], 2, "Invalid option '--steps' value: '5-4'"),
         (["nosuch", "-o", "p"], 1, "no job 'nosuch'"),
     ],

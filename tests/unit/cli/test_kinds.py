@@ -92,11 +92,11 @@ def test_kinds_that_are_left_out_are_named(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["-step", "5"], "Available steps: 3 4 90 (of the kind batch; --kind test_batch has the step) [no-such-step]"),
-        (["-step", "99"], "Available steps: 3 4 90 (of the kind batch) [no-such-step]"),
+        (["-step", "5"], "traced are 3, 4, 90 (of the kind batch; --kind test_batch has the step) [no-such-step]"),
+        (["-step", "99"], "traced are 3, 4, 90 (of the kind batch) [no-such-step]"),
         (
             ["-step", "90", "--kind", "test_batch"],
-            "Available steps: 3 4 5 6 7 (of the kind test_batch; --kind batch has the step)",
+            "traced are 3, 4, 5, 6, 7 (of the kind test_batch; --kind batch has the step)",
         ),
         (
             ["--kind", "function"],
@@ -231,9 +231,7 @@ def test_functions_are_named_if_their_steps_are_left_out_or_missing(run: Run, lo
     assert "2 traced function:train_step steps of 40" in heading[0]
     assert heading[1].endswith("also traced: 3 function:eval_step (--kind)")
     step_message = run("op", "aa", "-step", "6", "--store", str(loop_store))[2]
-    assert (
-        "Available steps: 3 4 (of the kind function:train_step; --kind function:eval_step has the step)" in step_message
-    )
+    assert "traced are 3, 4 (of the kind function:train_step; --kind function:eval_step has the step)" in step_message
     kind_message = run("op", "aa", "--kind", "function:step", "--store", str(loop_store))[2]
     assert "no step of a function of that name was traced; there are 2 function:train_step, 3" in kind_message
     assert "[no-such-kind]" in run("op", "aa", "--kind", "function:", "--store", str(loop_store))[2]

@@ -51,6 +51,15 @@ def test_top_keeps_the_lines_above_the_longest_ones(run: Run) -> None:
     assert "and 3 more (--top)" in run("spans", "aa10", "--top", "1")[1].splitlines()
 
 
+def test_the_parts_are_those_of_the_steps_since_then(run: Run) -> None:
+    (parts,) = json.loads(run("breakdown", "aa10", "--since", SINCE, "--json")[1])["kinds"]
+    (same,) = json.loads(run("breakdown", "aa10", "--steps", "50-", "--json")[1])["kinds"]
+    assert parts["steps"] + 1 == parts["timed_steps"] == 31
+    assert parts == same
+    assert "no step began since" in run("breakdown", "aa10", "--since", LATER)[2]
+    assert run("breakdown", "aa10", "--steps", "500-")[2].startswith("tfprof: no step 500-: the last one is run 80")
+
+
 def test_host_shows_the_samples_since_then_and_the_one_before(run: Run) -> None:
     document = json.loads(run("host", "aa10", "--since", SINCE, "--json")[1])
     assert (document["samples"], document["since_ns"]) == (6, SINCE_NS)

@@ -81,10 +81,14 @@ BAD_LINES = [
     ("op -max_depth", "Invalid option '-max_depth' value: ''", "Invalid option '-max_depth' value: ''"),
     ("op -order_by colour", "Invalid option '-order_by' value: 'colour' (one of name bytes", None),
     ("op -select micros,colour", "Invalid option '-select' value: 'micros,colour' (one of", None),
-    ("op -output foo", "E.g. Unknown output type: foo, Valid types: file,none,pprof,stdout,timeline [usage]", None),
+    (
+        "op -output foo",
+        "-output foo is unknown: it can be stdout, none",
+        "E.g. Unknown output type: foo",
+    ),
     (
         "op -output file",
-        "Missing required output_options for file E.g. -output file:outfile=... [usage]",
+        "-output file needs a file: -output file:outfile=FILE [usage]",
         "Missing req",
     ),
 ]
@@ -107,11 +111,15 @@ def test_a_bad_line_is_reported_in_one_line_and_the_next_is_read(
 @pytest.mark.parametrize(
     ("line", "message", "tf_message"),
     [
-        ("op -output pprof:outfile=x", "Only 'code' view supports pprof output now. [usage]", None),
-        ("op -output timeline:outfile=x", "op view doesn't support timeline yet. Consider", None),
+        ("op -output pprof:outfile=x", "-output pprof is for code, not for op [usage]", "Only 'code' view supports"),
+        (
+            "op -output timeline:outfile=x",
+            "-output timeline is for code, graph, scope, not for op",
+            "op view doesn't support timeline yet.",
+        ),
         (
             "op -step 9",
-            "Options -step=9 not found. Available steps: 0 1 [no-such-step]",
+            "step 9 was not traced: traced are 0, 1 [no-such-step]",
             "Options -step=9 not found.\nAv",
         ),
         (

@@ -72,7 +72,7 @@ def test_the_timeline_of_a_scope_view_has_averages_or_one_step(run: Run) -> None
     [
         (("graph", "0000000000000001", "0000000000000002"), "shows one job"),
         (("graph", "last", "--device", "cpu"), "shows one job, with all its devices"),
-        (("op", "last"), "op view doesn't support timeline yet. Consider graph/scope/code view."),
+        (("op", "last"), "-output timeline is for code, graph, scope, not for op"),
     ],
 )
 def test_an_unsupported_timeline_is_refused(run: Run, words: tuple[str, ...], message: str) -> None:

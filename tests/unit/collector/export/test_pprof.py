@@ -125,8 +125,8 @@ def test_each_counter_can_be_written_with_its_unit(select: str) -> None:
 @pytest.mark.parametrize(
     ("select", "message_"),
     [
-        ({"micros", "bytes"}, "Can only select 1 attribute for pprof output."),
-        (set[str](), "Can only select 1 attribute for pprof output."),
+        ({"micros", "bytes"}, "-output pprof has one column: select one, such as -select micros"),
+        (set[str](), "-output pprof has one column: select one, such as -select micros"),
         ({"device"}, "pprof doesn't support -select=device"),
     ],
 )

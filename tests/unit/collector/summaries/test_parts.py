@@ -149,6 +149,10 @@ def test_steps_that_were_not_traced_are_not_cut() -> None:
     result = broken_down()
     assert parts_of(result) == pytest.approx({"unexplained": 10})
     assert part_verdict(result).startswith("it is unknown where the time goes: no step was traced")
+    working = broken_down(use=ThreadUse(cpu=0.3))
+    assert part_verdict(working) == (
+        "60 % of the time from step to step is unknown, since none of these steps was traced"
+    )
     assert break_down(Recording("batch", [])) is None
 
 

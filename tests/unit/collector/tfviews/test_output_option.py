@@ -1,7 +1,7 @@
 """`-output`: valid values, and the TF profiler's messages about invalid ones."""
 
 import pytest
-from tfprof.collector.errors import UsageError
+from tfprof.collector.errors import ViewOptionError
 from tfprof.collector.tfviews.output_option import OutputChoice, parse
 
 
@@ -48,6 +48,6 @@ UNKNOWN = "E.g. Unknown output type: {}, Valid types: file,none,pprof,stdout,tim
     ],
 )
 def test_a_bad_output_is_refused_with_the_tf_profilers_message(text: str, message: str) -> None:
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(ViewOptionError) as refused:
         parse(text)
-    assert refused.value.args[0] == message
+    assert refused.value.tf_message == message
