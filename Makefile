@@ -6,7 +6,7 @@ WORKERS := 4
 RUFF_PATHS := formats commands shim spans agent collector cli web tests benchmarks examples setup.py
 
 # Environments with TensorFlow, and for tests; tools/venv does nothing if an environment is up to date.
-VENVS := .venvs/tf1 .venvs/tf2 .venvs/tf313 .venvs/digits .venvs/notebook .venvs/xprof
+VENVS := .venvs/tf1 .venvs/tf2 .venvs/tf313 .venvs/digits .venvs/notebook .venvs/xprof .venvs/marks
 MATRIX_VENVS := .venvs/tf24 .venvs/tf210 .venvs/tf215 .venvs/tf218
 CI_VENVS := $(if $(CI),.venvs/tf24 .venvs/tf215)
 
@@ -63,6 +63,10 @@ venv:
 # What the notebook of the documentation is run with. tfprof itself comes from .venv.
 .venvs/notebook:
 	@tools/venv $@ "$(PYTHONS)" 'nbclient>=0.10,<1' 'ipykernel>=6,<8' 'pandas>=2.2,<4' 'polars>=1,<2'
+
+# What marks code, beside TensorFlow's own marks and tfprof_spans; used with the packages of .venvs/tf2.
+.venvs/marks:
+	@tools/venv $@ "$(PYTHONS) 3.10" 'nvtx>=0.2.10,<0.3' 'opentelemetry-sdk>=1.30,<2'
 
 .venvs/tf24:
 	@tools/venv $@ "3.8" 'tensorflow-cpu==2.4.*' 'protobuf<3.21'

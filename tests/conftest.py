@@ -73,6 +73,12 @@ def tf1_python() -> Path:
 
 
 @pytest.fixture(scope="session")
+def marks_python() -> Path:
+    """Interpreter with nvtx and the OpenTelemetry SDK, of the same Python as that of ``tf2_python``."""
+    return _interpreter("marks")
+
+
+@pytest.fixture(scope="session")
 def tf2_python() -> Path:
     """Interpreter with TensorFlow 2.21, Keras 3 and tf_keras."""
     return _interpreter("tf2")

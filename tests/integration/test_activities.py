@@ -51,12 +51,12 @@ def is_near(node: ActivityNode, true_s: float) -> bool:
 @pytest.fixture(scope="module")
 def run(
     profiled_jobs: Callable[[str], ProfiledScripts], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str, str], ActivityJob]:
+) -> Callable[..., ActivityJob]:
     """Return a function that runs a kind of job with a version of TensorFlow."""
 
-    def run_job(version: str, kind: str) -> ActivityJob:
+    def run_job(version: str, kind: str, *packages: Path) -> ActivityJob:
         profiled = profiled_jobs(version)
-        result = profiled.run("budget", SCRIPT, kind, tmp_path_factory.mktemp("job"))
+        result = profiled.run("budget", SCRIPT, kind, tmp_path_factory.mktemp("job"), *packages)
         assert result.status == 0, result.errors
         job = profiled.job
         counters = job.info.counters
@@ -70,7 +70,7 @@ def run(
 
 
 def test_a_fit_shows_its_callbacks_with_the_checkpoints_and_summaries_in_them(
-    run: Callable[[str, str], ActivityJob],
+    run: Callable[..., ActivityJob],
 ) -> None:
     job = run("tf2", "fit")
     for name in ("Slow", "Saving", "Logging"):
@@ -89,7 +89,7 @@ def test_a_fit_shows_its_callbacks_with_the_checkpoints_and_summaries_in_them(
     assert job.node("input", "new iterator").count >= 4
 
 
-def test_a_prediction_shows_its_waits_for_input_in_its_steps(run: Callable[[str, str], ActivityJob]) -> None:
+def test_a_prediction_shows_its_waits_for_input_in_its_steps(run: Callable[..., ActivityJob]) -> None:
     node = run("tf2", "fit").node("input", "next")
     assert 20 <= node.count <= 22
     assert node.in_steps_ns > 0.9 * node.total_ns > 0.9 * 20 * MS
@@ -97,7 +97,7 @@ def test_a_prediction_shows_its_waits_for_input_in_its_steps(run: Callable[[str,
 
 @pytest.mark.parametrize("version", ["tf2", "tf313"])
 def test_a_loop_by_hand_shows_its_waits_checkpoints_and_new_graphs(
-    run: Callable[[str, str], ActivityJob], version: str
+    run: Callable[..., ActivityJob], version: str
 ) -> None:
     job = run(version, "hand")
     waits, saves = job.node("input", "next"), job.node("checkpoint", "CheckpointManager.save")
@@ -112,7 +112,7 @@ def test_a_loop_by_hand_shows_its_waits_checkpoints_and_new_graphs(
 
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
 def test_a_session_shows_its_saver_its_writer_and_the_function_of_an_op(
-    run: Callable[[str, str], ActivityJob], version: str
+    run: Callable[..., ActivityJob], version: str
 ) -> None:
     job = run(version, "session")
     saves = job.node("checkpoint", "Saver.save")
@@ -125,3 +125,17 @@ def test_a_session_shows_its_saver_its_writer_and_the_function_of_an_op(
     assert function.total_ns > 40 * 5 * MS
     lines = spans_text.activity_lines(job.tree, 100)
     assert any(line.startswith("checkpoint Saver.save") and " 2 " in line for line in lines)
+
+
+def test_marks_of_nvtx_opentelemetry_and_tensorflow_are_spans(
+    run: Callable[..., ActivityJob], marks_python: Path
+) -> None:
+    job = run("tf2", "marks", next(marks_python.parent.parent.glob("lib/python3*/site-packages")))
+    step, pushed = job.node("mark", "step"), job.node("mark", "pushed", 1)
+    assert (step.count, pushed.count) == (50, 50)
+    assert is_near(step, job.true["step"])
+    for name, parent in {"decode": step, "log": step, "decorated": pushed}.items():
+        node = job.node("mark", name, parent.depth + 1)
+        assert node.count == 50
+        assert is_near(node, job.true[name])
+        assert ("mark", name) in job.below(parent)

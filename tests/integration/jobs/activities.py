@@ -1,6 +1,7 @@
-"""Jobs with activities that they measure themselves: python activities.py KIND FOLDER.
+"""Jobs with activities that they measure themselves: python activities.py KIND FOLDER [PACKAGES].
 
-The last line of the output has their true times, in seconds, as JSON.
+The last line of the output has their true times, in seconds, as JSON. PACKAGES: a folder with
+further packages.
 """
 
 import json
@@ -111,5 +112,34 @@ def session():
     writer.close()
 
 
-{"fit": fit, "hand": hand, "session": session}[KIND]()
+def marks():
+    sys.path.extend(sys.argv[3:])
+    import nvtx
+    from opentelemetry.sdk.trace import TracerProvider
+
+    tracer = TracerProvider().get_tracer("job")
+    weights = tf.Variable(tf.ones((8, 1)))
+
+    @nvtx.annotate("decorated")
+    def decorated():
+        with Timed("decorated"):
+            time.sleep(0.001)
+
+    @tf.function
+    def train_step():
+        weights.assign_sub(0.01 * tf.ones((8, 1)))
+
+    for number in range(50):
+        with tf.profiler.experimental.Trace("step", step_num=number, _r=1), Timed("step"):
+            with nvtx.annotate("decode"), Timed("decode"):
+                time.sleep(0.001)
+            nvtx.push_range("pushed")
+            decorated()
+            nvtx.pop_range()
+            with tracer.start_as_current_span("log"), Timed("log"):
+                time.sleep(0.001)
+            train_step()
+
+
+{"fit": fit, "hand": hand, "marks": marks, "session": session}[KIND]()
 print(json.dumps(true))
