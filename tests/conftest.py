@@ -74,7 +74,7 @@ def tf1_python() -> Path:
 
 @pytest.fixture(scope="session")
 def marks_python() -> Path:
-    """Interpreter with nvtx and the OpenTelemetry SDK, of the same Python as that of ``tf2_python``."""
+    """Interpreter with nvtx and the OpenTelemetry SDK, for the Python of ``tf2_python``."""
     return _interpreter("marks")
 
 
