@@ -3,16 +3,13 @@
 from ..numbers import cores, percent
 from .cpu_use import CpuUse, cpu_use
 from .evidence import Evidence
-from .starved import starving_use, waiting_share
+from .starved import starvation
 
 
 def host_sentence(evidence: Evidence) -> str | None:
     """Return what other processes used while the job's steps ran, None if it is unknown."""
-    use = cpu_use(evidence.load, evidence.timed_steps)
-    others = use_sentence(use)
-    if use is None or starving_use(evidence) is None:
-        return others
-    return f"{others}; it waited {percent(waiting_share(evidence, use))} of the time for one"
+    others, found = use_sentence(cpu_use(evidence.load, evidence.timed_steps)), starvation(evidence)
+    return others if found is None else f"{others}; it waited {percent(found.share)} of the time for one"
 
 
 def use_sentence(use: CpuUse | None) -> str | None:

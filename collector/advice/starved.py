@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..numbers import cores, percent
 from ..store.devices import ITERATOR_DEVICE
@@ -22,6 +22,8 @@ _SUPPLY_SHARE_MAX: Final = 0.6
 _DEMAND_MIN: Final = 0.2
 #: Minimum share of the time in which the thread of the steps waits for a CPU.
 _QUEUED_MIN: Final = 0.3
+#: The same for all threads of the job together.
+_QUEUED_ALL_MIN: Final = 0.2
 #: Ops that run without using a CPU.
 _IDLE_OPS: Final = WAITING_OPS | {"EagerPyFunc", "PyFunc", "PyFuncStateless", "_HostRecv", "_Recv"}
 _DEVICE: Final = ITERATOR_DEVICE.decode().lower()
@@ -31,48 +33,73 @@ _REMEDY: Final = (
 )
 
 
+class Starvation(NamedTuple):
+    """A job that waits for CPUs: the use of them, the share of the time, and how that is known."""
+
+    use: CpuUse
+    share: float
+    text: str
+
+
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Report a job that gets far less CPU time than its ops need, since other processes use it."""
-    use = starving_use(evidence)
-    if use is None:
+    """Report a job that gets far less CPU time than it needs, since other processes use it."""
+    found = starvation(evidence)
+    if found is None:
         return []
-    queued = _queued_share(evidence)
-    if queued >= _QUEUED_MIN:
-        return [
-            Report(
-                f"the job waits for CPUs: its main thread is in the queue for one for {percent(queued)} of the time."
-                f" Other processes used {cores(use.other_cores)} of the host's {use.cpus}.",
-                {"share": queued, **use._asdict()},
-                _REMEDY,
-                saving=queued,
-            )
-        ]
-    demand = _demand(evidence)
     return [
         Report(
-            f"the job waits for CPUs: its ops run for {percent(demand)} of the time, but its processes got only"
-            f" {cores(use.own_cores)} CPUs. Other processes used {cores(use.other_cores)} of the host's {use.cpus}.",
-            {"share": waiting_share(evidence, use), "demand": demand, **use._asdict()},
+            f"the job waits for CPUs: {found.text}. Other processes used {cores(found.use.other_cores)} of the host's"
+            f" {found.use.cpus}.",
+            {"share": found.share, **found.use._asdict()},
             _REMEDY,
-            saving=waiting_share(evidence, use),
+            saving=found.share,
         )
     ]
 
 
-def starving_use(evidence: Evidence) -> CpuUse | None:
-    """Return the use of the host's CPUs if other processes keep the job from running, else None."""
+def starvation(evidence: Evidence) -> Starvation | None:
+    """Return how much a job waits for CPUs that other processes use, None if it does not."""
     use = cpu_use(evidence.load, evidence.timed_steps)
     if use is None or not use.has_competition:
         return None
-    if _queued_share(evidence) >= _QUEUED_MIN:
-        return use
+    return next(
+        (found for found in (_main_thread(evidence, use), _threads(evidence, use), _ops(evidence, use)) if found), None
+    )
+
+
+def _main_thread(evidence: Evidence, use: CpuUse) -> Starvation | None:
+    share = _queued_share(evidence)
+    if share < _QUEUED_MIN:
+        return None
+    return Starvation(use, share, f"its main thread is in the queue for one for {percent(share)} of the time")
+
+
+def _threads(evidence: Evidence, use: CpuUse) -> Starvation | None:
+    """Judge by the waits of all threads of the job, which wait for each other, too.
+
+    Of the time in which they run or wait, other processes take their share in the use of the CPUs.
+    """
+    thread = evidence.thread_use
+    if thread is None or not thread.queued_all:
+        return None
+    runnable = use.own_cores + thread.queued_all
+    behind_others = thread.queued_all * use.other_cores / (use.own_cores + use.other_cores)
+    share = min(1.0, runnable) * behind_others / runnable
+    if share < _QUEUED_ALL_MIN:
+        return None
+    waits = (
+        f"its threads run for {cores(use.own_cores)} s each second and wait for a CPU for {cores(thread.queued_all)} s"
+    )
+    return Starvation(use, share, f"{waits}, {percent(share)} of the time behind other processes")
+
+
+def _ops(evidence: Evidence, use: CpuUse) -> Starvation | None:
+    """Judge by the time in which ops run by the clock: a job whose ops always run needs one CPU."""
     demand = _demand(evidence)
-    return use if demand >= _DEMAND_MIN and use.own_cores < _SUPPLY_SHARE_MAX * demand else None
-
-
-def waiting_share(evidence: Evidence, use: CpuUse) -> float:
-    """Return the share of the time in which a starved job could have run, and had no CPU."""
-    return 1 - use.own_cores / _demand(evidence)
+    if demand < _DEMAND_MIN or use.own_cores >= _SUPPLY_SHARE_MAX * demand:
+        return None
+    text = f"its ops run for {percent(demand)} of the time, but its processes got only {cores(use.own_cores)} CPUs"
+    return Starvation(use, 1 - use.own_cores / demand, text)
 
 
 def _queued_share(evidence: Evidence) -> float:

@@ -71,6 +71,8 @@ FOR_CPU: Final = "for a CPU"
 #: The step's thread used no CPU, and waited for none.
 CODE_BETWEEN: Final = "code between the steps"
 ASLEEP: Final = "asleep between the steps"
+#: Minimum wait of the other threads for a CPU that is said, in seconds each second.
+_QUEUED_NOTE_MIN: Final = 1.0
 _LONGER: Final = "untraced steps take longer than the traced ones"
 _OUTLIERS: Final = "some steps take longer than the typical one"
 UNRECORDED: Final = "code between the steps that is in no span"
@@ -267,10 +269,21 @@ def break_down(recording: Recording) -> Breakdown | None:
         inside_ns,
         median_ns,
         sums.parts(),
-        tuple(filter(None, [left_out, breaks, *notes])),
+        tuple(filter(None, [left_out, breaks, *notes, _queue_note(recording.use)])),
         _means(recording, recording.functions),
         _means(recording, recording.marked),
         recording.is_eager,
+    )
+
+
+def _queue_note(use: ThreadUse | None) -> str:
+    """Return what the threads of ops wait for CPUs, which is within the time of the ops."""
+    others = use.queued_all - use.queued if use is not None else 0.0
+    if others < _QUEUED_NOTE_MIN:
+        return ""
+    return (
+        f"the job's other threads wait {duration(others * 1e9)} for a CPU each second: an op that waits counts as on"
+        " the device"
     )
 
 

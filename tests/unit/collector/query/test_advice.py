@@ -22,7 +22,7 @@ from tfprof.collector.numbers import percent
 from tfprof.collector.query.evidence import gather
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.summaries.parts import Recording, break_down
-from tfprof.collector.summaries.step_records import NamedSum, OpExecution, StepTrace, TimedSteps
+from tfprof.collector.summaries.step_records import NamedSum, OpExecution, StepTrace, ThreadUse, TimedSteps
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.formats import layout
 
@@ -862,6 +862,21 @@ def test_a_job_that_waits_for_a_cpu_is_not_told_that_its_ops_are_small() -> None
         " Other processes used 1.80 of the host's 2."
     )
     assert tiny_ops.check(evidence) == []
+
+
+def test_threads_that_wait_behind_other_processes_are_starved() -> None:
+    evidence = replace(starved_evidence(0.6, 1.4), thread_use=ThreadUse(0.1, 0.05, 1.8))
+    (report,) = starved.check(evidence)
+    assert report.text == (
+        "the job waits for CPUs: its threads run for 0.60 s each second and wait for a CPU for 1.80 s, 52 % of the"
+        " time behind other processes. Other processes used 1.40 of the host's 2."
+    )
+    sentence = host_sentence(evidence)
+    assert sentence is not None
+    assert sentence.endswith("; it waited 52 % of the time for one")
+    alone = replace(starved_evidence(1.9, 0.05), thread_use=ThreadUse(0.1, 0.05, 6.0))
+    seldom = replace(starved_evidence(0.1, 1.8), step_traces=(), thread_use=ThreadUse(0.1, 0.0, 0.1))
+    assert starved.check(alone) == starved.check(seldom) == []
 
 
 @pytest.mark.parametrize(

@@ -214,6 +214,12 @@ def test_the_thread_of_the_steps_ran_python_or_slept_or_waited_for_a_cpu() -> No
     assert parts_of(unknown)["unexplained"] == pytest.approx(3)
 
 
+def test_long_waits_of_other_threads_for_a_cpu_are_said() -> None:
+    busy = broken_down(traces=[TRACE], use=ThreadUse(0.6, 0.1, 1.6))
+    assert any(note.startswith("the job's other threads wait 1.50 s for a CPU each second") for note in busy.notes)
+    assert broken_down(traces=[TRACE], use=ThreadUse(0.6, 0.1, 1.0)).notes == ()
+
+
 def test_some_steps_that_take_longer_wait_for_a_cpu_as_far_as_the_thread_did() -> None:
     recorded = steps()
     for at in range(4, 20, 4):
