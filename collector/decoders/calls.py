@@ -25,6 +25,8 @@ EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION_START, _DATA_FUNCTION_
 UNSEEN: Final = -1
 #: Name prefix of TensorFlow's pool threads. Ops call functions on these threads.
 _POOL_PREFIX: Final = b"tf_"
+#: Name prefixes of the threads that run functions of tf.data.
+_DATA_PREFIXES: Final = (b"tf_data_private_threadpool", b"tf_data_iterator_resource")
 #: Mask for a caller (thread_lines.py) and for a line's id. Equal results mean the same line.
 _LINE_MASK: Final = 0xFFFFFFFF & ~layout.XSPACE_OTHER_THREADS
 
@@ -32,6 +34,11 @@ _LINE_MASK: Final = 0xFFFFFFFF & ~layout.XSPACE_OTHER_THREADS
 def in_pool(line: XLine) -> bool:
     """Whether a line belongs to one of TensorFlow's pool threads."""
     return line.name.startswith(_POOL_PREFIX)
+
+
+def is_of_pipeline(line: XLine) -> bool:
+    """Whether a line belongs to a thread on which tf.data calls functions."""
+    return line.name.startswith(_DATA_PREFIXES)
 
 
 def call_id(stats: Mapping[bytes, bytes | int]) -> int:
@@ -97,6 +104,21 @@ class Calls:
         false if the step's thread is unknown or not in the session.
         """
         return bool(self._own_line and self._knows_line and self._have_others_called)
+
+    def is_in_pipeline(self, call: int, *, on_data_thread: bool) -> bool:
+        """Whether tf.data made ``call``, or a call around it.
+
+        The result is valid after all events were added. A call that began before the session is one
+        of tf.data if its op runs on a thread of tf.data (``on_data_thread``).
+        """
+        seen: set[int] = set()
+        while call and call not in seen:
+            seen.add(call)
+            run = self._function_runs.get(call)
+            if call in self._data_calls or run is None:
+                return on_data_thread or call in self._data_calls
+            call = run.enclosing
+        return False
 
     def belongs_to_other_thread(self, call: int, start_ns: int) -> bool:
         """Whether an op with this call and start belongs to another thread.

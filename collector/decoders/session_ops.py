@@ -8,10 +8,10 @@ from functools import cache
 from itertools import accumulate, chain
 from typing import Final, NamedTuple, Protocol
 
-from ..store.devices import ITERATOR_DEVICE
+from ..store.devices import ITERATOR_DEVICE, PIPELINE_DEVICE, PIPELINE_SCOPE
 from . import compiled
 from .calls import EVENTS as CALL_EVENTS
-from .calls import PROCESS, PROPAGATE, UNSEEN, Calls, call_id, in_pool
+from .calls import PROCESS, PROPAGATE, UNSEEN, Calls, call_id, in_pool, is_of_pipeline
 from .memory_changes import FRAGMENTATION, SIGNS, MemoryEvent, memory_event
 from .proto.xplane_pb2 import XEvent, XEventMetadata, XLine, XStat, XStatMetadata
 
@@ -391,8 +391,11 @@ def _host_ops(plane: _Plane, calls: Calls, memory: list[MemoryEvent]) -> Iterato
     # All ops are collected before one is yielded: a later XLine may show which thread made a call.
     ops: list[Execution] = []
     others = _OtherEvents()
+    pipeline_threads = set()
     for line in plane.lines:
         calls.add_line(line.id)
+        if is_of_pipeline(line):
+            pipeline_threads.add(line.id & 0xFFFFFFFF)
         events = plane.events(line, relevant_only=True)
         ops += _nested_ops(plane, events, line, calls)
         for event in events:
@@ -408,7 +411,14 @@ def _host_ops(plane: _Plane, calls: Calls, memory: list[MemoryEvent]) -> Iterato
     ops = list(_with_parts(_asynchronous_ops(plane, others), ops))
     if calls.has_other_callers:
         ops = [op for op in _with_known_calls(plane, ops) if not calls.belongs_to_other_thread(op.call, op.start_ns)]
-    yield from ops
+    for op in ops:
+        is_beside = calls.is_in_pipeline(op.call, on_data_thread=op.thread in pipeline_threads)
+        yield _of_pipeline(op) if is_beside and op.device == HOST_DEVICE else op
+
+
+def _of_pipeline(op: Execution) -> Execution:
+    """Return an op of a function that tf.data calls, apart from those of the step."""
+    return op._replace(device=PIPELINE_DEVICE, node=PIPELINE_SCOPE.encode() + op.node)
 
 
 def _instruction_ops(plane: _Plane, events: _OtherEvents) -> Iterator[Execution]:

@@ -1,6 +1,5 @@
 """Reads what is recorded about the steps of a job, and breaks them down into parts."""
 
-import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -11,12 +10,10 @@ from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import function_key, kind_name, span_kind, step_kind_of
-from ..summaries.op_classes import PYTHON_OPS
 from ..summaries.parts import Breakdown, Recording, break_down
 from ..summaries.phases import phases
 from ..summaries.step_records import StepTrace, TimedSteps
 from ..summaries.steps import spans_of_kinds
-from ..summaries.waiting_ops import WAITING_OPS
 from ..tfviews.nodes import Node
 from .job_steps import no_such_timed_step
 from .kinds import COLUMNS, rows_of_kinds, traces_by_kind, traces_of_job
@@ -30,10 +27,6 @@ from .timed_steps import StepsOfKind, main_kind, steps_of_kind
 
 #: Share of the executions that must be outside of graphs in steps that run op by op.
 _EAGER_SHARE: Final = 0.5
-_ITERATOR: Final = "Iterator::"
-#: Beginnings of op types that TensorFlow adds to the functions of steps, and names of further ones.
-_OPS_OF_STEPS: Final = ("_", "Optional")
-_ADDED: Final = re.compile("Optimizer|ConstantFolding")
 
 
 class JobBreakdown(NamedTuple):
@@ -133,7 +126,6 @@ def _of_kind(
             marked=marked_parts(spans, recorded.thread, names),
             traces=traces,
             phases=phases(nodes),
-            pipeline_nodes=_pipeline_nodes(nodes),
             use=thread_use(job, recorded.thread, period),
             is_eager=span_kind(kind) == layout.EAGER or _is_eager(traces, nodes),
         )
@@ -167,27 +159,6 @@ def _traces(job: JobReader, kind: int, steps: tuple[int, int] | None) -> tuple[S
     )
     nodes = job_profile.nodes if job_profile else ()
     return nodes, latest_traces(job, nodes, by_step)
-
-
-def _pipeline_nodes(nodes: Sequence[Node]) -> frozenset[str]:
-    """Return the nodes of functions that the input pipeline calls; none if no pipeline ran.
-
-    They are in no graph of a step. Further nodes that are in none are what TensorFlow adds, and
-    eager ops, which have the name of their type; of these, ops that run Python are taken for those
-    of the pipeline.
-    """
-    if not any(node.name.startswith(_ITERATOR) for node in nodes):
-        return frozenset()
-    return frozenset(
-        node.name
-        for node in nodes
-        if not node.in_graph
-        and not node.op.startswith(_OPS_OF_STEPS)
-        and node.op not in WAITING_OPS
-        and not _ADDED.search(node.name)
-        and not node.name.startswith(_ITERATOR)
-        and (node.name != node.op or node.op in PYTHON_OPS)
-    )
 
 
 def _is_eager(traces: Sequence[StepTrace], nodes: Sequence[Node]) -> bool:

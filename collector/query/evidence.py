@@ -12,7 +12,8 @@ from ..store.columns import pc, row_tuples
 from ..store.devices import can_be_canonical
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
-from ..summaries.step_records import ThreadUse
+from ..summaries.op_classes import PIPELINE_DEVICE
+from ..summaries.step_records import StepTrace, ThreadUse
 from ..summaries.steps import spans_of_kinds
 from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node, interned_texts
@@ -57,7 +58,7 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         timed_steps=steps_of_kind,
         shift=step_shift(job, step_kind, steps_of_kind),
         use=use_between(samples, period) if period else None,
-        step_traces=latest_traces(job, nodes, steps),
+        step_traces=tuple(map(_without_pipeline, latest_traces(job, nodes, steps))),
         step_memory=_step_memory(job, steps),
         memory_samples=memory_levels(samples, period) if period else (),
         load=cpu_loads(samples, host.rows),
@@ -129,6 +130,11 @@ def _step_memory(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[St
         if trace in step_of_trace
     )
     return tuple(sorted(memory))
+
+
+def _without_pipeline(step: StepTrace) -> StepTrace:
+    """Return a traced step without the ops of the input pipeline's functions."""
+    return step._replace(executions=tuple(each for each in step.executions if each.device != PIPELINE_DEVICE))
 
 
 def _new_nodes(job: JobReader) -> tuple[NewNodes, ...]:

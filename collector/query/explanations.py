@@ -315,6 +315,8 @@ def notes_of(answer: Answer, *, in_own_layout: bool) -> list[str]:
         notes.append(hint(answer))
     if answer.view.name == "code" and answer.options.account_displayed_op_only:
         notes.append("Note: code view ignores account_displayed_op_only")
+    if in_own_layout and answer.profile is not None and answer.profile.omits_pipeline:
+        notes.append("left out: the ops of the input pipeline's functions, beside the steps (--device tf.data)")
     if in_own_layout and answer.profile is not None and answer.profile.missing_stream:
         notes.append("the kernels of a GPU were not recorded: its ops show only the time of their scheduling")
     return [text for text in notes if text]

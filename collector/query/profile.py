@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,7 @@ from ..errors import NoSuchStepError, UsageError
 from ..flops.kernels import is_library_kernel, op_type, split_label
 from ..numbers import date_and_time
 from ..store.catalog import IMPORTED, MAY_CONTINUE
-from ..store.devices import GPU, STREAMS
+from ..store.devices import GPU, PIPELINE_DEVICE, STREAMS
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID
 from ..summaries.kinds import kind_name
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 #: Maximum number of steps that an error lists.
 _STEPS_LISTED_MAX: Final = 20
+#: The devices of a node that ran only in functions of the input pipeline, and a part of a device's
+#: name that selects them.
+_PIPELINE: Final = (PIPELINE_DEVICE.decode().lower(),)
+_PIPELINE_PATTERN: Final = "tf.data"
 TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator", "start_ns", "duration_ns")
 
 
@@ -42,7 +46,8 @@ class Profile:
     operations could not be counted because a shape is unknown. ``kinds``: number of traced steps by
     the name of their kind; ``other_kinds``: the same for kinds that are not selected.
     ``job_traces``: the jobs, with the numbers of their selected traces. ``kind_numbers``: the
-    kinds in ``kinds`` as numbers.
+    kinds in ``kinds`` as numbers. ``omits_pipeline``: ops of functions of the input pipeline, which
+    run beside the steps, are not among the nodes.
     """
 
     nodes: list[Node]
@@ -53,6 +58,7 @@ class Profile:
     other_kinds: Mapping[str, int] = field(default_factory=dict)
     job_traces: tuple[tuple[JobReader, Sequence[int]], ...] = ()
     kind_numbers: tuple[int, ...] = ()
+    omits_pipeline: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +107,9 @@ def profile(
     for all. ``since_ns``: only steps that began then or later (real time), 0 for all. Nodes of
     several jobs are merged by name, and their numbers of traced steps add up. ``device`` is a part
     of a device's name, or a pattern with `*` and `?`; case is ignored. Only nodes that ran on a
-    matching device are returned, with their times there. ``kinds``: kinds of steps; None: the main
-    kind of the jobs, or all kinds if ``parity`` does not separate them and
+    matching device are returned, with their times there. Functions of the input pipeline run beside
+    the steps: their nodes are returned only if ``device`` contains `tf.data`. ``kinds``: kinds of
+    steps; None: the main kind of the jobs, or all kinds if ``parity`` does not separate them and
     all steps are selected. ``averaged``: averages over a node's traced steps, else sums; if
     ``parity.has_unit_times``, times are those of units, per step or times the number of steps.
     ``required_facts``: the facts about nodes to read.
@@ -117,10 +124,8 @@ def profile(
     )
     if not selected_jobs:
         return None
-    node_lists, uncounted = zip(
-        *(_nodes_on_one_snapshot(selected, device, required_facts, parity) for selected in selected_jobs), strict=True
-    )
-    nodes = node_lists[0] if len(node_lists) == 1 else merge_jobs(node_lists)
+    job_nodes = [_nodes_on_one_snapshot(selected, device, required_facts, parity) for selected in selected_jobs]
+    nodes = job_nodes[0].nodes if len(job_nodes) == 1 else merge_jobs([each.nodes for each in job_nodes])
     if device is not None and not nodes:
         raise no_such_device(device, _device_names(selected_jobs))
     missing_stream = any(
@@ -140,11 +145,12 @@ def profile(
         counted_nodes,
         trace_count,
         missing_stream,
-        sum(uncounted),
+        sum(each.uncounted for each in job_nodes),
         counts_by_name,
         other_counts_by_name,
         job_traces,
         tuple(kind_counts),
+        any(each.omits_pipeline for each in job_nodes),
     )
 
 
@@ -272,9 +278,21 @@ def no_such_step(
 # -- the nodes of one job ------------------------------------------------------------------------
 
 
+class JobNodes(NamedTuple):
+    """The nodes of one job.
+
+    ``uncounted``: number of nodes whose operations could not be counted. ``omits_pipeline``: ops of
+    functions of the input pipeline are left out.
+    """
+
+    nodes: list[Node]
+    uncounted: int
+    omits_pipeline: bool
+
+
 def _nodes_on_one_snapshot(
     selected_job: SelectedJob, device: str | None, required_facts: Collection[str], parity: Parity
-) -> tuple[list[Node], int]:
+) -> JobNodes:
     return selected_job.job.on_one_snapshot(
         lambda job: nodes_of(replace(selected_job, job=job), device, required_facts, parity)
     )
@@ -291,11 +309,8 @@ def _without_later_traces(selected_job: SelectedJob) -> SelectedJob:
 
 def nodes_of(
     selected_job: SelectedJob, device: str | None, required_facts: Collection[str], parity: Parity
-) -> tuple[list[Node], int]:
-    """Return the nodes of a job with their sums over its selected traces.
-
-    Also return the number of nodes whose operations could not be counted.
-    """
+) -> JobNodes:
+    """Return the nodes of a job with their sums over its selected traces."""
     selected_job = _without_later_traces(selected_job)
     job = selected_job.job
     names = job.table("names")
@@ -323,7 +338,12 @@ def nodes_of(
         if device_part is None
         else [_with_selected_devices(node, device_part) for node in nodes if node.name in device_part.nodes]
     )
-    return nodes, facts.uncounted if facts else 0
+    of_steps = nodes if _selects_pipeline(device) else [node for node in nodes if node.devices != _PIPELINE]
+    return JobNodes(of_steps, facts.uncounted if facts else 0, len(of_steps) < len(nodes))
+
+
+def _selects_pipeline(device: str | None) -> bool:
+    return device is not None and _PIPELINE_PATTERN in device.lower()
 
 
 def _job_facts(

@@ -43,5 +43,5 @@ def _job_steps(
     return [
         (names[trace], with_counts(nodes, averaged=False, parity=parity))
         for trace in traces
-        for nodes, _ in [nodes_of(SelectedJob(job, table, (trace,)), device, facts, parity)]
+        for nodes in [nodes_of(SelectedJob(job, table, (trace,)), device, facts, parity).nodes]
     ]

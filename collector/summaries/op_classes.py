@@ -17,6 +17,8 @@ FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer"
 PYTHON_OPS: Final = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
 #: Device of tf.data iterators, in lower case (store.devices.ITERATOR_DEVICE).
 ITERATOR_DEVICE: Final = "/host:cpu/tf.data"
+#: Device of the ops of functions that tf.data calls, in lower case (store.devices.PIPELINE_DEVICE).
+PIPELINE_DEVICE: Final = "/tf.data/device:cpu:0"
 
 _COLLECTIVE: Final = re.compile(r"_?(?:Nccl|Collective|Horovod)|.*(?:AllReduce|AllGather)")
 _RECEIVE: Final = frozenset({"RecvTensor", "_HostRecv", "_HostSend", "_Recv", "_Send"})

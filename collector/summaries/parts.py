@@ -6,7 +6,7 @@ is cut where it was traced, the time between steps in all timed steps.
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from statistics import fmean, median
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from ..numbers import count as count_text
 from ..numbers import duration
 from .intervals import Interval, covered, union
-from .op_classes import COPIES, DEVICE, INPUT, ITERATOR_DEVICE, LAUNCH, PYTHON, WAITING, OpClass
+from .op_classes import COPIES, DEVICE, INPUT, ITERATOR_DEVICE, LAUNCH, PIPELINE_DEVICE, PYTHON, WAITING, OpClass
 from .step_cut import AFTER, BEFORE, BETWEEN_OPS, cut
 from .step_records import Activity, NamedSum, OtherSpan, StepTrace, ThreadUse, TimedSteps
 
@@ -84,7 +84,6 @@ class Recording(NamedTuple):
     """What is recorded about the steps of one kind, on the thread with the most time in them.
 
     ``steps`` are sorted by time. ``phases``: the phase of training of each node that has one.
-    ``pipeline_nodes``: nodes of functions that the input pipeline calls.
     ``is_eager``: the steps run op by op, so the step's thread is busy with Python between two ops.
     """
 
@@ -96,7 +95,6 @@ class Recording(NamedTuple):
     functions: Sequence[NamedSum] = ()
     marked: Sequence[NamedSum] = ()
     phases: Mapping[str, str] = {}
-    pipeline_nodes: Collection[str] = ()
     use: ThreadUse | None = None
     is_eager: bool = False
 
@@ -420,17 +418,14 @@ def _mean_cut(recording: Recording, traces: Sequence[StepTrace]) -> dict[OpClass
     """
     times: Counter[OpClass] = Counter()
     for trace in traces:
-        times.update(cut(trace, recording.phases, recording.pipeline_nodes))
+        times.update(cut(trace, recording.phases))
     steps = sum(trace.steps for trace in traces)
     means = {op_class: time_ns / steps for op_class, time_ns in times.items()}
     for at_end in (OpClass(BEFORE), OpClass(AFTER)):
         if at_end in means:
             means[at_end] = min(
                 means[at_end],
-                *(
-                    cut(trace, recording.phases, recording.pipeline_nodes).get(at_end, 0) / trace.steps
-                    for trace in recording.traces
-                ),
+                *(cut(trace, recording.phases).get(at_end, 0) / trace.steps for trace in recording.traces),
             )
     return means
 
@@ -448,16 +443,16 @@ def _add_input(sums: _Sums, recording: Recording, period_ns: float) -> None:
     steps = sum(group.steps for group in recording.steps)
     if function is not None and function.total_ns / steps >= _BUSY_SHARE * period_ns:
         _move(sums, _LONGER, INPUT, longer_ns, f"for {function.name}", FROM_SPANS)
-    elif median(_pipeline_share(trace, recording.pipeline_nodes) for trace in recording.traces) >= _BUSY_SHARE:
+    elif median(_pipeline_share(trace) for trace in recording.traces) >= _BUSY_SHARE:
         _move(sums, _LONGER, INPUT, longer_ns, "for the pipeline, which is always busy", FROM_TRACE)
 
 
-def _pipeline_share(trace: StepTrace, nodes: Collection[str]) -> float:
+def _pipeline_share(trace: StepTrace) -> float:
     """Return the share of a step in which a stage of the input pipeline works."""
     busy = [
         (max(0, execution.start_ns), min(execution.end_ns, trace.duration_ns))
         for execution in trace.executions
-        if execution.node in nodes
+        if execution.device == PIPELINE_DEVICE
         or (execution.device == ITERATOR_DEVICE and not execution.node.endswith(WAITING_STAGES))
     ]
     return covered(busy) / trace.duration_ns if trace.duration_ns > 0 else 0.0

@@ -1,7 +1,7 @@
 """Cuts a traced step into parts that add up to its time."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from .intervals import Interval, covered, union
@@ -10,8 +10,8 @@ from .op_classes import (
     INPUT,
     ITERATOR_DEVICE,
     LAUNCH,
+    PIPELINE_DEVICE,
     PRIORITY,
-    PYTHON_OPS,
     OpClass,
     class_of,
 )
@@ -23,16 +23,15 @@ BEFORE, AFTER = "before", "after"
 BETWEEN_OPS: Final = OpClass(LAUNCH, "between ops")
 
 
-def cut(step: StepTrace, phases: Mapping[str, str], pipeline: Collection[str] = ()) -> dict[OpClass, int]:
+def cut(step: StepTrace, phases: Mapping[str, str]) -> dict[OpClass, int]:
     """Return the time (ns) of each class in a traced step; the times add up to its duration.
 
-    ``phases``: the phase of training of each node that has one. ``pipeline``: nodes of functions
-    that the input pipeline calls. Executions that overlap count once. Work of tf.data on its own
-    threads does not count, since the step does not wait for it there.
+    ``phases``: the phase of training of each node that has one. Executions that overlap count once.
+    Work of tf.data on its own threads does not count, since the step does not wait for it there.
     """
     classes = {
         op_class: union(_clipped(intervals, step.duration_ns))
-        for op_class, intervals in _by_class(step, phases, pipeline).items()
+        for op_class, intervals in _by_class(step, phases).items()
     }
     times: dict[OpClass, int] = {}
     filled: list[Interval] = []
@@ -46,21 +45,16 @@ def cut(step: StepTrace, phases: Mapping[str, str], pipeline: Collection[str] = 
     return {op_class: time_ns for op_class, time_ns in times.items() if time_ns}
 
 
-def _by_class(step: StepTrace, phases: Mapping[str, str], pipeline: Collection[str]) -> dict[OpClass, list[Interval]]:
+def _by_class(step: StepTrace, phases: Mapping[str, str]) -> dict[OpClass, list[Interval]]:
     """Return the intervals of the step's executions by class."""
     waiting_threads = {execution.thread for execution in step.executions if execution.op in WAITING_OPS}
-    pipeline_threads = {
-        execution.thread for execution in step.executions if execution.device == ITERATOR_DEVICE
-    } - waiting_threads
     intervals: dict[OpClass, list[Interval]] = defaultdict(list)
     for execution in step.executions:
         if execution.device == ITERATOR_DEVICE:
             # An iterator runs on the thread of the op that waits for it, or on threads of its own.
             if execution.thread in waiting_threads:
                 intervals[OpClass(INPUT)].append(_interval(execution))
-        elif execution.node not in pipeline and (
-            execution.thread not in pipeline_threads or execution.op not in PYTHON_OPS
-        ):
+        elif execution.device != PIPELINE_DEVICE:
             intervals[class_of(execution, phases)].append(_interval(execution))
     return intervals
 

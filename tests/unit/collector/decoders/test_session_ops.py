@@ -3,7 +3,7 @@
 import pytest
 from fakes.xspaces import BEGAN_NS, Plane, session
 from tfprof.collector.decoders.session_ops import HOST_DEVICE, Execution, executions
-from tfprof.collector.store.devices import ITERATOR_DEVICE
+from tfprof.collector.store.devices import ITERATOR_DEVICE, PIPELINE_DEVICE
 from tfprof.formats import layout
 
 
@@ -248,12 +248,27 @@ def _ops_of_step(caller: int, *other_events: tuple[object, ...], has_regions: bo
 
 
 def test_ops_of_calls_by_another_thread_do_not_belong_to_the_step() -> None:
-    all_ops = {"Mine", "a", "b", "called", "under_way", "mapped", "before", "after"}
+    all_ops = {"Mine", "a", "b", "called", "under_way", "tf.data/mapped", "before", "after"}
     assert _ops_of_step(0) == all_ops, "the step does not name its thread"
     assert _ops_of_step(0x70) == all_ops, "the session has no events of the step's thread"
-    assert _ops_of_step(OWN) == {"Mine", "a", "called", "mapped"}
-    assert _ops_of_step(OTHER) == {"Mine", "b", "mapped"}
-    assert _ops_of_step(OWN, has_regions=False) == {"Mine", "a", "called", "mapped", "after"}
+    assert _ops_of_step(OWN) == {"Mine", "a", "called", "tf.data/mapped"}
+    assert _ops_of_step(OTHER) == {"Mine", "b", "tf.data/mapped"}
+    assert _ops_of_step(OWN, has_regions=False) == {"Mine", "a", "called", "tf.data/mapped", "after"}
+
+
+def test_ops_of_functions_that_tf_data_calls_have_a_device_of_their_own() -> None:
+    plane = Plane().line((b"FunctionRun", 10, 90, {b"id": 1}), *_call(1, "own", start=12), thread=OWN)
+    data = (b"InstantiatedCapturedFunction::RunAsync", 1, 2, {b"id": 4})
+    inner = (b"FunctionRun", 34, 35, {b"id": 5})
+    plane.line(data, name=b"tf_data_iterator_resource/1", thread=7)
+    plane.line(*_call(4, "mapped", start=32), inner, *_call(1, "after_a_batch", start=92), name=b"tf_Compute", thread=8)
+    plane.line(*_call(5, "called_by_mapped", start=36), name=b"tf_Compute", thread=9)
+    in_progress = *_call(9, "begun_before", start=3), (b"unseen:Mul", 80, 81)
+    plane.line(*in_progress, name=b"tf_data_private_threadpool/3", thread=10)
+    devices = {row.node: row.device for row in executions(session(plane), 0, OWN)}
+    beside = {f"tf.data/{name}".encode() for name in ("mapped", "called_by_mapped", "begun_before", "unseen")}
+    assert {node for node, device in devices.items() if device == PIPELINE_DEVICE} == beside
+    assert {node for node, device in devices.items() if device == HOST_DEVICE} == {b"own", b"after_a_batch"}
 
 
 def test_a_call_in_progress_belongs_to_another_thread_if_other_threads_call_functions() -> None:

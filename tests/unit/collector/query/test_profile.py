@@ -11,6 +11,7 @@ from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.errors import UsageError
 from tfprof.collector.query import profile as query_profile
 from tfprof.collector.query.profile import Profile, profile
+from tfprof.collector.store.devices import PIPELINE_DEVICE
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.collector.tfviews.parity import Parity
@@ -68,6 +69,18 @@ def test_a_range_of_steps(jobs: list[LocalJob]) -> None:
     assert runs_and_ns(result) == {"a": (4, 3 * MIDDLE_NS), "b": (0, 0)}
     assert result is not None
     assert result.trace_count == 3
+
+
+def test_functions_of_the_input_pipeline_are_selected_by_their_device_only(tmp_path: Path) -> None:
+    steps = [run_metadata([b"a"]) + run_metadata([b"tf.data/a"], device=PIPELINE_DEVICE) for _ in range(3)]
+    write_job(tmp_path / "store", 1, trace_tables(GRAPH.SerializeToString(), steps))
+    (job,) = LocalStore(tmp_path / "store").jobs()
+    for device, names, omits in ((None, {"a", "b"}, True), ("cpu", {"a"}, True), ("tf.data", {"tf.data/a"}, False)):
+        result = profile(job, device=device)
+        assert result is not None
+        assert ({node.name for node in result.nodes}, result.omits_pipeline) == (names, omits)
+    assert runs_and_ns(profile(job, device="tf.data")) == {"tf.data/a": (1, 10_000)}
+    assert profile(job, device="cpu", parity=EXACT) is not None
 
 
 def test_the_error_about_untraced_steps_lists_the_traced_ones(jobs: list[LocalJob]) -> None:

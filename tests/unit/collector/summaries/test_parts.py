@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.summaries.intervals import covered, exposed, union
-from tfprof.collector.summaries.op_classes import OpClass
+from tfprof.collector.summaries.op_classes import PIPELINE_DEVICE, OpClass
 from tfprof.collector.summaries.part_verdict import input_words, part_verdict
 from tfprof.collector.summaries.parts import Breakdown, Recording, break_down
 from tfprof.collector.summaries.step_cut import cut
@@ -59,8 +59,8 @@ def test_a_traced_step_is_cut_by_priority_and_adds_up() -> None:
 
 
 def test_work_of_tf_data_on_its_own_threads_is_not_in_the_step() -> None:
-    pipeline = "/host:cpu/tf.data"
-    trace = StepTrace(1, 4 * MS, (op(0, 4, "Iterator::Root", pipeline, 7), op(1, 3, "PyFunc", CPU, 7), op(3, 4)))
+    stage, function = op(0, 4, "Iterator::Root", "/host:cpu/tf.data", 7), op(1, 3, "PyFunc", PIPELINE_DEVICE, 7)
+    trace = StepTrace(1, 4 * MS, (stage, function, op(3, 4)))
     assert cut(trace, {}) == {OpClass("device"): MS, OpClass("before"): 3 * MS}
     waiting = StepTrace(1, 4 * MS, (op(0, 2, "IteratorGetNext", CPU, 7), *trace.executions))
     assert cut(waiting, {})[OpClass("input")] == 3 * MS  # the iterator runs on the waiting thread
