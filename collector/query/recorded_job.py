@@ -110,7 +110,8 @@ class RecordedJob:
             for table in (job.table("ops", COLUMNS), job.table("allocations"), job.table("output_memory"))
         )
         value_counts = pc.value_counts(flat(ops["node"]))
-        names = job.table("names")
+        names, nodes = job.table("names"), exact_nodes(job, steps, compat, kinds)
+        known_names = {node.name for node in nodes}
         return cls(
             ops=ops,
             traces=traces,
@@ -122,9 +123,9 @@ class RecordedJob:
                 zip(value_counts.field("values").to_pylist(), value_counts.field("counts").to_pylist(), strict=True)
             ),
             graph=tuple(dict.fromkeys(column_list(job.table("graph_nodes", ["name"]), "name"))),
-            node_ids={name: number for number, name in interned_texts(names, NODE).items()},
+            node_ids={name: number for number, name in interned_texts(names, NODE).items() if name in known_names},
             signatures=interned_bytes(names, OUTPUTS),
-            nodes=exact_nodes(job, steps, compat, kinds),
+            nodes=nodes,
             steps=sorted(set(column_list(traces, "step"))),
             has_code=any(column_list(job.table("op_log", ["code"]), "code")),
             misses_streams=misses_streams(traces),
