@@ -1,6 +1,6 @@
 """Versions of the package, the channel and the wire; the last two with their histories."""
 
-VERSION = "0.3.0.dev0"
+VERSION = "0.3.0"
 
 #: Layout of the shared memory between a job and the agent (docs/channel.md).
 #: 1: control page, hello page, span ring, record ring.
