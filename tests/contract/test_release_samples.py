@@ -1,4 +1,4 @@
-"""tfprof reads what release 0.3.0 wrote (make_release_samples.py): a channel of version 3, a store."""
+"""tfprof reads what release 0.3.0 wrote (make_release_samples.py): a channel and a store."""
 
 import contextlib
 import fcntl

@@ -11,7 +11,7 @@ from tfprof.collector.decoders.interner import Interner
 from tfprof.collector.decoders.proto.graph_pb2 import GraphDef, NodeDef
 from tfprof.collector.decoders.session_ops import HOST_DEVICE
 from tfprof.collector.decoders.xspace import xspace
-from tfprof.collector.store.devices import ITERATOR_DEVICE
+from tfprof.collector.store.devices import ITERATOR_DEVICE, PIPELINE_DEVICE
 from tfprof.collector.store.output_signatures import decode
 from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
 
@@ -87,11 +87,11 @@ def _read_fit(name: str) -> tuple[list[dict[str, int]], list[list[int]], dict[tu
 @pytest.mark.parametrize(("name", "exceptions"), [("keras3", {}), ("keras2", {"ReadVariableOp": 2, "Identity": 2})])
 def test_every_op_of_a_fit_runs_once_per_batch(name: str, exceptions: dict[str, int]) -> None:
     ops, _, names = _read_fit(name)
-    runs: Counter[str] = Counter()
-    for op in ops:
-        if names[DEVICE, op["device"]] == HOST_DEVICE.decode():
-            runs[names[NODE, op["node"]]] += 1
-    assert runs.pop("mul") >= 24  # the map function runs once for each of a batch's eight examples, and in advance
+    runs, beside = (
+        Counter(names[NODE, op["node"]] for op in ops if names[DEVICE, op["device"]] == device.decode())
+        for device in (HOST_DEVICE, PIPELINE_DEVICE)
+    )
+    assert beside["tf.data/mul"] >= 24  # the map function runs once for each of a batch's eight examples, in advance
     assert {node: count for node, count in runs.items() if count != 3} == exceptions
     assert {"IteratorGetNext"} < set(runs)
     assert not any(node.startswith("StatefulPartitionedCall") for node in runs)
