@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from ..numbers import cores, percent
 from ..store.devices import ITERATOR_DEVICE
 from ..summaries.intervals import Interval, exposed
-from ..summaries.op_classes import WAITING
+from ..summaries.op_classes import INPUT, WAITING
 from ..summaries.parts import FOR_CPU
 from ..summaries.step_records import StepTrace
 from ..summaries.waiting_ops import WAITING_OPS
@@ -20,10 +20,8 @@ from .report import Report
 _SUPPLY_SHARE_MAX: Final = 0.6
 #: Minimum share of the time in which ops run; a job that works less seldom needs a CPU.
 _DEMAND_MIN: Final = 0.2
-#: Minimum share of the time in which the thread of the steps waits for a CPU.
+#: Minimum share of the time in which the thread of the steps, or all threads, wait for a CPU.
 _QUEUED_MIN: Final = 0.3
-#: The same for all threads of the job together.
-_QUEUED_ALL_MIN: Final = 0.2
 #: Ops that run without using a CPU.
 _IDLE_OPS: Final = WAITING_OPS | {"EagerPyFunc", "PyFunc", "PyFuncStateless", "_HostRecv", "_Recv"}
 _DEVICE: Final = ITERATOR_DEVICE.decode().lower()
@@ -78,14 +76,16 @@ def _threads(evidence: Evidence, use: CpuUse) -> Starvation | None:
     """Judge by the waits of all threads of the job, which wait for each other, too.
 
     Of the time in which they run or wait, other processes take their share in the use of the CPUs.
+    A step that waits for input does not need a CPU.
     """
     thread = evidence.thread_use
     if thread is None or not thread.queued_all:
         return None
     runnable = use.own_cores + thread.queued_all
     behind_others = thread.queued_all * use.other_cores / (use.own_cores + use.other_cores)
-    share = min(1.0, runnable) * behind_others / runnable
-    if share < _QUEUED_ALL_MIN:
+    input_share = evidence.breakdown.share(INPUT) if evidence.breakdown is not None else 0.0
+    share = min(min(1.0, runnable) * behind_others / runnable, 1 - input_share)
+    if share < _QUEUED_MIN:
         return None
     waits = (
         f"its threads run for {cores(use.own_cores)} s each second and wait for a CPU for {cores(thread.queued_all)} s"
