@@ -10,7 +10,7 @@ from ..summaries.step_cut import AFTER, BEFORE
 from .between_steps import KERAS_KINDS, has_enough_steps, has_single_calls
 from .evidence import Evidence
 from .report import Report
-from .starved import starvation
+from .starved import are_steps_starved
 
 #: Minimum share of the time outside of ops that is reported: of eager steps, and of others.
 EAGER_SHARE_MIN: Final = 0.2
@@ -27,7 +27,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     single = _single_calls(evidence, parts)
     if single:
         return single
-    if starvation(evidence) is not None:
+    if are_steps_starved(evidence):
         return []
     return _eager(parts) if parts.is_eager else _small(parts)
 

@@ -57,12 +57,23 @@ def check(evidence: Evidence) -> Sequence[Report]:
 
 def starvation(evidence: Evidence) -> Starvation | None:
     """Return how much a job waits for CPUs that other processes use, None if it does not."""
+    use = _competition(evidence)
+    return None if use is None else _of_steps(evidence, use) or _threads(evidence, use)
+
+
+def are_steps_starved(evidence: Evidence) -> bool:
+    """Whether pauses between the ops of steps are waits for CPUs that other processes use."""
+    use = _competition(evidence)
+    return use is not None and _of_steps(evidence, use) is not None
+
+
+def _competition(evidence: Evidence) -> CpuUse | None:
     use = cpu_use(evidence.load, evidence.timed_steps)
-    if use is None or not use.has_competition:
-        return None
-    return next(
-        (found for found in (_main_thread(evidence, use), _threads(evidence, use), _ops(evidence, use)) if found), None
-    )
+    return use if use is not None and use.has_competition else None
+
+
+def _of_steps(evidence: Evidence, use: CpuUse) -> Starvation | None:
+    return _main_thread(evidence, use) or _ops(evidence, use)
 
 
 def _main_thread(evidence: Evidence, use: CpuUse) -> Starvation | None:

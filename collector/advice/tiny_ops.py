@@ -11,7 +11,7 @@ from ..summaries.step_records import StepTrace
 from .evidence import Evidence
 from .main_call import share_in_steps
 from .report import Report
-from .starved import starvation
+from .starved import are_steps_starved
 
 #: Duration in ns below which starting an op takes about as long as running it.
 TINY_NS: Final = 20_000
@@ -27,7 +27,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     which no op runs. A job that waits for a CPU, or runs eagerly, has the same symptom; that is
     another finding.
     """
-    if starvation(evidence) is not None or (evidence.breakdown is not None and evidence.breakdown.is_eager):
+    if are_steps_starved(evidence) or (evidence.breakdown is not None and evidence.breakdown.is_eager):
         return []
     steps = [step for step in evidence.step_traces if step.executions and step.duration_ns > 0]
     if not steps:
