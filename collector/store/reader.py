@@ -14,7 +14,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
-from . import catalog, executions, lock, sql_queries, trace_ranges
+from . import catalog, executions, lock, retention, sql_queries, trace_ranges
 from .catalog import JobInfo
 from .protocols import Executions, JobReader, RecordedOutputs, StoreReader
 from .schema import HOST_SAMPLES
@@ -77,6 +77,21 @@ class LocalJob:
     def tags(self) -> tuple[str, ...]:
         """Return the job's tags."""
         return catalog.tags(self.folder)
+
+    def change_tags(self, change: Callable[[tuple[str, ...]], Sequence[str]]) -> tuple[str, ...]:
+        """Replace the tags with the result of ``change``, and return it; see the protocol."""
+        return catalog.change_tags(self.folder, change)
+
+    def size(self) -> int:
+        """Return the bytes of the job's files, 0 if they cannot be read."""
+        return retention.size_on_disk(self.folder)
+
+    def last_write_ns(self) -> int:
+        """Return the time of the last change of a file of the job, 0 if there is none."""
+        try:
+            return max((path.lstat().st_mtime_ns for path in self.folder.iterdir()), default=0)
+        except OSError:
+            return 0
 
     def store_uids(self) -> list[str]:
         """Return the uids, in hexadecimal, of all jobs in the job's store."""
@@ -217,6 +232,11 @@ class LocalStore:
         catalog.check(self.path)
 
     @property
+    def address(self) -> str:
+        """The path of the store, as shown to users."""
+        return str(self.path)
+
+    @property
     def host_name(self) -> str:
         """The host on which the store is read."""
         return self._host
@@ -257,6 +277,26 @@ class LocalStore:
         ``info`` must be the content of a job file that was just read.
         """
         return catalog.with_stale_state(info, self._host, lock.holder(catalog.lock_file(self.path, self._host)))
+
+    def current(self, uid: int) -> JobInfo | None:
+        """Return the content of the job file of job ``uid`` as it is now; see the protocol."""
+        try:
+            return self.with_stale_state(catalog.load(catalog.job_folder(self.path, uid)))
+        except FileNotFoundError:
+            return None
+
+    def remove(self, uids: Iterable[int]) -> None:
+        """Remove the jobs ``uids``, then the samples of hosts without a job.
+
+        A running collector removes the samples of its host itself.
+        """
+        is_changed = False
+        for uid in uids:
+            retention.remove(self.path, uid)
+            is_changed = True
+        needed_from = retention.samples_needed_from(self.path) if is_changed else None
+        if needed_from is not None:
+            retention.remove_hosts(self.path, needed_from)
 
     def _read(self) -> tuple[list[LocalJob], list[DamagedJobError]]:
         """Return the readable jobs, and the error of each damaged one."""

@@ -379,11 +379,11 @@ STORE_ACCESS = {
     "collector.imports": {"job_import"},
     "collector.traces": {"aggregation"},
     "web.server": {"reader"},
-    # Following and removing jobs work on the folders of this host.
-    "collector.query": {"lock", "reader", "retention", "row_follower"},
+    # Following jobs works on the folders of this host.
+    "collector.query": {"lock", "reader", "row_follower"},
 }
 #: Modules of collector.query that work on the folders of a store.
-FOLDER_QUERIES = {"following", "metrics", "removing", "watching"}
+FOLDER_QUERIES = {"following", "metrics", "watching"}
 SQL = re.compile(r"\b(SELECT\s.*\sFROM|CREATE\s+(TABLE|VIEW)|read_parquet)\b", re.DOTALL)
 
 
