@@ -30,7 +30,8 @@ class Devices:
         first_ids: dict[bytes, int] = {}
         for number, text in sorted(texts.items()):
             first_ids.setdefault(text, number)
-        self._spellings = [(number, first_ids[text]) for number, text in texts.items() if first_ids[text] != number]
+        #: Ids of names that differ only in case from an earlier one, with the id of that one.
+        self.spellings = [(number, first_ids[text]) for number, text in texts.items() if first_ids[text] != number]
         self._canonical = pa.array(
             [number for number, text in sorted(texts.items()) if can_be_canonical(text)], pa.uint32()
         )
@@ -49,7 +50,7 @@ class Devices:
 
     def unified(self, device: Any) -> Any:
         """Return the ids ``device``, with one id for all names that differ only in case."""
-        for number, first in self._spellings:
+        for number, first in self.spellings:
             device = pc.if_else(pc.equal(device, pa.scalar(number, pa.uint32())), pa.scalar(first, pa.uint32()), device)
         return device
 

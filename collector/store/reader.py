@@ -168,7 +168,7 @@ class LocalJob:
 
     def identical_graphs(self) -> list[tuple[int, int, str, int]]:
         """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
-        return self.with_sql(sql_queries.identical_graphs)
+        return self.with_sql(partial(sql_queries.identical_graphs, dialect=sql_queries.DUCKDB))
 
     def graph_names(self, graph: int) -> set[str]:
         """Return the names of the nodes of one graph."""
@@ -179,9 +179,9 @@ class LocalJob:
 
         ``highest_node``: the highest node id. ``action`` may be called more than once.
         """
-        from .recorded_outputs import LocalOutputs  # noqa: PLC0415  # few commands use it
+        from .recorded_outputs import SqlOutputs  # noqa: PLC0415  # few commands use it
 
-        return self.with_sql(lambda query: action(LocalOutputs(query, highest_node)))
+        return self.with_sql(lambda query: action(SqlOutputs(query, highest_node, sql_queries.DUCKDB)))
 
     def with_sql(self, action: Callable[[SqlQuery], T]) -> T:
         """Return the result of ``action``, which runs SQL on one snapshot.
