@@ -13,7 +13,7 @@ from ..collector.query.listing import JobFilter
 from ..collector.query.removing import Removable, ended_jobs, remove_jobs, selected_jobs
 from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines, say
 from .command import jobs_argument, json_option, names_option, print_json, store_option, width
 from .values import MOMENT

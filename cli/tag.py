@@ -4,7 +4,7 @@ import click
 
 from ..collector.documents.tags import tag_document
 from ..collector.errors import UsageError
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..commands.streams import print_lines
 from .command import job_argument, json_option, print_json, store_option
 from .values import Text

@@ -37,14 +37,19 @@ class Devices:
         )
 
     @property
+    def canonical_ids(self) -> list[int]:
+        """The ids of CPUs and GPUs, to which nodes can belong, ascending."""
+        ids: list[Any] = self._canonical.to_pylist()
+        return ids
+
+    @property
     def canonical_flags(self) -> bytes:
         """By device id: 1 for a CPU or GPU, to which nodes can belong, else 0.
 
         Ids beyond the end count as 0.
         """
-        canonical_ids: list[Any] = self._canonical.to_pylist()
-        flags = bytearray(max(canonical_ids, default=-1) + 1)
-        for number in canonical_ids:
+        flags = bytearray(max(self.canonical_ids, default=-1) + 1)
+        for number in self.canonical_ids:
             flags[number] = 1
         return bytes(flags)
 

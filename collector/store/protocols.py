@@ -142,6 +142,10 @@ class JobReader(Protocol):
         """
         ...
 
+    def pieces(self, name: str) -> Iterator[pa.Table]:
+        """Yield the rows of a table in pieces; those of an ended job are the same each time."""
+        ...
+
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
         """Return the ROLLUP of ``traces``, None for all.
 

@@ -14,9 +14,9 @@ from typing import TypeVar
 import pyarrow as pa
 
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
-from . import catalog, executions, lock, retention, sql_queries, trace_ranges
+from . import catalog, executions, lock, retention, segment, sql_queries, trace_ranges
 from .catalog import JobInfo
-from .protocols import Executions, JobReader, RecordedOutputs, StoreReader
+from .protocols import Executions, JobReader, RecordedOutputs
 from .schema import HOST_SAMPLES
 from .selectors import matching, select
 from .snapshot import Snapshot, with_stable_snapshot
@@ -44,6 +44,18 @@ class LocalJob:
         in order of arrival.
         """
         return self.with_snapshot(lambda snapshot: snapshot.table(name, columns))
+
+    def pieces(self, name: str) -> Iterator[pa.Table]:
+        """Yield the rows of each segment of table ``name``, then those of the log."""
+        snapshot = self.with_snapshot(lambda snapshot: snapshot)
+        try:
+            for _, path in snapshot.segments(name):
+                yield segment.read(path, name)
+            yield snapshot.unsealed(name)
+        except FileNotFoundError:
+            raise StoreError(
+                f"{self.folder} changed while it was read: it was removed, or continued", "store-removed"
+            ) from None
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
         """Return the ROLLUP of the traces with the numbers ``traces``, None for all.
@@ -311,8 +323,3 @@ class LocalStore:
             except StoreError as error:
                 errors.append(DamagedJobError(error, folder.name))
         return sorted(jobs, key=lambda job: job.info.opened_ns), errors
-
-
-def open_reader(path: str | os.PathLike[str], host: str | None = None) -> StoreReader:
-    """Return a reader of the store at ``path``; StoreError as in ``LocalStore``."""
-    return LocalStore(path, host)
