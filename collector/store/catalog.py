@@ -189,13 +189,15 @@ def change_tags(folder: Path, change: Callable[[tuple[str, ...]], Sequence[str]]
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         texts = tuple(change(tags(folder)))
-        _save_tags(folder / TAGS_FILE, json.dumps({"tags": texts}).encode())
+        save_tags(folder, texts)
     finally:
         os.close(descriptor)
     return texts
 
 
-def _save_tags(path: Path, data: bytes) -> None:
+def save_tags(folder: Path, texts: Sequence[str]) -> None:
+    """Replace the tags of the job in ``folder``, which no other process changes meanwhile."""
+    path, data = folder / TAGS_FILE, json.dumps({"tags": texts}).encode()
     with durable.store_errors(path):
         for _ in range(_TRIES):
             try:

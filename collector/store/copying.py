@@ -105,8 +105,8 @@ class FolderTarget:
             stored = writer.info
             layout = {"sealed": stored.sealed, "total": stored.total, "parts": stored.parts, "rows": stored.rows}
             catalog.save(folder, replace(info, **layout))
-            if job.tags():
-                catalog.change_tags(folder, lambda _: job.tags())
+            if tags := job.tags():
+                catalog.save_tags(folder, tags)
         return Copied(rows, 0)
 
 

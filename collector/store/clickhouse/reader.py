@@ -161,7 +161,7 @@ class EngineJob:
         return sql_queries.last_traces(self._query)
 
     def timeline(self, traces: Collection[int]) -> Iterator[tuple[int, int, int, int, int, int, int]]:
-        """Yield (trace, node, device, label, thread, start, end) of executions; see the protocol."""
+        """Yield (trace, node, device, label, thread, start, end); see the protocol."""
         return sql_queries.timeline(self._query, traces)
 
     def window_labels(self) -> dict[int, int]:

@@ -107,9 +107,6 @@ class Server:
                 if response.status != http.client.OK:
                     raise self._refusal(response.status, response.read(_ERROR_MAX).decode(errors="replace"))
                 data = self._body(response)
-            if is_over.is_set():
-                raise self._error("it does not answer in time", "engine-away")
-            return data
         except TimeoutError:
             raise self._error("it does not answer in time", "engine-away") from None
         except (http.client.HTTPException, ValueError) as error:
@@ -118,6 +115,9 @@ class Server:
             raise self._error(f"no answer: {error.strerror or error}", "engine-away") from None
         finally:
             connection.close()
+        if is_over.is_set():
+            raise self._error("it does not answer in time", "engine-away")
+        return data
 
     def _connection(self) -> http.client.HTTPConnection:
         host, port = self.address.host, self.address.port
