@@ -4,12 +4,13 @@ Run it with an interpreter that has chDB: `python chdb_server.py FOLDER`. It pri
 ends when its standard input is closed. It knows one user, `ada`, with the password `secret`.
 """
 
+import importlib
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
-
-from chdb import session
 
 USER, PASSWORD = "ada", "secret"
 #: Parameters of a request that are not settings of a query.
@@ -20,8 +21,8 @@ class Handler(BaseHTTPRequestHandler):
     """Answers a query: text in the parameter `query` and in the body, as in ClickHouse."""
 
     protocol_version = "HTTP/1.1"
-    engine = None
-    lock = threading.Lock()
+    engine: ClassVar[Any] = None
+    lock: ClassVar = threading.Lock()
 
     def do_POST(self) -> None:
         """Run one query and send its result, or its error with the status of ClickHouse."""
@@ -46,8 +47,7 @@ class Handler(BaseHTTPRequestHandler):
         engine.query(f"SET {settings}")
         if "query" in parameters:  # an insert: chDB takes the data from a file
             path = f"{sys.argv[1]}/insert"
-            with open(path, "wb") as file:
-                file.write(body)
+            Path(path).write_bytes(body)
             table = parameters["query"].removesuffix(" FORMAT ArrowStream")
             engine.query(f"{table} FROM INFILE '{path}' FORMAT ArrowStream")
             return b""
@@ -69,7 +69,7 @@ class Handler(BaseHTTPRequestHandler):
 
 def main() -> None:
     """Serve until standard input is closed."""
-    Handler.engine = session.Session(f"{sys.argv[1]}/data")
+    Handler.engine = importlib.import_module("chdb.session").Session(f"{sys.argv[1]}/data")
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)
