@@ -8,7 +8,7 @@ from ..errors import UsageError
 from .protocols import StoreReader
 
 if TYPE_CHECKING:
-    from .clickhouse.reader import EngineStore
+    from .clickhouse_reader import EngineStore
     from .copying import StoreTarget
 
 
@@ -32,15 +32,15 @@ def _folder_target(address: str) -> "StoreTarget":
 
 
 def _engine_reader(address: str) -> "EngineStore":
-    from .clickhouse.address import credentials, parse  # noqa: PLC0415
-    from .clickhouse.reader import EngineStore  # noqa: PLC0415
-    from .clickhouse.server import Server  # noqa: PLC0415
+    from .clickhouse_address import credentials, parse  # noqa: PLC0415
+    from .clickhouse_reader import EngineStore  # noqa: PLC0415
+    from .clickhouse_server import Server  # noqa: PLC0415
 
     return EngineStore(Server(parse(address), credentials()))
 
 
 def _engine_target(address: str) -> "StoreTarget":
-    from .clickhouse.target import EngineTarget  # noqa: PLC0415
+    from .clickhouse_target import EngineTarget  # noqa: PLC0415
 
     return EngineTarget(_engine_reader(address))
 
@@ -74,13 +74,13 @@ def open_target(address: str) -> "StoreTarget":
 def create(url: str, keep_days: int, admins: Sequence[str], *, only_print: bool) -> list[str]:
     """Create the tables of the store at ``url``, and return the statements.
 
-    ``keep_days``, ``admins``: `clickhouse.tables.Rules`. ``only_print``: run nothing. UsageError if
+    ``keep_days``, ``admins``: `clickhouse_tables.Rules`. ``only_print``: run nothing. UsageError if
     ``url`` is invalid, StoreError if the server refuses a statement.
     """
     _kind(url)
-    from .clickhouse.address import credentials, parse  # noqa: PLC0415
-    from .clickhouse.server import Server  # noqa: PLC0415
-    from .clickhouse.tables import Rules, statements  # noqa: PLC0415
+    from .clickhouse_address import credentials, parse  # noqa: PLC0415
+    from .clickhouse_server import Server  # noqa: PLC0415
+    from .clickhouse_tables import Rules, statements  # noqa: PLC0415
 
     address = parse(url)
     texts = list(statements(address, Rules(keep_days, admins)))

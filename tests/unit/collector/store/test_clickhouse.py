@@ -17,12 +17,12 @@ from fakes import chdb_server, page_store, random_rows
 from fakes.made_store import rows, write_job
 from fakes.round_trip import output_of
 from tfprof.collector.errors import StoreError, UsageError
-from tfprof.collector.store.clickhouse import server as http
-from tfprof.collector.store.clickhouse import tables
-from tfprof.collector.store.clickhouse.address import Address, Credentials, credentials, parse
-from tfprof.collector.store.clickhouse.reader import EngineStore
-from tfprof.collector.store.clickhouse.server import Server
-from tfprof.collector.store.clickhouse.target import EngineTarget
+from tfprof.collector.store import clickhouse_server as http
+from tfprof.collector.store import clickhouse_tables as tables
+from tfprof.collector.store.clickhouse_address import Address, Credentials, credentials, parse
+from tfprof.collector.store.clickhouse_reader import EngineStore
+from tfprof.collector.store.clickhouse_server import Server
+from tfprof.collector.store.clickhouse_target import EngineTarget
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.schema import JOB_TABLES
 
@@ -69,7 +69,9 @@ def _answering(answer: bytes) -> Iterator[Server]:
         def serve() -> None:
             connection, _ = listener.accept()
             with connection:
-                connection.recv(1 << 16)
+                request = b""
+                while b"ArrowStream" not in request:
+                    request += connection.recv(1 << 16)
                 connection.sendall(answer)
 
         thread = threading.Thread(target=serve)

@@ -9,18 +9,18 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from ...errors import DamagedJobError, NoSuchJobError, StoreError
-from .. import catalog, sql_queries, step_times
-from ..catalog import JobInfo
-from ..columns import row_tuples
-from ..devices import Devices, device_rows
-from ..executions import TRACE_COLUMNS
-from ..protocols import Executions, JobReader, RecordedOutputs
-from ..selectors import matching, select
-from . import aggregates
-from .dialect import CLICKHOUSE, of_job, rows_of_job
-from .server import Server
-from .tables import CANONICAL_NAME, JOBS, ROW_TABLES
+from ..errors import DamagedJobError, NoSuchJobError, StoreError
+from . import catalog, sql_queries, step_times
+from . import clickhouse_aggregates as aggregates
+from .catalog import JobInfo
+from .clickhouse_dialect import CLICKHOUSE, of_job, rows_of_job
+from .clickhouse_server import Server
+from .clickhouse_tables import CANONICAL_NAME, JOBS, ROW_TABLES
+from .columns import row_tuples
+from .devices import Devices, device_rows
+from .executions import TRACE_COLUMNS
+from .protocols import Executions, JobReader, RecordedOutputs
+from .selectors import matching, select
 
 T = TypeVar("T")
 
@@ -132,8 +132,8 @@ class EngineJob:
 
     def archive(self) -> Iterator[bytes]:
         """Yield the job as one file: it is first copied into a folder."""
-        from ..copying import FolderTarget  # noqa: PLC0415  # it needs what writes a store
-        from ..reader import LocalStore  # noqa: PLC0415
+        from .copying import FolderTarget  # noqa: PLC0415  # it needs what writes a store
+        from .reader import LocalStore  # noqa: PLC0415
 
         with tempfile.TemporaryDirectory(prefix="tfprof-") as folder:
             path = Path(folder, "store")
@@ -178,7 +178,7 @@ class EngineJob:
 
     def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest_node: int) -> T:
         """Return the result of ``action``; ``highest_node``: the highest node id."""
-        from ..recorded_outputs import SqlOutputs  # noqa: PLC0415  # few commands use it
+        from .recorded_outputs import SqlOutputs  # noqa: PLC0415  # few commands use it
 
         return action(SqlOutputs(self._query, highest_node, CLICKHOUSE))
 

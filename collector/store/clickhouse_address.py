@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from ....formats.errors import UsageError
-from ....formats.private_files import open_regular
-from ...errors import StoreError
+from ...formats.errors import UsageError
+from ...formats.private_files import open_regular
+from ..errors import StoreError
 
 SCHEME: Final = "clickhouse"
 #: Protocol -> its default port at a server of ClickHouse.

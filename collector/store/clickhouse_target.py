@@ -6,12 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...errors import StoreError
-from ..columns import row_tuples
-from ..copying import Copied, copied_info, pieces
-from ..protocols import JobReader
-from .reader import EngineStore, place_of
-from .tables import BATCHES, CANONICAL, CANONICAL_NAME, PLACE, ROW_TABLES
+from ..errors import StoreError
+from .clickhouse_reader import EngineStore, place_of
+from .clickhouse_tables import BATCHES, CANONICAL, CANONICAL_NAME, PLACE, ROW_TABLES
+from .columns import row_tuples
+from .copying import Copied, copied_info, pieces
+from .protocols import JobReader
 
 
 class EngineTarget:

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from ...errors import UsageError
-from ..schema import JOB_TABLES, STORE_VERSION
-from .address import Address
+from ..errors import UsageError
+from .clickhouse_address import Address
+from .schema import JOB_TABLES, STORE_VERSION
 
 #: Node -> its canonical device. It depends on the order of arrival, which sealed ops do not have.
 CANONICAL: Final = pa.schema([("node", pa.uint32()), ("device", pa.uint32())])

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from ..sql_queries import Dialect
-from .tables import ROW_TABLES
+from .clickhouse_tables import ROW_TABLES
+from .sql_queries import Dialect
 
 _SOURCE: Final = re.compile(rf"\bFROM ({'|'.join(ROW_TABLES)})\b")
 

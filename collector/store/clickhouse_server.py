@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 
 import pyarrow as pa
 
-from ...errors import StoreError
-from .address import Address, Credentials
+from ..errors import StoreError
+from .clickhouse_address import Address, Credentials
 
 #: Seconds without any data from the server, and for a whole request.
 SILENCE_S: Final = 60.0

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ..columns import flat, repeat
-from ..devices import Devices
-from ..schema import NONE_ID, ROLLUP, STEP_TIMES
-from ..sql_queries import SqlQuery
-from ..step_times import BUCKET_OFFSET, DROPPED_BITS
-from .tables import CANONICAL_NAME
+from .clickhouse_tables import CANONICAL_NAME
+from .columns import flat, repeat
+from .devices import Devices
+from .schema import NONE_ID, ROLLUP, STEP_TIMES
+from .sql_queries import SqlQuery
+from .step_times import BUCKET_OFFSET, DROPPED_BITS
 
 #: Whether an execution has a start time: `start` is its start (ns, real time).
 _STARTED: Final = "intDiv(start, 1000) - toInt64(start % 1000 < 0) + start_us_fix > 0"
