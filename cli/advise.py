@@ -11,7 +11,7 @@ from ..collector.query.advising import JobAdvice
 from ..collector.query.engine import Selection
 from ..collector.query.explanations import untraced_reason
 from ..collector.query.selection import choose, ids_of
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..collector.tfviews.parity import COMPAT, Parity
 from ..commands.streams import note, print_lines
 from .command import jobs_argument, json_option, print_json, store_option, width

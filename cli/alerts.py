@@ -10,7 +10,7 @@ from ..collector.numbers import date_and_time
 from ..collector.query.alerts import JobAlert, alerts_of, all_alerts
 from ..collector.query.selection import choose, ids_of
 from ..collector.render.alerts_text import AlertBlock, lines
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import json_option, print_json, store_option, width
 from .job_names import complete_jobs

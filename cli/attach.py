@@ -20,7 +20,7 @@ from ..agent.processes import Process, process
 from ..collector.numbers import duration
 from ..collector.query.explanations import untraced_reason
 from ..collector.query.selection import ids_of
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..collector.store.selectors import short_ids
 from ..collector.summaries.jobs import main_steps
 from ..commands import settings_files
@@ -29,7 +29,7 @@ from ..formats.errors import TfprofError, UsageError
 from ..formats.ids import hex_id
 from ..formats.policy import Policy
 from ..formats.settings import SETTINGS
-from .command import store_option, width
+from .command import folder_option, width
 from .outputs import Outputs, output_option, write_outputs
 from .process_ids import complete_pids
 from .report import report
@@ -145,7 +145,7 @@ class _Pid(WholeNumber):
 @click.option("--name", metavar="NAME", type=NAME, help="Name of the job (its script's name).")
 @click.option("--method", type=click.Choice(ALL_METHODS), help="Use only this method, not the first that works.")
 @click.option("--record-command", is_flag=True, help="Keep the command line with the results.")
-@store_option
+@folder_option
 def attach(
     pids: Sequence[int],
     store: str,

@@ -8,7 +8,7 @@ from ..collector.documents.breakdown import breakdown_document
 from ..collector.query.breakdown import breakdowns
 from ..collector.query.selection import ids_of
 from ..collector.render import breakdown_text
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import job_argument, json_option, print_json, store_option, why_no_spans, width
 from .selection import kind_option, since_option, steps_option

@@ -3,12 +3,13 @@
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from ..collector.documents.text import pieces
 from ..collector.store.catalog import IMPORTED, RUNNING
+from ..collector.store.opening import scheme_of
 from ..collector.store.protocols import JobReader
 from ..commands import streams
 from ..formats import runtime_dir
@@ -19,15 +20,38 @@ from .values import NON_EMPTY, WHOLE
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class FolderOnlyError(UsageError):
+    """The command needs a store that is a folder, and a URL is given."""
+
+    slug = "folder-only"
+
+
+def store_address(address: str) -> str:
+    """Return the absolute form of a path; a URL stays as it is."""
+    return address if scheme_of(address) else runtime_dir.store_path(address)
+
+
 def _store(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
-    return runtime_dir.require_absolute(runtime_dir.default_store()) if value is None else runtime_dir.store_path(value)
+    return runtime_dir.require_absolute(runtime_dir.default_store()) if value is None else store_address(value)
 
 
+def _folder(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    if value is not None and scheme_of(value):
+        text = f"tfprof {context.info_name} works on the folder of a collector, and {scheme_of(value)}:// is none"
+        raise FolderOnlyError(f"{text}: give the path of a store")
+    return _store(context, parameter, value)
+
+
+_STORE_HELP: Final = "(TFPROF_STORE, or ~/.local/state/tfprof)"
 store_option: Callable[[F], F] = click.option(
     "--store",
-    metavar="DIR",
+    metavar="DIR|URL",
     callback=_store,
-    help="The folder with the results (TFPROF_STORE, or ~/.local/state/tfprof).",
+    help=f"The folder with the results {_STORE_HELP}, or clickhouse://HOST/DATABASE.",
+)
+#: The option of commands that work with the collector of a store, or write into it.
+folder_option: Callable[[F], F] = click.option(
+    "--store", metavar="DIR", callback=_folder, help=f"The folder with the results {_STORE_HELP}."
 )
 json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 names_option: Callable[[F], F] = click.option(

@@ -10,7 +10,7 @@ from ..collector.render.table import Column, render
 from ..commands import settings_files
 from ..commands.streams import print_lines
 from ..formats.settings import SETTINGS
-from .command import json_option, print_json, store_option, width
+from .command import folder_option, json_option, print_json, width
 
 _COLUMNS = (Column("setting"), Column("value", min_width=12), Column("from", min_width=12))
 #: All settings except those of a single job, which commands do not use.
@@ -19,7 +19,7 @@ _SHOWN_SETTINGS = tuple(row for row in SETTINGS.values() if row.name not in sett
 
 @click.command()
 @json_option
-@store_option
+@folder_option
 @click.pass_context
 def config(context: click.Context, store: str, as_json: bool) -> None:
     """Print the settings in force, each with its source.

@@ -8,7 +8,7 @@ from ..collector.documents.curves import curves_document
 from ..collector.query.curves import JobCurves, job_curves
 from ..collector.render import curves_text
 from ..collector.render.curves_text import CurveLine
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import job_argument, json_option, print_json, store_option, why_no_spans, width
 

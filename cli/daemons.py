@@ -8,11 +8,11 @@ from ..commands.daemons import read_status, running_pid
 from ..commands.streams import print_lines
 from ..formats.runtime_dir import make_instance
 from ..formats.settings import SETTINGS
-from .command import store_option
+from .command import folder_option
 
 
 @click.command()
-@store_option
+@folder_option
 def start(store: str) -> None:
     """Start the agent and the collector of a store now.
 
@@ -29,7 +29,7 @@ def start(store: str) -> None:
 
 
 @click.command()
-@store_option
+@folder_option
 def stop(store: str) -> None:
     """Stop the agent and the collector of a store.
 

@@ -21,8 +21,8 @@ from ..collector.query.diffing import (
 )
 from ..collector.render import diff_text, spread_text
 from ..collector.store.catalog import SERIES_PREFIX
+from ..collector.store.opening import open_reader
 from ..collector.store.protocols import JobReader, StoreReader
-from ..collector.store.reader import open_reader
 from ..commands.streams import note, print_lines
 from .command import jobs_argument, json_option, print_json, store_option, width
 from .values import MOMENT, NON_EMPTY

@@ -13,10 +13,10 @@ from ..collector.documents.diagnosis import doctor_document
 from ..collector.errors import StoreError
 from ..collector.query.local_jobs import incompleteness, local_jobs
 from ..collector.store import catalog
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..commands.streams import print_lines
 from ..formats.errors import UsageError
-from .command import json_option, print_json, store_option, width
+from .command import folder_option, json_option, print_json, width
 from .process_ids import complete_pids
 from .values import NON_EMPTY
 
@@ -61,7 +61,7 @@ def _job_findings(path: str, pid: int) -> Iterator[Finding]:
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @json_option
-@store_option
+@folder_option
 @click.argument("subject", metavar="PID | COMMAND...", nargs=-1, type=NON_EMPTY, shell_complete=complete_pids)
 def doctor(subject: Sequence[str], store: str, *, as_json: bool) -> int:
     """Show whether the process PID, or COMMAND, can be profiled, and why not.

@@ -14,7 +14,7 @@ from ..collector.query.following import JobChange, JobFollower
 from ..collector.render import lines_text
 from ..collector.store.reader import LocalStore
 from ..commands.streams import note, print_lines
-from .command import jobs_argument, json_option, store_option
+from .command import folder_option, jobs_argument, json_option
 from .values import WHOLE
 
 #: Poll interval (seconds). An agent sends the spans of a job every two seconds, or earlier if there
@@ -64,7 +64,7 @@ def _line(change: JobChange, *, as_json: bool, with_id: bool) -> str | None:
 @click.option("--all", "from_start", is_flag=True, help="Begin with the job's first step.")
 @click.option("--each", "line_per_entry", is_flag=True, help="A line for every recorded entry, without a limit.")
 @json_option
-@store_option
+@folder_option
 def follow(
     jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, from_start: bool, line_per_entry: bool
 ) -> int:

@@ -22,7 +22,7 @@ from ..collector.store.columns import column_list
 from ..commands.streams import note, print_lines
 from ..formats.ids import hex_id
 from ..formats.values import job_name
-from .command import json_option, print_json, store_option
+from .command import folder_option, json_option, print_json
 from .selection import TfprofCommand
 from .values import NAME, NON_EMPTY
 
@@ -106,7 +106,7 @@ def _checkpoint_rows(path: str, names: Collection[str], notes: list[str]) -> Ite
 )
 @click.option("--name", metavar="NAME", type=NAME, help="Name of the job (default: the file's name).")
 @json_option
-@store_option
+@folder_option
 def import_(file: str | None, store: str, as_json: bool, name: str | None, **paths: str | None) -> None:
     """Import jobs: a FILE of `tfprof export JOB -o FILE.tfprof`, or files of TensorFlow.
 

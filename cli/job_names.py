@@ -21,13 +21,14 @@ _ONE_WORD: Final = re.compile(r"[\w.@%+,/-]+", re.ASCII)
 
 def is_job(arguments: Sequence[str]) -> bool:
     """Return whether the first of ``arguments`` names a job or several; others may be `--store`."""
-    from ..collector.store.reader import LocalStore  # noqa: PLC0415  # few command lines need it here
+    from ..collector.store.opening import open_reader  # noqa: PLC0415  # few command lines need it here
+    from .command import store_address  # noqa: PLC0415  # it imports this module
 
     word, *options = arguments
     stores = [value for name, value in pairwise(options) if name == "--store"]
     stores += [option.partition("=")[2] for option in options if option.startswith("--store=")]
     try:
-        store = LocalStore(runtime_dir.store_path(stores[0]) if stores else runtime_dir.default_store())
+        store = open_reader(store_address(stores[0]) if stores else runtime_dir.default_store())
         return bool(store.job(word))
     except NoSuchJobError:
         return bool(matching([job.info for job in store.jobs()], word))
@@ -47,11 +48,11 @@ def complete_names(ctx: click.Context, _parameter: click.Parameter, incomplete: 
 
 def _infos(ctx: click.Context) -> list[catalog.JobInfo]:
     """Return the jobs of the store that the command line names; none if it cannot be read."""
-    from ..collector.store.reader import LocalStore  # noqa: PLC0415  # only completion needs it here
+    from ..collector.store.opening import open_reader  # noqa: PLC0415  # only completion needs it here
 
     try:
         store = ctx.params.get("store") or runtime_dir.require_absolute(runtime_dir.default_store())
-        return [job.info for job in LocalStore(store).jobs()]
+        return [job.info for job in open_reader(store).jobs()]
     except TfprofError:
         return []
 

@@ -58,6 +58,7 @@ COMMANDS: Final = {
     "detach": ("tfprof.cli.trace:detach", "Detach from running jobs."),
     "tag": ("tfprof.cli.tag:tag", "Add tags to a job."),
     "rm": ("tfprof.cli.rm:rm", "Remove jobs that have ended."),
+    "store": ("tfprof.cli.store:store", "Copy jobs between stores, also to and from ClickHouse."),
     "status": ("tfprof.cli.status:status", "Show the state of agent and collector."),
     "metrics": ("tfprof.cli.metrics:metrics", "The state of jobs and daemons for Prometheus."),
     "config": ("tfprof.cli.config:config", "Each setting with its value and source."),

@@ -6,7 +6,7 @@ from ..collector.documents.memory import memory_document
 from ..collector.query.memory import job_memory
 from ..collector.query.selection import ids_of
 from ..collector.render import memory_text
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..commands.streams import print_lines
 from .command import job_argument, json_option, print_json, store_option, width
 

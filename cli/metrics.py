@@ -16,7 +16,7 @@ from ..collector.query.metrics import MetricsReader
 from ..collector.render import metrics_text
 from ..commands.streams import print_lines
 from ..formats.values import InvalidValueError, duration
-from .command import store_option
+from .command import folder_option
 from .values import PORT_MAX
 from .web import require_packages
 
@@ -42,7 +42,7 @@ class MetricsAddressError(UsageError):
 @click.option(
     "--ended", default="1h", metavar="TIME", help="Include jobs that ended within this time: 30m, 2h, 1d (1h)."
 )
-@store_option
+@folder_option
 def metrics(store: str, listen: str | None, ended: str) -> None:
     """Print the state of jobs, agent and collector in the text format of Prometheus.
 

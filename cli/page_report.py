@@ -9,8 +9,8 @@ import click
 from ..collector.errors import UsageError
 from ..collector.export.files import check_is_new, write
 from ..collector.query.diffing import diff
+from ..collector.store.opening import open_reader
 from ..collector.store.protocols import JobReader, StoreReader
-from ..collector.store.reader import open_reader
 from ..web import markdown
 from ..web.report import diff_report, job_report
 from .command import jobs_argument, store_option

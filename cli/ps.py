@@ -13,10 +13,10 @@ from ..collector.errors import StoreError
 from ..collector.numbers import duration
 from ..collector.query.local_jobs import incompleteness, local_jobs
 from ..collector.render.table import Column, render
+from ..collector.store.opening import open_reader
 from ..collector.store.protocols import JobReader
-from ..collector.store.reader import open_reader
 from ..commands.streams import note, print_lines
-from .command import json_option, print_json, store_option, width
+from .command import folder_option, json_option, print_json, width
 
 _COLUMNS: Final = (
     Column("PID", right=True),
@@ -61,7 +61,7 @@ def _state(process: SurveyedProcess) -> str:
 
 @click.command()
 @json_option
-@store_option
+@folder_option
 def ps(store: str, as_json: bool) -> None:
     """List the processes of this host with TensorFlow: profiled, attachable, or the reason why not.
 

@@ -27,8 +27,8 @@ from ..collector.query.ranking import Ranking, rank_ops
 from ..collector.render import colors, report_text
 from ..collector.render.heading import wrapped
 from ..collector.render.report_text import JobSummary
+from ..collector.store.opening import open_reader
 from ..collector.store.protocols import JobReader, StoreReader
-from ..collector.store.reader import open_reader
 from ..collector.summaries.jobs import JobRow, functions_of, job_rows
 from ..collector.summaries.kinds import FUNCTION_PREFIX
 from ..collector.summaries.step_times import median_step, step_times_of

@@ -13,7 +13,7 @@ from ..collector.query.listing import JobFilter
 from ..collector.query.removing import Removable, ended_jobs, remove_jobs, selected_jobs
 from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
-from ..collector.store.reader import LocalStore
+from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines, say
 from .command import jobs_argument, json_option, names_option, print_json, store_option, width
 from .values import MOMENT
@@ -52,12 +52,12 @@ def rm(
         raise UsageError("a JOB and --all, --name or --older-than exclude each other")
     if not jobs and not has_criteria:
         raise UsageError("no JOB given: the start of a job's id, its name, or `last`; or --all, --name, --older-than")
-    local_store, now_ns = LocalStore(store), time.time_ns()
+    store_reader, now_ns = open_reader(store), time.time_ns()
     removable = (
-        selected_jobs(local_store, jobs, now_ns)
+        selected_jobs(store_reader, jobs, now_ns)
         if jobs
         else ended_jobs(
-            local_store, JobFilter(names=names), now_ns if ended_before_ns is None else ended_before_ns, now_ns
+            store_reader, JobFilter(names=names), now_ns if ended_before_ns is None else ended_before_ns, now_ns
         )
     )
     if not removable:
@@ -65,7 +65,7 @@ def rm(
     elif not yes and not _confirmed(removable, now_ns):
         note("nothing was removed")
         removable = []
-    remove_jobs(local_store, removable)
+    remove_jobs(store_reader, removable)
     if as_json:
         print_json(rm_document(removable))
     elif removable:

@@ -12,7 +12,7 @@ import click
 from ..collector.errors import UsageError
 from ..collector.query.engine import Selection
 from ..collector.query.selection import check_criteria, choose
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..collector.store.selectors import matching
 from ..collector.summaries.kinds import parse_kinds
 from ..collector.summaries.step_range import LAST_STEP

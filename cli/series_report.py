@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..collector.errors import TfprofError
 from ..collector.render import colors
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..commands.streams import print_lines
 from .colored import has_colors
 from .command import width

@@ -21,7 +21,7 @@ from ..commands.service_unit import Unit, system_unit, user_unit
 from ..commands.streams import note, print_lines
 from ..formats.runtime_dir import make_instance
 from ..formats.settings import SETTINGS
-from .command import store_option
+from .command import folder_option
 from .values import NON_EMPTY
 
 _COLLECTOR: Final = "collector"
@@ -45,7 +45,7 @@ class ServiceError(TfprofError):
     "--user", metavar="USER", type=NON_EMPTY, help="With --system: whom the service serves (you, also with sudo)."
 )
 @click.option("--force", is_flag=True, help="With --install: overwrite another unit.")
-@store_option
+@folder_option
 @click.pass_context
 def serve(
     context: click.Context, store: str, print_only: bool, install: bool, system: bool, user: str | None, force: bool

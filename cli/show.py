@@ -8,7 +8,7 @@ from ..collector.documents.overview import show_document
 from ..collector.query.overview import overview
 from ..collector.render import overview_text
 from ..collector.render.overview_text import OP_ROWS_MAX
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import check_top, job_argument, json_option, print_json, store_option, width
 from .selection import top_option

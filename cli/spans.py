@@ -6,7 +6,7 @@ from ..collector.documents.spans import spans_document
 from ..collector.numbers import date_and_time
 from ..collector.query.job_spans import job_spans
 from ..collector.render import spans_text
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import check_top, job_argument, json_option, print_json, store_option, why_no_spans, width
 from .selection import since_option, top_option

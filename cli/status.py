@@ -5,12 +5,12 @@ import click
 from ..collector.daemon_status import daemon_status
 from ..collector.render import status_text
 from ..commands.streams import print_lines
-from .command import json_option, print_json, store_option, width
+from .command import folder_option, json_option, print_json, width
 
 
 @click.command()
 @json_option
-@store_option
+@folder_option
 def status(store: str, as_json: bool) -> None:
     """Print the state of the agent and the collector of a store.
 

@@ -8,7 +8,7 @@ from ..collector.documents.steps import steps_document
 from ..collector.errors import UsageError
 from ..collector.query.job_steps import StepSelection, job_steps
 from ..collector.render import steps_text
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import job_argument, json_option, print_json, store_option, why_no_spans, width
 from .selection import since_option, steps_option, top_option

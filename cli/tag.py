@@ -4,8 +4,7 @@ import click
 
 from ..collector.documents.tags import tag_document
 from ..collector.errors import UsageError
-from ..collector.store import catalog
-from ..collector.store.reader import LocalStore
+from ..collector.store.opening import open_reader
 from ..commands.streams import print_lines
 from .command import job_argument, json_option, print_json, store_option
 from .values import Text
@@ -31,7 +30,7 @@ def tag(job: str, store: str, texts: tuple[str, ...], *, remove: bool, as_json: 
 
     Each TEXT is one tag. `tfprof jobs` shows tags.
     """
-    job_reader = LocalStore(store).job(job)
+    job_reader = open_reader(store).job(job)
     if remove or texts:
 
         def change(old_tags: tuple[str, ...]) -> tuple[str, ...]:
@@ -42,9 +41,9 @@ def tag(job: str, store: str, texts: tuple[str, ...], *, remove: bool, as_json: 
                 raise UsageError(f"the job has no tag {missing[0]!r}; it has: {', '.join(old_tags) or 'none'}")
             return tuple(text for text in old_tags if texts and text not in texts)
 
-        tags = catalog.change_tags(job_reader.folder, change)
+        tags = job_reader.change_tags(change)
     else:
-        tags = catalog.tags(job_reader.folder)
+        tags = job_reader.tags()
     if as_json:
         print_json(tag_document(job_reader, tags))
     else:

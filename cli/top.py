@@ -11,7 +11,7 @@ from ..collector.query.watching import ORDERS, Watch, filtered_jobs, sorted_jobs
 from ..collector.render import top_text
 from ..collector.store.reader import LocalStore
 from ..commands.streams import note, print_lines
-from .command import json_option, print_json, store_option, width
+from .command import folder_option, json_option, print_json, width
 from .values import NON_EMPTY
 
 #: Interval of updates (seconds).
@@ -32,7 +32,7 @@ UPDATE_S: Final = 2.0
 @click.option("--all", "everything", is_flag=True, help="Include jobs that ended more than ten minutes ago.")
 @click.option("--once", is_flag=True, help="Print the table once; the default without a terminal.")
 @json_option
-@store_option
+@folder_option
 def top(store: str, sort: str, filter_text: str | None, *, everything: bool, once: bool, as_json: bool) -> None:
     """Show all jobs live.
 

@@ -14,14 +14,14 @@ from ..collector.documents.orders import OrderDocument, order_document
 from ..collector.errors import UsageError
 from ..collector.query.order_targets import jobs_for_order, ops_of_order
 from ..collector.render import order_text
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..collector.summaries.order_results import JobAnswers, OrderTarget
 from ..commands.streams import note, print_lines
 from ..formats import orders
 from ..formats.orders import Giver, Order, OrderAnswer
 from ..formats.policy import Policy, PolicyError
 from ..formats.values import InvalidValueError, duration, whole_number
-from .command import json_option, names_option, pid_option, print_json, store_option, width
+from .command import folder_option, json_option, names_option, pid_option, print_json, width
 from .job_names import complete_jobs
 from .outputs import Outputs, output_option, write_outputs
 from .values import NON_EMPTY
@@ -38,7 +38,7 @@ _OPTIONS: Final = (
     pid_option,
     click.option("--wait", default=WAIT, metavar="TIME", help=f"Time limit for a job to apply the order ({WAIT})."),
     json_option,
-    store_option,
+    folder_option,
 )
 
 

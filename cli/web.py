@@ -12,12 +12,12 @@ from ..collector.daemon_status import checked_instance_dir
 from ..collector.documents.orders import OrderDocument
 from ..collector.errors import UsageError
 from ..collector.loader import load
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..commands.streams import print_lines
 from ..formats import orders
 from ..formats.orders import Order
 from ..web import links
-from .command import store_option
+from .command import folder_option
 from .job_names import complete_jobs
 from .trace import giver, order_job
 from .values import NON_EMPTY, PORT
@@ -46,7 +46,7 @@ class NoWebPackagesError(UsageError):
     metavar="PORT",
     help="Serve at this port of 127.0.0.1 with a secret in the link (0: a free port), not at a private socket.",
 )
-@store_option
+@folder_option
 def web(job: str | None, store: str, port: int | None) -> None:
     """Serve a page with all jobs, live, until Ctrl-C; with JOB, the link opens that job.
 

@@ -25,7 +25,7 @@ from .query.explanations import incomplete_reason, left_out, slowdown
 from .query.listing import listed_jobs
 from .query.selection import choose
 from .render.wrapper_text import AFTER, BEFORE, BETWEEN, table
-from .store.reader import open_reader
+from .store.opening import open_reader
 from .summaries.jobs import JobRow, job_rows
 from .summaries.kinds import parse_kinds
 from .summaries.parts import Breakdown

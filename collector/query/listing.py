@@ -102,7 +102,7 @@ def job_listing(store: StoreReader, now_ns: int, job_filter: JobFilter = ALL_JOB
     jobs = store.jobs()
     rows = job_rows([job.info for job in jobs], now_ns)
     unreadable = _unreadable_jobs(store, job_filter)
-    return JobListing(str(store.path), list(_matching_jobs(jobs, rows, job_filter)), unreadable, len(jobs))
+    return JobListing(store.address, list(_matching_jobs(jobs, rows, job_filter)), unreadable, len(jobs))
 
 
 def listed_jobs(store: StoreReader, now_ns: int, job_filter: JobFilter = ALL_JOBS) -> list[ListedJob]:

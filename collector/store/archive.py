@@ -97,7 +97,7 @@ def pieces(job: Contents, state: str, tags: Iterable[str], host_samples: pa.Tabl
         catalog.TAGS_FILE: json.dumps({"tags": list(tags)}).encode(),
         **job.files,
     }
-    samples = _of_job(info, host_samples)
+    samples = samples_of_job(info, host_samples)
     if samples.num_rows and not info.rows.get("host_samples"):
         files[HOST_SAMPLES] = segment.encode("host_samples", samples)
     stream = _Stream()
@@ -138,11 +138,11 @@ def _chunks(content: bytes | memoryview | Path) -> Iterator[bytes | memoryview]:
             yield chunk
 
 
-def _of_job(info: JobInfo, samples: pa.Table) -> pa.Table:
+def samples_of_job(info: JobInfo, samples: pa.Table) -> pa.Table:
     """Return the samples of the host from the time of the job."""
     began: Any = info.identity.get("created_real_ns")
     first = (began if isinstance(began, int) else info.opened_ns) - _MARGIN_NS
-    ended: Any = info.end["t_ns"]
+    ended: Any = info.end.get("t_ns", info.closed_ns)
     last = (ended if isinstance(ended, int) else time.time_ns()) + _MARGIN_NS
     times = samples["t_ns"]
     return samples.filter(pc.and_(pc.greater_equal(times, integer(first)), pc.less_equal(times, integer(last))))

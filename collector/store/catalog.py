@@ -103,19 +103,27 @@ def load(folder: Path) -> JobInfo:
     FileNotFoundError if there is none, StoreError if it is damaged or of an unreadable version.
     """
     path = folder / JOB_FILE
-    document = _json(path, store_files.JOB)
-    _checked_version(document, path)
+    info = parse(store_files.read(path, store_files.JOB), str(path))
+    if _UID.fullmatch(folder.name) and folder.name != info.hex:
+        raise StoreError(f"{path} is damaged: it is that of job {info.hex}", "store-damaged")
+    return info
+
+
+def parse(data: bytes, place: str) -> JobInfo:
+    """Return the content of a job file, ``data``; ``place``: where it is, for errors.
+
+    StoreError if it is damaged or of an unreadable version.
+    """
+    document = _json(data, place)
+    check_version(document.get("version"), place)
     document.setdefault("removed", {})  # older collectors removed no rows
     try:
         _check_values(document)
         uid = int(document["uid"], 16)
         acked = {int(about): last for about, last in document["acked"].items()}
-        info = JobInfo(uid=uid, **{name: document[name] for name in _TYPES} | {"acked": acked})
+        return JobInfo(uid=uid, **{name: document[name] for name in _TYPES} | {"acked": acked})
     except (KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"{path} is damaged: {type(error).__name__} {error}", "store-damaged") from None
-    if _UID.fullmatch(folder.name) and folder.name != info.hex:
-        raise StoreError(f"{path} is damaged: it is that of job {info.hex}", "store-damaged")
-    return info
+        raise StoreError(f"{place} is damaged: {type(error).__name__} {error}", "store-damaged") from None
 
 
 #: Type of each value in a job file, except the uid.
@@ -161,7 +169,8 @@ def save(folder: Path, info: JobInfo) -> None:
 def tags(folder: Path) -> tuple[str, ...]:
     """Return the tags of the job in ``folder``; none if the file is missing or unreadable."""
     try:
-        texts = _json(folder / TAGS_FILE, store_files.TAGS).get("tags")
+        path = folder / TAGS_FILE
+        texts = _json(store_files.read(path, store_files.TAGS), str(path)).get("tags")
     except (FileNotFoundError, StoreError):
         return ()
     return tuple(text for text in texts if isinstance(text, str)) if isinstance(texts, list) else ()
@@ -180,13 +189,15 @@ def change_tags(folder: Path, change: Callable[[tuple[str, ...]], Sequence[str]]
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         texts = tuple(change(tags(folder)))
-        _save_tags(folder / TAGS_FILE, json.dumps({"tags": texts}).encode())
+        save_tags(folder, texts)
     finally:
         os.close(descriptor)
     return texts
 
 
-def _save_tags(path: Path, data: bytes) -> None:
+def save_tags(folder: Path, texts: Sequence[str]) -> None:
+    """Replace the tags of the job in ``folder``, which no other process changes meanwhile."""
+    path, data = folder / TAGS_FILE, json.dumps({"tags": texts}).encode()
     with durable.store_errors(path):
         for _ in range(_TRIES):
             try:
@@ -246,14 +257,14 @@ def check(store: Path) -> int:
     try:
         if not stat.S_ISDIR(store.stat().st_mode):
             raise StoreError(f"{store} is not a tfprof store: it is not a folder", "store-missing")
-        document = _json(path, store_files.STORE)
+        document = _json(store_files.read(path, store_files.STORE), str(path))
     except FileNotFoundError:
         raise StoreError(f"{store} is not a tfprof store: no job was profiled into it yet", "store-missing") from None
     except OSError as error:
         read_error = durable.unreadable_error(store, error)
         no_store = StoreError(f"{store} is not a tfprof store: {error.strerror}", "store-missing")
         raise (read_error if read_error.slug == "store-unreadable" else no_store) from None
-    return _checked_version(document, path)
+    return check_version(document.get("version"), str(path))
 
 
 def folders(store: Path) -> list[Path]:
@@ -289,20 +300,20 @@ def with_stale_state(info: JobInfo, host: str, holder: Mapping[str, Any] | None)
     return info if alive else replace(info, state=STALE)
 
 
-def _json(path: Path, kind: store_files.FileKind) -> dict[str, Any]:
+def _json(data: bytes, place: str) -> dict[str, Any]:
     try:
-        document = json.loads(store_files.read(path, kind))
+        document = json.loads(data)
     except (ValueError, RecursionError):
-        raise StoreError(f"{path} is damaged: it is not JSON", "store-damaged") from None
+        raise StoreError(f"{place} is damaged: it is not JSON", "store-damaged") from None
     if not isinstance(document, dict):
-        raise StoreError(f"{path} is damaged: it is not a JSON object", "store-damaged")
+        raise StoreError(f"{place} is damaged: it is not a JSON object", "store-damaged")
     return document
 
 
-def _checked_version(document: Mapping[str, Any], path: Path) -> int:
-    version = document.get("version")
+def check_version(version: object, place: str) -> int:
+    """Return ``version``, that of a store or job file; StoreError unless it is readable."""
     if type(version) is not int or version not in READABLE:
         versions = " and ".join(map(str, sorted(READABLE)))
-        message = f"{path} has store version {version}, and this tfprof reads versions {versions}"
+        message = f"{place} has store version {version}, and this tfprof reads versions {versions}"
         raise StoreError(f"{message}: use the tfprof that wrote it, or another --store", "store-version")
     return version

@@ -35,10 +35,17 @@ class Devices:
         first_ids: dict[bytes, int] = {}
         for number, text in sorted(texts.items()):
             first_ids.setdefault(text, number)
-        self._spellings = [(number, first_ids[text]) for number, text in texts.items() if first_ids[text] != number]
+        #: Ids of names that differ only in case from an earlier one, with the id of that one.
+        self.spellings = [(number, first_ids[text]) for number, text in texts.items() if first_ids[text] != number]
         self._canonical = pa.array(
             [number for number, text in sorted(texts.items()) if can_be_canonical(text)], pa.uint32()
         )
+
+    @property
+    def canonical_ids(self) -> list[int]:
+        """The ids of CPUs and GPUs, to which nodes can belong, ascending."""
+        ids: list[Any] = self._canonical.to_pylist()
+        return ids
 
     @property
     def canonical_flags(self) -> bytes:
@@ -46,15 +53,14 @@ class Devices:
 
         Ids beyond the end count as 0.
         """
-        canonical_ids: list[Any] = self._canonical.to_pylist()
-        flags = bytearray(max(canonical_ids, default=-1) + 1)
-        for number in canonical_ids:
+        flags = bytearray(max(self.canonical_ids, default=-1) + 1)
+        for number in self.canonical_ids:
             flags[number] = 1
         return bytes(flags)
 
     def unified(self, device: Any) -> Any:
         """Return the ids ``device``, with one id for all names that differ only in case."""
-        for number, first in self._spellings:
+        for number, first in self.spellings:
             device = pc.if_else(pc.equal(device, pa.scalar(number, pa.uint32())), pa.scalar(first, pa.uint32()), device)
         return device
 

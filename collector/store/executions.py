@@ -15,7 +15,7 @@ from .schema import JOB_TABLES, NONE_ID
 from .snapshot import Snapshot
 from .trace_ranges import generations
 
-_TRACE_COLUMNS: Final = ("trace", "step", "base_ns")
+TRACE_COLUMNS: Final = ("trace", "step", "base_ns")
 _START_COLUMNS: Final = ("trace", "base_ns")
 _OP_COLUMNS: Final = ("trace", "node", "device", "start_ns", "start_us_fix", "persistent_bytes")
 
@@ -40,7 +40,7 @@ def executions(snapshot: Snapshot, traces: Collection[int], columns: Sequence[st
     allocations, outputs = (
         _rows_of_traces(rows(name, JOB_TABLES[name].names), numbers) for name in ("allocations", "output_memory")
     )
-    names, trace_rows = snapshot.table("names"), _rows_of_traces(snapshot.table("traces", _TRACE_COLUMNS), numbers)
+    names, trace_rows = snapshot.table("names"), _rows_of_traces(snapshot.table("traces", TRACE_COLUMNS), numbers)
     return Executions(rows("ops", columns), trace_rows, names, canonical(snapshot, names), allocations, outputs)
 
 

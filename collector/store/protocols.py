@@ -109,6 +109,21 @@ class JobReader(Protocol):
         """Return the job's tags."""
         ...
 
+    def change_tags(self, change: Callable[[tuple[str, ...]], Sequence[str]]) -> tuple[str, ...]:
+        """Replace the tags with the result of ``change``, which gets the current ones; return it.
+
+        StoreError if they cannot be stored, NoSuchJobError if the job was removed.
+        """
+        ...
+
+    def size(self) -> int:
+        """Return the bytes that the job takes in the store, 0 if that is unknown."""
+        ...
+
+    def last_write_ns(self) -> int:
+        """Return the time of the last change of the job's data (ns, real time), 0 if unknown."""
+        ...
+
     def store_uids(self) -> Sequence[str]:
         """Return the uids, in hexadecimal, of all jobs in the job's store."""
         ...
@@ -125,6 +140,10 @@ class JobReader(Protocol):
 
         Rows are in order of arrival, except those of `ops`.
         """
+        ...
+
+    def pieces(self, name: str) -> Iterator[pa.Table]:
+        """Yield the rows of a table in pieces; those of an ended job are the same each time."""
         ...
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
@@ -241,8 +260,8 @@ class StoreReader(Protocol):
     """The jobs of a store."""
 
     @property
-    def path(self) -> Path:
-        """The path of the store, as shown to users."""
+    def address(self) -> str:
+        """The path or URL of the store, as shown to users."""
         ...
 
     def jobs(self) -> Sequence[JobReader]:
@@ -262,6 +281,20 @@ class StoreReader(Protocol):
 
     def host(self, name: str) -> JobReader:
         """Return the samples of host ``name``; NoSuchJobError if there are none."""
+        ...
+
+    def current(self, uid: int) -> JobInfo | None:
+        """Return the content of the job file of job ``uid`` as it is now, None if there is none.
+
+        A running job without a collector has the state `stale`.
+        """
+        ...
+
+    def remove(self, uids: Iterable[int]) -> None:
+        """Remove the jobs ``uids``, then the samples of hosts that no job needs.
+
+        StoreError if that fails; the jobs before are removed.
+        """
         ...
 
 

@@ -14,9 +14,9 @@ from typing import TypeVar
 import pyarrow as pa
 
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
-from . import catalog, executions, lock, sql_queries, trace_ranges
+from . import catalog, executions, lock, retention, segment, sql_queries, trace_ranges
 from .catalog import JobInfo
-from .protocols import Executions, JobReader, RecordedOutputs, StoreReader
+from .protocols import Executions, JobReader, RecordedOutputs
 from .schema import HOST_SAMPLES
 from .selectors import matching, select
 from .snapshot import Snapshot, with_stable_snapshot
@@ -44,6 +44,18 @@ class LocalJob:
         in order of arrival.
         """
         return self.with_snapshot(lambda snapshot: snapshot.table(name, columns))
+
+    def pieces(self, name: str) -> Iterator[pa.Table]:
+        """Yield the rows of each segment of table ``name``, then those of the log."""
+        snapshot = self.with_snapshot(lambda snapshot: snapshot)
+        try:
+            for _, path in snapshot.segments(name):
+                yield segment.read(path, name)
+            yield snapshot.unsealed(name)
+        except FileNotFoundError:
+            raise StoreError(
+                f"{self.folder} changed while it was read: it was removed, or continued", "store-removed"
+            ) from None
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
         """Return the ROLLUP of the traces with the numbers ``traces``, None for all.
@@ -77,6 +89,21 @@ class LocalJob:
     def tags(self) -> tuple[str, ...]:
         """Return the job's tags."""
         return catalog.tags(self.folder)
+
+    def change_tags(self, change: Callable[[tuple[str, ...]], Sequence[str]]) -> tuple[str, ...]:
+        """Replace the tags with the result of ``change``, and return it; see the protocol."""
+        return catalog.change_tags(self.folder, change)
+
+    def size(self) -> int:
+        """Return the bytes of the job's files, 0 if they cannot be read."""
+        return retention.size_on_disk(self.folder)
+
+    def last_write_ns(self) -> int:
+        """Return the time of the last change of a file of the job, 0 if there is none."""
+        try:
+            return max((path.lstat().st_mtime_ns for path in self.folder.iterdir()), default=0)
+        except OSError:
+            return 0
 
     def store_uids(self) -> list[str]:
         """Return the uids, in hexadecimal, of all jobs in the job's store."""
@@ -153,7 +180,7 @@ class LocalJob:
 
     def identical_graphs(self) -> list[tuple[int, int, str, int]]:
         """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
-        return self.with_sql(sql_queries.identical_graphs)
+        return self.with_sql(partial(sql_queries.identical_graphs, dialect=sql_queries.DUCKDB))
 
     def graph_names(self, graph: int) -> set[str]:
         """Return the names of the nodes of one graph."""
@@ -164,9 +191,9 @@ class LocalJob:
 
         ``highest_node``: the highest node id. ``action`` may be called more than once.
         """
-        from .recorded_outputs import LocalOutputs  # noqa: PLC0415  # few commands use it
+        from .recorded_outputs import SqlOutputs  # noqa: PLC0415  # few commands use it
 
-        return self.with_sql(lambda query: action(LocalOutputs(query, highest_node)))
+        return self.with_sql(lambda query: action(SqlOutputs(query, highest_node, sql_queries.DUCKDB)))
 
     def with_sql(self, action: Callable[[SqlQuery], T]) -> T:
         """Return the result of ``action``, which runs SQL on one snapshot.
@@ -217,6 +244,11 @@ class LocalStore:
         catalog.check(self.path)
 
     @property
+    def address(self) -> str:
+        """The path of the store, as shown to users."""
+        return str(self.path)
+
+    @property
     def host_name(self) -> str:
         """The host on which the store is read."""
         return self._host
@@ -258,6 +290,26 @@ class LocalStore:
         """
         return catalog.with_stale_state(info, self._host, lock.holder(catalog.lock_file(self.path, self._host)))
 
+    def current(self, uid: int) -> JobInfo | None:
+        """Return the content of the job file of job ``uid`` as it is now; see the protocol."""
+        try:
+            return self.with_stale_state(catalog.load(catalog.job_folder(self.path, uid)))
+        except FileNotFoundError:
+            return None
+
+    def remove(self, uids: Iterable[int]) -> None:
+        """Remove the jobs ``uids``, then the samples of hosts without a job.
+
+        A running collector removes the samples of its host itself.
+        """
+        is_changed = False
+        for uid in uids:
+            retention.remove(self.path, uid)
+            is_changed = True
+        needed_from = retention.samples_needed_from(self.path) if is_changed else None
+        if needed_from is not None:
+            retention.remove_hosts(self.path, needed_from)
+
     def _read(self) -> tuple[list[LocalJob], list[DamagedJobError]]:
         """Return the readable jobs, and the error of each damaged one."""
         jobs: list[LocalJob] = []
@@ -271,8 +323,3 @@ class LocalStore:
             except StoreError as error:
                 errors.append(DamagedJobError(error, folder.name))
         return sorted(jobs, key=lambda job: job.info.opened_ns), errors
-
-
-def open_reader(path: str | os.PathLike[str], host: str | None = None) -> StoreReader:
-    """Return a reader of the store at ``path``; StoreError as in ``LocalStore``."""
-    return LocalStore(path, host)

@@ -1,32 +1,35 @@
-"""Queries of the recorded outputs of a job's ops, in DuckDB's SQL."""
+"""Queries of the recorded outputs of a job's ops, in SQL."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
-import pyarrow as pa
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from .columns import row_tuples
 from .protocols import ExecutionFilter
 from .schema import NONE_ID
+from .sql_queries import Dialect, SqlQuery
 
 
-class LocalOutputs:
-    """An implementation of ``protocols.RecordedOutputs`` for a job of this store."""
+class SqlOutputs:
+    """An implementation of ``protocols.RecordedOutputs`` in SQL."""
 
-    def __init__(self, query: Callable[[str], pa.Table], highest_node: int) -> None:
-        """Query with ``query``, which runs SQL; ``highest_node`` is the highest node id."""
+    def __init__(self, query: SqlQuery, highest_node: int, dialect: Dialect) -> None:
+        """Query with ``query``, which runs SQL of ``dialect``.
+
+        ``highest_node``: the highest node id.
+        """
         self._query = query
+        self._dialect = dialect
         self._highest_node = highest_node
 
     def trace_groups(self, selection: ExecutionFilter, sized_nodes: Collection[int] | None) -> dict[int, int]:
         """Return first trace of a group -> number of traces in that group; see the protocol."""
         hashed_columns = ", ".join(filter(None, ("node", "outputs", self._size_sql(sized_nodes))))
         rows = self._query(f"""
-            SELECT min(trace) AS trace, count(*) AS traces
+            SELECT min(trace) AS first, count(*) AS traces
             FROM (
-                SELECT trace, sum(hash({hashed_columns})) AS kind
+                SELECT trace, sum({self._dialect.hash}({hashed_columns})) AS kind
                 FROM ops WHERE {self._where_sql(selection)} GROUP BY trace
-            ) GROUP BY kind ORDER BY trace""")  # noqa: S608  # numbers and our own names
-        return dict(row_tuples(rows, "trace", "traces"))
+            ) AS kinds GROUP BY kind ORDER BY first""")  # noqa: S608  # numbers and our own names
+        return dict(row_tuples(rows, "first", "traces"))
 
     def output_counts(
         self, traces: Collection[int], selection: ExecutionFilter, sized_nodes: Collection[int] | None
@@ -55,22 +58,24 @@ class LocalOutputs:
         """Yield (node, outputs, label) of one execution of each node in ``traces`` (None: all)."""
         trace_condition = "true" if traces is None else f"trace IN ({_list_sql(traces)})"
         rows = self._query(f"""
-            SELECT node, min(outputs) AS outputs, arg_min(label, outputs) AS label FROM ops
+            SELECT node, min(outputs) AS first, argMin(label, outputs) AS first_label FROM ops
             WHERE {trace_condition} AND {self._where_sql(selection)} GROUP BY node""")  # noqa: S608
-        return row_tuples(rows, "node", "outputs", "label")
+        return row_tuples(rows, "node", "first", "first_label")
 
     def first_occurrences(self, selection: ExecutionFilter, end: int | None) -> Iterator[tuple[int, int, int]]:
         """Yield (node, outputs, first trace with them), by trace; see the protocol."""
         trace_condition = "" if end is None else f" AND trace < {end}"
         rows = self._query(f"""
-            SELECT node, outputs, min(trace) AS trace FROM ops
+            SELECT node, outputs, min(trace) AS first FROM ops
             WHERE {self._where_sql(selection)}{trace_condition} AND outputs <> {NONE_ID}
-            GROUP BY node, outputs ORDER BY trace, node, outputs""")  # noqa: S608
-        return row_tuples(rows, "node", "outputs", "trace")
+            GROUP BY node, outputs ORDER BY first, node, outputs""")  # noqa: S608
+        return row_tuples(rows, "node", "outputs", "first")
 
     def outputs_in_trace(self, node: int, trace: int) -> list[int]:
         """Return the outputs of each execution of a node in one trace; see the protocol."""
-        rows = self._query(f"SELECT outputs FROM ops WHERE trace = {trace} AND node = {node}")  # noqa: S608
+        rows = self._query(
+            f"SELECT outputs FROM ops WHERE trace = {trace} AND node = {node}{self._dialect.stored_order}"  # noqa: S608
+        )
         return [outputs for (outputs,) in row_tuples(rows, "outputs")]
 
     def _size_sql(self, sized_nodes: Collection[int] | None) -> str:
@@ -88,39 +93,21 @@ class LocalOutputs:
         if selection.devices is not None:
             conditions.append(f"device IN ({_list_sql(selection.devices)})" if selection.devices else "false")
         if selection.traces is not None:
-            conditions.append(_traces_sql(selection.traces))
+            conditions.append(self._traces_sql(selection.traces))
         return " AND ".join(conditions)
 
     def _nodes_sql(self, nodes: Collection[int] | None) -> str:
-        """Return the SQL condition that selects the rows of ``nodes``, None for all.
+        """Return the SQL condition that selects the rows of ``nodes``, None for all."""
+        return "true" if nodes is None else self._dialect.is_one_of("node", nodes, self._highest_node)
 
-        It tests a bit set, since a list takes twice as long.
-        """
-        return "true" if nodes is None else _bits_sql("node", nodes, self._highest_node)
-
-
-def _traces_sql(traces: Sequence[int]) -> str:
-    """Return the SQL condition that selects the rows of the ascending ``traces``."""
-    if not traces:
-        return "false"
-    in_range = f"trace BETWEEN {traces[0]} AND {traces[-1]}"
-    return (
-        in_range
-        if len(traces) == traces[-1] - traces[0] + 1
-        else f"{in_range} AND {_bits_sql('trace', traces, traces[-1])}"
-    )
-
-
-def _bits_sql(column: str, numbers: Iterable[int], maximum: int) -> str:
-    """Return the SQL condition that ``column`` is one of ``numbers``.
-
-    ``maximum``: the maximum of ``column`` and ``numbers``; a higher value may match by mistake.
-    """
-    size = 1 << maximum.bit_length()
-    bits = bytearray(b"0" * size)
-    for number in numbers:
-        bits[number] = ord("1")
-    return f"get_bit('{bits.decode()}'::BIT, ({column} & {size - 1})::INT) = 1"
+    def _traces_sql(self, traces: Sequence[int]) -> str:
+        """Return the SQL condition that selects the rows of the ascending ``traces``."""
+        if not traces:
+            return "false"
+        in_range = f"trace BETWEEN {traces[0]} AND {traces[-1]}"
+        if len(traces) == traces[-1] - traces[0] + 1:
+            return in_range
+        return f"{in_range} AND {self._dialect.is_one_of('trace', traces, traces[-1])}"
 
 
 def _list_sql(numbers: Iterable[int]) -> str:

@@ -1,7 +1,10 @@
-"""Queries of all ops or graphs of a job, in DuckDB's SQL (protocols.JobReader)."""
+"""Queries of all ops or graphs of a job, in SQL (protocols.JobReader).
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Final
+DuckDB and ClickHouse have the same results. A `Dialect` has what they spell differently.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -11,13 +14,41 @@ from .schema import NONE_ID
 
 SqlQuery = Callable[[str], pa.Table]
 
+
+class Dialect(NamedTuple):
+    """What engines spell differently.
+
+    ``hash``: the function of the hash of several values. ``stored_order``: the end of a query whose
+    rows are in the order in which they are stored. ``is_one_of``: the condition that a column is
+    one of some numbers. Its last parameter is the maximum of the column and of the numbers.
+    """
+
+    hash: str
+    stored_order: str
+    is_one_of: Callable[[str, Iterable[int], int], str]
+
+
+def _has_bit(column: str, numbers: Iterable[int], maximum: int) -> str:
+    """Return the condition that ``column`` is one of ``numbers``; a list would take twice as long.
+
+    A value above ``maximum`` may match by mistake.
+    """
+    size = 1 << maximum.bit_length()
+    bits = bytearray(b"0" * size)
+    for number in numbers:
+        bits[number] = ord("1")
+    return f"get_bit('{bits.decode()}'::BIT, ({column} & {size - 1})::INT) = 1"
+
+
+DUCKDB: Final = Dialect("hash", "", _has_bit)
+
 _MEMORY_LEFT: Final = """
-    SELECT trace, sum(live_bytes + persistent_bytes)::BIGINT AS residual, max(in_use_bytes) AS in_use
+    SELECT trace, CAST(sum(live_bytes + persistent_bytes) AS Int64) AS residual, max(in_use_bytes) AS in_use
     FROM ops GROUP BY trace"""
 _MEMORY_LEVELS: Final = f"""
     SELECT trace, device, allocator,
-        CASE WHEN max(in_use_bytes) > 0 THEN max(in_use_bytes) ELSE max(level) END::BIGINT AS peak,
-        CASE WHEN max(in_use_bytes) > 0 THEN arg_min(in_use_bytes - bytes, t_us) ELSE -1 END::BIGINT AS before
+        CAST(CASE WHEN max(in_use_bytes) > 0 THEN max(in_use_bytes) ELSE max(level) END AS Int64) AS peak,
+        CAST(CASE WHEN max(in_use_bytes) > 0 THEN argMin(in_use_bytes - bytes, t_us) ELSE -1 END AS Int64) AS before
     FROM (
         SELECT *, sum(bytes) OVER (
             PARTITION BY trace, device, allocator ORDER BY t_us, bytes ROWS UNBOUNDED PRECEDING
@@ -30,14 +61,14 @@ _MEMORY_LEVELS: Final = f"""
 _NEW_NODES: Final = (
     "SELECT first, count(*) AS nodes FROM (SELECT node, min(trace) AS first FROM ops GROUP BY node) GROUP BY first"
 )
-_LAST_TRACES: Final = "SELECT node, device, max(trace) AS trace FROM ops GROUP BY node, device"
+_LAST_TRACES: Final = "SELECT node, device, max(trace) AS last FROM ops GROUP BY node, device"
 _IDENTICAL_GRAPHS: Final = """
-    SELECT count(*) AS graphs, nodes, min(example) AS example, min(graph) AS graph FROM (
-        SELECT graph, count(*) AS nodes, sum(hash(name, op)) AS kind, min(name) AS example
+    SELECT count(*) AS graphs, nodes, min(example) AS name, min(graph) AS first FROM (
+        SELECT graph, count(*) AS nodes, sum({hash}(name, op)) AS kind, min(name) AS example
         FROM graph_nodes GROUP BY graph
-    ) GROUP BY nodes, kind"""
+    ) AS kinds GROUP BY nodes, kind"""
 _WINDOW_LABELS: Final = f"""
-    SELECT node, min(label) AS label FROM ops
+    SELECT node, min(label) AS first FROM ops
     WHERE trace IN (SELECT trace FROM traces WHERE source = {layout.XSPACE})
     GROUP BY node"""  # noqa: S608  # a constant
 
@@ -55,7 +86,7 @@ def memory_levels(query: SqlQuery, hosts: Mapping[int, int]) -> list[tuple[int, 
 def kept_memory(query: SqlQuery, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
     """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there."""
     rows = query(
-        f"""SELECT node, sum(bytes)::BIGINT AS kept FROM memory_changes
+        f"""SELECT node, CAST(sum(bytes) AS Int64) AS kept FROM memory_changes
         WHERE trace IN ({", ".join(map(str, traces))}) AND allocator = {allocator} AND node <> {NONE_ID}
         GROUP BY node HAVING sum(bytes) > 0 ORDER BY kept DESC"""  # noqa: S608  # numbers
     )
@@ -94,9 +125,9 @@ def window_labels(query: SqlQuery) -> dict[int, int]:
     return dict(row_tuples(query(_WINDOW_LABELS)))
 
 
-def identical_graphs(query: SqlQuery) -> list[tuple[int, int, str, int]]:
+def identical_graphs(query: SqlQuery, dialect: Dialect) -> list[tuple[int, int, str, int]]:
     """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
-    return list(row_tuples(query(_IDENTICAL_GRAPHS)))
+    return list(row_tuples(query(_IDENTICAL_GRAPHS.format(hash=dialect.hash))))
 
 
 def graph_names(query: SqlQuery, graph: int) -> set[str]:

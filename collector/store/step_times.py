@@ -22,9 +22,9 @@ from .schema import STEP_TIMES
 COLUMNS: Final = ("trace", "node", "device", *START_TIMES, "op_start_ns", "op_end_ns")
 
 #: A float has 52 digits after its binary point; buckets keep the first 6 of them.
-_DROPPED_BITS: Final = 52 - 6
+DROPPED_BITS: Final = 52 - 6
 #: What remains of 1.0, less 1.
-_OFFSET: Final = (1023 << 6) - 1
+BUCKET_OFFSET: Final = (1023 << 6) - 1
 #: Rows of histograms that are read before they are merged.
 _PENDING_ROWS: Final = 200_000
 
@@ -115,14 +115,14 @@ def _middle_times(bucket: Any, steps: Any, is_start: Any, unit_steps: Any) -> An
 def _buckets(ns: Any) -> Any:
     """Return the bucket of each time, which must not be negative."""
     bits = ns.cast(pa.float64(), safe=False).view(pa.int64())
-    numbers = pc.subtract(pc.shift_right(bits, integer(_DROPPED_BITS)), integer(_OFFSET))
+    numbers = pc.subtract(pc.shift_right(bits, integer(DROPPED_BITS)), integer(BUCKET_OFFSET))
     return pc.max_element_wise(numbers, integer(0)).cast(pa.uint16())
 
 
 def _middles(bucket: Any) -> Any:
     """Return the middle of each bucket in ns, as a float."""
-    first_bits = pc.shift_left(pc.add(bucket.cast(pa.int64()), integer(_OFFSET)), integer(_DROPPED_BITS))
-    middle = pc.add(first_bits, integer(1 << (_DROPPED_BITS - 1))).view(pa.float64())
+    first_bits = pc.shift_left(pc.add(bucket.cast(pa.int64()), integer(BUCKET_OFFSET)), integer(DROPPED_BITS))
+    middle = pc.add(first_bits, integer(1 << (DROPPED_BITS - 1))).view(pa.float64())
     return pc.if_else(pc.equal(bucket, constant(0, pa.uint16())), constant(0.0, pa.float64()), middle)
 
 

@@ -247,6 +247,7 @@ LOADED_NAMES = {
         "cli.spans:spans",
         "cli.status:status",
         "cli.steps:steps",
+        "cli.store:store",
         "cli.tag:tag",
         "cli.top:top",
         "cli.trace:detach",
@@ -373,17 +374,17 @@ def test_names_loaded_on_first_use_are_listed_and_exist() -> None:
 STORE_CONTENT = {"catalog", "columns", "devices", "output_signatures", "protocols", "schema", "selectors"}
 #: Room -> the other modules of the store that it may import.
 STORE_ACCESS = {
-    "cli": {"archive_import", "reader"},
-    "collector.api": {"reader"},
+    "cli": {"archive_import", "copying", "opening", "reader"},
+    "collector.api": {"opening"},
     "collector.daemon": {"retention", "writer"},
     "collector.imports": {"job_import"},
     "collector.traces": {"aggregation"},
-    "web.server": {"reader"},
-    # Following and removing jobs work on the folders of this host.
-    "collector.query": {"lock", "reader", "retention", "row_follower"},
+    "web.server": {"opening", "reader"},
+    # Following jobs works on the folders of this host.
+    "collector.query": {"lock", "reader", "row_follower"},
 }
 #: Modules of collector.query that work on the folders of a store.
-FOLDER_QUERIES = {"following", "metrics", "removing", "watching"}
+FOLDER_QUERIES = {"following", "metrics", "watching"}
 SQL = re.compile(r"\b(SELECT\s.*\sFROM|CREATE\s+(TABLE|VIEW)|read_parquet)\b", re.DOTALL)
 
 

@@ -18,8 +18,8 @@ from ...collector.exporters.request import Request as ExportRequest
 from ...collector.exporters.table import content_of
 from ...collector.exports import FORMATS
 from ...collector.query.engine import Selection
+from ...collector.store.opening import open_reader
 from ...collector.store.protocols import JobReader
-from ...collector.store.reader import open_reader
 from ...collector.summaries.kinds import parse_kinds
 from ...commands.streams import log
 from ..assets import PAGE, contents

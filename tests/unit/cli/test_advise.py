@@ -12,7 +12,7 @@ from fakes.made_store import write_job
 from tfprof.collector.api import open_store
 from tfprof.collector.errors import UsageError
 from tfprof.collector.query.advising import first_advice
-from tfprof.collector.store.reader import open_reader
+from tfprof.collector.store.opening import open_reader
 
 GRAPH = graph({"next": "IteratorGetNext", "work": "MatMul"})
 STEP = [Execution("next", 0, 700), Execution("work", 700, 300)]

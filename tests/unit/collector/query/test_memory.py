@@ -13,7 +13,7 @@ from tfprof.collector.query.memory import job_memory
 from tfprof.collector.query.memory_blocks import device_of, host_devices
 from tfprof.collector.render import memory_text
 from tfprof.collector.store import schema
-from tfprof.collector.store.reader import open_reader
+from tfprof.collector.store.opening import open_reader
 from tfprof.collector.summaries.memory import Named, verdict
 from tfprof.formats import layout
 

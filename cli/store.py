@@ -1,0 +1,96 @@
+"""`tfprof store`: copies jobs between stores, and creates the tables of a store in ClickHouse."""
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from ..collector.errors import StoreError, UsageError
+from ..collector.store.catalog import JobInfo
+from ..collector.store.copying import StoreTarget, may_be_copied
+from ..collector.store.opening import create, open_reader, open_target, scheme_of
+from ..collector.store.protocols import JobReader, StoreReader
+from ..commands.streams import note, print_lines
+from .command import store_address
+from .values import NON_EMPTY, WHOLE
+
+_ADDRESS = "DIR|URL"
+
+
+@click.group()
+def store() -> None:
+    """Copy jobs between stores, or create the tables of a store in ClickHouse."""
+
+
+@store.command("init")
+@click.argument("url", type=NON_EMPTY)
+@click.option("--keep-days", type=WHOLE, default=0, metavar="N", help="Remove a job N days after its start (0: never).")
+@click.option(
+    "--admins",
+    metavar="NAME,…",
+    type=NON_EMPTY,
+    help="Users and roles that see all jobs; others see the jobs of which they are the owner.",
+)
+@click.option("--print", "only_print", is_flag=True, help="Print the statements, and run none.")
+def init(url: str, keep_days: int, admins: str | None, *, only_print: bool) -> None:
+    """Create the database and the tables of a store at URL: clickhouse://HOST/DATABASE.
+
+    What is there already stays as it is.
+    """
+    if not scheme_of(url):
+        raise UsageError(f"{url!r} is not a URL: a folder needs no tables")
+    lines = create(url, keep_days, admins.split(",") if admins else (), only_print=only_print)
+    print_lines([f"{line};" for line in lines] if only_print else [f"{url} is ready"])
+
+
+@store.command("copy")
+@click.argument("source", metavar=_ADDRESS, type=NON_EMPTY)
+@click.argument("target", metavar=_ADDRESS, type=NON_EMPTY)
+@click.option("--job", "selectors", multiple=True, metavar="JOB", type=NON_EMPTY, help="Only JOB (default: all jobs).")
+def copy(source: str, target: str, selectors: Sequence[str]) -> int:
+    """Copy the ended jobs of one store into another: a folder, or clickhouse://HOST/DATABASE.
+
+    A job that is there already is left out, so an interrupted copy goes on where it was.
+    """
+    reader, writer = open_reader(store_address(source)), open_target(store_address(target))
+    jobs = _chosen(reader, selectors)
+    running = [job.info for job in jobs if not may_be_copied(job.info)]
+    known = [job.info for job in jobs if writer.has(job.info.uid)]
+    left_out = {info.uid for info in (*running, *known)}
+    copied = failed = 0
+    for job in jobs:
+        if job.info.uid not in left_out:
+            try:
+                print_lines([_copy(job, writer)])
+                copied += 1
+            except StoreError as error:
+                if not selectors and error.slug == "store-damaged":
+                    note(str(error))
+                    failed += 1
+                    continue
+                raise
+    damaged = () if selectors else reader.damaged()
+    for damage in damaged:
+        note(str(damage))
+    print_lines([f"{copied} of {len(jobs)} jobs copied to {writer.address}", *_reasons(known, running)])
+    return int(bool(failed or damaged))
+
+
+def _chosen(reader: StoreReader, selectors: Sequence[str]) -> list[JobReader]:
+    if not selectors:
+        return list(reader.jobs())
+    return list({job.info.uid: job for job in map(reader.job, selectors)}.values())
+
+
+def _copy(job: JobReader, writer: StoreTarget) -> str:
+    """Copy ``job`` and return the line about it."""
+    result = writer.add(job)
+    earlier = f", {result.earlier:,} of them were there" if result.earlier else ""
+    return f"{job.info.hex} {job.info.name}: {result.rows:,} rows{earlier}"
+
+
+def _reasons(known: Sequence[JobInfo], running: Sequence[JobInfo]) -> Iterator[str]:
+    """Yield why jobs were left out."""
+    if known:
+        yield f"{len(known)} there already"
+    if running:
+        yield f"{len(running)} left out, for they may still run: {', '.join(info.hex for info in running)}"

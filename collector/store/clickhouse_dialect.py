@@ -1,0 +1,37 @@
+"""The SQL of ClickHouse, where it differs from that of DuckDB."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from .clickhouse_tables import ROW_TABLES
+from .sql_queries import Dialect
+
+_SOURCE: Final = re.compile(rf"\bFROM ({'|'.join(ROW_TABLES)})\b")
+
+
+def _is_in(column: str, numbers: Iterable[int], _maximum: int) -> str:
+    """Return the condition that ``column`` is one of ``numbers``."""
+    return f"{column} IN ({', '.join(map(str, numbers)) or 'NULL'})"
+
+
+CLICKHOUSE: Final = Dialect("cityHash64", " ORDER BY row", _is_in)
+
+
+def rows_of_job(name: str, job: str, batches: Mapping[str, Sequence[int]]) -> str:
+    """Return the condition that selects the rows of ``job`` in table ``name``.
+
+    ``batches``: the listed batches of each table.
+    """
+    numbers = batches.get(name)
+    return f"job = '{job}' AND batch IN ({', '.join(map(str, numbers))})" if numbers else "false"
+
+
+def of_job(sql: str, job: str, batches: Mapping[str, Sequence[int]]) -> str:
+    """Return ``sql`` with the rows of ``job`` in place of each table."""
+
+    def source(match: re.Match[str]) -> str:
+        name = match[1]
+        return f"FROM (SELECT * FROM {name} WHERE {rows_of_job(name, job, batches)}) AS {name}"  # noqa: S608
+
+    return _SOURCE.sub(source, sql)

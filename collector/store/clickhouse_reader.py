@@ -1,0 +1,352 @@
+"""Readers of a store in ClickHouse: what a question counts or sums, the server counts and sums."""
+
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import pyarrow as pa
+
+from ..errors import DamagedJobError, NoSuchJobError, StoreError
+from . import catalog, sql_queries, step_times
+from . import clickhouse_aggregates as aggregates
+from .catalog import JobInfo
+from .clickhouse_dialect import CLICKHOUSE, of_job, rows_of_job
+from .clickhouse_server import Server
+from .clickhouse_tables import CANONICAL_NAME, JOBS, ROW_TABLES
+from .columns import row_tuples
+from .devices import Devices, device_rows
+from .executions import TRACE_COLUMNS
+from .protocols import Executions, JobReader, RecordedOutputs
+from .selectors import matching, select
+
+T = TypeVar("T")
+
+#: The value of a column at the last change of a job.
+_LATEST: Final = "argMax({}, changed_ns)"
+
+
+class _StoredJob(NamedTuple):
+    """A row of `jobs`: the content of the job file, the tags, and the time of the last change."""
+
+    info: JobInfo
+    tags: tuple[str, ...]
+    changed_ns: int
+
+
+class EngineJob:
+    """One job in ClickHouse. Its rows do not change after it was stored."""
+
+    def __init__(self, store: "EngineStore", stored: _StoredJob) -> None:
+        """Read the job ``stored`` of ``store``."""
+        self._store = store
+        self._server = store.server
+        self.stored = stored
+
+    @property
+    def info(self) -> JobInfo:
+        """The content of the job file."""
+        return self.stored.info
+
+    def tags(self) -> tuple[str, ...]:
+        """Return the job's tags."""
+        return self.stored.tags
+
+    def change_tags(self, change: Callable[[tuple[str, ...]], Sequence[str]]) -> tuple[str, ...]:
+        """Replace the tags with the result of ``change``, and return it; see the protocol."""
+        stored = self._store.stored(self.info.uid)
+        if stored is None:
+            raise NoSuchJobError(f"the job {self.info.hex} is not in the store any more")
+        tags = tuple(change(stored.tags))
+        self._store.save(stored.info, tags)
+        return tags
+
+    def size(self) -> int:
+        """Return the bytes of the job's rows as they were sent."""
+        sizes = self._server.query(f"SELECT sum(bytes) AS size FROM batches WHERE job = '{self.info.hex}'")  # noqa: S608
+        return int(sizes["size"].to_pylist()[0])
+
+    def last_write_ns(self) -> int:
+        """Return the time at which the job was stored or its tags were changed."""
+        return self.stored.changed_ns
+
+    def store_uids(self) -> list[str]:
+        """Return the uids, in hexadecimal, of all jobs in the job's store."""
+        return sorted(job.info.hex for job in self._store.jobs())
+
+    def on_one_snapshot(self, action: Callable[[JobReader], T]) -> T:
+        """Return the result of ``action`` on the job, whose rows do not change."""
+        return action(self)
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return table ``name``, or only ``columns`` of it, in the order in which it was stored."""
+        return self._rows(name, columns)
+
+    def pieces(self, name: str) -> Iterator[pa.Table]:
+        """Yield the rows of table ``name``, one batch at a time."""
+        for batch in self._batches.get(name, ()):
+            yield self._rows(name, None, f" AND batch = {batch}")
+
+    def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
+        """Return the ROLLUP of ``traces``, None for all."""
+        canonical = self._rows(CANONICAL_NAME, None)
+        return aggregates.rollup(self._query, _numbers(traces), self._devices, canonical)
+
+    def unit_times(self, rollup: pa.Table, traces: Iterable[int] | None = None) -> pa.Table:
+        """Return the time of each node on each device over ``traces``; see the protocol."""
+        return step_times.unit_times(aggregates.histogram(self._query, _numbers(traces), self._devices), rollup)
+
+    def times(self, traces: Iterable[int]) -> pa.Table:
+        """Return the time of each node on each device in each of ``traces``."""
+        return aggregates.times(self._query, sorted(set(traces)), self._devices)
+
+    def executions(self, traces: Collection[int], columns: Sequence[str]) -> Executions:
+        """Return the executions of ``traces``, with ``columns`` of `ops`."""
+        condition = f" AND trace IN ({_list(traces)})"
+        return Executions(
+            self._rows("ops", columns, condition),
+            self._rows("traces", TRACE_COLUMNS, condition),
+            self._names,
+            self.canonical_devices(),
+            self._rows("allocations", None, condition),
+            self._rows("output_memory", None, condition),
+        )
+
+    def canonical_devices(self) -> dict[int, int]:
+        """Return node -> canonical device."""
+        return dict(row_tuples(self._rows(CANONICAL_NAME, None)))
+
+    def persistent_allocations(self) -> list[tuple[int, int, int, int]]:
+        """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
+        return list(row_tuples(aggregates.persistent_allocations(self._query, self._devices)))
+
+    def memory_changes(self, traces: Collection[int]) -> pa.Table:
+        """Return the MEMORY_CHANGES of ``traces``, in order of arrival."""
+        return self._rows("memory_changes", None, f" AND trace IN ({_list(traces)})")
+
+    def host_samples(self) -> pa.Table:
+        """Return the samples of the job's host, from the time of the job."""
+        return self._rows("host_samples", None)
+
+    def archive(self) -> Iterator[bytes]:
+        """Yield the job as one file: it is first copied into a folder."""
+        from .copying import FolderTarget  # noqa: PLC0415  # it needs what writes a store
+        from .reader import LocalStore  # noqa: PLC0415
+
+        with tempfile.TemporaryDirectory(prefix="tfprof-") as folder:
+            path = Path(folder, "store")
+            FolderTarget(str(path)).add(self)
+            yield from LocalStore(path).jobs()[0].archive()
+
+    def memory_levels(self, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
+        """Return the peak of each allocator in each trace; see the protocol."""
+        return sql_queries.memory_levels(self._query, hosts)
+
+    def kept_memory(self, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
+        """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there."""
+        return sql_queries.kept_memory(self._query, traces, allocator)
+
+    def memory_left(self) -> list[tuple[int, int, int]]:
+        """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
+        return sql_queries.memory_left(self._query)
+
+    def new_nodes(self) -> dict[int, int]:
+        """Return trace -> number of nodes that first occur in it, if any."""
+        return sql_queries.new_nodes(self._query)
+
+    def last_traces(self) -> list[tuple[int, int, int]]:
+        """Return (node, device, last trace in which the node ran on the device)."""
+        return sql_queries.last_traces(self._query)
+
+    def timeline(self, traces: Collection[int]) -> Iterator[tuple[int, int, int, int, int, int, int]]:
+        """Yield (trace, node, device, label, thread, start, end); see the protocol."""
+        return sql_queries.timeline(self._query, traces)
+
+    def window_labels(self) -> dict[int, int]:
+        """Return node -> one of its labels, for the nodes that profiler windows recorded."""
+        return sql_queries.window_labels(self._query)
+
+    def identical_graphs(self) -> list[tuple[int, int, str, int]]:
+        """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
+        return sql_queries.identical_graphs(self._query, CLICKHOUSE)
+
+    def graph_names(self, graph: int) -> set[str]:
+        """Return the names of the nodes of one graph."""
+        return sql_queries.graph_names(self._query, graph)
+
+    def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest_node: int) -> T:
+        """Return the result of ``action``; ``highest_node``: the highest node id."""
+        from .recorded_outputs import SqlOutputs  # noqa: PLC0415  # few commands use it
+
+        return action(SqlOutputs(self._query, highest_node, CLICKHOUSE))
+
+    @cached_property
+    def _batches(self) -> dict[str, list[int]]:
+        """The batches of each table, in the order of their rows.
+
+        If two copies stored the same piece, one of them counts.
+        """
+        rows = self._server.query(
+            f"SELECT name, number, min(batch) AS first FROM batches WHERE job = '{self.info.hex}' "  # noqa: S608
+            "GROUP BY name, number ORDER BY name, number"
+        )
+        batches: dict[str, list[int]] = {}
+        for name, _, batch in row_tuples(rows):
+            batches.setdefault(name.decode(errors="replace"), []).append(batch)
+        return batches
+
+    @cached_property
+    def _names(self) -> pa.Table:
+        return self._rows("names", None)
+
+    @cached_property
+    def _devices(self) -> Devices:
+        return Devices(device_rows(self._names))
+
+    def _rows(self, name: str, columns: Sequence[str] | None, condition: str = "") -> pa.Table:
+        """Return ``columns`` of the rows of a table that meet ``condition``, in stored order."""
+        schema = ROW_TABLES[name]
+        if columns is not None:
+            fields: Any = [schema.field(column) for column in columns]
+            schema = pa.schema(fields)
+        if not self._batches.get(name):
+            return schema.empty_table()
+        where = rows_of_job(name, self.info.hex, self._batches) + condition
+        rows = self._server.query(f"SELECT {', '.join(schema.names)} FROM {name} WHERE {where} ORDER BY row")  # noqa: S608
+        return self._cast(rows, schema)
+
+    def _query(self, sql: str) -> pa.Table:
+        """Return the result of ``sql`` about the tables of this job."""
+        rows = self._server.query(of_job(sql, self.info.hex, self._batches))
+        fields: Any = rows.schema
+        texts = [pa.field(field.name, pa.utf8() if field.type == pa.binary() else field.type) for field in fields]
+        return self._cast(rows, pa.schema(texts))
+
+    def _cast(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+        try:
+            return rows.cast(schema)
+        except (pa.ArrowException, ValueError) as error:
+            text = str(error).partition("\n")[0]
+            raise StoreError(
+                f"job {self.info.hex} in {self._store.address} is damaged: {text}", "store-damaged"
+            ) from None
+
+
+class EngineStore:
+    """The jobs in a database of ClickHouse."""
+
+    def __init__(self, server: Server) -> None:
+        """Open the store in the database of ``server``.
+
+        StoreError as in `Server.query`, ``engine-version`` if the server is too old, and
+        ``store-version`` if the tables are of another version.
+        """
+        self.server = server
+        server.check()
+        versions = server.query("SELECT max(version) AS version FROM store")["version"].to_pylist()
+        catalog.check_version(versions[0] if versions else None, self.address)
+
+    @property
+    def address(self) -> str:
+        """The URL of the store."""
+        return self.server.address.text
+
+    def jobs(self) -> list[EngineJob]:
+        """Return all readable jobs, in the order in which they were opened."""
+        return self._read()[0]
+
+    def damaged(self) -> list[DamagedJobError]:
+        """Return the error of each job whose job file cannot be read."""
+        return self._read()[1]
+
+    def job(self, selector: str) -> EngineJob:
+        """Return the job that ``selector`` means (selectors.select); errors as in a local store."""
+        jobs, errors = self._read()
+        infos, by_uid = [job.info for job in jobs], {job.info.uid: job for job in jobs}
+        if not matching(infos, selector):
+            for error in errors:
+                if error.uid.startswith(selector.lower()):
+                    raise error
+        return by_uid[select(infos, selector).uid]
+
+    def host(self, name: str) -> EngineJob:
+        """Raise NoSuchJobError: samples of hosts are stored with each job."""
+        raise NoSuchJobError(f"the store has no samples of host {name}")
+
+    def current(self, uid: int) -> JobInfo | None:
+        """Return the content of the job file of job ``uid`` as it is now, None if there is none."""
+        stored = self.stored(uid)
+        return None if stored is None else stored.info
+
+    def stored(self, uid: int) -> _StoredJob | None:
+        """Return job ``uid``, None if it is not in the store; StoreError if it is damaged."""
+        for job in self._read(f" WHERE job = '{uid:016x}'")[0]:
+            return job.stored
+        return None
+
+    def is_removed(self, uid: int) -> bool:
+        """Whether the last change of job ``uid`` is its removal."""
+        rows = self.server.query(f"SELECT {_LATEST.format('removed')} AS last FROM jobs WHERE job = '{uid:016x}'")  # noqa: S608
+        return bool(rows["last"].to_pylist()[0])
+
+    def save(self, info: JobInfo, tags: Sequence[str], *, is_removed: bool = False) -> None:
+        """Store the content of a job file and the tags of the job, or that it is removed."""
+        row = place_of(info) | {"changed_ns": time.time_ns(), "info": info.dump().decode()}
+        row |= {"tags": list(tags), "removed": int(is_removed)}
+        self.server.insert("jobs", pa.Table.from_pylist([row], schema=JOBS))
+
+    def remove(self, uids: Iterable[int]) -> None:
+        """Remove the jobs ``uids``: for readers at once, and then their rows."""
+        for uid in uids:
+            stored = self.stored(uid)
+            if stored is not None:
+                self.save(stored.info, stored.tags, is_removed=True)
+            self.sweep(uid)
+
+    def sweep(self, uid: int) -> None:
+        """Delete the rows of job ``uid``, which no reader shows: it was removed, or never whole."""
+        for name in ("batches", *ROW_TABLES, "jobs"):
+            self.server.command(f"ALTER TABLE {name} DELETE WHERE job = '{uid:016x}'")
+
+    def _read(self, condition: str = "") -> tuple[list[EngineJob], list[DamagedJobError]]:
+        """Return the readable jobs, and the error of each damaged one."""
+        columns = ", ".join(f"{_LATEST.format(name)} AS last_{name}" for name in ("info", "tags"))
+        rows = self.server.query(
+            f"SELECT job, {columns}, max(changed_ns) AS last_ns FROM jobs{condition} "  # noqa: S608
+            f"GROUP BY job HAVING {_LATEST.format('removed')} = 0"
+        )
+        jobs: list[EngineJob] = []
+        errors: list[DamagedJobError] = []
+        for job, data, texts, changed_ns in row_tuples(rows):
+            uid = job.decode(errors="replace")
+            try:
+                info = _info(data, uid, self.address)
+                tags = tuple(text.decode(errors="replace") for text in texts)
+                jobs.append(EngineJob(self, _StoredJob(info, tags, changed_ns)))
+            except StoreError as error:
+                errors.append(DamagedJobError(error, uid))
+        return sorted(jobs, key=lambda job: job.info.opened_ns), errors
+
+
+def _info(data: bytes, uid: str, address: str) -> JobInfo:
+    """Return the content of the job file ``data`` of job ``uid``; StoreError if it is damaged."""
+    info = catalog.parse(data, f"job {uid} in {address}")
+    if info.hex != uid:
+        raise StoreError(f"job {uid} in {address} is damaged: it is that of job {info.hex}", "store-damaged")
+    return info
+
+
+def place_of(info: JobInfo) -> dict[str, Any]:
+    """Return the columns of the rows of a job that tell whose they are."""
+    owner = str(info.identity.get("user") or "")
+    return {"job": info.hex.encode(), "owner": owner, "opened": max(0, min(info.opened_ns // 10**9, 0xFFFFFFFF))}
+
+
+def _numbers(traces: Iterable[int] | None) -> list[int] | None:
+    return None if traces is None else sorted(set(traces))
+
+
+def _list(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers)) or "NULL"

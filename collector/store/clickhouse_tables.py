@@ -1,0 +1,137 @@
+"""The tables of a store in ClickHouse: those of a job, and four that list jobs.
+
+A row of a job has its job, its owner and the time at which the job was opened, and its place: the
+batch and the row. Readers read only the batches that the table `batches` lists. A batch is listed
+after it was inserted, so that an interrupted insert has no effect.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from ..errors import UsageError
+from .clickhouse_address import Address
+from .schema import JOB_TABLES, STORE_VERSION
+
+#: Node -> its canonical device. It depends on the order of arrival, which sealed ops do not have.
+CANONICAL: Final = pa.schema([("node", pa.uint32()), ("device", pa.uint32())])
+CANONICAL_NAME: Final = "canonical_devices"
+#: The tables with the rows of jobs.
+ROW_TABLES: Final = {**JOB_TABLES, CANONICAL_NAME: CANONICAL}
+#: Columns of each of them: hexadecimal id; user; time of opening (s, real time); number of the
+#: batch; index of the row within the table of the job.
+PLACE: Final = pa.schema(
+    [
+        ("job", pa.binary()),
+        ("owner", pa.utf8()),
+        ("opened", pa.uint32()),
+        ("batch", pa.uint64()),
+        ("row", pa.uint64()),
+    ]
+)
+#: One row per batch: the table and the number of the piece of it, the rows and bytes.
+BATCHES: Final = pa.schema(
+    [
+        ("job", pa.binary()),
+        ("owner", pa.utf8()),
+        ("opened", pa.uint32()),
+        ("name", pa.utf8()),
+        ("number", pa.uint32()),
+        ("batch", pa.uint64()),
+        ("rows", pa.uint64()),
+        ("bytes", pa.uint64()),
+    ]
+)
+#: One row per job and change of it; the last one counts. `info`: the job file; `removed`: 1 if the
+#: job was removed; `changed_ns`: real time.
+JOBS: Final = pa.schema(
+    [
+        ("job", pa.binary()),
+        ("owner", pa.utf8()),
+        ("opened", pa.uint32()),
+        ("changed_ns", pa.uint64()),
+        ("info", pa.utf8()),
+        ("tags", pa.list_(pa.utf8())),
+        ("removed", pa.uint16()),
+    ]
+)
+#: Table -> columns after the job by which it is sorted, in the order of time where it has one.
+_ORDER: Final = {
+    "ops": "trace, row",
+    "traces": "trace, row",
+    "allocations": "trace, row",
+    "memory_changes": "trace, row",
+    "output_memory": "trace, row",
+    "spans": "start_ns, row",
+    "samples": "t_ns, row",
+    "thread_samples": "t_ns, row",
+    "host_samples": "t_ns, row",
+    "events": "t_ns, row",
+    "alerts": "found_ns, row",
+    "batches": "name, number",
+    "jobs": "changed_ns",
+}
+#: Type of Arrow -> type of ClickHouse. Texts may be any bytes, which a String holds.
+_TYPES: Final = {
+    pa.uint16(): "UInt16",
+    pa.uint32(): "UInt32",
+    pa.uint64(): "UInt64",
+    pa.int64(): "Int64",
+    pa.float64(): "Float64",
+    pa.bool_(): "Bool",
+    pa.utf8(): "String",
+    pa.binary(): "String",
+    pa.list_(pa.utf8()): "Array(String)",
+    pa.list_(pa.int64()): "Array(Int64)",
+}
+#: Columns with another type than that of their Arrow column.
+_COLUMN_TYPES: Final = {"job": "FixedString(16)", "owner": "LowCardinality(String)", "opened": "DateTime"}
+_USER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Rules(NamedTuple):
+    """Who sees a job, and how long it is kept.
+
+    ``keep_days``: days from its opening until a job is removed, 0 for no limit. ``admins``: users
+    or roles of the server that see all jobs; each other user then sees the jobs of which they are
+    the owner. Without ``admins``, every user who may read the tables sees all jobs.
+    """
+
+    keep_days: int = 0
+    admins: Sequence[str] = ()
+
+
+def statements(address: Address, rules: Rules) -> Iterator[str]:
+    """Yield the statements that create the database and its tables unless they exist.
+
+    UsageError if an admin is no name.
+    """
+    for admin in rules.admins:
+        if not _USER.fullmatch(admin):
+            raise UsageError(f"{admin!r} is not the name of a user or role of ClickHouse")
+    database = address.database
+    yield f"CREATE DATABASE IF NOT EXISTS {database}"
+    tables = {name: pa.schema([*PLACE, *schema]) for name, schema in ROW_TABLES.items()}
+    tables |= {"batches": BATCHES, "jobs": JOBS}
+    for name, schema in tables.items():
+        yield _table(database, name, schema, rules)
+    yield f"CREATE TABLE IF NOT EXISTS {database}.store (version UInt32) ENGINE = MergeTree ORDER BY version"
+    yield f"INSERT INTO {database}.store SELECT {STORE_VERSION} WHERE (SELECT count() FROM {database}.store) = 0"  # noqa: S608
+    if rules.admins:
+        admins = ", ".join(rules.admins)
+        for name in tables:
+            on = f"ON {database}.{name} FOR SELECT USING"
+            yield f"CREATE ROW POLICY IF NOT EXISTS tfprof_owner {on} owner = currentUser() TO ALL EXCEPT {admins}"
+            yield f"CREATE ROW POLICY IF NOT EXISTS tfprof_admins {on} 1 TO {admins}"
+
+
+def _table(database: str, name: str, schema: pa.Schema, rules: Rules) -> str:
+    fields: Any = schema
+    columns = ", ".join(f"{field.name} {_COLUMN_TYPES.get(field.name, _TYPES[field.type])}" for field in fields)
+    retention = f" TTL opened + INTERVAL {rules.keep_days} DAY" if rules.keep_days else ""
+    return (
+        f"CREATE TABLE IF NOT EXISTS {database}.{name} ({columns}) ENGINE = MergeTree PARTITION BY toYYYYMM(opened) "
+        f"ORDER BY (job, {_ORDER.get(name, 'row')}){retention}"
+    )

@@ -1,0 +1,143 @@
+"""Copies jobs from one store to another, with all rows and the same uid."""
+
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from . import catalog
+from .archive import samples_of_job
+from .catalog import MAY_CONTINUE, JobInfo
+from .columns import flat, pc, row_tuples
+from .devices import Devices, device_rows
+from .job_import import own_collector, staged_job
+from .node_keys import pack
+from .protocols import JobReader
+from .schema import JOB_TABLES
+from .writer import SEAL_ROWS, LocalJobWriter
+
+#: Maximum number of rows that are written at once.
+PIECE_ROWS: Final = 100_000
+
+
+class Copied(NamedTuple):
+    """The rows of a copied job, and how many of them were there before."""
+
+    rows: int
+    earlier: int
+
+
+class StoreTarget(Protocol):
+    """A store that takes copies of jobs."""
+
+    @property
+    def address(self) -> str:
+        """The path or URL of the store, as shown to users."""
+        ...
+
+    def has(self, uid: int) -> bool:
+        """Whether job ``uid`` is there as a whole."""
+        ...
+
+    def add(self, job: JobReader) -> Copied:
+        """Store ``job``, which has ended and is not there; StoreError if that fails."""
+        ...
+
+
+def may_be_copied(info: JobInfo) -> bool:
+    """Whether a job has ended: the rows of a running one are not in their final order."""
+    return info.state not in MAY_CONTINUE
+
+
+def copied_info(job: JobReader) -> JobInfo:
+    """Return the job file of a copy: without the generations of a folder."""
+    rows = {name: count - job.info.removed.get(name, 0) for name, count in job.info.rows.items()}
+    rows["host_samples"] = _host_samples(job).num_rows
+    kept = {name: count for name, count in rows.items() if name in JOB_TABLES and count}
+    return replace(job.info, rows=kept, sealed=-1, total=-1, parts={}, removed={})
+
+
+def pieces(job: JobReader, name: str) -> Iterator[pa.Table]:
+    """Yield the rows of table ``name`` in pieces, which are the same each time."""
+    tables = iter([_host_samples(job)]) if name == "host_samples" else job.pieces(name)
+    for table in tables:
+        for start in range(0, table.num_rows, PIECE_ROWS):
+            yield table.slice(start, PIECE_ROWS)
+
+
+def _host_samples(job: JobReader) -> pa.Table:
+    """Return the samples of the job's host from the time of the job."""
+    return samples_of_job(job.info, job.host_samples())
+
+
+class FolderTarget:
+    """A store folder that takes copies of jobs; a copy that is interrupted leaves nothing."""
+
+    def __init__(self, path: str) -> None:
+        """Copy into the store at ``path``, which is created when a job is copied."""
+        self._path = Path(path)
+        self.address = path
+
+    def has(self, uid: int) -> bool:
+        """Whether job ``uid`` is there."""
+        return catalog.job_folder(self._path, uid).exists()
+
+    def add(self, job: JobReader) -> Copied:
+        """Store ``job`` and its tags."""
+        info, rows = copied_info(job), 0
+        with staged_job(self._path) as folder:
+            writer = LocalJobWriter(folder, info.uid, own_collector(socket.gethostname()))
+            try:
+                for name in JOB_TABLES.keys() - {"ops", "traces"}:
+                    for piece in pieces(job, name):
+                        writer.append({name: piece})
+                        rows += piece.num_rows
+                for tables in _generations(job):
+                    writer.append(tables)
+                    writer.seal()
+                    rows += sum(table.num_rows for table in tables.values())
+                writer.close(info.state, info.end)
+            finally:
+                writer.release()
+            stored = writer.info
+            layout = {"sealed": stored.sealed, "total": stored.total, "parts": stored.parts, "rows": stored.rows}
+            catalog.save(folder, replace(info, **layout))
+            if tags := job.tags():
+                catalog.save_tags(folder, tags)
+        return Copied(rows, 0)
+
+
+def _generations(job: JobReader) -> Iterator[dict[str, pa.Table]]:
+    """Yield the traces in ascending order, as many at once as a collector seals, with their ops.
+
+    The canonical device of a node is the first one on which it runs, so the ops on it come first.
+    """
+    traces, devices = job.table("traces"), Devices(device_rows(job.table("names")))
+    canonical = job.canonical_devices()
+    keys = pack(pa.array(list(canonical), pa.uint32()), pa.array(list(canonical.values()), pa.uint32()))
+    for numbers in _groups(traces):
+        ops = _of_traces(job.executions(numbers, JOB_TABLES["ops"].names).ops, numbers)
+        is_canonical = pc.is_in(pack(flat(ops["node"]), devices.unified(flat(ops["device"]))), value_set=keys)
+        ordered = pa.concat_tables([ops.filter(is_canonical), ops.filter(pc.invert(is_canonical))])
+        yield {"traces": _of_traces(traces, numbers), "ops": ordered}
+
+
+def _groups(traces: pa.Table) -> Iterator[list[int]]:
+    """Yield the ascending numbers of the traces whose ops become one generation."""
+    group, count = list[int](), 0
+    for number, rows in sorted(row_tuples(traces, "trace", "rows")):
+        group.append(number)
+        count += rows
+        if count >= SEAL_ROWS:
+            yield group
+            group, count = [], 0
+    if group:
+        yield group
+
+
+def _of_traces(rows: pa.Table, numbers: Sequence[int]) -> pa.Table:
+    values: Any = pa.array(numbers, pa.uint32())
+    return rows.filter(pc.is_in(rows["trace"], value_set=values))

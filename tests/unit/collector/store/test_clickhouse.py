@@ -1,0 +1,212 @@
+"""A store in ClickHouse: its address, a server that lies, and equal answers of the engine itself.
+
+The tests of answers need chDB. TFPROF_TEST_CHDB names an interpreter that has it; without it they
+are skipped.
+"""
+
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from fakes import chdb_server, page_store, random_rows
+from fakes.made_store import rows, write_job
+from fakes.round_trip import output_of
+from tfprof.collector.errors import StoreError, UsageError
+from tfprof.collector.store import clickhouse_server as http
+from tfprof.collector.store import clickhouse_tables as tables
+from tfprof.collector.store.clickhouse_address import Address, Credentials, credentials, parse
+from tfprof.collector.store.clickhouse_reader import EngineStore
+from tfprof.collector.store.clickhouse_server import Server
+from tfprof.collector.store.clickhouse_target import EngineTarget
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.schema import JOB_TABLES
+
+CHDB = os.environ.get("TFPROF_TEST_CHDB", "")
+needs_chdb = pytest.mark.skipif(not CHDB, reason="TFPROF_TEST_CHDB names no interpreter with chDB")
+QUESTIONS = ("show", "breakdown", "memory", "scope", "graph", "op", "code", "advise", "steps", "spans", "curves")
+
+
+def test_an_address_has_defaults_and_shows_no_secret() -> None:
+    assert parse("clickhouse://head/tfprof") == Address("head", 8123, "tfprof")
+    assert parse("clickhouse://[::1]:9/a?protocol=https") == Address("::1", 9, "a", "https")
+    assert parse("clickhouse://head/a?protocol=https").text == "clickhouse://head:8443/a?protocol=https"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["head", "/a;b", "head/a?user=x", "head:x/a", "head/a?protocol=ftp", "ada:secret@head/a", "head/a#b", "head/a\n"],
+)
+def test_a_url_that_is_none_or_has_a_password_is_refused(url: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse(f"clickhouse://{url}")
+    assert "secret" not in str(refused.value)
+
+
+def test_a_password_file_that_others_can_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "password"
+    path.write_text("secret\n")
+    monkeypatch.setenv("TFPROF_CLICKHOUSE_PASSWORD_FILE", str(path))
+    path.chmod(0o640)
+    with pytest.raises(StoreError, match=r"chmod 600.*\[password-file\]"):
+        credentials()
+    path.chmod(0o600)
+    assert credentials() == Credentials("default", "secret")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(StoreError, match=r"\[password-file\]"):
+        credentials()
+
+
+def _answering(answer: bytes) -> Iterator[Server]:
+    """Provide a server on loopback that sends ``answer`` to one request, then closes."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                request = b""
+                while b"ArrowStream" not in request:
+                    request += connection.recv(1 << 16)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield Server(Address("127.0.0.1", listener.getsockname()[1], "tfprof"), Credentials("ada", "secret"))
+        thread.join()
+
+
+def _ok(body: bytes, length: int | None = None) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(body) if length is None else length) + body
+
+
+@pytest.mark.parametrize(
+    ("answer", "slug"),
+    [
+        (b"", "engine-answer"),
+        (b"SSH-2.0-OpenSSH\r\n", "engine-answer"),
+        (_ok(b"\xff" * 8, 10**6), "engine-answer"),
+        (_ok(b"half of a stream"), "engine-answer"),
+        (_ok(b"garbage" + http._END), "engine-answer"),
+        (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno", "engine-refused"),
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 12\r\n\r\nCode: 81. DB", "store-missing"),
+        (b"HTTP/1.1 500 Error\r\nContent-Length: 9\r\n\r\n\x1b]0;hi\x07\n.", "engine-answer"),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", "engine-answer"),
+    ],
+)
+def test_an_answer_that_is_no_result_is_one_error(answer: bytes, slug: str) -> None:
+    for server in _answering(answer):
+        with pytest.raises(StoreError, match=rf"\[{slug}\]") as refused:
+            server.query("SELECT 1")
+        assert str(refused.value).isprintable()
+
+
+def test_a_server_that_is_silent_or_away_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "SILENCE_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        server = Server(Address("127.0.0.1", port, "tfprof"), Credentials("ada", "secret"))
+        with pytest.raises(StoreError, match=r"does not answer in time.*\[engine-away\]"):
+            server.query("SELECT 1")
+    with pytest.raises(StoreError, match=r"\[engine-away\]"):
+        server.query("SELECT 1")
+
+
+def test_a_server_that_sends_a_byte_now_and_then_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "REQUEST_S", 0.2)
+    is_over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                while not is_over.wait(0.02):
+                    connection.send(b"H")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        server = Server(Address("127.0.0.1", listener.getsockname()[1], "tfprof"), Credentials("ada", "secret"))
+        with pytest.raises(StoreError):
+            server.query("SELECT 1")
+        is_over.set()
+        thread.join()
+
+
+def test_the_statements_have_the_columns_of_each_table() -> None:
+    rules = tables.Rules(30, ("operators",))
+    texts = "\n".join(tables.statements(Address("head", 8123, "tfprof"), rules))
+    for name, schema in JOB_TABLES.items():
+        (line,) = [line for line in texts.splitlines() if line.startswith(f"CREATE TABLE IF NOT EXISTS tfprof.{name} ")]
+        assert all(f", {column} " in line for column in schema.names)
+        assert line.endswith("TTL opened + INTERVAL 30 DAY")
+        assert f"tfprof_owner ON tfprof.{name} FOR SELECT USING owner = currentUser()" in texts
+    with pytest.raises(UsageError):
+        list(tables.statements(Address("head", 8123, "tfprof"), tables.Rules(0, ("a b",))))
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a new store, in a server of its own that knows one user."""
+    monkeypatch.setenv("TFPROF_CLICKHOUSE_USER", chdb_server.USER)
+    monkeypatch.setenv("TFPROF_CLICKHOUSE_PASSWORD", chdb_server.PASSWORD)
+    command = [CHDB, chdb_server.__file__, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = f"clickhouse://127.0.0.1:{process.stdout.readline().strip()}/jobs"
+        output_of("store", "init", address)
+        yield address
+        process.communicate(timeout=60)
+
+
+@needs_chdb
+def test_every_answer_equals_that_of_the_folder_and_of_the_copy_back(database: str, tmp_path: Path) -> None:
+    store, back = page_store.write(tmp_path / "store"), tmp_path / "back"
+    output_of("store", "copy", store, database)
+    assert "0 of 2" in output_of("store", "copy", store, database)
+    output_of("store", "copy", database, back)
+    for question in QUESTIONS:
+        words = (question, "last", "--json", "--store")
+        local = output_of(*words, store).replace(str(store), "")
+        assert output_of(*words, database).replace(database, "") == local, question
+        assert output_of(*words, back).replace(str(back), "") == local, question
+
+
+@needs_chdb
+def test_rows_and_aggregates_equal_and_an_interrupted_copy_goes_on(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = random_rows.device_names()
+    ops = rows("ops", random_rows.random_ops(0, 30, 8, seed=1))
+    write_job(tmp_path, 7, {"names": names, "ops": ops, "traces": random_rows.traces(0, 30)})
+    local, store = LocalStore(tmp_path).jobs()[0], EngineStore(Server(parse(database), credentials()))
+    target, insert = EngineTarget(store), Server.insert
+
+    def killed_after_the_rows(self: Server, table: str, data: pa.Table) -> int:
+        if table == "batches" and data["name"][0].as_py() == "traces":
+            raise KeyboardInterrupt
+        return insert(self, table, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Server, "insert", killed_after_the_rows)
+        with pytest.raises(KeyboardInterrupt):
+            target.add(local)
+    assert not target.has(7)
+    copied = target.add(local)
+    assert copied.earlier == ops.num_rows
+    job = store.jobs()[0]
+    for name in JOB_TABLES:
+        assert job.table(name).equals(local.table(name)), name
+    some = [1, 3, 4, 99]
+    for traces in (None, some):
+        rollup = local.rollup(traces)
+        assert job.rollup(traces).equals(rollup)
+        assert job.unit_times(rollup, traces).equals(local.unit_times(rollup, traces))
+    assert job.times(some).to_pylist() == local.times(some).to_pylist()
+    store.remove([7])
+    assert not store.jobs()
+    assert target.add(local).earlier == 0
+    assert store.jobs()[0].table("ops").num_rows == ops.num_rows
