@@ -66,7 +66,8 @@ class EngineJob:
     def size(self) -> int:
         """Return the bytes of the job's rows as they were sent."""
         sizes = self._server.query(f"SELECT sum(bytes) AS size FROM batches WHERE job = '{self.info.hex}'")  # noqa: S608
-        return int(sizes["size"].to_pylist()[0])
+        ((size,),) = row_tuples(sizes)
+        return int(size)
 
     def last_write_ns(self) -> int:
         """Return the time at which the job was stored or its tags were changed."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ..errors import StoreError
 from .clickhouse_address import Address, Credentials
+from .columns import row_tuples
 
 #: Seconds without any data from the server, and for a whole request.
 SILENCE_S: Final = 60.0
@@ -89,7 +90,8 @@ class Server:
 
     def check(self) -> None:
         """Raise StoreError unless the release of the server and the store are readable."""
-        release = self.query("SELECT version() AS release")["release"].to_pylist()[0].decode()
+        ((name,),) = row_tuples(self.query("SELECT version() AS release"))
+        release = name.decode(errors="replace")
         numbers = tuple(int(number) for number in re.findall(r"\d+", release)[:2])
         if numbers < OLDEST:
             oldest = ".".join(map(str, OLDEST))

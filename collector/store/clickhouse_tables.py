@@ -15,8 +15,15 @@ from ..errors import UsageError
 from .clickhouse_address import Address
 from .schema import JOB_TABLES, STORE_VERSION
 
+_U16: Final[pa.DataType] = pa.uint16()
+_U32: Final[pa.DataType] = pa.uint32()
+_U64: Final[pa.DataType] = pa.uint64()
+_TEXT: Final[pa.DataType] = pa.utf8()
+_TEXTS: Final[pa.DataType] = pa.list_(pa.utf8())
+_BYTES: Final[pa.DataType] = pa.binary()
+
 #: Node -> its canonical device. It depends on the order of arrival, which sealed ops do not have.
-CANONICAL: Final = pa.schema([("node", pa.uint32()), ("device", pa.uint32())])
+CANONICAL: Final = pa.schema([("node", _U32), ("device", _U32)])
 CANONICAL_NAME: Final = "canonical_devices"
 #: The tables with the rows of jobs.
 ROW_TABLES: Final = {**JOB_TABLES, CANONICAL_NAME: CANONICAL}
@@ -24,37 +31,37 @@ ROW_TABLES: Final = {**JOB_TABLES, CANONICAL_NAME: CANONICAL}
 #: batch; index of the row within the table of the job.
 PLACE: Final = pa.schema(
     [
-        ("job", pa.binary()),
-        ("owner", pa.utf8()),
-        ("opened", pa.uint32()),
-        ("batch", pa.uint64()),
-        ("row", pa.uint64()),
+        ("job", _BYTES),
+        ("owner", _TEXT),
+        ("opened", _U32),
+        ("batch", _U64),
+        ("row", _U64),
     ]
 )
 #: One row per batch: the table and the number of the piece of it, the rows and bytes.
 BATCHES: Final = pa.schema(
     [
-        ("job", pa.binary()),
-        ("owner", pa.utf8()),
-        ("opened", pa.uint32()),
-        ("name", pa.utf8()),
-        ("number", pa.uint32()),
-        ("batch", pa.uint64()),
-        ("rows", pa.uint64()),
-        ("bytes", pa.uint64()),
+        ("job", _BYTES),
+        ("owner", _TEXT),
+        ("opened", _U32),
+        ("name", _TEXT),
+        ("number", _U32),
+        ("batch", _U64),
+        ("rows", _U64),
+        ("bytes", _U64),
     ]
 )
 #: One row per job and change of it; the last one counts. `info`: the job file; `removed`: 1 if the
 #: job was removed; `changed_ns`: real time.
 JOBS: Final = pa.schema(
     [
-        ("job", pa.binary()),
-        ("owner", pa.utf8()),
-        ("opened", pa.uint32()),
-        ("changed_ns", pa.uint64()),
-        ("info", pa.utf8()),
-        ("tags", pa.list_(pa.utf8())),
-        ("removed", pa.uint16()),
+        ("job", _BYTES),
+        ("owner", _TEXT),
+        ("opened", _U32),
+        ("changed_ns", _U64),
+        ("info", _TEXT),
+        ("tags", _TEXTS),
+        ("removed", _U16),
     ]
 )
 #: Table -> columns after the job by which it is sorted, in the order of time where it has one.

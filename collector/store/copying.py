@@ -103,7 +103,12 @@ class FolderTarget:
             finally:
                 writer.release()
             stored = writer.info
-            layout = {"sealed": stored.sealed, "total": stored.total, "parts": stored.parts, "rows": stored.rows}
+            layout: dict[str, Any] = {
+                "sealed": stored.sealed,
+                "total": stored.total,
+                "parts": stored.parts,
+                "rows": stored.rows,
+            }
             catalog.save(folder, replace(info, **layout))
             if tags := job.tags():
                 catalog.save_tags(folder, tags)
