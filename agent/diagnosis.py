@@ -238,7 +238,7 @@ def _cgroup_bytes(root: str) -> int | None:
 def _runtime_outcome(store: str) -> Outcome:
     instance = runtime_dir.instance_dir(store)
     try:
-        addresses.collector_address(instance)
+        addresses.local_endpoint(instance)
     except FolderError as error:
         return NO, str(error.args[0])
     folder = _nearest_folder(instance)

@@ -21,7 +21,7 @@ from ..commands.daemons import StatusFile
 from ..commands.service_manager import ServiceManager
 from ..commands.streams import log
 from ..formats import given_up
-from ..formats.addresses import collector_address
+from ..formats.addresses import local_endpoint
 from ..formats.ids import hex_id
 from ..formats.runtime_dir import make_instance
 from ..formats.settings import SETTINGS
@@ -114,7 +114,7 @@ class Collector:
             "version": VERSION,
             "store": str(self._options.store),
         }
-        self._receiver = Receiver(collector_address(self._instance), self._jobs, self._stats, welcome)
+        self._receiver = Receiver(local_endpoint(self._instance), self._jobs, self._stats, welcome)
         self._status = StatusFile(f"{self._instance}/{NAME}.json")
         gc.freeze()  # these objects live as long as the process: the garbage collector need not scan them
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from .addresses import collector_address
+from .addresses import local_endpoint
 from .errors import FolderError, UsageError
 from .private_files import read_file
 
@@ -107,7 +107,7 @@ def make_instance(store: str) -> str:
 
     FolderError when that fails, or when the path is too long for the collector's socket.
     """
-    collector_address(instance_dir(store))
+    local_endpoint(instance_dir(store))
     make_private(runtime_root())
     folder = make_private(instance_dir(store))
     for name in (ANNOUNCE, LAUNCHES, GIVEN_UP):

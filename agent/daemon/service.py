@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ...commands import daemons
 from ...formats import runtime_dir, wire
-from ...formats.addresses import collector_address
+from ...formats.addresses import local_endpoint
 from ...formats.errors import FormatError
 from ...formats.ids import hex_id
 from ...formats.version import VERSION
@@ -88,7 +88,7 @@ class Agent:
         signal.signal(signal.SIGTERM, self._on_stop_signal)
         signal.signal(signal.SIGINT, self._on_stop_signal)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self._connection = CollectorConnection(collector_address(self.instance_dir), self._greeting())
+        self._connection = CollectorConnection(local_endpoint(self.instance_dir), self._greeting())
         self._waiter = EventWaiter(
             self._connection.socket, FolderWatch(os.path.join(self.instance_dir, runtime_dir.ANNOUNCE))
         )

@@ -10,6 +10,7 @@ from typing import Any, Final
 import zmq
 
 from ...formats import wire
+from ...formats.addresses import Endpoint
 from ...formats.errors import FormatError, VersionError
 from ...formats.wire import Head
 from .message_queue import encode
@@ -34,7 +35,7 @@ _KERNEL_BYTES: Final = 32 << 10
 class CollectorConnection:
     """The connection to the collector of one instance; it reconnects automatically."""
 
-    def __init__(self, address: str, greeting: Mapping[str, Any]) -> None:
+    def __init__(self, endpoint: Endpoint, greeting: Mapping[str, Any]) -> None:
         self._context = zmq.Context()
         socket = self.socket = self._context.socket(zmq.DEALER)
         # Send only while a collector is connected: otherwise the data waits in the rings.
@@ -45,7 +46,7 @@ class CollectorConnection:
         socket.setsockopt(zmq.MAXMSGSIZE, _ANSWER_MAX)
         socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS[0])
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, _RECONNECT_MS[1])
-        socket.connect(address)
+        socket.connect(endpoint.url)
         self._greeting = encode({**greeting, "wire": wire.SUPPORTED_VERSIONS})
         self._last_greeting_s = 0.0
         self._refused_interval_s = GREET_S

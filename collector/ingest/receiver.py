@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 import zmq
 
 from ...formats import wire
-from ...formats.addresses import socket_file
+from ...formats.addresses import Endpoint
 from ...formats.old_records import converted_records
 from ...formats.orders import Order
 from ...formats.wire import Head
@@ -43,13 +43,13 @@ Answer = tuple[Head, bytes]
 
 
 class Receiver:
-    """A ROUTER socket at ``address``; `turn` receives, handles and answers messages.
+    """A ROUTER socket at ``endpoint``; `turn` receives, handles and answers messages.
 
     All methods must be called on one thread. ZeroMQ reads its connections round-robin, so an agent
     that sends very many messages delays each message of the others by one message.
     """
 
-    def __init__(self, address: str, jobs: OpenJobs, stats: CollectorStats, welcome: dict[str, Any]) -> None:
+    def __init__(self, endpoint: Endpoint, jobs: OpenJobs, stats: CollectorStats, welcome: dict[str, Any]) -> None:
         self._jobs = jobs
         self._stats = stats
         self._welcome = json.dumps(welcome).encode()
@@ -57,7 +57,7 @@ class Receiver:
         self._senders: dict[int, bytes] = {}
         self._orders = OrderRoutes(jobs, self._peers, self._senders)
         self._context = zmq.Context()
-        self._socket = self._bound_socket(address)
+        self._socket = self._bound_socket(endpoint)
 
     def turn(self, timeout_ms: int) -> bool:
         """Answer some messages and store some waiting records; return whether messages arrived.
@@ -109,8 +109,8 @@ class Receiver:
         self._socket.close(linger=200)
         self._context.term()
 
-    def _bound_socket(self, address: str) -> "zmq.Socket[bytes]":
-        file = socket_file(address)
+    def _bound_socket(self, endpoint: Endpoint) -> "zmq.Socket[bytes]":
+        file = endpoint.socket_file
         if file is not None:
             Path(file).unlink(missing_ok=True)
         router = self._context.socket(zmq.ROUTER)
@@ -118,7 +118,7 @@ class Receiver:
         router.rcvhwm = WAITING_MESSAGES
         router.maxmsgsize = wire.BODY_MAX
         router.router_handover = True
-        router.bind(address)
+        router.bind(endpoint.url)
         if file is not None:
             Path(file).chmod(0o600)
         return router

@@ -6,7 +6,7 @@ import time
 
 import zmq
 from tfprof.formats import layout, wire
-from tfprof.formats.addresses import collector_address
+from tfprof.formats.addresses import local_endpoint
 from tfprof.formats.wire import Head
 
 
@@ -19,7 +19,7 @@ class WireAgent:
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.linger = 0
         self._socket.reconnect_ivl = 20
-        self._socket.connect(collector_address(str(instance_dir)))
+        self._socket.connect(local_endpoint(str(instance_dir)).url)
 
     def close(self):
         self._socket.close()

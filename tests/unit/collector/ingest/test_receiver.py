@@ -15,7 +15,7 @@ from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout, wire
-from tfprof.formats.addresses import collector_address
+from tfprof.formats.addresses import local_endpoint
 from tfprof.formats.version import WIRE_VERSION
 from tfprof.formats.wire import Head
 
@@ -30,7 +30,7 @@ class ReceiverHarness:
         self.stats = CollectorStats()
         self.store = LocalStoreWriter(folder / "store", "testhost")
         self.jobs = OpenJobs(self.store, decoder(), self.stats.count_failure)
-        self.receiver = Receiver(collector_address(str(folder)), self.jobs, self.stats, {"collector": "c1"})
+        self.receiver = Receiver(local_endpoint(str(folder)), self.jobs, self.stats, {"collector": "c1"})
         self.agents = []
 
     def agent(self, **kwargs):
