@@ -251,6 +251,8 @@ def _runtime_outcome(store: str) -> Outcome:
 
 
 def _space_outcome(store: str) -> Outcome:
+    if addresses.is_remote(store):
+        return OK, f"the collector at {addresses.remote_endpoint(store).place} has it"
     folder = _nearest_folder(store)
     if not os.access(folder, os.W_OK | os.X_OK):
         return NO, f"{folder} cannot be written: give another folder with --store"

@@ -52,6 +52,9 @@ _REPEATED_MAX = 1 << 20
 #: type has this version.
 _ADDED_IN = {ORDER: 3, ANSWER: 3}
 
+#: Slug of the refusal of everything from a node whose key is no longer accepted.
+KEY_REVOKED = "key-revoked"
+
 
 class Head(NamedTuple):
     """The head of one message."""

@@ -13,15 +13,15 @@ from typing import Any, Final
 
 from ...commands import daemons
 from ...formats import runtime_dir, wire
-from ...formats.addresses import local_endpoint
 from ...formats.errors import FormatError
 from ...formats.ids import hex_id
+from ...formats.settings import SETTINGS
 from ...formats.version import VERSION
 from ...formats.wire import Head
-from .. import announcements, daemon_start, identity, launches
+from .. import announcements, identity, launches
 from ..folder_watch import FolderWatch
 from ..transport.connection import CollectorConnection
-from . import leftovers, lost_processes
+from . import collectors, leftovers, lost_processes
 from .event_waiter import NO_EVENT, EventWaiter
 from .finder import Finder, FoundChannel
 from .job import Job
@@ -48,8 +48,6 @@ WINDOW_BYTES: Final = 16 << 20
 DRAINING_MAX: Final = 16
 #: Interval of the removal of old launch files and stale folders (seconds).
 TIDY_S: Final = 600.0
-#: Minimum time that data of ended jobs waits for a collector (seconds).
-GIVE_UP_S: Final = 15.0
 #: Limit of open files to ask for: each job takes two descriptors.
 DESCRIPTORS: Final = 4096
 
@@ -68,7 +66,8 @@ class Agent:
         self._store = store
         self._idle_s = idle_s
         self._status = daemons.StatusFile(os.path.join(self.instance_dir, "agent.json"))
-        self._collector = daemon_start.DaemonSupervisor(self.instance_dir, store, daemon_start.COLLECTOR)
+        self._destination = collectors.destination(store, self.instance_dir)
+        self._collector = self._destination.supervisor
         self._finder = Finder(self.instance_dir, os.geteuid())
         self._results = LaunchResults(self.instance_dir)
         self._sampler = Sampler()
@@ -88,7 +87,9 @@ class Agent:
         signal.signal(signal.SIGTERM, self._on_stop_signal)
         signal.signal(signal.SIGINT, self._on_stop_signal)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self._connection = CollectorConnection(local_endpoint(self.instance_dir), self._greeting())
+        self._connection = CollectorConnection(
+            self._destination.endpoint, self._greeting(), SETTINGS["collector-key"].read()
+        )
         self._waiter = EventWaiter(
             self._connection.socket, FolderWatch(os.path.join(self.instance_dir, runtime_dir.ANNOUNCE))
         )
@@ -113,7 +114,8 @@ class Agent:
         while not self._stopping:
             start_s = time.monotonic()
             self.turn(start_s)
-            if start_s - self._last_busy_s > (max(self._idle_s, GIVE_UP_S) if self.jobs else self._idle_s):
+            wait_s = self._destination.wait_s if self.jobs else 0.0
+            if start_s - self._last_busy_s > max(self._idle_s, wait_s):
                 break
             self._wait_until(start_s + self._tick_s(start_s))
 
@@ -213,9 +215,9 @@ class Agent:
     # -- the collector ---------------------------------------------------------------------------
     def _receive(self, now: float) -> bool:
         """Handle all answers; return whether one of them was urgent."""
-        refusal = self._connection.refusal
+        failure = self._connection.failure
         is_urgent = self._handle_answers(now)
-        if self._connection.refusal is not None and refusal is None:  # report to launchers why nothing is stored
+        if self._connection.failure is not None and failure is None:  # report to launchers why nothing is stored
             self._next_check_s = 0.0
             is_urgent = True
         return is_urgent
@@ -403,9 +405,7 @@ class Agent:
 
     def _stall(self) -> dict[str, str] | None:
         """Return the reason why no job's data is stored, None if none is known."""
-        if self._connection.refusal is not None:
-            return self._connection.refusal
-        return self._collector.failure
+        return self._connection.failure or self._collector.failure
 
     def _write_status(self) -> None:
         jobs = {job.hex: job.summary() for job in self.jobs.values()}

@@ -42,6 +42,8 @@ FAILURES_MAX: Final = 20
 _WORKER_POLL_MS: Final = 20
 #: Callback with the job's uid, and the exception or the worker's traceback.
 FailureCallback = Callable[[int, Exception | str], None]
+#: The entry of a job's identity with its verified node; jobs of this host have none.
+_NODE: Final = "node"
 _UID: Final = re.compile(r"[0-9a-fA-F]{1,16}")
 
 
@@ -56,6 +58,12 @@ class QuarantinedError(FormatError):
     """A message of a quarantined job."""
 
     slug = "quarantined"
+
+
+class ForeignJobError(FormatError):
+    """A message about a job of another node."""
+
+    slug = "foreign-job"
 
 
 class MessageError(FormatError):
@@ -119,12 +127,20 @@ class OpenJobs:
         is_ready = any(self.open[uid].is_ready for uid in self._busy_jobs if uid in self.open)
         return 0 if is_ready else min(timeout_max_ms, _WORKER_POLL_MS)
 
-    def take(self, head: Head, body: memoryview) -> list[Head]:
-        """Return the answers to one message about job ``head.uid``."""
+    def check_node(self, uid: int, node: str | None) -> None:
+        """Raise ForeignJobError if ``node`` (None: this host) may not send data of job ``uid``."""
+        if uid in self.open:
+            _check_node(self.open[uid], node)
+
+    def take(self, head: Head, body: memoryview, node: str | None = None) -> list[Head]:
+        """Return the answers to one message of ``node`` about job ``head.uid``.
+
+        ``node``: the verified name of another host, None for this host.
+        """
         if head.uid in self.quarantined:
             raise QuarantinedError(f"job {hex_id(head.uid)} is in quarantine: {self.quarantined[head.uid]}")
         try:
-            return self._handle(head, body)
+            return self._handle(head, body, node)
         except StoreError:
             if not self._drop_if_removed(head.uid):
                 raise
@@ -137,9 +153,9 @@ class OpenJobs:
         finally:
             self._update_job(head.uid)
 
-    def _handle(self, head: Head, body: memoryview) -> list[Head]:
+    def _handle(self, head: Head, body: memoryview, node: str | None) -> list[Head]:
         if head.type == wire.OPEN:
-            return self._open(head, body)
+            return self._open(head, body, node)
         job = self.open.get(head.uid)
         if job is None:
             if head.type == wire.CLOSE and head.uid in self._ended_jobs:
@@ -147,9 +163,10 @@ class OpenJobs:
             return [Head(wire.REOPEN, head.uid)]
         return job.take(head, body)
 
-    def samples(self, host: str, head: Head, body: memoryview) -> list[Head]:
+    def samples(self, host: str, head: Head, body: memoryview, node: str | None = None) -> list[Head]:
         """Store the samples of ``host`` and of the jobs on it, and return the answers.
 
+        ``node``: as for `take`.
         Samples of jobs that have ended, are in quarantine or failed to open are dropped. If a job
         is unknown, nothing is stored, and the answers are REOPENs for at most REOPENS_MAX jobs.
         Samples of a damaged host or job are lost, so that the agent sends those of the others.
@@ -163,6 +180,8 @@ class OpenJobs:
         known_uids = self.open.keys() | self._ended_jobs.keys() | self._failed_opens | self.quarantined.keys()
         if unknown_uids := samples_by_uid.keys() - known_uids:
             return [Head(wire.REOPEN, uid) for uid in islice(unknown_uids, REOPENS_MAX)]
+        for uid in samples_by_uid:
+            self.check_node(uid, node)
         errors = []
         if host_sample:
             errors += self._try_to_store(0, partial(self._sample_host, host, head.last, t_ns, host_sample))
@@ -345,10 +364,18 @@ class OpenJobs:
                 self.open[uid] = self.open.pop(uid)
                 jobs_max -= 1
 
-    def _open(self, head: Head, body: memoryview) -> list[Head]:
-        identity = document(body)
+    def _open(self, head: Head, body: memoryview, node: str | None) -> list[Head]:
+        identity = {name: value for name, value in document(body).items() if name != _NODE}
+        if node is not None:
+            identity |= {_NODE: node, "host": node or identity.get("host")}
         self._failed_opens.add(head.uid)
         job = self.open.get(head.uid) or self._new_job(head.uid)
+        try:
+            _check_node(job, node)
+        except ForeignJobError:
+            if head.uid not in self.open:
+                self._store.release(head.uid)
+            raise
         job.set_identity(identity)
         self.open[head.uid] = job
         self._detector.open(head.uid, str(identity.get("host") or ""), str(identity.get("name") or ""))
@@ -441,6 +468,12 @@ class OpenJobs:
             self._store.forget(writer)
             self._store.host(host).append({"host_samples": row}, wire.SAMPLES, number)
         self._detector.add_host_sample(host, t_ns, values)
+
+
+def _check_node(job: OpenJob, node: str | None) -> None:
+    identity = job.writer.info.identity
+    if identity and identity.get(_NODE) != node:
+        raise ForeignJobError(f"job {hex_id(job.uid)} is of another node")
 
 
 def _one_line(error: Exception | str) -> str:
