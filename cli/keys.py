@@ -16,7 +16,7 @@ from .values import NON_EMPTY
 def keys() -> None:
     """Manage the keys of hosts that send to the collector of this one (tfprof serve --listen).
 
-    A running collector uses changes within a second, also for hosts that are connected.
+    A running collector uses changes at once, also for hosts that are connected.
     """
 
 
@@ -48,8 +48,8 @@ def add(node: str, path: str | None) -> None:
         raise
     print_lines(
         [
-            f"wrote {target}, which is secret: move it to ~/.config/tfprof/collector.key on {name}",
-            f"scp -p {target} {name}:.config/tfprof/collector.key && rm {target}",
+            f"wrote {target}, which is secret: move it to ~/.config/tfprof/collector.key on {name}, for example by",
+            f"ssh {name} install -Dm600 /dev/stdin .config/tfprof/collector.key < {target} && rm {target}",
         ]
     )
 
@@ -65,9 +65,7 @@ def list_() -> None:
 def revoke(node: str) -> None:
     """Let the host NODE send no more."""
     if node not in key_files.nodes():
-        raise KeyFileError(
-            f"no key of {node} in {os.path.join(key_files.folder(), '')}: tfprof keys list", "no-such-key"
-        )
+        raise KeyFileError(f"there is no key of {node}: tfprof keys list", "no-such-key")
     key_files.change_nodes(node, None)
     print_lines([f"{node} may not send any more; its jobs stay"])
 

@@ -47,9 +47,7 @@ class ServiceError(TfprofError):
 )
 @click.option("--force", is_flag=True, help="With --install: overwrite another unit.")
 @click.option("--listen", metavar="ADDRESS", type=NON_EMPTY, help="Listen for other hosts, at tcp://HOST:PORT.")
-@click.option(
-    "--no-encryption", is_flag=True, help="With --listen at 127.0.0.1: no keys; any local user may send."
-)
+@click.option("--no-encryption", is_flag=True, help="With --listen at 127.0.0.1: no keys; any local user may send.")
 @store_option
 @click.pass_context
 def serve(

@@ -185,9 +185,6 @@ class Collector:
     def _retry(self, _now: float) -> None:
         self._receiver.retry()
 
-    def _refresh_keys(self, _now: float) -> None:
-        self._receiver.refresh_keys()
-
     def _hand_over_counters(self, _now: float) -> None:
         self._jobs.hand_over_counters(jobs_max=COUNTERS_A_TICK)
 
@@ -305,7 +302,6 @@ class Collector:
     #: Each duty runs even if another duty fails.
     _DUTIES: ClassVar[tuple[Callable[["Collector", float], None], ...]] = (
         _retry,
-        _refresh_keys,
         _hand_over_counters,
         _tick_jobs,
         _handle_alerts,

@@ -24,6 +24,7 @@ from ..transport.connection import CollectorConnection
 from . import collectors, leftovers, lost_processes
 from .event_waiter import NO_EVENT, EventWaiter
 from .finder import Finder, FoundChannel
+from .given_up_jobs import GivenUpJobs
 from .job import Job
 from .launch_results import LaunchResults
 from .pending_orders import PendingOrders
@@ -69,6 +70,7 @@ class Agent:
         self._destination = collectors.destination(store, self.instance_dir)
         self._collector = self._destination.supervisor
         self._finder = Finder(self.instance_dir, os.geteuid())
+        self._given_up_jobs = None if self._destination.endpoint.socket_file else GivenUpJobs(self.instance_dir)
         self._results = LaunchResults(self.instance_dir)
         self._sampler = Sampler()
         self._host = socket.gethostname()
@@ -208,6 +210,8 @@ class Agent:
             self._next_check_s = now + (tick_s if tick_s < POLL_S else CHECK_S)
         self._orders.check(now)
         self._send_due(now)
+        if self._given_up_jobs is not None:
+            self._attempt(partial(self._given_up_jobs.send_due, now, self._connection.send))
         if now >= self._next_status_s:
             self._next_status_s = now + STATUS_S
             self._write_status()
@@ -234,6 +238,8 @@ class Agent:
             elif head.type == wire.ORDER:
                 self._orders.take(head, body, now)
                 is_urgent = True
+            elif head.about == wire.GIVEN_UP:
+                self._on_given_up_answer(head)
             elif head.about == wire.SAMPLES:
                 self._on_samples_answer(head, now)
             elif head.uid in self.jobs:
@@ -241,6 +247,10 @@ class Agent:
                 self._on_job_answer(job, head, body, now)
                 is_urgent = is_urgent or (head.uid in self.jobs and job.has_more_to_do)
         return is_urgent
+
+    def _on_given_up_answer(self, head: Head) -> None:
+        if self._given_up_jobs is not None:
+            self._given_up_jobs.note_answer(head)
 
     def _on_samples_answer(self, head: Head, now: float) -> None:
         if head.type == wire.STALL:
@@ -375,6 +385,7 @@ class Agent:
             self._ensure_collector()
         if (
             living_launches
+            or (self._given_up_jobs is not None and lost_processes.has_waiting_jobs(self.instance_dir))
             or any(job.is_running for job in self.jobs.values())
             or (self.jobs and self._connection.is_accepting(now))
         ):

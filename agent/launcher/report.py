@@ -329,4 +329,4 @@ class EndReport:
 
     @property
     def _writes_files(self) -> bool:
-        return self._files != Files()
+        return self._files.dump_request is not None or bool(self._files.outputs)

@@ -61,9 +61,12 @@ class QuarantinedError(FormatError):
 
 
 class ForeignJobError(FormatError):
-    """A message about a job of another node."""
+    """A message about job ``uid``, which is of another node."""
 
     slug = "foreign-job"
+
+    def __init__(self, uid: int) -> None:
+        super().__init__(f"job {hex_id(uid)} is of another node")
 
 
 class MessageError(FormatError):
@@ -129,8 +132,8 @@ class OpenJobs:
 
     def check_node(self, uid: int, node: str | None) -> None:
         """Raise ForeignJobError if ``node`` (None: this host) may not send data of job ``uid``."""
-        if uid in self.open:
-            _check_node(self.open[uid], node)
+        if uid in self.open and _is_foreign(self.open[uid], node):
+            raise ForeignJobError(uid)
 
     def take(self, head: Head, body: memoryview, node: str | None = None) -> list[Head]:
         """Return the answers to one message of ``node`` about job ``head.uid``.
@@ -314,11 +317,17 @@ class OpenJobs:
         self._removed_jobs.pop(job.uid, None)
 
     def end_given_up_job(
-        self, uid: int, identity: dict[str, Any], end: dict[str, Any], event: dict[str, Any] | None = None
+        self,
+        uid: int,
+        identity: dict[str, Any],
+        end: dict[str, Any],
+        event: dict[str, Any] | None = None,
+        node: str | None = None,
     ) -> bool:
         """End job ``uid``, whose remaining data an agent has given up, and count that data as lost.
 
-        ``identity``, ``event`` and ``end`` are the bodies of OPEN, EVENT and CLOSE. The job keeps
+        ``identity``, ``event`` and ``end`` are the bodies of OPEN, EVENT and CLOSE; ``node``: as
+        for `take`. The job keeps
         what is stored of its identity and its end. Return whether the job has ended; otherwise the
         caller tries again. FormatError if one of the bodies is invalid.
         """
@@ -326,19 +335,20 @@ class OpenJobs:
             return True
         if uid in self.open and self.open[uid].is_busy:
             return False  # records that are being stored are not lost
+        self.check_node(uid, node)
         info = self._store.job(uid).info
         if info.closed_ns is not None:
             self._store.release(uid)
             return True
-        self.take(Head(wire.OPEN, uid), memoryview(json.dumps({**identity, **info.identity}).encode()))
+        self.take(Head(wire.OPEN, uid), memoryview(json.dumps({**identity, **info.identity}).encode()), node)
         job = self.open.get(uid)
         if job is None:
             return False
         if event is not None:
-            self.take(Head(wire.EVENT, uid, 0, 1, 1), memoryview(json.dumps(event).encode()))
+            self.take(Head(wire.EVENT, uid, 0, 1, 1), memoryview(json.dumps(event).encode()), node)
         for about, name in ((wire.RECORDS, "records"), (wire.SPANS, "span_head")):
             job.note_lost(about, integer(end, name, 0), "given-up")
-        self.take(Head(wire.CLOSE, uid), memoryview(json.dumps(end).encode()))
+        self.take(Head(wire.CLOSE, uid), memoryview(json.dumps(end).encode()), node)
         for _ in self._store_slice(uid):  # no agent waits for the answers
             pass
         return self.has_ended(uid)
@@ -370,12 +380,9 @@ class OpenJobs:
             identity |= {_NODE: node, "host": node or identity.get("host")}
         self._failed_opens.add(head.uid)
         job = self.open.get(head.uid) or self._new_job(head.uid)
-        try:
-            _check_node(job, node)
-        except ForeignJobError:
-            if head.uid not in self.open:
-                self._store.release(head.uid)
-            raise
+        if head.uid not in self.open and job.writer.info.identity and _is_foreign(job, node):
+            self._store.release(head.uid)
+            raise ForeignJobError(head.uid)
         job.set_identity(identity)
         self.open[head.uid] = job
         self._detector.open(head.uid, str(identity.get("host") or ""), str(identity.get("name") or ""))
@@ -470,10 +477,8 @@ class OpenJobs:
         self._detector.add_host_sample(host, t_ns, values)
 
 
-def _check_node(job: OpenJob, node: str | None) -> None:
-    identity = job.writer.info.identity
-    if identity and identity.get(_NODE) != node:
-        raise ForeignJobError(f"job {hex_id(job.uid)} is of another node")
+def _is_foreign(job: OpenJob, node: str | None) -> bool:
+    return job.writer.info.identity.get(_NODE) != node
 
 
 def _one_line(error: Exception | str) -> str:

@@ -107,6 +107,7 @@ class Receiver:
         """
         ready = [socket for socket, _ in self._poller.poll(self._jobs.poll_timeout_ms(timeout_ms))]
         if self._gate is not None:
+            self._gate.refresh()
             self._gate.answer()
         received = any(socket in self._sockets for socket in ready)
         if received:
@@ -138,11 +139,6 @@ class Receiver:
                 continue
             waiting.append(number)
             yield bytes([number]) + frames[0].bytes, frames[1:]
-
-    def refresh_keys(self) -> None:
-        """Use the keys of nodes as they are now, also for those that are connected."""
-        if self._gate is not None:
-            self._gate.refresh()
 
     def retry(self) -> None:
         """Repeat failed appends, answer the agents, and forget the senders of ended jobs."""
@@ -181,6 +177,7 @@ class Receiver:
         try:
             router.bind(endpoint.url)
         except zmq.ZMQError as error:
+            self._context.destroy(linger=0)
             raise ListenError(f"{endpoint.url}: {error.strerror}") from None
         if file is not None:
             Path(file).chmod(0o600)
@@ -257,6 +254,16 @@ class Receiver:
         answers: list[Answer] = [(answer, b"") for answer in self._jobs.take(head, body, self._node)]
         return self._welcome_if_unknown(connection) + answers
 
+    def _given_up(self, _connection: bytes, head: Head, body: memoryview) -> list[Answer]:
+        values = document(body)
+        parts = [values.get("identity"), values.get("end"), values.get("event", {})]
+        if not head.uid or not all(isinstance(part, dict) for part in parts):
+            raise FormatError("a job given up without identity or end")
+        identity, end, event = parts
+        if not self._jobs.end_given_up_job(head.uid, identity, end, event or None, self._node):
+            raise BusyError("records of the job are being stored")
+        return [(Head(wire.ACK, head.uid, wire.GIVEN_UP, head.first, head.last), b"")]
+
     def _samples(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
         if connection not in self._peers:  # meant for an earlier collector: the agent must open its jobs first
             return self._welcome_if_unknown(connection)
@@ -315,6 +322,7 @@ class Receiver:
         wire.CLOSE: _job_message,
         wire.EVENT: _job_message,
         wire.SAMPLES: _samples,
+        wire.GIVEN_UP: _given_up,
         wire.ORDER: _order,
         wire.ANSWER: _answer,
     }
