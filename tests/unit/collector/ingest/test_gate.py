@@ -136,6 +136,7 @@ def test_a_key_revoked_in_the_middle_ends_what_its_node_sends(head):
 
 def test_an_invalid_file_of_nodes_keeps_the_keys_as_they_were(head):
     node = head.node(head.add("node1"))
+    head.receiver.turn(0)
     (head.folder / "config/tfprof/keys/nodes.json").write_text("{")
     assert head.open(node)[0].type == wire.ACK
 
