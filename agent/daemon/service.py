@@ -385,9 +385,8 @@ class Agent:
             self._ensure_collector()
         if (
             living_launches
-            or (self._given_up_jobs is not None and lost_processes.has_waiting_jobs(self.instance_dir))
             or any(job.is_running for job in self.jobs.values())
-            or (self.jobs and self._connection.is_accepting(now))
+            or (self._has_data_to_send() and self._connection.is_accepting(now))
         ):
             self._last_busy_s = now
         jobs, finder, stall = self.jobs.values(), self._finder, self._stall()
@@ -397,6 +396,12 @@ class Agent:
             self._attempt(lambda: launches.remove_old_files(self.instance_dir, time.time(), living_launches))
             leftovers.remove_exports()
             leftovers.remove_instances(self.instance_dir)
+
+    def _has_data_to_send(self) -> bool:
+        """Whether something waits for the collector that only this agent sends."""
+        return bool(self.jobs) or (
+            self._given_up_jobs is not None and lost_processes.has_waiting_jobs(self.instance_dir)
+        )
 
     def _check_launches(self) -> None:
         changed_ns = os.stat(os.path.join(self.instance_dir, runtime_dir.LAUNCHES)).st_mtime_ns

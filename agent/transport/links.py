@@ -2,11 +2,11 @@
 
 import contextlib
 import math
+import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from ...commands import key_files
 from ...formats.addresses import IPC, TCP, Endpoint
@@ -18,6 +18,9 @@ RETRY_S: Final = 5.0
 _HEARTBEAT_MS: Final = 5_000
 _CUT_MS: Final = 15_000
 
+#: The first frame of an event of ZeroMQ: its number and a value. `zmq.utils.monitor` reads it, too,
+#: but imports asyncio, which no agent needs.
+_EVENT: Final = struct.Struct("=HI")
 _WATCHED: Final = (
     zmq.EVENT_HANDSHAKE_SUCCEEDED
     | zmq.EVENT_HANDSHAKE_FAILED_AUTH
@@ -82,7 +85,7 @@ class RemoteLink:
         """Connect if that is due; return whether a connection was made since the last call."""
         has_connected = False
         while self._monitor.poll(0):
-            event = recv_monitor_message(self._monitor)["event"]
+            event, _value = _EVENT.unpack(self._monitor.recv_multipart()[0])
             has_connected = has_connected or event == zmq.EVENT_HANDSHAKE_SUCCEEDED
             self._note(event, now)
         if now >= self._retry_s:
