@@ -238,7 +238,7 @@ def _cgroup_bytes(root: str) -> int | None:
 def _runtime_outcome(store: str) -> Outcome:
     instance = runtime_dir.instance_dir(store)
     try:
-        addresses.collector_address(instance)
+        addresses.local_endpoint(instance)
     except FolderError as error:
         return NO, str(error.args[0])
     folder = _nearest_folder(instance)
@@ -251,6 +251,8 @@ def _runtime_outcome(store: str) -> Outcome:
 
 
 def _space_outcome(store: str) -> Outcome:
+    if addresses.is_remote(store):
+        return OK, f"the collector at {addresses.remote_endpoint(store).place} has it"
     folder = _nearest_folder(store)
     if not os.access(folder, os.W_OK | os.X_OK):
         return NO, f"{folder} cannot be written: give another folder with --store"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..commands.daemons import DaemonError, failure, is_up, running_pid
+from ..formats.addresses import is_remote
 from .daemon_start import AGENT, COLLECTOR, failure_from_log, start_daemon
 
 #: Names of the daemons, and of their pid and status files.
@@ -65,8 +66,13 @@ def stop_and_wait(name: str, instance_dir: str, pid: int) -> None:
         raise DaemonError(f"the {name}, pid {pid}, is still busy after {STOP_S:.0f} s")
 
 
+def daemons_of(store: str) -> tuple[str, ...]:
+    """Return the names of the daemons that ``store`` has on this host."""
+    return (AGENT,) if is_remote(store) else DAEMONS
+
+
 def bring_up(store: str, instance_dir: str) -> None:
     """Start the daemons of ``store`` that are not up; DaemonError if one does not come up."""
-    for name in reversed(DAEMONS):
+    for name in reversed(daemons_of(store)):
         if not pid_if_up(instance_dir, name):
             start_and_wait(name, store, instance_dir)

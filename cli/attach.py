@@ -25,6 +25,7 @@ from ..collector.store.selectors import short_ids
 from ..collector.summaries.jobs import main_steps
 from ..commands import settings_files
 from ..commands.streams import note, print_lines
+from ..formats.addresses import is_remote, remote_endpoint
 from ..formats.errors import TfprofError, UsageError
 from ..formats.ids import hex_id
 from ..formats.policy import Policy
@@ -170,6 +171,8 @@ def attach(
         raise UsageError("give a PID, or --all NAME; tfprof ps lists processes (tfprof attach --help)")
     if follow and (pattern is None or no_wait):
         raise UsageError("--follow needs --all, and excludes --no-wait")
+    if outputs and is_remote(store):
+        raise UsageError(f"-o reads the store, which is on {store}: use `tfprof` there, or give --store DIR")
     step_count = STEPS if outputs and steps is None else steps
     if step_count == 0:
         raise UsageError("--steps 0 traces nothing")
@@ -438,6 +441,10 @@ def _finish(attachments: Sequence[Attachment], outputs: Outputs, store: str) -> 
             note(problem)
         else:
             job = _id(attachment, store)
+            if is_remote(store):
+                host = remote_endpoint(store).host
+                note(f"detached; more with  ssh {host} tfprof op {job}")
+                continue
             note(f"detached; more with  tfprof op {job} · tfprof steps {job}")
     if outputs.paths and attachments:
         exit_status = _write_files(attachments, outputs.paths, store) or exit_status

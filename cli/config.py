@@ -9,6 +9,7 @@ from ..collector.documents.settings import SettingInForce, config_document
 from ..collector.render.table import Column, render
 from ..commands import settings_files
 from ..commands.streams import print_lines
+from ..formats.addresses import is_remote
 from ..formats.settings import SETTINGS
 from .command import folder_option, json_option, print_json, width
 
@@ -32,7 +33,7 @@ def config(context: click.Context, store: str, as_json: bool) -> None:
         setting.value(text)  # SettingError if it is invalid
         source = settings_files.paths_by_variable.get(setting.variable) or ("environment" if text else "default")
         value = text or setting.default
-        if setting.name == "store":
+        if setting.name == "store" and not is_remote(store):
             value = store
             if context.get_parameter_source("store") is ParameterSource.COMMANDLINE:
                 source = "option"

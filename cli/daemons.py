@@ -2,7 +2,7 @@
 
 import click
 
-from ..agent.local_daemons import DAEMONS, pid_if_up, start_and_wait, stop_and_wait
+from ..agent.local_daemons import DAEMONS, daemons_of, pid_if_up, start_and_wait, stop_and_wait
 from ..collector.daemon_status import checked_instance_dir
 from ..commands.daemons import read_status, running_pid
 from ..commands.streams import print_lines
@@ -22,7 +22,7 @@ def start(store: str) -> None:
         if set(DAEMONS) & set(setting.users):
             setting.read()  # an invalid value is reported here, instead of by a daemon that does not start
     instance_dir = make_instance(store)
-    for name in reversed(DAEMONS):
+    for name in reversed(daemons_of(store)):
         pid = pid_if_up(instance_dir, name)
         state = "already running" if pid else "started"
         print_lines([f"{name}: {state}, pid {pid or start_and_wait(name, store, instance_dir)}"])
@@ -36,7 +36,7 @@ def stop(store: str) -> None:
     Until they run again, records of jobs wait in the jobs' memory.
     """
     instance_dir = checked_instance_dir(store)
-    for name in DAEMONS:
+    for name in daemons_of(store):
         pid = running_pid(instance_dir, name)
         is_service = bool(pid) and bool((read_status(instance_dir, name) or {}).get("service"))
         if pid:

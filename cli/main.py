@@ -63,6 +63,7 @@ COMMANDS: Final = {
     "metrics": ("tfprof.cli.metrics:metrics", "The state of jobs and daemons for Prometheus."),
     "config": ("tfprof.cli.config:config", "Each setting with its value and source."),
     "serve": ("tfprof.cli.serve:serve", "The collector as a service that does not end when idle."),
+    "keys": ("tfprof.cli.keys:keys", "Keys for hosts that send to this collector."),
     "start": ("tfprof.cli.daemons:start", "Start agent and collector (tfprof-run does it when needed)."),
     "stop": ("tfprof.cli.daemons:stop", "Stop agent and collector."),
     "completion": (

@@ -16,9 +16,10 @@ from click.core import ParameterSource
 from ..agent.local_daemons import stop_and_wait
 from ..collector.daemon_status import checked_instance_dir
 from ..collector.errors import TfprofError, UsageError
-from ..commands import daemons
+from ..commands import daemons, key_files
 from ..commands.service_unit import Unit, system_unit, user_unit
 from ..commands.streams import note, print_lines
+from ..formats.addresses import is_remote, remote_endpoint
 from ..formats.runtime_dir import make_instance
 from ..formats.settings import SETTINGS
 from .command import folder_option
@@ -45,10 +46,20 @@ class ServiceError(TfprofError):
     "--user", metavar="USER", type=NON_EMPTY, help="With --system: whom the service serves (you, also with sudo)."
 )
 @click.option("--force", is_flag=True, help="With --install: overwrite another unit.")
+@click.option("--listen", metavar="ADDRESS", type=NON_EMPTY, help="Listen for other hosts, at tcp://HOST:PORT.")
+@click.option("--no-encryption", is_flag=True, help="With --listen at 127.0.0.1: no keys; any local user may send.")
 @folder_option
 @click.pass_context
 def serve(
-    context: click.Context, store: str, print_only: bool, install: bool, system: bool, user: str | None, force: bool
+    context: click.Context,
+    store: str,
+    print_only: bool,
+    install: bool,
+    system: bool,
+    user: str | None,
+    force: bool,
+    listen: str | None,
+    no_encryption: bool,
 ) -> None:
     """Serve as your collector in the foreground until SIGTERM or Ctrl-C.
 
@@ -60,20 +71,37 @@ def serve(
         ("--system", system, "--print or --install", print_only or install),
         ("--user", user is not None, "--system", system),
         ("--force", force, "--install", install),
+        ("--no-encryption", no_encryption, "--listen", listen is not None),
     ):
         if is_given and not has_base:
             raise UsageError(f"{option} needs {base}")
+    if is_remote(store):
+        raise UsageError(f"jobs of this host go to {store}: run the service there, or give --store DIR")
+    words = [] if listen is None else _listen_words(listen, is_encrypted=not no_encryption)
     if not print_only and not install:
-        _serve(store)
+        _serve(store, words)
     is_store_given = context.get_parameter_source("store") is ParameterSource.COMMANDLINE
-    unit = _unit(store if is_store_given else None, user if system else None, is_system=system)
+    unit = _unit(store if is_store_given else None, user if system else None, words, is_system=system)
     if print_only:
         print_lines(unit.text.splitlines())
     else:
         _install(unit, is_system=system, force=force)
 
 
-def _serve(store: str) -> None:
+def _listen_words(listen: str, *, is_encrypted: bool) -> list[str]:
+    """Return the options for a collector that listens at the address ``listen``.
+
+    KeyFileError if it has no keys yet; UsageError if anyone could send without one.
+    """
+    endpoint = remote_endpoint(listen)
+    if is_encrypted:
+        key_files.collector_pair()
+    elif not endpoint.is_loopback:
+        raise UsageError(f"--no-encryption is for 127.0.0.1 only, not {listen}: tfprof keys init makes keys")
+    return ["--listen", endpoint.url, *([] if is_encrypted else ["--no-encryption"])]
+
+
+def _serve(store: str, listen_words: Sequence[str]) -> None:
     """Become the collector; return only by an error."""
     for setting in SETTINGS.values():
         if _COLLECTOR in setting.users:
@@ -92,15 +120,15 @@ def _serve(store: str) -> None:
             stop_and_wait(_COLLECTOR, instance_dir, pid)
         else:  # it is starting
             time.sleep(_POLL_S)
-    daemons.become(_MODULE, ["--store", store, "--service"], lock)
+    daemons.become(_MODULE, ["--store", store, "--service", *listen_words], lock)
 
 
-def _unit(store: str | None, user: str | None, *, is_system: bool) -> Unit:
+def _unit(store: str | None, user: str | None, words: Sequence[str], *, is_system: bool) -> Unit:
     if not is_system:
-        return user_unit(store)
+        return user_unit(store, words)
     try:
         name = user or os.environ.get("SUDO_USER")
-        return system_unit(store, pwd.getpwnam(name) if name else pwd.getpwuid(os.geteuid()))
+        return system_unit(store, pwd.getpwnam(name) if name else pwd.getpwuid(os.geteuid()), words)
     except KeyError:
         raise UsageError(f"--user: there is no user {user!r}") from None
 

@@ -15,6 +15,7 @@ from ..collector.loader import load
 from ..collector.store.opening import open_reader
 from ..commands.streams import print_lines
 from ..formats import orders
+from ..formats.addresses import is_remote
 from ..formats.orders import Order
 from ..web import links
 from .command import folder_option
@@ -55,6 +56,8 @@ def web(job: str | None, store: str, port: int | None) -> None:
     file.
     """
     require_packages("tfprof web", "tfprof report writes the page of a job as a file without them")
+    if is_remote(store):
+        open_reader(store)  # it says where the page can be served
     checked_instance_dir(store)  # a store that no job has made yet is fine: the page waits for it
     target = f"/job/{open_reader(store).job(job).info.hex}" if job else "/"
     token = "" if port is None else secrets.token_urlsafe(32)

@@ -10,7 +10,7 @@ import zmq
 
 from ..agent.local_daemons import bring_up
 from ..formats import orders, wire
-from ..formats.addresses import collector_address
+from ..formats.addresses import local_endpoint
 from ..formats.errors import FormatError, TfprofError
 from ..formats.orders import Order, OrderAnswer
 from ..formats.runtime_dir import make_instance
@@ -134,7 +134,7 @@ def give(
         return
     instance_dir = make_instance(store)
     bring_up(store, instance_dir)
-    with Client(collector_address(instance_dir)) as client:
+    with Client(local_endpoint(instance_dir).url) as client:
         for answer in client.give(list(by_uid), order, to_the_end=to_the_end):
             yield by_uid[answer.uid], answer
 

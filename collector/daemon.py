@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import gc
 import os
+import resource
 import secrets
 import signal
 import socket
@@ -18,10 +19,11 @@ import pyarrow as pa
 
 from ..commands import settings_files
 from ..commands.daemons import StatusFile
+from ..commands.key_files import collector_pair
 from ..commands.service_manager import ServiceManager
 from ..commands.streams import log
 from ..formats import given_up
-from ..formats.addresses import collector_address
+from ..formats.addresses import Endpoint, local_endpoint
 from ..formats.ids import hex_id
 from ..formats.runtime_dir import make_instance
 from ..formats.settings import SETTINGS
@@ -32,7 +34,7 @@ from .alerts.sentence import sentence
 from .decoders.decode import decoder
 from .errors import FormatError, StoreError, TfprofError
 from .ingest.jobs import OpenJobs
-from .ingest.receiver import Receiver
+from .ingest.receiver import Listen, Receiver
 from .selfstats import CollectorStats
 from .store.retention import Limits, remove_expired
 from .store.writer import open_writer
@@ -54,6 +56,8 @@ REMOVAL_S: Final = 600.0
 GIVEN_UP_S: Final = 2.0
 #: Time for ending such jobs in one tick (seconds).
 GIVEN_UP_SLICE_S: Final = 0.05
+#: Limit of open files for a collector that other hosts can reach.
+DESCRIPTORS: Final = 65_536
 #: Time limit for storing messages that arrived before the stop (seconds).
 DRAIN_S: Final = 2.0
 
@@ -62,7 +66,8 @@ DRAIN_S: Final = 2.0
 class CollectorOptions:
     """Options of a collector.
 
-    A service (`tfprof serve`) talks to its service manager, and can reload its settings.
+    A service (`tfprof serve`) talks to its service manager, and can reload its settings. It may
+    listen for other hosts.
     """
 
     store: Path
@@ -72,6 +77,8 @@ class CollectorOptions:
     alert_command: str = ""
     alert_steps: int = 0
     is_service: bool = False
+    listen: Endpoint | None = None
+    is_encrypted: bool = True
 
     def with_settings(self) -> "CollectorOptions":
         """Return these options with the values of the settings; SettingError if one is invalid."""
@@ -114,7 +121,11 @@ class Collector:
             "version": VERSION,
             "store": str(self._options.store),
         }
-        self._receiver = Receiver(collector_address(self._instance), self._jobs, self._stats, welcome)
+        listen = None
+        if self._options.listen is not None:
+            _allow_connections()
+            listen = Listen(self._options.listen, collector_pair() if self._options.is_encrypted else None)
+        self._receiver = Receiver(local_endpoint(self._instance), self._jobs, self._stats, welcome, listen)
         self._status = StatusFile(f"{self._instance}/{NAME}.json")
         gc.freeze()  # these objects live as long as the process: the garbage collector need not scan them
 
@@ -284,7 +295,8 @@ class Collector:
 
     @property
     def _description(self) -> str:
-        return f"serves {self._options.store}"
+        listen = self._options.listen
+        return f"serves {self._options.store}" + ("" if listen is None else f", listens at {listen.url}")
 
     #: Periodic duties. They run every `TICK_S` while messages arrive, otherwise every `TURN_MS`.
     #: Each duty runs even if another duty fails.
@@ -302,10 +314,26 @@ class Collector:
     )
 
 
-def serve(store: str, idle_s: float | None, decoder: str, *, is_service: bool = False) -> int:
+def _allow_connections() -> None:
+    """Raise the limit of open files: connections of strangers must not take those of the store."""
+    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if limit == resource.RLIM_INFINITY else min(DESCRIPTORS, limit)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, limit))
+
+
+def serve(
+    store: str,
+    idle_s: float | None,
+    decoder: str,
+    *,
+    is_service: bool = False,
+    listen: Endpoint | None = None,
+    is_encrypted: bool = True,
+) -> int:
     """Run a collector until it stops; return the exit status.
 
-    A service is never idle, and SIGHUP makes it reload its settings. The caller holds the lock of
+    A service is never idle, and SIGHUP makes it reload its settings. ``listen``: where other hosts
+    send to, encrypted unless that is typed. The caller holds the lock of
     ``store``. TfprofError if the collector cannot start, or cannot store its pending data.
     """
     os.nice(NICENESS)
@@ -313,7 +341,14 @@ def serve(store: str, idle_s: float | None, decoder: str, *, is_service: bool = 
     pa.set_io_thread_count(1)
     pa.set_memory_pool(pa.mimalloc_memory_pool())
     idle_s = SETTINGS["collector-idle"].read() if idle_s is None else idle_s
-    options = CollectorOptions(Path(store), float("inf") if is_service else idle_s, decoder, is_service=is_service)
+    options = CollectorOptions(
+        Path(store),
+        float("inf") if is_service else idle_s,
+        decoder,
+        is_service=is_service,
+        listen=listen,
+        is_encrypted=is_encrypted,
+    )
     collector = Collector(options.with_settings())
 
     def stop_on_signal(_number: int, _frame: FrameType | None) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..commands.daemons import read_status, running_pid
 from ..formats import runtime_dir
+from ..formats.addresses import is_remote
 from .errors import StoreError
 from .store import catalog
 
@@ -32,6 +33,8 @@ def checked_instance_dir(store: str) -> str:
     StoreError if no daemon runs and ``store`` cannot be a store.
     """
     instance_dir = runtime_dir.instance_dir(store)
+    if is_remote(store):
+        return instance_dir
     if not any(running_pid(instance_dir, name) for name in ("agent", "collector")):
         try:
             catalog.check(Path(store))
@@ -51,12 +54,15 @@ def _may_become_store(store: str) -> bool:
 def daemon_status(store: str) -> DaemonStatus:
     """Return the last status of each daemon of ``store``.
 
-    StoreError if no daemon runs and ``store`` cannot be a store. The decoder of a collector that is
-    not running is the one that it would use, which is installed here.
+    StoreError if no daemon runs and ``store`` cannot be a store. A collector on another host has no
+    status here. The decoder of a collector that is not running is the one that it would use, which
+    is installed here.
     """
     instance_dir = checked_instance_dir(store)
     agent, collector = (read_status(instance_dir, name) or {"alive": False} for name in ("agent", "collector"))
-    if "decoder" not in collector:
+    if is_remote(store):
+        collector["is_remote"] = True
+    elif "decoder" not in collector:
         from .decoders.decode import decoder  # noqa: PLC0415  # slow to import
 
         collector["decoder"] = decoder("auto").name

@@ -11,6 +11,7 @@ from ..formats.settings import SETTINGS
 from . import daemons, settings_files
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pwd import struct_passwd
 
 SYSTEM_FOLDER = "/etc/systemd/system"
@@ -75,21 +76,24 @@ class Unit:
         return os.path.basename(self.path)
 
 
-def user_unit(store: str | None) -> Unit:
-    """Return the unit of this user's own systemd; ``store`` is None for that of the settings."""
+def user_unit(store: str | None, words: Sequence[str] = ()) -> Unit:
+    """Return the unit of this user's own systemd; ``store`` is None for that of the settings.
+
+    ``words``: further options of `tfprof serve`.
+    """
     base = os.environ.get("XDG_CONFIG_HOME") or ""
     base = base if os.path.isabs(base) else os.path.expanduser("~/.config")
     text = _TEXT.format(
         unit="",
         service=_environment_lines(_own_environment()),
-        command=_command(store),
+        command=_command(store, words),
         hardening="",
         target="default.target",
     )
     return Unit(os.path.join(base, "systemd", "user", "tfprof.service"), text)
 
 
-def system_unit(store: str | None, account: struct_passwd) -> Unit:
+def system_unit(store: str | None, account: struct_passwd, words: Sequence[str] = ()) -> Unit:
     """Return the unit of the host's systemd that serves ``account``, with its ``store`` or None."""
     uid = account.pw_uid
     runtime = {"XDG_RUNTIME_DIR": "/run/user/%d" % uid}
@@ -98,7 +102,7 @@ def system_unit(store: str | None, account: struct_passwd) -> Unit:
     text = _TEXT.format(
         unit="Requires=%s\nAfter=%s\n" % (folder, folder),
         service="User=%s\n%s" % (account.pw_name, _environment_lines(environment)),
-        command=_command(store),
+        command=_command(store, words),
         hardening=_SYSTEM_HARDENING,
         target="multi-user.target",
     )
@@ -116,12 +120,12 @@ def _environment_lines(values: dict[str, str]) -> str:
     return "".join("Environment=%s\n" % _quoted("%s=%s" % item) for item in values.items())
 
 
-def _command(store: str | None) -> str:
+def _command(store: str | None, words: Sequence[str]) -> str:
     """Return the command line of the service; its program is the one beside this Python, if any."""
     program = os.path.join(os.path.dirname(sys.executable), "tfprof")
     command = [program] if os.access(program, os.X_OK) else daemons.isolated_command("tfprof", [])
-    words = [*command, "serve", *([] if store is None else ["--store", store])]
-    return " ".join(_quoted(word).replace("$", "$$") for word in words)
+    all_words = [*command, "serve", *([] if store is None else ["--store", store]), *words]
+    return " ".join(_quoted(word).replace("$", "$$") for word in all_words)
 
 
 def _quoted(text: str) -> str:

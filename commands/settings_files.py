@@ -32,12 +32,18 @@ class SettingsFileError(UsageError):
     slug = "settings-file"
 
 
-def paths() -> list[str]:
-    """Return the paths of the settings files, highest precedence first."""
+def user_folder() -> str:
+    """Return the folder of the user's settings, a relative path if HOME is relative."""
     base = os.environ.get("XDG_CONFIG_HOME") or ""
     if not os.path.isabs(base):  # the XDG specification: relative paths are ignored
         base = os.path.expanduser("~/.config")
-    user_files = [os.path.join(base, "tfprof", "config.toml")] if os.path.isabs(base) else []
+    return os.path.join(base, "tfprof")
+
+
+def paths() -> list[str]:
+    """Return the paths of the settings files, highest precedence first."""
+    folder = user_folder()
+    user_files = [os.path.join(folder, "config.toml")] if os.path.isabs(folder) else []
     return [*user_files, HOST_FILE]
 
 
@@ -71,9 +77,11 @@ def store_without_side_effects() -> str:
 
     The environment belongs to the program that uses tfprof as a library.
     """
-    row = SETTINGS["store"]
-    texts = [text for path in paths() if (text := read(path).get(row.name))]
-    return default_store() if os.environ.get(row.variable) or not texts else store_path(row.parse(texts[0]))
+    for row in (SETTINGS["collector"], SETTINGS["store"]):
+        texts = [text for path in paths() if (text := read(path).get(row.name))]
+        if os.environ.get(row.variable) or texts:
+            return default_store() if os.environ.get(row.variable) else store_path(row.parse(texts[0]))
+    return default_store()
 
 
 def without_file_values(environ: Mapping[str, str]) -> dict[str, str]:
@@ -179,10 +187,17 @@ def _check_store(value: str) -> None:
         raise ValueError("%r is not an absolute path" % value)
 
 
+def _check_collector(value: str) -> None:
+    from ..formats.addresses import remote_endpoint
+
+    remote_endpoint(value)
+
+
 #: Checks of parsed values, in addition to the setting's parser.
 _CHECKS: dict[str, Callable[[Any], None]] = {
     "trace": _check_trace,
     "trace-level": _check_level,
     "ring": _check_ring,
     "store": _check_store,
+    "collector": _check_collector,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from .addresses import collector_address
+from .addresses import is_remote, local_endpoint, remote_endpoint
 from .errors import FolderError, UsageError
 from .private_files import read_file
 
@@ -19,10 +19,13 @@ _STORE = "store"  # a file with the path of the instance's store
 def store_path(path: str) -> str:
     """Return the absolute form of ``path``, a store that the user names.
 
-    UsageError when it is empty. FolderError when the working folder is needed and does not exist.
+    A store may also be the address of a collector on another host. UsageError when it is empty or
+    no such address. FolderError when the working folder is needed and does not exist.
     """
     if not path.strip():
         raise UsageError("the path of the store is empty (--store or TFPROF_STORE)")
+    if is_remote(path):
+        return remote_endpoint(path).url
     try:
         return os.path.abspath(os.path.expanduser(path))
     except OSError as error:
@@ -32,11 +35,11 @@ def store_path(path: str) -> str:
 
 
 def default_store() -> str:
-    """Return the user's store: $TFPROF_STORE, else tfprof in the state folder.
+    """Return the user's store: $TFPROF_COLLECTOR, else $TFPROF_STORE, else a folder for state.
 
     The path may be relative: see ``require_absolute``.
     """
-    path = os.environ.get("TFPROF_STORE")
+    path = os.environ.get("TFPROF_COLLECTOR") or os.environ.get("TFPROF_STORE")
     return store_path(path) if path else os.path.join(state_home(), "tfprof")
 
 
@@ -47,7 +50,7 @@ def state_home() -> str:
 
 def require_absolute(store: str) -> str:
     """Return ``store``; FolderError if it is relative, because XDG_STATE_HOME or HOME is."""
-    if not os.path.isabs(store):
+    if not is_remote(store) and not os.path.isabs(store):
         name = "XDG_STATE_HOME" if os.environ.get("XDG_STATE_HOME") else "HOME"
         raise FolderError("%s is %r, which is not an absolute path" % (name, os.environ.get(name, "")))
     return store
@@ -76,7 +79,11 @@ def runtime_root() -> str:
 
 def instance_dir(store: str) -> str:
     """Return the instance folder of ``store``."""
-    return os.path.join(runtime_root(), _digest(os.path.realpath(require_absolute(store))))
+    return os.path.join(runtime_root(), _digest(_canonical(require_absolute(store))))
+
+
+def _canonical(store: str) -> str:
+    return store if is_remote(store) else os.path.realpath(store)
 
 
 def _digest(path: str) -> str:
@@ -107,12 +114,12 @@ def make_instance(store: str) -> str:
 
     FolderError when that fails, or when the path is too long for the collector's socket.
     """
-    collector_address(instance_dir(store))
+    local_endpoint(instance_dir(store))
     make_private(runtime_root())
     folder = make_private(instance_dir(store))
     for name in (ANNOUNCE, LAUNCHES, GIVEN_UP):
         make_private(os.path.join(folder, name))
-    _record_store(folder, os.path.realpath(store))
+    _record_store(folder, _canonical(store))
     return folder
 
 

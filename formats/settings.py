@@ -116,6 +116,22 @@ _ROWS = (
         "The folder for the results; by default $XDG_STATE_HOME/tfprof.",
     ),
     Setting(
+        "collector",
+        "TFPROF_COLLECTOR",
+        "",
+        str,
+        ("agent", "launcher", "commands"),
+        "The collector on another host to which jobs of this host go, such as tcp://head:7199; by default a local one.",
+    ),
+    Setting(
+        "collector-key",
+        "TFPROF_COLLECTOR_KEY",
+        "",
+        str,
+        ("agent",),
+        "The file with this host's key for that collector; by default collector.key beside the user's settings.",
+    ),
+    Setting(
         "agent-idle",
         "TFPROF_AGENT_IDLE",
         "60",

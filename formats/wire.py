@@ -30,6 +30,7 @@ COUNTERS = 5  # JSON of the job's words
 SAMPLES = 6  # JSON of host and process samples (uid 0)
 CLOSE = 7  # JSON of the job's end
 EVENT = 8  # JSON {"slug", "text", "count", "t_ns"} about job uid
+GIVEN_UP = 10  # JSON {"identity", "end", "event"} of job uid, whose remaining data is lost
 # client -> collector -> agent
 ORDER = 9  # JSON of an order to job uid, `last` is its id
 # collector -> agent
@@ -50,7 +51,10 @@ _REPEATED_MAX = 1 << 20
 
 #: Version that added a type, for each type that version 1 lacks. The head of a message of such a
 #: type has this version.
-_ADDED_IN = {ORDER: 3, ANSWER: 3}
+_ADDED_IN = {ORDER: 3, ANSWER: 3, GIVEN_UP: 3}
+
+#: Slug of the refusal of everything from a node whose key is no longer accepted.
+KEY_REVOKED = "key-revoked"
 
 
 class Head(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Final
 
 from ...commands import daemons
 from ...formats import runtime_dir
+from ...formats.addresses import is_remote
 from .. import daemon_start, launches, processes
 
 #: Parent folders and name pattern of exports: the folders into which profiler sessions write. An
@@ -56,7 +57,7 @@ def remove_instances(own_instance: str) -> None:
 def _is_stale(instance_dir: str) -> bool:
     """Whether the store of the instance is gone and no process uses the instance."""
     store = runtime_dir.store_of(instance_dir)
-    if store is None or os.path.lexists(store) or _is_recent(instance_dir):
+    if store is None or is_remote(store) or os.path.lexists(store) or _is_recent(instance_dir):
         return False
     if any(daemons.running_pid(instance_dir, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)):
         return False

@@ -13,17 +13,18 @@ from typing import Any, Final
 
 from ...commands import daemons
 from ...formats import runtime_dir, wire
-from ...formats.addresses import collector_address
 from ...formats.errors import FormatError
 from ...formats.ids import hex_id
+from ...formats.settings import SETTINGS
 from ...formats.version import VERSION
 from ...formats.wire import Head
-from .. import announcements, daemon_start, identity, launches
+from .. import announcements, identity, launches
 from ..folder_watch import FolderWatch
 from ..transport.connection import CollectorConnection
-from . import leftovers, lost_processes
+from . import collectors, leftovers, lost_processes
 from .event_waiter import NO_EVENT, EventWaiter
 from .finder import Finder, FoundChannel
+from .given_up_jobs import GivenUpJobs
 from .job import Job
 from .launch_results import LaunchResults
 from .pending_orders import PendingOrders
@@ -48,8 +49,6 @@ WINDOW_BYTES: Final = 16 << 20
 DRAINING_MAX: Final = 16
 #: Interval of the removal of old launch files and stale folders (seconds).
 TIDY_S: Final = 600.0
-#: Minimum time that data of ended jobs waits for a collector (seconds).
-GIVE_UP_S: Final = 15.0
 #: Limit of open files to ask for: each job takes two descriptors.
 DESCRIPTORS: Final = 4096
 
@@ -68,8 +67,10 @@ class Agent:
         self._store = store
         self._idle_s = idle_s
         self._status = daemons.StatusFile(os.path.join(self.instance_dir, "agent.json"))
-        self._collector = daemon_start.DaemonSupervisor(self.instance_dir, store, daemon_start.COLLECTOR)
+        self._destination = collectors.destination(store, self.instance_dir)
+        self._collector = self._destination.supervisor
         self._finder = Finder(self.instance_dir, os.geteuid())
+        self._given_up_jobs = None if self._destination.endpoint.socket_file else GivenUpJobs(self.instance_dir)
         self._results = LaunchResults(self.instance_dir)
         self._sampler = Sampler()
         self._host = socket.gethostname()
@@ -88,7 +89,9 @@ class Agent:
         signal.signal(signal.SIGTERM, self._on_stop_signal)
         signal.signal(signal.SIGINT, self._on_stop_signal)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self._connection = CollectorConnection(collector_address(self.instance_dir), self._greeting())
+        self._connection = CollectorConnection(
+            self._destination.endpoint, self._greeting(), SETTINGS["collector-key"].read()
+        )
         self._waiter = EventWaiter(
             self._connection.socket, FolderWatch(os.path.join(self.instance_dir, runtime_dir.ANNOUNCE))
         )
@@ -113,7 +116,8 @@ class Agent:
         while not self._stopping:
             start_s = time.monotonic()
             self.turn(start_s)
-            if start_s - self._last_busy_s > (max(self._idle_s, GIVE_UP_S) if self.jobs else self._idle_s):
+            wait_s = self._destination.wait_s if self.jobs else 0.0
+            if start_s - self._last_busy_s > max(self._idle_s, wait_s):
                 break
             self._wait_until(start_s + self._tick_s(start_s))
 
@@ -206,6 +210,8 @@ class Agent:
             self._next_check_s = now + (tick_s if tick_s < POLL_S else CHECK_S)
         self._orders.check(now)
         self._send_due(now)
+        if self._given_up_jobs is not None:
+            self._attempt(partial(self._given_up_jobs.send_due, now, self._connection.send))
         if now >= self._next_status_s:
             self._next_status_s = now + STATUS_S
             self._write_status()
@@ -213,9 +219,9 @@ class Agent:
     # -- the collector ---------------------------------------------------------------------------
     def _receive(self, now: float) -> bool:
         """Handle all answers; return whether one of them was urgent."""
-        refusal = self._connection.refusal
+        failure = self._connection.failure
         is_urgent = self._handle_answers(now)
-        if self._connection.refusal is not None and refusal is None:  # report to launchers why nothing is stored
+        if self._connection.failure is not None and failure is None:  # report to launchers why nothing is stored
             self._next_check_s = 0.0
             is_urgent = True
         return is_urgent
@@ -232,6 +238,8 @@ class Agent:
             elif head.type == wire.ORDER:
                 self._orders.take(head, body, now)
                 is_urgent = True
+            elif head.about == wire.GIVEN_UP:
+                self._on_given_up_answer(head)
             elif head.about == wire.SAMPLES:
                 self._on_samples_answer(head, now)
             elif head.uid in self.jobs:
@@ -239,6 +247,10 @@ class Agent:
                 self._on_job_answer(job, head, body, now)
                 is_urgent = is_urgent or (head.uid in self.jobs and job.has_more_to_do)
         return is_urgent
+
+    def _on_given_up_answer(self, head: Head) -> None:
+        if self._given_up_jobs is not None:
+            self._given_up_jobs.note_answer(head)
 
     def _on_samples_answer(self, head: Head, now: float) -> None:
         if head.type == wire.STALL:
@@ -374,7 +386,7 @@ class Agent:
         if (
             living_launches
             or any(job.is_running for job in self.jobs.values())
-            or (self.jobs and self._connection.is_accepting(now))
+            or (self._has_data_to_send() and self._connection.is_accepting(now))
         ):
             self._last_busy_s = now
         jobs, finder, stall = self.jobs.values(), self._finder, self._stall()
@@ -384,6 +396,12 @@ class Agent:
             self._attempt(lambda: launches.remove_old_files(self.instance_dir, time.time(), living_launches))
             leftovers.remove_exports()
             leftovers.remove_instances(self.instance_dir)
+
+    def _has_data_to_send(self) -> bool:
+        """Whether something waits for the collector that only this agent sends."""
+        return bool(self.jobs) or (
+            self._given_up_jobs is not None and lost_processes.has_waiting_jobs(self.instance_dir)
+        )
 
     def _check_launches(self) -> None:
         changed_ns = os.stat(os.path.join(self.instance_dir, runtime_dir.LAUNCHES)).st_mtime_ns
@@ -403,9 +421,7 @@ class Agent:
 
     def _stall(self) -> dict[str, str] | None:
         """Return the reason why no job's data is stored, None if none is known."""
-        if self._connection.refusal is not None:
-            return self._connection.refusal
-        return self._collector.failure
+        return self._connection.failure or self._collector.failure
 
     def _write_status(self) -> None:
         jobs = {job.hex: job.summary() for job in self.jobs.values()}

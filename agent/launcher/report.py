@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from ...commands import daemons, streams
 from ...formats import private_files
+from ...formats.addresses import is_remote, remote_endpoint
 from ...formats.ids import hex_id
 from .. import launches
 from ..launches import DumpRequest, Launch, Result
@@ -208,10 +209,30 @@ class EndReport:
         if self.interruption:
             return
         problem = self._problem()
-        if self._result is not None and any(job["acked"] or job["state"] != "running" for job in self._result.jobs):
+        if is_remote(self._launch.store):
+            self._tell_where(problem)
+        elif self._result is not None and any(job["acked"] or job["state"] != "running" for job in self._result.jobs):
             self._run_report(problem)
         else:
             print_no_profile(problem or self._no_job_reason())
+
+    def _tell_where(self, problem: dict[str, str] | None) -> None:
+        """Print where the data is: the collector of another host, or still here."""
+        if self._quiet:
+            return
+        jobs = [] if self._result is None else self._result.jobs
+        endpoint = remote_endpoint(self._launch.store)
+        for job in jobs:
+            if job["acked"] or job["state"] != "running":
+                streams.note(f"stored on {endpoint.place}: ssh {endpoint.host} tfprof show {job['uid']}")
+        if not jobs:
+            print_no_profile(problem or self._no_job_reason())
+        elif problem is not None:
+            streams.note(f"{problem['text']} [{problem['slug']}]")
+            if any(job["state"] == "running" or job["acked"] < job["records"] for job in jobs):
+                streams.note("the agent of this host keeps what is not stored, and sends it when that ends")
+        if self._writes_files:
+            streams.note(f"no files: the store is on {endpoint.host}; `tfprof export JOB -o FILE` there writes them")
 
     def _no_job_reason(self) -> Mapping[str, str]:
         """Return the reason why the agent's result has no process of this launch."""
@@ -308,4 +329,4 @@ class EndReport:
 
     @property
     def _writes_files(self) -> bool:
-        return self._files != Files()
+        return self._files.dump_request is not None or bool(self._files.outputs)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from ...commands import settings_files, streams
 from ...commands.environment import initial_environment
 from ...commands.isolated import reserve_standard_fds
-from ...formats import layout, runtime_dir, settings, values
+from ...formats import addresses, layout, runtime_dir, settings, values
 from ...formats.errors import TfprofError, UsageError
 from ...formats.policy import Policy
 from ...formats.version import VERSION
@@ -136,13 +136,15 @@ def parse(argv: Sequence[str]) -> RunOptions:
         raise UsageError(
             "--dump-steps needs tfprof-run at the end, and --exec replaces it: use `tfprof profile-proto` afterwards"
         )
+    store = runtime_dir.default_store() if arguments.store is None else runtime_dir.store_path(arguments.store)
+    _check_remote(store, arguments)
     outputs = _outputs(arguments.output)
     if outputs and arguments.execute:
         raise UsageError("-o needs tfprof-run at the end, and --exec replaces it: use `tfprof export` afterwards")
     repetition = _repetition(arguments)
     return RunOptions(
         command=_with_python(command, os.environ),
-        store=runtime_dir.default_store() if arguments.store is None else runtime_dir.store_path(arguments.store),
+        store=store,
         name=arguments.name if arguments.name is None else _name(arguments.name),
         records_command=arguments.record_command,
         quiet=arguments.quiet,
@@ -152,6 +154,19 @@ def parse(argv: Sequence[str]) -> RunOptions:
         outputs=outputs,
         repetition=repetition,
     )
+
+
+def _check_remote(store: str, arguments: argparse.Namespace) -> None:
+    """Raise UsageError if an option reads the store, and that is on another host."""
+    if not addresses.is_remote(store):
+        return
+    for option, value in (
+        ("-o", arguments.output),
+        ("--dump-steps", arguments.dump_steps),
+        ("--repeat", arguments.repeat),
+    ):
+        if value is not None:
+            raise UsageError(f"{option} reads the store, which is on {store}: use `tfprof` there, or give --store DIR")
 
 
 def _repetition(arguments: argparse.Namespace) -> "Repetition | None":

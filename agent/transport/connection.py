@@ -10,8 +10,10 @@ from typing import Any, Final
 import zmq
 
 from ...formats import wire
+from ...formats.addresses import Endpoint
 from ...formats.errors import FormatError, VersionError
 from ...formats.wire import Head
+from .links import LINKS
 from .message_queue import encode
 
 #: Silence of the collector after which it is greeted again (seconds). While the collector refuses
@@ -32,9 +34,12 @@ _KERNEL_BYTES: Final = 32 << 10
 
 
 class CollectorConnection:
-    """The connection to the collector of one instance; it reconnects automatically."""
+    """The connection to the collector at ``endpoint``; it reconnects automatically.
 
-    def __init__(self, address: str, greeting: Mapping[str, Any]) -> None:
+    ``key``: the setting `collector-key`, for a collector on another host.
+    """
+
+    def __init__(self, endpoint: Endpoint, greeting: Mapping[str, Any], key: str = "") -> None:
         self._context = zmq.Context()
         socket = self.socket = self._context.socket(zmq.DEALER)
         # Send only while a collector is connected: otherwise the data waits in the rings.
@@ -45,7 +50,7 @@ class CollectorConnection:
         socket.setsockopt(zmq.MAXMSGSIZE, _ANSWER_MAX)
         socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS[0])
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, _RECONNECT_MS[1])
-        socket.connect(address)
+        self._link = LINKS[endpoint.scheme](socket, endpoint, key)
         self._greeting = encode({**greeting, "wire": wire.SUPPORTED_VERSIONS})
         self._last_greeting_s = 0.0
         self._refused_interval_s = GREET_S
@@ -57,7 +62,17 @@ class CollectorConnection:
 
     def close(self) -> None:
         """Close the connection and drop messages in transit."""
+        self._link.close()
         self._context.destroy(linger=0)
+
+    @property
+    def failure(self) -> dict[str, str] | None:
+        """The reason why the collector takes nothing, as slug and text; None if none is known."""
+        return self.refusal or self._link.failure
+
+    def _check_link(self, now: float) -> None:
+        if self._link.check(now):
+            self._refused_interval_s = GREET_S
 
     def greet(self, now: float) -> None:
         """Greet after a silence; a collector that refused us may have been replaced meanwhile."""
@@ -99,6 +114,7 @@ class CollectorConnection:
         After an answer of another version, or the refusal of our greeting, only greetings are sent
         until a collector sends WELCOME; `refusal` has the reason.
         """
+        self._check_link(now)
         while True:
             try:
                 frames = self.socket.recv_multipart(zmq.DONTWAIT)
@@ -123,10 +139,18 @@ class CollectorConnection:
                 continue
             if head.type == wire.WELCOME and "wire" not in body:  # it has not read our greeting, or is 0.2.0
                 self._put(Head(wire.GREETING), self._greeting)
-            if head.type == wire.REFUSE and head.about in (0, wire.GREETING):
-                self._note_refusal(str(body.get("slug")), str(body.get("text")))
+            if head.type == wire.REFUSE and self._is_refusal_of_all(head, body, now):
                 continue
             yield head, body
+
+    def _is_refusal_of_all(self, head: Head, body: dict[str, Any], now: float) -> bool:
+        """Note a refusal that concerns all messages, not one; return whether it does."""
+        if body.get("slug") == wire.KEY_REVOKED:
+            self._link.renew(now)
+        elif head.about not in (0, wire.GREETING):
+            return False
+        self._note_refusal(str(body.get("slug")), str(body.get("text")))
+        return True
 
     @staticmethod
     def _check_version(head: Head, body: dict[str, Any]) -> None:

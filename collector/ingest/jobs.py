@@ -42,6 +42,8 @@ FAILURES_MAX: Final = 20
 _WORKER_POLL_MS: Final = 20
 #: Callback with the job's uid, and the exception or the worker's traceback.
 FailureCallback = Callable[[int, Exception | str], None]
+#: The entry of a job's identity with its verified node; jobs of this host have none.
+_NODE: Final = "node"
 _UID: Final = re.compile(r"[0-9a-fA-F]{1,16}")
 
 
@@ -56,6 +58,15 @@ class QuarantinedError(FormatError):
     """A message of a quarantined job."""
 
     slug = "quarantined"
+
+
+class ForeignJobError(FormatError):
+    """A message about job ``uid``, which is of another node."""
+
+    slug = "foreign-job"
+
+    def __init__(self, uid: int) -> None:
+        super().__init__(f"job {hex_id(uid)} is of another node")
 
 
 class MessageError(FormatError):
@@ -119,12 +130,20 @@ class OpenJobs:
         is_ready = any(self.open[uid].is_ready for uid in self._busy_jobs if uid in self.open)
         return 0 if is_ready else min(timeout_max_ms, _WORKER_POLL_MS)
 
-    def take(self, head: Head, body: memoryview) -> list[Head]:
-        """Return the answers to one message about job ``head.uid``."""
+    def check_node(self, uid: int, node: str | None) -> None:
+        """Raise ForeignJobError if ``node`` (None: this host) may not send data of job ``uid``."""
+        if uid in self.open and _is_foreign(self.open[uid], node):
+            raise ForeignJobError(uid)
+
+    def take(self, head: Head, body: memoryview, node: str | None = None) -> list[Head]:
+        """Return the answers to one message of ``node`` about job ``head.uid``.
+
+        ``node``: the verified name of another host, None for this host.
+        """
         if head.uid in self.quarantined:
             raise QuarantinedError(f"job {hex_id(head.uid)} is in quarantine: {self.quarantined[head.uid]}")
         try:
-            return self._handle(head, body)
+            return self._handle(head, body, node)
         except StoreError:
             if not self._drop_if_removed(head.uid):
                 raise
@@ -137,9 +156,9 @@ class OpenJobs:
         finally:
             self._update_job(head.uid)
 
-    def _handle(self, head: Head, body: memoryview) -> list[Head]:
+    def _handle(self, head: Head, body: memoryview, node: str | None) -> list[Head]:
         if head.type == wire.OPEN:
-            return self._open(head, body)
+            return self._open(head, body, node)
         job = self.open.get(head.uid)
         if job is None:
             if head.type == wire.CLOSE and head.uid in self._ended_jobs:
@@ -147,9 +166,10 @@ class OpenJobs:
             return [Head(wire.REOPEN, head.uid)]
         return job.take(head, body)
 
-    def samples(self, host: str, head: Head, body: memoryview) -> list[Head]:
+    def samples(self, host: str, head: Head, body: memoryview, node: str | None = None) -> list[Head]:
         """Store the samples of ``host`` and of the jobs on it, and return the answers.
 
+        ``node``: as for `take`.
         Samples of jobs that have ended, are in quarantine or failed to open are dropped. If a job
         is unknown, nothing is stored, and the answers are REOPENs for at most REOPENS_MAX jobs.
         Samples of a damaged host or job are lost, so that the agent sends those of the others.
@@ -163,6 +183,8 @@ class OpenJobs:
         known_uids = self.open.keys() | self._ended_jobs.keys() | self._failed_opens | self.quarantined.keys()
         if unknown_uids := samples_by_uid.keys() - known_uids:
             return [Head(wire.REOPEN, uid) for uid in islice(unknown_uids, REOPENS_MAX)]
+        for uid in samples_by_uid:
+            self.check_node(uid, node)
         errors = []
         if host_sample:
             errors += self._try_to_store(0, partial(self._sample_host, host, head.last, t_ns, host_sample))
@@ -295,11 +317,17 @@ class OpenJobs:
         self._removed_jobs.pop(job.uid, None)
 
     def end_given_up_job(
-        self, uid: int, identity: dict[str, Any], end: dict[str, Any], event: dict[str, Any] | None = None
+        self,
+        uid: int,
+        identity: dict[str, Any],
+        end: dict[str, Any],
+        event: dict[str, Any] | None = None,
+        node: str | None = None,
     ) -> bool:
         """End job ``uid``, whose remaining data an agent has given up, and count that data as lost.
 
-        ``identity``, ``event`` and ``end`` are the bodies of OPEN, EVENT and CLOSE. The job keeps
+        ``identity``, ``event`` and ``end`` are the bodies of OPEN, EVENT and CLOSE; ``node``: as
+        for `take`. The job keeps
         what is stored of its identity and its end. Return whether the job has ended; otherwise the
         caller tries again. FormatError if one of the bodies is invalid.
         """
@@ -307,19 +335,20 @@ class OpenJobs:
             return True
         if uid in self.open and self.open[uid].is_busy:
             return False  # records that are being stored are not lost
+        self.check_node(uid, node)
         info = self._store.job(uid).info
         if info.closed_ns is not None:
             self._store.release(uid)
             return True
-        self.take(Head(wire.OPEN, uid), memoryview(json.dumps({**identity, **info.identity}).encode()))
+        self.take(Head(wire.OPEN, uid), memoryview(json.dumps({**identity, **info.identity}).encode()), node)
         job = self.open.get(uid)
         if job is None:
             return False
         if event is not None:
-            self.take(Head(wire.EVENT, uid, 0, 1, 1), memoryview(json.dumps(event).encode()))
+            self.take(Head(wire.EVENT, uid, 0, 1, 1), memoryview(json.dumps(event).encode()), node)
         for about, name in ((wire.RECORDS, "records"), (wire.SPANS, "span_head")):
             job.note_lost(about, integer(end, name, 0), "given-up")
-        self.take(Head(wire.CLOSE, uid), memoryview(json.dumps(end).encode()))
+        self.take(Head(wire.CLOSE, uid), memoryview(json.dumps(end).encode()), node)
         for _ in self._store_slice(uid):  # no agent waits for the answers
             pass
         return self.has_ended(uid)
@@ -345,10 +374,15 @@ class OpenJobs:
                 self.open[uid] = self.open.pop(uid)
                 jobs_max -= 1
 
-    def _open(self, head: Head, body: memoryview) -> list[Head]:
-        identity = document(body)
+    def _open(self, head: Head, body: memoryview, node: str | None) -> list[Head]:
+        identity = {name: value for name, value in document(body).items() if name != _NODE}
+        if node is not None:
+            identity |= {_NODE: node, "host": node or identity.get("host")}
         self._failed_opens.add(head.uid)
         job = self.open.get(head.uid) or self._new_job(head.uid)
+        if head.uid not in self.open and job.writer.info.identity and _is_foreign(job, node):
+            self._store.release(head.uid)
+            raise ForeignJobError(head.uid)
         job.set_identity(identity)
         self.open[head.uid] = job
         self._detector.open(head.uid, str(identity.get("host") or ""), str(identity.get("name") or ""))
@@ -441,6 +475,10 @@ class OpenJobs:
             self._store.forget(writer)
             self._store.host(host).append({"host_samples": row}, wire.SAMPLES, number)
         self._detector.add_host_sample(host, t_ns, values)
+
+
+def _is_foreign(job: OpenJob, node: str | None) -> bool:
+    return job.writer.info.identity.get(_NODE) != node
 
 
 def _one_line(error: Exception | str) -> str:

@@ -5,21 +5,24 @@ import json
 import secrets
 import socket
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import zmq
 
+from ...commands.key_files import KeyPair
 from ...formats import wire
-from ...formats.addresses import socket_file
+from ...formats.addresses import IPC, TCP, Endpoint
 from ...formats.old_records import converted_records
 from ...formats.orders import Order
 from ...formats.wire import Head
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
 from ..selfstats import CollectorStats
+from .gate import UNVERIFIED, Gate
 from .job import BusyError
 from .jobs import JobAnswers, MessageError, OpenJobs
 from .order_routes import OrderRoutes, Peer
@@ -36,28 +39,65 @@ WAITING_MESSAGES: Final = 4
 #: Maximum number of remembered connections; a forgotten agent gets WELCOME again.
 PEERS_MAX: Final = 1_024
 
+#: The same per node: its messages wait in the kernel and in the node.
+WAITING_OF_NODE: Final = 2
+#: Interval of heartbeats to nodes, and time limit for proving a key (milliseconds).
+HEARTBEAT_MS: Final = 5_000
+HANDSHAKE_MS: Final = 10_000
+
 #: The client in the collector's own orders; no connection has this identity.
 _COLLECTOR: Final = b""
 
 Answer = tuple[Head, bytes]
 
 
+class ListenError(TfprofError):
+    """An address at which the collector cannot listen."""
+
+    slug = "listen"
+
+
+class Listen(NamedTuple):
+    """Where nodes send to, and the collector's keys; without keys nothing is encrypted."""
+
+    endpoint: Endpoint
+    pair: KeyPair | None
+
+
 class Receiver:
-    """A ROUTER socket at ``address``; `turn` receives, handles and answers messages.
+    """A ROUTER socket at ``endpoint``; `turn` receives, handles and answers messages.
+
+    With ``listen``, nodes send to a second one. A *connection* is the number of a socket and
+    ZeroMQ's name of a peer there.
 
     All methods must be called on one thread. ZeroMQ reads its connections round-robin, so an agent
     that sends very many messages delays each message of the others by one message.
     """
 
-    def __init__(self, address: str, jobs: OpenJobs, stats: CollectorStats, welcome: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        jobs: OpenJobs,
+        stats: CollectorStats,
+        welcome: dict[str, Any],
+        listen: Listen | None = None,
+    ) -> None:
         self._jobs = jobs
         self._stats = stats
         self._welcome = json.dumps(welcome).encode()
         self._peers: OrderedDict[bytes, Peer] = OrderedDict()
         self._senders: dict[int, bytes] = {}
+        self._node: str | None = None  # that of the message being handled
         self._orders = OrderRoutes(jobs, self._peers, self._senders)
         self._context = zmq.Context()
-        self._socket = self._bound_socket(address)
+        self._gate = (
+            None if listen is None or listen.pair is None else Gate(self._context, listen.pair, stats.count_refusal)
+        )
+        endpoints = [endpoint] if listen is None else [endpoint, listen.endpoint]
+        self._sockets = [self._bound_socket(place) for place in endpoints]
+        self._poller = zmq.Poller()
+        for waiting in [*self._sockets, *([] if self._gate is None else [self._gate.socket])]:
+            self._poller.register(waiting, zmq.POLLIN)
 
     def turn(self, timeout_ms: int) -> bool:
         """Answer some messages and store some waiting records; return whether messages arrived.
@@ -65,7 +105,11 @@ class Receiver:
         Wait up to ``timeout_ms`` for the first message. Answers are collected, since each sending
         wakes an agent. They are sent at least every FLUSH_BYTES.
         """
-        received = bool(self._socket.poll(self._jobs.poll_timeout_ms(timeout_ms)))
+        ready = [socket for socket, _ in self._poller.poll(self._jobs.poll_timeout_ms(timeout_ms))]
+        if self._gate is not None:
+            self._gate.refresh()
+            self._gate.answer()
+        received = any(socket in self._sockets for socket in ready)
         if received:
             self._receive()
         self._send_all(self._jobs.work(TURN_S))
@@ -75,19 +119,26 @@ class Receiver:
         bytes_before = bytes_flushed = self._stats.bytes
         deadline = time.monotonic() + TURN_S
         answers: list[tuple[bytes, list[Answer]]] = []
-        for _ in range(TURN_MESSAGES):
-            try:
-                frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
-            except zmq.Again:
-                break
-            connection = frames[0].bytes
-            answers.append((connection, self._handle(connection, [frame.buffer for frame in frames[1:]])))
+        for connection, frames in islice(self._messages(), TURN_MESSAGES):
+            answers.append((connection, self._handle(connection, frames)))
             if self._stats.bytes - bytes_flushed > FLUSH_BYTES:
                 self._flush(answers)
                 bytes_flushed = self._stats.bytes
             if self._stats.bytes - bytes_before > TURN_BYTES or time.monotonic() > deadline:
                 break
         self._flush(answers)
+
+    def _messages(self) -> Iterator[tuple[bytes, list[zmq.Frame]]]:
+        """Yield the connection and the frames of each message, from each socket in turn."""
+        waiting = deque(range(len(self._sockets)))
+        while waiting:
+            number = waiting.popleft()
+            try:
+                frames = self._sockets[number].recv_multipart(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                continue
+            waiting.append(number)
+            yield bytes([number]) + frames[0].bytes, frames[1:]
 
     def retry(self) -> None:
         """Repeat failed appends, answer the agents, and forget the senders of ended jobs."""
@@ -105,32 +156,42 @@ class Receiver:
             self._send(self._senders.get(uid, b""), messages)
 
     def close(self) -> None:
-        """Close the socket, after at most 200 ms for pending answers."""
-        self._socket.close(linger=200)
+        """Close the sockets, after at most 200 ms for pending answers."""
+        for router in self._sockets:
+            router.close(linger=200)
+        if self._gate is not None:
+            self._gate.close()
         self._context.term()
 
-    def _bound_socket(self, address: str) -> "zmq.Socket[bytes]":
-        file = socket_file(address)
+    def _bound_socket(self, endpoint: Endpoint) -> "zmq.Socket[bytes]":
+        file = endpoint.socket_file
         if file is not None:
             Path(file).unlink(missing_ok=True)
         router = self._context.socket(zmq.ROUTER)
         router.set_hwm(1_000)
         router.rcvhwm = WAITING_MESSAGES
         router.maxmsgsize = wire.BODY_MAX
-        router.router_handover = True
-        router.bind(address)
+        _KINDS[endpoint.scheme](router)
+        if endpoint.scheme == TCP and self._gate is not None:
+            self._gate.guard(router)
+        try:
+            router.bind(endpoint.url)
+        except zmq.ZMQError as error:
+            self._context.destroy(linger=0)
+            raise ListenError(f"{endpoint.url}: {error.strerror}") from None
         if file is not None:
             Path(file).chmod(0o600)
         return router
 
-    def _handle(self, connection: bytes, frames: list[memoryview]) -> list[Answer]:
+    def _handle(self, connection: bytes, frames: list[zmq.Frame]) -> list[Answer]:
         """Handle one message and return its answers; an error becomes a STALL or REFUSE."""
         self._stats.messages += 1
-        self._stats.bytes += sum(map(len, frames))
+        self._stats.bytes += sum(len(frame.buffer) for frame in frames)
         head = Head(0)
         try:
+            self._node = self._node_of(connection, frames)
             head = _head(frames)
-            return self._HANDLERS.get(head.type, Receiver._unknown)(self, connection, head, frames[1])
+            return self._HANDLERS.get(head.type, Receiver._unknown)(self, connection, head, frames[1].buffer)
         except StoreError as error:
             self._stats.count_stall(error)
             return [_error_answer(wire.STALL, head, error)]
@@ -147,6 +208,12 @@ class Receiver:
         finally:
             self._stats.last_message_s = time.monotonic()
 
+    def _node_of(self, connection: bytes, frames: list[zmq.Frame]) -> str | None:
+        """Return the node that sent a message; None for an agent or a client of this host."""
+        if not _is_remote(connection):
+            return None
+        return UNVERIFIED if self._gate is None else self._gate.node_of(frames[0])
+
     def _flush(self, answers: list[tuple[bytes, list[Answer]]]) -> None:
         """Send and clear ``answers``."""
         for connection, message_answers in answers:
@@ -154,10 +221,12 @@ class Receiver:
         answers.clear()
 
     def _send(self, connection: bytes, answers: list[Answer]) -> None:
+        if not connection:  # the collector itself, or an agent that is forgotten
+            return
         for head, body in answers:
             # if the queue is full, the agent sends its message again
             with contextlib.suppress(zmq.Again):
-                self._socket.send_multipart([connection, wire.pack(head), body], zmq.NOBLOCK)
+                self._sockets[connection[0]].send_multipart([connection[1:], wire.pack(head), body], zmq.NOBLOCK)
 
     def _greeting(self, connection: bytes, _head: Head, body: memoryview) -> list[Answer]:
         values = document(body)
@@ -173,21 +242,32 @@ class Receiver:
             welcome = json.dumps({**json.loads(self._welcome), "wire": chosen_version}).encode()
         else:
             raise FormatError("a greeting without a list of wire versions")
-        self._remember(connection, Peer(host, chosen_version, is_old=offered_versions is None))
+        self._remember(connection, Peer(self._node or host, chosen_version, is_old=offered_versions is None))
         return [(Head(wire.WELCOME), welcome)]
 
     def _job_message(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
+        self._jobs.check_node(head.uid, self._node)
         self._senders[head.uid] = connection
         peer = self._peers.get(connection)
         if head.type == wire.RECORDS and peer is not None and peer.is_old:
             body = memoryview(converted_records(bytes(body)))
-        answers: list[Answer] = [(answer, b"") for answer in self._jobs.take(head, body)]
+        answers: list[Answer] = [(answer, b"") for answer in self._jobs.take(head, body, self._node)]
         return self._welcome_if_unknown(connection) + answers
+
+    def _given_up(self, _connection: bytes, head: Head, body: memoryview) -> list[Answer]:
+        values = document(body)
+        parts = [values.get("identity"), values.get("end"), values.get("event", {})]
+        if not head.uid or not all(isinstance(part, dict) for part in parts):
+            raise FormatError("a job given up without identity or end")
+        identity, end, event = parts
+        if not self._jobs.end_given_up_job(head.uid, identity, end, event or None, self._node):
+            raise BusyError("records of the job are being stored")
+        return [(Head(wire.ACK, head.uid, wire.GIVEN_UP, head.first, head.last), b"")]
 
     def _samples(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
         if connection not in self._peers:  # meant for an earlier collector: the agent must open its jobs first
             return self._welcome_if_unknown(connection)
-        return [(answer, b"") for answer in self._jobs.samples(self._peers[connection].host, head, body)]
+        return [(answer, b"") for answer in self._jobs.samples(self._peers[connection].host, head, body, self._node)]
 
     def order(self, uid: int, order: Order) -> None:
         """Send the collector's own ``order`` to the agent of job ``uid``.
@@ -202,6 +282,8 @@ class Receiver:
                 self._send(connection, [message])
 
     def _order(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
+        if _is_remote(connection):
+            raise FormatError("orders are given on the collector's host", "order-remote")
         return self._pass_on(self._orders.order(connection, head, body))
 
     def _answer(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
@@ -223,7 +305,7 @@ class Receiver:
         """
         if connection in self._peers:
             return []
-        self._remember(connection, Peer(socket.gethostname(), None))  # the socket is local, so is the agent
+        self._remember(connection, Peer(self._node or socket.gethostname(), None))
         return [(Head(wire.WELCOME), self._welcome)]
 
     def _remember(self, connection: bytes, peer: Peer) -> None:
@@ -240,15 +322,37 @@ class Receiver:
         wire.CLOSE: _job_message,
         wire.EVENT: _job_message,
         wire.SAMPLES: _samples,
+        wire.GIVEN_UP: _given_up,
         wire.ORDER: _order,
         wire.ANSWER: _answer,
     }
 
 
-def _head(frames: list[memoryview]) -> Head:
+def _head(frames: list[zmq.Frame]) -> Head:
     if len(frames) != 2:
         raise FormatError(f"a message of {len(frames)} frames, not 2")
-    return wire.unpack(bytes(frames[0]))
+    return wire.unpack(frames[0].bytes)
+
+
+def _is_remote(connection: bytes) -> bool:
+    return connection[:1] == b"\1"
+
+
+def _for_this_host(router: "zmq.Socket[bytes]") -> None:
+    router.router_handover = True
+
+
+def _for_nodes(router: "zmq.Socket[bytes]") -> None:
+    """Bound what a peer can hold; without handover none takes the connection of another."""
+    router.rcvhwm = WAITING_OF_NODE
+    router.ipv6 = True
+    router.heartbeat_ivl = HEARTBEAT_MS
+    router.heartbeat_timeout = 3 * HEARTBEAT_MS
+    router.handshake_ivl = HANDSHAKE_MS
+
+
+#: What differs between the sockets of each scheme.
+_KINDS: Final = {IPC: _for_this_host, TCP: _for_nodes}
 
 
 def _error_answer(kind: int, head: Head, error: TfprofError) -> Answer:

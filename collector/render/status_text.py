@@ -111,6 +111,8 @@ def lines(store: str, statuses: Mapping[str, Mapping[str, Any]], width: int | No
             yield f"{name}: running, pid {status.get('pid')}{service}"
             text_width = None if width is None else width - _LABEL_WIDTH
             yield from render(_COLUMNS, list(_label_rows(status, text_width)), indent="  ")
+        elif status.get("is_remote"):
+            yield f"{name}: on another host, which `tfprof status` there shows"
         else:
             decoder = f"; decoder: {status['decoder']}" if "decoder" in status else ""
             yield from wrapped(f"{name}: not running (started when needed{decoder})", width)

@@ -253,6 +253,7 @@ def make(store: Path) -> None:
 
 def check(store: Path) -> int:
     """Return the version of ``store``; StoreError unless it is a store of a readable version."""
+    _check_local(str(store))
     path = store / STORE_FILE
     try:
         if not stat.S_ISDIR(store.stat().st_mode):
@@ -265,6 +266,15 @@ def check(store: Path) -> int:
         no_store = StoreError(f"{store} is not a tfprof store: {error.strerror}", "store-missing")
         raise (read_error if read_error.slug == "store-unreadable" else no_store) from None
     return check_version(document.get("version"), str(path))
+
+
+def _check_local(store: str) -> None:
+    """Raise StoreError if ``store`` is a collector on another host."""
+    if not store.startswith("tcp:/"):  # a Path has one of the two slashes
+        return
+    place = store[len("tcp:/") :].strip("/")
+    text = f"jobs of this host are stored by the collector at {place}: ssh {place.rpartition(':')[0]} tfprof ..."
+    raise StoreError(f"{text} (--store DIR reads a local store)", "store-remote")
 
 
 def folders(store: Path) -> list[Path]:

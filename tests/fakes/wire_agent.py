@@ -6,20 +6,27 @@ import time
 
 import zmq
 from tfprof.formats import layout, wire
-from tfprof.formats.addresses import collector_address
+from tfprof.formats.addresses import local_endpoint
 from tfprof.formats.wire import Head
 
 
 class WireAgent:
-    """Connects to the collector whose socket is in the folder ``instance_dir``."""
+    """Connects to the collector whose socket is in the folder ``instance_dir``.
 
-    def __init__(self, instance_dir, agent="a1", host="testhost"):
+    With ``url`` it connects there, and with ``key``, a NodeKey, the connection is encrypted.
+    """
+
+    def __init__(self, instance_dir, agent="a1", host="testhost", url=None, key=None):
         self.agent, self.host = agent, host
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.linger = 0
         self._socket.reconnect_ivl = 20
-        self._socket.connect(collector_address(str(instance_dir)))
+        if key is not None:
+            self._socket.curve_publickey = key.pair.public.encode()
+            self._socket.curve_secretkey = key.pair.secret.encode()
+            self._socket.curve_serverkey = key.collector.encode()
+        self._socket.connect(url or local_endpoint(str(instance_dir)).url)
 
     def close(self):
         self._socket.close()

@@ -67,7 +67,7 @@ ALLOWED = {
     ),
     "agent.channels": "agent.old_channels formats",
     "agent.old_channels": "formats",
-    "agent.local_daemons": "agent.daemon_start commands",
+    "agent.local_daemons": "agent.daemon_start commands formats",
     "agent.control": "agent.channels formats",
     "agent.diagnosis": "agent.attach agent.python_command commands formats",
     "agent.daemon": (
@@ -84,7 +84,7 @@ ALLOWED = {
     "agent.launches": "agent.identity formats",
     "agent.processes": "formats",
     "agent.python_command": "",
-    "agent.transport": "agent.channels formats",
+    "agent.transport": "agent.channels commands formats",
     "collector": "collector.api",
     "collector.__main__": "collector.daemon commands formats",
     "collector.advice": (
@@ -236,6 +236,7 @@ LOADED_NAMES = {
         "cli.import_:import_",
         "cli.job_names:is_job",
         "cli.jobs:jobs",
+        "cli.keys:keys",
         "cli.metrics:metrics",
         "cli.profile_proto:profile_proto",
         "cli.page_report:report",

@@ -59,7 +59,8 @@ def test_each_format_page_states_the_version_of_the_code_and_its_history(page: s
 
 def test_the_wire_page_lists_every_message_type() -> None:
     listed_types = {
-        (int(n), name) for n, name in re.findall(r"^\| (\d+) ([A-Z]+) \|", (DOCS / "wire.md").read_text(), re.MULTILINE)
+        (int(n), name)
+        for n, name in re.findall(r"^\| (\d+) ([A-Z_]+) \|", (DOCS / "wire.md").read_text(), re.MULTILINE)
     }
     types = {name: value for name, value in vars(wire).items() if name.isupper() and isinstance(value, int)}
     for name in ("BODY_MAX", "COUNTED_FROM", "WIRE_VERSION", "_REPEATED_MAX", "_UNRELEASED_VERSION"):

@@ -88,6 +88,7 @@ NEW_STORES = ("missing", "folder", "\udcff", "new\nline", "~nosuchuser/x", "loop
 DAMAGED_STORES = ("not-json", "deep-json", "no-object", "other-version", "folder-inside", "fifo-inside")
 #: Invalid values of the other options, by the name of the option.
 OTHER_BAD_VALUES = {
+    "listen": ("", "head:7199", "tcp://head", "tcp://head:0", "ipc:///x"),
     "against": ("", "nosuch"),
     "moment_ns": (*ODD_TEXTS, "3x", "-1d"),
     "baseline": ("", "nosuch"),
@@ -243,7 +244,8 @@ def lines() -> Iterator[tuple[str, ...]]:
                 if option.name == "step" and value == "-1":
                     continue
                 yield (name, *arguments, f"{max(option.opts, key=len)}={value}")
-        if "JOB" in str(load(COMMANDS[name][0]).params[0].metavar or load(COMMANDS[name][0]).params[0].name).upper():
+        first = load(COMMANDS[name][0]).params[:1]
+        if any("JOB" in str(parameter.metavar or parameter.name).upper() for parameter in first):
             for job in (*ODD_TEXTS, "nosuch", "-1", "aa10,bb10"):
                 yield (name, job, *arguments[1:])
 
@@ -257,7 +259,7 @@ STORE_CASES = [
     for name in COMMANDS
     for store in (*BAD_STORES, *DAMAGED_STORES, *(() if name in _NEW_STORE_COMMANDS else NEW_STORES))
     # `tfprof serve` would replace this process.
-    if name not in {"config", "completion", "doctor", "ps", "serve"} and (name != "start" or not store.strip())
+    if name not in {"config", "completion", "doctor", "keys", "ps", "serve"} and (name != "start" or not store.strip())
 ]
 
 

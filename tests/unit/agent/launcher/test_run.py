@@ -218,3 +218,14 @@ def test_the_exit_status_is_the_jobs_even_if_the_system_has_no_resources_left(tm
     completed = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert completed.returncode == 3
     assert re.fullmatch(r"tfprof: no profile: .* \[(report|agent|no-tensorflow)\]\n", completed.stderr)
+
+
+@pytest.mark.parametrize("option", [["-o", "x.json"], ["--dump-steps", "1"], ["--repeat", "2"]])
+def test_options_that_read_the_store_are_refused_if_it_is_on_another_host(
+    option: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFPROF_COLLECTOR", "tcp://head:7199")
+    with pytest.raises(UsageError, match=r"tcp://head:7199.*--store DIR"):
+        parse([*option, "true"])
+    assert parse(["true"]).store == "tcp://head:7199"
+    assert parse(["--store", "/data/x", "true"]).store == "/data/x"

@@ -9,6 +9,7 @@ import pytest
 import zmq
 from tfprof.agent.transport.connection import ABSENT_AFTER_S, GREET_S, REFUSED_GREET_S, CollectorConnection
 from tfprof.formats import wire
+from tfprof.formats.addresses import IPC, Endpoint
 from tfprof.formats.wire import Head
 
 TIMEOUT_MS = 20_000
@@ -22,7 +23,7 @@ class FakeCollector:
         self.context = zmq.Context()
         self.router = self.context.socket(zmq.ROUTER)
         self.router.bind(f"ipc://{instance_dir}/c.sock")
-        self.connection = CollectorConnection(f"ipc://{instance_dir}/c.sock", {"agent": "a", "host": "h"})
+        self.connection = CollectorConnection(Endpoint(IPC, f"{instance_dir}/c.sock"), {"agent": "a", "host": "h"})
         self.peer = b""
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from tfprof.collector.ingest.receiver import Receiver
 from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import orders, wire
-from tfprof.formats.addresses import collector_address
+from tfprof.formats.addresses import local_endpoint
 from tfprof.formats.orders import Giver, Order, OrderAnswer
 from tfprof.formats.wire import Head
 
@@ -30,7 +30,7 @@ class ReceiverHarness:
         self.stats = CollectorStats()
         self.store = LocalStoreWriter(folder / "store", "testhost")
         self.jobs = OpenJobs(self.store, decoder(), self.stats.count_failure)
-        self.receiver = Receiver(collector_address(str(folder)), self.jobs, self.stats, {"collector": "c1"})
+        self.receiver = Receiver(local_endpoint(str(folder)), self.jobs, self.stats, {"collector": "c1"})
         self.folder = folder
         self.peers: list[WireAgent] = []
 

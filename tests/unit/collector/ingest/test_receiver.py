@@ -2,6 +2,7 @@ import json
 import socket
 
 import pytest
+import zmq
 from fakes.run_metadata import run_metadata
 from fakes.wire_agent import WireAgent, record
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +16,7 @@ from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout, wire
-from tfprof.formats.addresses import collector_address
+from tfprof.formats.addresses import local_endpoint
 from tfprof.formats.version import WIRE_VERSION
 from tfprof.formats.wire import Head
 
@@ -30,7 +31,7 @@ class ReceiverHarness:
         self.stats = CollectorStats()
         self.store = LocalStoreWriter(folder / "store", "testhost")
         self.jobs = OpenJobs(self.store, decoder(), self.stats.count_failure)
-        self.receiver = Receiver(collector_address(str(folder)), self.jobs, self.stats, {"collector": "c1"})
+        self.receiver = Receiver(local_endpoint(str(folder)), self.jobs, self.stats, {"collector": "c1"})
         self.agents = []
 
     def agent(self, **kwargs):
@@ -244,7 +245,7 @@ def test_random_messages_do_not_stop_the_receiver(harness):
         | st.tuples(heads, bodies).map(list)
     )
     def send(frames):
-        harness.receiver._handle(b"peer", [memoryview(frame) for frame in frames])
+        harness.receiver._handle(b"\0peer", [zmq.Frame(frame) for frame in frames])
 
     send()
     agent.close()
@@ -261,7 +262,7 @@ def test_truncated_messages_do_not_stop_the_receiver(harness):
     head = wire.pack(Head(wire.RECORDS, 5, 0, 3, 4))
     body = record(3, *STEP) + record(4, *STEP)
     for cut in range(len(body)):
-        harness.receiver._handle(b"peer", [memoryview(head), memoryview(body[:cut])])
+        harness.receiver._handle(b"\0peer", [zmq.Frame(bytes(head)), zmq.Frame(bytes(body[:cut]))])
     assert harness.stats.refusals == len(body)
     assert harness.store.job(5).acked(wire.RECORDS) == 2
 

@@ -1,0 +1,59 @@
+"""Where the agent's data goes: to a local collector, which it keeps running, or to another host."""
+
+from typing import Final, NamedTuple, Protocol
+
+from ...formats.addresses import Endpoint, is_remote, local_endpoint, remote_endpoint
+from .. import daemon_start
+
+#: Minimum time that data of ended jobs waits for a collector (seconds). A local one starts within
+#: seconds; a host may be away for longer.
+LOCAL_WAIT_S: Final = 15.0
+REMOTE_WAIT_S: Final = 3600.0
+
+
+class Supervisor(Protocol):
+    """Keeps a collector running, as far as that is this host's task."""
+
+    @property
+    def pid(self) -> int:
+        """The pid of the collector on this host, 0 if there is none."""
+
+    @property
+    def failure(self) -> dict[str, str] | None:
+        """The reason why the collector does not run, None if none is known."""
+
+    def ensure_running(self) -> bool:
+        """Start the collector if it does not run; DaemonError when that fails."""
+
+    def reset_delay(self) -> None:
+        """Forget earlier failures."""
+
+
+class NoSupervisor:
+    """The supervisor of a collector on another host: it starts nothing."""
+
+    pid = 0
+    failure: dict[str, str] | None = None
+
+    def ensure_running(self) -> bool:
+        """Return True: the other host sees to it."""
+        return True
+
+    def reset_delay(self) -> None:
+        """Do nothing."""
+
+
+class Destination(NamedTuple):
+    """A collector: its endpoint, its supervisor, and the minimum time to wait for it (seconds)."""
+
+    endpoint: Endpoint
+    supervisor: Supervisor
+    wait_s: float
+
+
+def destination(store: str, instance_dir: str) -> Destination:
+    """Return the collector of ``store``, a folder or the address of a collector."""
+    if is_remote(store):
+        return Destination(remote_endpoint(store), NoSupervisor(), REMOTE_WAIT_S)
+    supervisor = daemon_start.DaemonSupervisor(instance_dir, store, daemon_start.COLLECTOR)
+    return Destination(local_endpoint(instance_dir), supervisor, LOCAL_WAIT_S)

@@ -1,0 +1,95 @@
+"""A node whose jobs go to a collector on another host: two homes on this one, over the network."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import node_keys
+from fakes.channel_job import OPEN_CHANNEL
+from fakes.polling import until
+
+BIN = Path(sys.executable).parent
+JOB = f"""{OPEN_CHANNEL}
+for number in range(1, 101):
+    writer.put(b'{{"slug": "fake", "text": "step"}}')
+    writer.put_span(number)
+    time.sleep(0.005)
+"""
+
+
+class Host:
+    """A home with its own settings, store and runtime folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder
+        self.environ = {
+            **{name: text for name, text in os.environ.items() if not name.startswith("TFPROF_")},
+            "HOME": str(folder),
+            "XDG_CONFIG_HOME": str(folder / "config"),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "XDG_RUNTIME_DIR": str(folder / "run"),
+        }
+        (folder / "run").mkdir(parents=True, mode=0o700)
+        (folder / "config/tfprof").mkdir(parents=True)
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(BIN / command[0]), *command[1:]],
+            env=self.environ,
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def start(self, *command: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([str(BIN / command[0]), *command[1:]], env=self.environ, stderr=subprocess.DEVNULL)
+
+    def jobs(self) -> list[dict[str, Any]]:
+        jobs = self.run("tfprof", "jobs", "--json")
+        return [] if jobs.returncode else list(json.loads(jobs.stdout)["jobs"])
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder with a path short enough for sockets in it."""
+    with tempfile.TemporaryDirectory(prefix="t") as name:
+        yield Path(name)
+
+
+def test_jobs_of_a_node_are_stored_on_the_head_even_if_it_was_away(folder: Path) -> None:
+    head, node = Host(folder / "h"), Host(folder / "n")
+    url = f"tcp://127.0.0.1:{node_keys.free_port()}"
+    assert "keys add" in head.run("tfprof", "keys", "init").stdout
+    key = node.home / "config/tfprof/collector.key"
+    assert str(key) in head.run("tfprof", "keys", "add", "node1", "-o", str(key)).stdout
+    (node.home / "config/tfprof/config.toml").write_text(f'collector = "{url}"\n')
+    service = None
+    try:
+        away = node.run("tfprof-run", sys.executable, "-c", JOB)
+        assert "collector-away" in away.stderr
+        assert "the agent of this host keeps what is not stored" in away.stderr
+        service = head.start("tfprof", "serve", "--listen", url)
+        until(lambda: [job["state"] for job in head.jobs()] == ["exited"])
+        there = node.run("tfprof-run", sys.executable, "-c", JOB)
+        assert "ssh 127.0.0.1 tfprof show" in there.stderr
+        assert [(job["host"], job["steps"], job["lost"]) for job in head.jobs()] == [("node1", 100, 0)] * 2
+        assert "store-remote" in node.run("tfprof", "jobs").stderr
+        assert not (node.home / "state/tfprof").exists()
+        head.run("tfprof", "keys", "revoke", "node1")
+        revoked = node.run("tfprof-run", sys.executable, "-c", JOB)
+        assert "revoked" in revoked.stderr
+        assert len(head.jobs()) == 2
+    finally:
+        node.run("tfprof", "stop")
+        if service is not None:
+            service.send_signal(signal.SIGTERM)
+            service.wait(30)

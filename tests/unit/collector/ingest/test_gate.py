@@ -1,0 +1,230 @@
+"""Nodes that send to a collector over the network, with real sockets and keys."""
+
+import json
+import socket
+
+import pytest
+from fakes import node_keys
+from fakes.run_metadata import run_metadata
+from fakes.wire_agent import WireAgent
+from tfprof.collector.decoders.decode import decoder
+from tfprof.collector.ingest.jobs import OpenJobs
+from tfprof.collector.ingest.receiver import Listen, ListenError, Receiver
+from tfprof.collector.selfstats import CollectorStats
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.writer import LocalStoreWriter
+from tfprof.commands import key_files
+from tfprof.commands.key_files import NodeKey
+from tfprof.formats import layout, wire
+from tfprof.formats.addresses import local_endpoint, remote_endpoint
+from tfprof.formats.wire import Head
+
+STEP = (layout.RUN_METADATA, run_metadata([b"a:Add"]))
+UID = 0xABC
+
+
+class Collector:
+    """A collector that listens, and nodes that send to it; the test runs it turn by turn."""
+
+    def __init__(self, folder, *, is_encrypted=True):
+        self.folder = folder
+        self.pair = node_keys.make_collector()
+        self.stats = CollectorStats()
+        self.store = LocalStoreWriter(folder / "store", "head")
+        self.jobs = OpenJobs(self.store, decoder(), self.stats.count_failure)
+        self.url = f"tcp://127.0.0.1:{node_keys.free_port()}"
+        listen = Listen(remote_endpoint(self.url), self.pair if is_encrypted else None)
+        self.receiver = Receiver(local_endpoint(str(folder)), self.jobs, self.stats, {"collector": "c1"}, listen)
+        self.agents = []
+
+    def add(self, node):
+        return node_keys.add(node, self.pair)
+
+    def node(self, key, **kwargs):
+        self.agents.append(WireAgent(self.folder, url=self.url, key=key, **kwargs))
+        return self.agents[-1]
+
+    def local(self):
+        self.agents.append(WireAgent(self.folder))
+        return self.agents[-1]
+
+    def ask(self, agent, head, body=b"{}", turns=40):
+        """Send a message, and return the first answer that is no WELCOME, None without one."""
+        agent.send(head, body)
+        for _ in range(turns):
+            self.receiver.turn(10)
+            while answer := agent.receive(0.002):
+                if answer[0].type != wire.WELCOME:
+                    return answer
+        return None
+
+    def open(self, agent, uid=UID, **identity):
+        return self.ask(agent, Head(wire.OPEN, uid, 0, 0, 1), json.dumps(identity).encode())
+
+    def identity(self, uid=UID):
+        return self.jobs.open[uid].writer.info.identity
+
+    def close(self):
+        for agent in self.agents:
+            agent.close()
+        self.receiver.close()
+        self.store.close()
+
+
+@pytest.fixture
+def make_head(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    heads = []
+
+    def make(**kwargs):
+        heads.append(Collector(tmp_path, **kwargs))
+        return heads[-1]
+
+    yield make
+    for head in heads:
+        head.close()
+
+
+@pytest.fixture
+def head(make_head):
+    return make_head()
+
+
+def slug_of(answer):
+    return answer and (answer[0].type, answer[1]["slug"])
+
+
+def test_a_node_with_its_key_is_stored_under_its_verified_name(head):
+    node = head.node(head.add("node1"))
+    assert head.open(node, host="node2", node="node2", name="train.py")[0].type == wire.ACK
+    assert {name: head.identity()[name] for name in ("host", "node", "name")} == {
+        "host": "node1",
+        "node": "node1",
+        "name": "train.py",
+    }
+    node.records(UID, [STEP])
+    assert head.ask(node, Head(wire.COUNTERS, UID, 0, 1, 1))[0].type == wire.ACK
+
+
+@pytest.mark.parametrize("case", ["unknown key", "no key", "wrong key of the collector", "revoked key"])
+def test_a_peer_without_a_valid_key_gets_no_answer(head, case):
+    known = head.add("node1")
+    keys = {
+        "unknown key": NodeKey("node1", node_keys.new_pair(), head.pair.public),
+        "no key": None,
+        "wrong key of the collector": known._replace(collector=node_keys.new_pair().public),
+        "revoked key": known,
+    }
+    if case == "revoked key":
+        key_files.change_nodes("node1", None)
+    assert head.open(head.node(keys[case])) is None
+    assert (head.stats.messages, head.jobs.open) == (0, {})
+    if "key of" not in case and case != "no key":  # ZeroMQ itself refuses those
+        assert "[key-refused]" in head.stats.snapshot(0, 0.0)["last_refusal"]
+
+
+def test_a_key_revoked_in_the_middle_ends_what_its_node_sends(head):
+    node, other = head.node(head.add("node1")), head.node(head.add("node2"))
+    assert head.open(node)[0].type == wire.ACK
+    assert head.open(other, uid=2)[0].type == wire.ACK
+    key_files.change_nodes("node1", None)
+    assert slug_of(head.ask(node, Head(wire.COUNTERS, UID, 0, 1, 1))) == (wire.REFUSE, "key-revoked")
+    assert head.ask(other, Head(wire.COUNTERS, 2, 0, 1, 1))[0].type == wire.ACK
+    head.add("node1")  # another key
+    assert slug_of(head.ask(node, Head(wire.COUNTERS, UID, 0, 1, 1))) == (wire.REFUSE, "key-revoked")
+
+
+def test_an_invalid_file_of_nodes_keeps_the_keys_as_they_were(head):
+    node = head.node(head.add("node1"))
+    head.receiver.turn(0)
+    (head.folder / "config/tfprof/keys/nodes.json").write_text("{")
+    assert head.open(node)[0].type == wire.ACK
+
+
+@pytest.mark.parametrize("kind", [wire.OPEN, wire.RECORDS, wire.SPANS, wire.COUNTERS, wire.EVENT, wire.CLOSE])
+def test_a_node_cannot_write_a_job_of_another(head, kind):
+    owner, other = head.node(head.add("node1")), head.node(head.add("node2"))
+    head.open(owner, name="mine")
+    answer = head.ask(other, Head(kind, UID, 0, 1, 1), b'{"name": "yours", "state": "exited"}')
+    assert slug_of(answer) == (wire.REFUSE, "foreign-job")
+    assert head.identity()["name"] == "mine"
+    assert head.ask(owner, Head(wire.COUNTERS, UID, 0, 1, 1))[0].type == wire.ACK
+
+
+def test_a_node_cannot_write_a_job_of_the_collectors_own_host_nor_the_other_way(head):
+    node, local = head.node(head.add("head")), head.local()
+    head.open(local, uid=1, host="head", node="head")
+    head.open(node, uid=2)
+    assert slug_of(head.open(node, uid=1)) == (wire.REFUSE, "foreign-job")
+    assert slug_of(head.open(local, uid=2, host="head", node="head")) == (wire.REFUSE, "foreign-job")
+
+
+def test_a_node_cannot_open_a_job_again_that_another_collector_stored_for_another_node(head):
+    head.open(head.node(head.add("node1")), name="mine")
+    head.store.release(UID)
+    head.jobs.open.clear()
+    assert slug_of(head.open(head.node(head.add("node2")))) == (wire.REFUSE, "foreign-job")
+    assert UID not in head.jobs.open
+
+
+def test_samples_are_of_the_verified_node_and_its_own_jobs(head):
+    owner, other = head.node(head.add("node1")), head.node(head.add("node2"))
+    greeting = json.dumps({"host": "node1", "wire": list(wire.SUPPORTED_VERSIONS)}).encode()
+    for agent in (owner, other):
+        head.ask(agent, Head(wire.GREETING), greeting, turns=5)
+    head.open(owner)
+    body = json.dumps({"t_ns": 1, "host": {"cpu": 1.0}, "jobs": {f"{UID:016x}": {"rss_bytes": 1}}}).encode()
+    assert slug_of(head.ask(other, Head(wire.SAMPLES, 0, 0, 1, 1), body)) == (wire.REFUSE, "foreign-job")
+    assert head.ask(other, Head(wire.SAMPLES, 0, 0, 2, 2), b'{"t_ns": 1, "host": {"cpu": 1.0}}')[0].type == wire.ACK
+    assert [path.name for path in (head.folder / "store/hosts").iterdir() if path.name.startswith("node")] == ["node2"]
+
+
+def test_a_job_that_its_node_has_given_up_is_ended_and_its_losses_counted(head):
+    node, other = head.node(head.add("node1")), head.node(head.add("node2"))
+    head.open(node, name="mine")
+    body = json.dumps({"identity": {"name": "x"}, "end": {"state": "exited", "records": 7, "span_head": 3}}).encode()
+    assert slug_of(head.ask(other, Head(wire.GIVEN_UP, UID, 0, 1, 1), body)) == (wire.REFUSE, "foreign-job")
+    for _ in range(2):  # the answer may have been lost
+        assert head.ask(node, Head(wire.GIVEN_UP, UID, 0, 1, 1), body)[0][:3] == (wire.ACK, UID, wire.GIVEN_UP)
+    info = LocalStore(head.folder / "store").jobs()[0].info
+    assert (info.identity["name"], info.identity["host"], info.state) == ("mine", "node1", "exited")
+    assert info.counters["never_stored"] == 10
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"identity": [], "end": {}}', b'{"identity": {}, "end": 1}'])
+def test_a_job_given_up_needs_identity_and_end(head, body):
+    assert slug_of(head.ask(head.node(head.add("node1")), Head(wire.GIVEN_UP, 5, 0, 1, 1), body))[0] == wire.REFUSE
+
+
+def test_a_node_gives_no_orders(head):
+    node = head.node(head.add("node1"))
+    head.open(node)
+    assert slug_of(head.ask(node, Head(wire.ORDER, UID, 0, 0, 7))) == (wire.REFUSE, "order-remote")
+
+
+def test_garbage_at_the_port_disturbs_nobody(head):
+    node = head.node(head.add("node1"))
+    address = ("127.0.0.1", int(head.url.rpartition(":")[2]))
+    strangers = [socket.create_connection(address) for _ in range(50)]
+    for number, stranger in enumerate(strangers):
+        stranger.sendall((b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 70_000, b"\xff\0\0\0\0\0\0\0\1\x7f\3")[number % 3])
+    assert head.open(node)[0].type == wire.ACK
+    assert head.stats.messages == 1
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_without_encryption_nodes_are_kept_apart_from_the_jobs_of_this_host(make_head):
+    head = make_head(is_encrypted=False)
+    local, peer = head.local(), head.node(None)
+    head.open(local, uid=1)
+    assert head.open(peer, uid=2, host="node7")[0].type == wire.ACK
+    assert (head.identity(2)["host"], head.identity(2)["node"]) == ("node7", "")
+    assert slug_of(head.open(peer, uid=1)) == (wire.REFUSE, "foreign-job")
+
+
+def test_an_address_in_use_is_an_error(head, tmp_path):
+    listen = Listen(remote_endpoint(head.url), head.pair)
+    (tmp_path / "2").mkdir()
+    with pytest.raises(ListenError, match="in use"):
+        Receiver(local_endpoint(str(tmp_path / "2")), head.jobs, head.stats, {}, listen)
