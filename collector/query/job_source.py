@@ -77,7 +77,9 @@ def _texts(job: JobReader, path: str, last: int) -> list[str]:
     """Return the lines of a file with at least ``last`` lines."""
     if job.info.identity.get("host") != os.uname().nodename:
         raise NoTextError("the job ran on another host")
-    texts = source_text(path, _began_ns(job))
+    folder = job.info.identity.get("folder")
+    is_relative = isinstance(folder, str) and not path.startswith("/")
+    texts = source_text(f"{folder}/{path}" if is_relative else path, _began_ns(job))
     if last > len(texts):
         raise NoTextError("it has fewer lines than when the job ran")
     return texts

@@ -64,6 +64,13 @@ def test_lines_have_their_text_and_the_figures_of_the_op_view(
     assert "…" in text
 
 
+def test_a_relative_name_refers_to_the_folder_of_the_process(
+    tmp_path: Path, script: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (file,) = source(write(tmp_path, script.name, {"a": 5}, folder=str(tmp_path)), capsys)["files"]
+    assert (file["path"], file["no_text"], len(file["lines"])) == (script.name, None, 7)
+
+
 @pytest.mark.parametrize(
     ("identity", "reason"),
     [
