@@ -4,7 +4,7 @@ import json
 import os
 import pwd
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 #: Environment variables that become tags. Of all others, only the task in TF_CONFIG becomes one.
@@ -40,6 +40,11 @@ RANK_VARIABLES: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "HOROV
 #: Text fields of the hello that are accepted.
 HELLO_FIELDS: Final = ("name", "framework", "framework_version", "python", "executable", "trace")
 
+#: Takes the place of values that may be secrets.
+HIDDEN: Final = "***"
+_SECRET: Final = re.compile("password|passwd|token|secret|key|credential|authorization", re.IGNORECASE)
+#: Maximum number of characters of a command line.
+_COMMAND_MAX: Final = 4096
 _TEXT_MAX: Final = 512
 _FUNCTIONS_MAX: Final = 256
 _KEY: Final = re.compile(r"[0-9]{1,10}")
@@ -95,6 +100,14 @@ def environment_of(pid: int) -> dict[str, str]:
     return dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
 
 
+def folder_of(pid: int) -> str | None:
+    """Return the current folder of process ``pid``, None where it is unreadable."""
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return None
+
+
 def process_tags(pid: int) -> dict[str, str]:
     """Return the tags of process ``pid``, including its container."""
     try:
@@ -103,6 +116,29 @@ def process_tags(pid: int) -> dict[str, str]:
     except OSError:
         container_id = None
     return tags(environment_of(pid)) | ({"container": container_id} if container_id else {})
+
+
+def command_line(words: Sequence[str]) -> list[str]:
+    """Return a command line without values that may be secrets, cut at its maximum length.
+
+    These are values of names such as `--api-key X` and `TOKEN=X`, and whole texts of several words
+    that mention such a name.
+    """
+    stored: list[str] = []
+    room, follows_name = _COMMAND_MAX, False
+    for word in words:
+        name, equals, _ = word.partition("=")
+        is_named = _SECRET.search(name) is not None
+        if follows_name or (_SECRET.search(word) and any(map(str.isspace, word))):
+            text = HIDDEN
+        else:
+            text = f"{name}={HIDDEN}" if is_named and equals else word
+        follows_name = not follows_name and is_named and not equals and word.startswith("-")
+        if len(text) > room:
+            return [*stored, f"{text[:room]}…"]
+        stored.append(text)
+        room -= len(text) + 1
+    return stored
 
 
 def accepted_hello(hello: Mapping[str, Any]) -> dict[str, Any]:

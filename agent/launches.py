@@ -119,7 +119,7 @@ def new(store: str, name: str | None, command: list[str] | None, tagged_pid: int
         host=os.uname().nodename,
         user=identity.user_name(os.geteuid()),
         name=name,
-        command=command,
+        command=None if command is None else identity.command_line(command),
         tags=identity.process_tags(tagged_pid),
     )
 

@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "graph": ("tfprof.cli.views:graph", "Cost of ops, each below the op that uses it."),
     "op": ("tfprof.cli.views:op", "Cost of each op type: time, memory, occurrence."),
     "code": ("tfprof.cli.views:code", "Cost of each line of Python."),
+    "source": ("tfprof.cli.source:source", "Source lines as code, with the time of each."),
     "diff": ("tfprof.cli.diff:diff_", "What became slower or faster from one run to another."),
     "advise": ("tfprof.cli.advise:advise", "Advice on performance."),
     "analyze": ("tfprof.cli.analyze:analyze", "Operators with computation, memory and bandwidth."),

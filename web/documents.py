@@ -15,6 +15,7 @@ from ..collector.documents.host import host_document
 from ..collector.documents.jobs import jobs_document
 from ..collector.documents.memory import memory_document
 from ..collector.documents.overview import show_document
+from ..collector.documents.source import source_document
 from ..collector.documents.spans import spans_document
 from ..collector.documents.steps import steps_document
 from ..collector.documents.view import view_document
@@ -25,6 +26,7 @@ from ..collector.query.breakdown import breakdowns
 from ..collector.query.curves import job_curves
 from ..collector.query.diffing import diff
 from ..collector.query.engine import QueryEngine, Selection
+from ..collector.query.job_source import job_source
 from ..collector.query.job_spans import job_spans
 from ..collector.query.job_steps import StepSelection, job_steps
 from ..collector.query.job_usage import job_usage
@@ -116,5 +118,6 @@ DOCUMENTS: Final = {
     "op": _view("op"),
     "scope": _view("scope"),
     "code": _view("code"),
+    "source": Document(lambda _store, jobs, _: source_document(job_source(jobs[0]))),
     "diff": Document(lambda _store, jobs, _: diff_document(diff([jobs[0]], [jobs[1]], time.time_ns())), 2),
 }

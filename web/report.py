@@ -23,7 +23,7 @@ _STYLES: Final = ("vendor/uplot.css", "tokens.css", "page.css")
 _CHART: Final = "vendor/uplot.js"
 _ENTRY: Final = "main.js"
 #: Documents of a job's page.
-_NAMES: Final = ("show", "advise", "steps", "alerts", "spans", "breakdown", "memory", "op", "scope", "code")
+_NAMES: Final = ("show", "advise", "steps", "alerts", "spans", "breakdown", "memory", "op", "scope", "code", "source")
 #: The lists of documents that are cut at their end, and those that are cut at their beginning.
 _LISTS: Final = {"spans": "spans"}
 _LATEST: Final = {"alerts": "alerts", "steps": "events"}

@@ -58,6 +58,9 @@ class ShowDocument(JobFields):
     schema: Annotated[Literal["tfprof.show/1"], "The format and its version."]
     job: Annotated[str, "The id of the job, as `uid`."]
     tags: Annotated[list[str], "The tags of the job."]
+    command: Annotated[
+        list[str] | None, "The command line (--record-command), *** for values that may be secrets; null if not stored."
+    ]
     phases: Annotated[list[PhaseDocument], "The phases of the job in their order."]
     step_times: Annotated[list[StepTimesDocument], "Step times by kind: the main kind first, then by total time."]
     parts: Annotated[StepPartsDocument | None, "The parts of the steps of the main kind; null if none was timed."]
@@ -79,6 +82,7 @@ def show_document(overview: Overview) -> ShowDocument:
         "job": overview.job.info.hex,
         **job_fields(overview.row),
         "tags": list(overview.tags),
+        "command": list(overview.command) or None,
         "phases": list(map(_phase, overview.stages)),
         "step_times": list(map(_step_times, overview.steps)),
         "parts": step_parts(overview.parts) if overview.parts else None,

@@ -20,6 +20,7 @@ from .overview import ShowDocument
 from .processes import PsDocument
 from .removal import RmDocument
 from .settings import ConfigDocument
+from .source import SourceDocument
 from .spans import SpansDocument
 from .steps import StepsDocument
 from .tags import TagDocument
@@ -48,6 +49,7 @@ DOCUMENTS: Final[dict[str, tuple[Any, ...]]] = {
     "rm": (RmDocument,),
     "scope": (ViewDocument, ExactViewDocument),
     "show": (ShowDocument,),
+    "source": (SourceDocument,),
     "spans": (SpansDocument,),
     "status": (StatusDocument,),
     "steps": (StepsDocument,),

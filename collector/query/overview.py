@@ -67,6 +67,7 @@ class Overview:
     job: JobReader
     row: JobRow
     tags: tuple[str, ...]
+    command: tuple[str, ...]
     stages: list[Stage]
     steps: list[StepTimes]
     parts: Breakdown | None
@@ -105,6 +106,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
         job=job,
         row=row,
         tags=all_tags(job),
+        command=_command(job),
         stages=stages(row, tree, spans, now_ns),
         steps=_all_step_times(job, row, spans, with_shift=with_advice),
         parts=main_breakdown(job, spans),
@@ -151,6 +153,11 @@ def _current_info(job: JobReader, spans: pa.Table) -> catalog.JobInfo:
         times[kind] = max(integer_of(times, kind), kind_row["time_sum"])
     traced = max(integer_of(counters, "traced"), job.table("traces", ("trace",)).num_rows)
     return replace(job.info, counters={**counters, "counts": counts, "times": times, "traced": traced})
+
+
+def _command(job: JobReader) -> tuple[str, ...]:
+    words = job.info.identity.get("command")
+    return tuple(map(str, words)) if isinstance(words, list) else ()
 
 
 def _all_step_times(job: JobReader, row: JobRow, spans: pa.Table, *, with_shift: bool) -> list[StepTimes]:

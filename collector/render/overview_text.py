@@ -1,5 +1,6 @@
 """The summary of one job as text for one screen."""
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
 from typing import Final
@@ -10,6 +11,7 @@ from ..summaries.stages import ENDING, WAITING, Stage
 from ..summaries.step_times import StepTimes
 from ..summaries.top import TopOp
 from .breakdown_text import parts_texts
+from .heading import wrapped
 from .jobs_text import cost_part, framework, lost_part, start_text, state
 from .table import Column, render
 
@@ -27,6 +29,8 @@ _IO_MIN: Final = 1e6
 #: Minimum idle time that is shown, since stored data is some seconds old (ns).
 _IDLE_NS: Final = 10 * 10**9
 _WIDTH_MIN: Final = 40
+#: Characters of a command line that are shown.
+_COMMAND_MAX: Final = 400
 
 _STEPS: Final = (
     Column("STEPS", min_width=12, preferred_width=24),
@@ -170,6 +174,7 @@ def _blocks(overview: Overview, now_ns: int, width: int | None, op_rows: int) ->
     parts = parts_texts(overview.parts) if overview.parts else []
     yield [
         *head,
+        *(wrapped(f"{'command':9}{shlex.join(overview.command)[:_COMMAND_MAX]}", width) if overview.command else ()),
         *_joined_lines([f"{'phases':9}{texts[0]}", *texts[1:]], width, 9),
         *_joined_lines([f"{'parts':9}{text}" if not index else text for index, text in enumerate(parts)], width, 9),
     ]

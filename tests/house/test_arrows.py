@@ -137,7 +137,7 @@ ALLOWED = {
     "collector.options": "",
     "collector.query": (
         "collector.advice collector.alerts collector.errors collector.flops collector.growth collector.loader "
-        "collector.numbers collector.store collector.summaries collector.tfviews formats"
+        "collector.numbers collector.store collector.summaries collector.tfviews commands formats"
     ),
     "collector.records": "collector.errors formats",
     "collector.render": (
@@ -245,6 +245,7 @@ LOADED_NAMES = {
         "cli.serve:serve",
         "cli.shell:shell",
         "cli.show:show",
+        "cli.source:source",
         "cli.spans:spans",
         "cli.status:status",
         "cli.steps:steps",

@@ -31,6 +31,8 @@ EXPECTED = {
     "collector/store/durable.py": {"open"},
     # Below /proc.
     "collector/query/liveness.py": {"read_text"},
+    # Source files of jobs, which are no part of a store.
+    "collector/query/source_file.py": {"open"},
 }
 
 

@@ -84,3 +84,29 @@ def test_names_of_functions_are_accepted_if_their_keys_are_numbers() -> None:
     assert identity.accepted_hello({"functions": ["train_step"]}) == {}
     many_functions = {str(number): "f" for number in range(1000)}
     assert len(identity.accepted_hello({"functions": many_functions})["functions"]) == 256
+
+
+@pytest.mark.parametrize(
+    ("words", "stored"),
+    [
+        ("python train.py --lr 0.1", "python train.py --lr 0.1"),
+        ("train --api-key abc --lr 1", "train --api-key *** --lr 1"),
+        ("train --token=a=b", "train --token=***"),
+        ("env DB_PASSWORD=abc train", "env DB_PASSWORD=*** train"),
+        ("train --secret --abc x", "train --secret *** x"),
+        ("train --password", "train --password"),
+        ("train keypoints.py", "train keypoints.py"),
+    ],
+)
+def test_values_that_may_be_secrets_are_not_stored(words: str, stored: str) -> None:
+    assert identity.command_line(words.split()) == stored.split()
+
+
+def test_a_text_that_mentions_a_secret_is_not_stored() -> None:
+    assert identity.command_line(["bash", "-c", "train --token abc"]) == ["bash", "-c", "***"]
+
+
+def test_a_long_command_line_is_cut() -> None:
+    stored = identity.command_line(["train", *["x" * 1000] * 9])
+    assert len(" ".join(stored)) <= 4097
+    assert stored[-1].endswith("…")

@@ -96,6 +96,7 @@ def test_no_handler_makes_a_document_of_its_own() -> None:
             "jobs",
             "memory",
             "show",
+            "source",
             "spans",
             "steps",
             "view",

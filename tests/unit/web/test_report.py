@@ -39,7 +39,7 @@ def test_a_report_has_the_documents_of_the_commands(run: Run, tmp_path: Path) ->
     path = tmp_path / "r.html"
     assert run("report", UID, "-o", str(path)) == (0, "", "")
     documents = content(path)["documents"]
-    for name in ("show", "advise", "steps", "alerts", "spans", "curves", "memory"):
+    for name in ("show", "advise", "steps", "alerts", "spans", "curves", "memory", "source"):
         assert documents[f"/api/job/{UID}/{name}"] == json.loads(run(name, UID, "--json")[1]), name
     scope, printed = documents[f"/api/job/{UID}/scope"], json.loads(run("scope", UID, "--json")[1])
     assert [row["name"] for row in scope["rows"]] == [row["name"] for row in printed["rows"]]

@@ -39,7 +39,7 @@ export function Head({ job, now }) {
           <span>${duration(job.duration_ns)} since ${dateAndTime(job.started_ns)}</span>
           ${job.tags.map((tag) => html`<span class="pill" key=${tag}>${tag}</span>`)}
         </div>
-        ${job.command ? html`<p class="command mono small">${[].concat(job.command).join(" ")}</p>` : null}
+        ${job.command ? html`<p class="command mono small">${job.command.join(" ")}</p>` : null}
       </div>
       ${isReport
         ? html`<${Made} />`

@@ -12,6 +12,7 @@ import { Lines } from "./lines.js";
 import { Memory } from "./memory.js";
 import { Ops } from "./ops.js";
 import { Scopes } from "./scopes.js";
+import { Source } from "./source.js";
 import { Spans } from "./spans.js";
 import { Steps } from "./steps.js";
 
@@ -42,6 +43,7 @@ export function JobPage({ uid }) {
       <${Ops} base=${base} version=${stored} job=${job} />
       <${Scopes} base=${base} version=${stored} />
       <${Lines} base=${base} version=${stored} />
+      <${Source} base=${base} version=${stored} />
       <${Memory} base=${base} version=${stored} />
       <${Hosts} base=${base} version=${version} job=${job} />
       <${Spans} base=${base} version=${version} />

@@ -1,0 +1,95 @@
+"""Reads the source lines of a job's ops, with their costs."""
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from ..store.protocols import JobReader
+from ..summaries.source_lines import LineCost, line_costs, shown_lines
+from ..tfviews.nodes import total_of
+from .engine import QueryEngine, Selection
+from .required_facts import STACKS
+from .source_file import NoTextError, source_text
+
+#: The option -step that selects all steps.
+_ALL_STEPS: Final = -1
+_TICK_NS: Final = 10**9 // os.sysconf("SC_CLK_TCK")
+
+
+class SourceLine(NamedTuple):
+    """A line to show; ``text`` is None if it is unknown, ``cost`` None if its ops took no time."""
+
+    number: int
+    text: str | None
+    cost: LineCost | None
+
+
+class SourceFile(NamedTuple):
+    """The shown lines of a file; ``no_text``: why their text is unknown, '' if it is known."""
+
+    path: str
+    no_text: str
+    lines: tuple[SourceLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobSource:
+    """The files of a job's source lines, the one with the most expensive line first.
+
+    ``total_ns``: the time of all ops per step. ``left_out``: number of lines with a cost that are
+    not shown.
+    """
+
+    job: JobReader
+    traces: int
+    total_ns: float
+    files: tuple[SourceFile, ...]
+    left_out: int
+
+
+def job_source(job: JobReader) -> JobSource:
+    """Return the source lines of ``job``, over its traced steps of the main kind."""
+    profile = QueryEngine().profile(Selection((job,)), _ALL_STEPS, frozenset({STACKS}), averaged=False)
+    if profile is None:
+        return JobSource(job, 0, 0.0, (), 0)
+    steps = max(1, profile.trace_count)
+    costs = line_costs(profile.nodes, steps)
+    files = tuple(_source_file(job, path, numbers, costs) for path, numbers in shown_lines(costs).items())
+    shown = sum(line.cost is not None for file in files for line in file.lines)
+    total_ns = total_of(profile.nodes).micros / steps
+    return JobSource(job, profile.trace_count, total_ns, files, len(costs) - shown)
+
+
+def _source_file(job: JobReader, path: str, numbers: list[int], costs: dict[tuple[str, int], LineCost]) -> SourceFile:
+    try:
+        texts, no_text = _texts(job, path, max(number for number in numbers if (path, number) in costs)), ""
+    except NoTextError as error:
+        texts, no_text = [], str(error)
+    lines = (
+        SourceLine(number, texts[number - 1] if number <= len(texts) else None, costs.get((path, number)))
+        for number in numbers
+    )
+    return SourceFile(path, no_text, tuple(line for line in lines if line.cost or line.text is not None))
+
+
+def _texts(job: JobReader, path: str, last: int) -> list[str]:
+    """Return the lines of a file with at least ``last`` lines."""
+    if job.info.identity.get("host") != os.uname().nodename:
+        raise NoTextError("the job ran on another host")
+    folder = job.info.identity.get("folder")
+    is_relative = isinstance(folder, str) and not path.startswith("/")
+    texts = source_text(f"{folder}/{path}" if is_relative else path, _began_ns(job))
+    if last > len(texts):
+        raise NoTextError("it has fewer lines than when the job ran")
+    return texts
+
+
+def _began_ns(job: JobReader) -> int:
+    """Return when the process began (real time): an attached one began before its job."""
+    ticks, created = job.info.identity.get("started"), job.info.identity.get("created_real_ns")
+    recorded = created if isinstance(created, int) else 0
+    if not isinstance(ticks, int):
+        return recorded
+    booted_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return min(recorded, booted_ns + ticks * _TICK_NS)
