@@ -88,7 +88,6 @@ NEW_STORES = ("missing", "folder", "\udcff", "new\nline", "~nosuchuser/x", "loop
 DAMAGED_STORES = ("not-json", "deep-json", "no-object", "other-version", "folder-inside", "fifo-inside")
 #: Invalid values of the other options, by the name of the option.
 OTHER_BAD_VALUES = {
-    "listen": ("", "head:7199", "tcp://head", "tcp://head:0", "ipc:///x"),
     "against": ("", "nosuch"),
     "moment_ns": (*ODD_TEXTS, "3x", "-1d"),
     "baseline": ("", "nosuch"),
