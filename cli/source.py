@@ -5,7 +5,7 @@ import click
 from ..collector.documents.source import source_document
 from ..collector.query.job_source import job_source
 from ..collector.render import source_text
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import job_argument, json_option, print_json, store_option, width
 
