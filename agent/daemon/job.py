@@ -228,6 +228,7 @@ def _fixed_identity(found_channel: FoundChannel, launch: Launch, host: str) -> d
         "host": host,
         "launch": hex_id(launch.launch),
         "rank": identity.rank(environ),
+        "group": identity.group(environ),
         "tags": (launch.tags or {}) | (identity.process_tags(owner.pid) if owner else {}),
         "created_real_ns": channel.created_real_ns,
     }
