@@ -94,7 +94,7 @@ def _digest(text: str) -> str:
 
 
 def _tf_cluster(config: str) -> str | None:
-    """Return the cluster in a TF_CONFIG as text that is equal for equal clusters, None without one."""
+    """Return the cluster in a TF_CONFIG as text, equal for equal clusters; None without one."""
     try:
         cluster = json.loads(config)["cluster"]
         return json.dumps(cluster, sort_keys=True) if cluster and isinstance(cluster, dict) else None

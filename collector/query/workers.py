@@ -75,14 +75,14 @@ def group_name(info: JobInfo) -> str:
 
 
 def worker_name(info: JobInfo) -> str:
-    """Return the name of a job in its group: its task in TF_CONFIG, else its rank, else its process."""
+    """Return the name of a job in its group: its task in TF_CONFIG, its rank, or its process."""
     tags, rank = info.identity.get("tags"), info.identity.get("rank")
     task = tags.get("tf_task") if isinstance(tags, dict) else None
     return str(task) if task else f"rank {rank}" if rank is not None else f"pid {info.identity.get('pid')}"
 
 
 def _of_one_run(jobs: Iterable[JobReader], chosen: JobInfo) -> list[JobReader]:
-    """Return those of ``jobs`` that ran at the same time as ``chosen``, in the order of their opening."""
+    """Return those of ``jobs`` that ran at the same time as ``chosen``, the oldest first."""
     start, end = chosen.opened_ns, chosen.closed_ns or float("inf")
     same = [job for job in jobs if job.info.opened_ns <= end and (job.info.closed_ns or float("inf")) >= start]
     return sorted(same, key=lambda job: job.info.opened_ns)

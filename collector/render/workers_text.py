@@ -6,7 +6,7 @@ from typing import Final
 from ..numbers import count, duration
 from ..query.selection import host_of
 from ..query.workers import Group, Worker
-from ..summaries.workers import NOTHING
+from ..summaries.workers import NOTHING, Clock
 from . import colors
 from .heading import wrapped
 from .table import Column, render
@@ -66,5 +66,12 @@ def _row(worker: Worker) -> list[str]:
         duration(compared.behind_ns),
         duration(compared.late_ns),
         f"{count(compared.last)} of {count(compared.common)}",
-        f"± {duration(compared.clock.error_ns)}" if compared.clock else "unknown",
+        _clock(compared.clock),
     ]
+
+
+def _clock(clock: Clock | None) -> str:
+    """Return the error of a clock; that of the host of the reference has none."""
+    if clock is None:
+        return "unknown"
+    return f"± {duration(clock.error_ns)}" if clock.offset_ns or clock.error_ns else "one host"

@@ -55,10 +55,11 @@ class Comparison(NamedTuple):
 
 
 def align(reference: Mapping[int, int], ends: Mapping[int, int]) -> Clock | None:
-    """Return the clock of a worker whose steps end with those of the reference, as after collectives.
+    """Return the clock of a worker whose steps end when those of the reference do.
 
-    Both map the number of a step to its end, ns. The offset is the median of the differences; nine
-    of ten of them are within the error. None if less than three steps are common.
+    Steps with collectives do. Both map the number of a step to its end, ns. The offset is the
+    median of the differences; nine of ten of them are within the error. None if fewer than three
+    steps are common.
     """
     differences = [reference[step] - ends[step] for step in reference.keys() & ends.keys()]
     if len(differences) < _COMMON_MIN:
