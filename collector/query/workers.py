@@ -19,7 +19,10 @@ _FOR_OTHERS = ("collectives", "send and receive")
 
 
 class Worker(NamedTuple):
-    """A worker: its job's short id, its name in the group, its figures; None without traced steps."""
+    """A worker: its job's short id, its name in the group, and its figures.
+
+    ``breakdown``: None without timed steps. ``waits_ns``: None without traced steps.
+    """
 
     job: JobReader
     id: str
