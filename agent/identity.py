@@ -1,5 +1,6 @@
 """The identity of a job: the allowed parts of its environment, cgroup and hello."""
 
+import hashlib
 import json
 import os
 import pwd
@@ -37,6 +38,15 @@ TAGS: Final[Mapping[str, str]] = {
 }
 #: Variables with the rank of a process among its peers, the most specific first.
 RANK_VARIABLES: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "HOROVOD_RANK", "RANK", "SLURM_PROCID")
+#: Sets of variables that name a distributed job, and the launcher that writes them; all of a set
+#: must be there. Of TF_CONFIG, which comes before these, the group is the cluster.
+GROUP_VARIABLES: Final = (
+    ("horovod", ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")),
+    ("torchrun", ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")),
+    ("mpi", ("PMIX_NAMESPACE",)),
+    ("mpi", ("OMPI_MCA_ess_base_jobid",)),
+    ("slurm", ("SLURM_JOB_ID", "SLURM_STEP_ID")),
+)
 #: Text fields of the hello that are accepted.
 HELLO_FIELDS: Final = ("name", "framework", "framework_version", "python", "executable", "trace")
 
@@ -46,6 +56,7 @@ _SECRET: Final = re.compile("password|passwd|token|secret|key|credential|authori
 #: Maximum number of characters of a command line.
 _COMMAND_MAX: Final = 4096
 _TEXT_MAX: Final = 512
+_DIGITS: Final = 8
 _FUNCTIONS_MAX: Final = 256
 _KEY: Final = re.compile(r"[0-9]{1,10}")
 _CONTAINER: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{64})(?![0-9a-f])")
@@ -65,6 +76,35 @@ def rank(environ: Mapping[str, str]) -> int | None:
         if text.isascii() and text.isdigit() and len(text) < 10:
             return int(text)
     return None
+
+
+def group(environ: Mapping[str, str]) -> str | None:
+    """Return the name of the distributed job of a process with ``environ``, None without one.
+
+    The name is the same in all of its processes: the launcher, and a digest of what tells its jobs
+    apart.
+    """
+    cluster = _tf_cluster(environ.get("TF_CONFIG", ""))
+    if cluster:
+        return f"tf-{_digest(cluster)}"
+    for launcher, names in GROUP_VARIABLES:
+        values = [environ.get(name, "") for name in names]
+        if all(values):
+            return f"{launcher}-{_digest(json.dumps(values))}"
+    return None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
+
+
+def _tf_cluster(config: str) -> str | None:
+    """Return the cluster in a TF_CONFIG as text, equal for equal clusters; None without one."""
+    try:
+        cluster = json.loads(config)["cluster"]
+        return json.dumps(cluster, sort_keys=True) if cluster and isinstance(cluster, dict) else None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
 
 
 def _tf_task(config: str) -> str | None:

@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "show": ("tfprof.cli.show:show", "Summary of one job on one screen."),
     "follow": ("tfprof.cli.follow:follow", "The steps of a job as lines, while it runs."),
     "breakdown": ("tfprof.cli.breakdown:breakdown", "Where the time of a step goes, from its start to the next."),
+    "workers": ("tfprof.cli.workers:workers", "The workers of a distributed job, the one that is waited for first."),
     "memory": ("tfprof.cli.memory:memory", "What holds memory at the peak of a step, what grows, host memory."),
     "scope": ("tfprof.cli.views:scope", "Cost of ops, in the tree of their names."),
     "graph": ("tfprof.cli.views:graph", "Cost of ops, each below the op that uses it."),

@@ -229,6 +229,7 @@ def _fixed_identity(found_channel: FoundChannel, launch: Launch, host: str) -> d
         "launch": hex_id(launch.launch),
         "rank": identity.rank(environ),
         "folder": identity.folder_of(owner.pid) if owner else None,
+        "group": identity.group(environ),
         "tags": (launch.tags or {}) | (identity.process_tags(owner.pid) if owner else {}),
         "created_real_ns": channel.created_real_ns,
     }

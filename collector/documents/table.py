@@ -26,6 +26,7 @@ from .steps import StepsDocument
 from .tags import TagDocument
 from .view import ViewDocument
 from .watched import TopDocument
+from .workers import WorkersDocument
 
 #: Command -> the types of its documents; one of them describes what the command prints.
 DOCUMENTS: Final[dict[str, tuple[Any, ...]]] = {
@@ -56,4 +57,5 @@ DOCUMENTS: Final[dict[str, tuple[Any, ...]]] = {
     "tag": (TagDocument,),
     "top": (TopDocument,),
     "trace": (OrderDocument,),
+    "workers": (WorkersDocument,),
 }

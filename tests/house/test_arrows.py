@@ -224,6 +224,7 @@ LOADED_NAMES = {
         "cli.attach:attach",
         "cli.breakdown:breakdown",
         "cli.memory:memory",
+        "cli.workers:workers",
         "cli.config:config",
         "cli.curves:curves",
         "cli.daemons:start",

@@ -47,8 +47,11 @@ LINES = {
     "steps": (("last", "--all"),),
     "tag": (("last", "a tag"),),
     "top": (("--all", "--once"),),
+    "workers": (("last",),),
     "trace": (("last", "--steps", "2", "--wait", "1s"),),
 }
+#: What Slurm tells a job of several processes.
+SLURM_STEP = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"}
 
 
 def texts(profile: Path, run: Run) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -77,7 +80,7 @@ def test_every_document_about_a_job_is_valid(
     python = request.getfixturevalue(f"{release}_python")
     for _ in range(2):
         command = [f"{TFPROF}-run", "--trace", "every=7", "--name", script, python, JOBS / script]
-        subprocess.run(command, capture_output=True, timeout=300, check=True)
+        subprocess.run(command, capture_output=True, timeout=300, check=True, env=os.environ | SLURM_STEP)
     profile = tmp_path / "profile"
     assert run("profile-proto", "last", "-o", str(profile))[0] == 0
     printed = 0

@@ -110,3 +110,47 @@ def test_a_long_command_line_is_cut() -> None:
     stored = identity.command_line(["train", *["x" * 1000] * 9])
     assert len(" ".join(stored)) <= 4097
     assert stored[-1].endswith("…")
+
+
+def tf_config(index: int, port: int = 2222) -> str:
+    return json.dumps({"cluster": {"worker": [f"10.0.0.1:{port}"]}, "task": {"type": "worker", "index": index}})
+
+
+def test_workers_of_one_cluster_have_one_group() -> None:
+    groups = [identity.group({"TF_CONFIG": config}) for config in (tf_config(0), tf_config(1), tf_config(0, 2223))]
+    assert groups[0] == groups[1] != groups[2]
+    assert str(groups[0]).startswith("tf-")
+    assert "10.0.0.1" not in str(groups[0])
+
+
+@pytest.mark.parametrize(
+    ("environ", "launcher"),
+    [
+        ({"SLURM_JOB_ID": "42", "SLURM_STEP_ID": "0"}, "slurm"),
+        ({"PMIX_NAMESPACE": "prterun-1", "SLURM_JOB_ID": "42", "SLURM_STEP_ID": "0"}, "mpi"),
+        ({"OMPI_MCA_ess_base_jobid": "3241738241"}, "mpi"),
+        ({"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}, "torchrun"),
+        ({"HOROVOD_GLOO_RENDEZVOUS_ADDR": "10.0.0.1", "HOROVOD_GLOO_RENDEZVOUS_PORT": "3"}, "horovod"),
+    ],
+)
+def test_each_launcher_names_its_groups(environ: dict[str, str], launcher: str) -> None:
+    name = identity.group(environ)
+    assert name is not None
+    assert name.partition("-")[0] == launcher
+    assert identity.group(environ | {"HOME": "/elsewhere", "RANK": "7"}) == name
+    assert identity.group(environ | {next(iter(environ)): "another"}) != name
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {},
+        {"SLURM_JOB_ID": "42"},
+        {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"},
+        {"TF_CONFIG": '{"cluster": {}}'},
+        {"TF_CONFIG": '{"cluster": 3}'},
+        {"TF_CONFIG": "[" * 100_000},
+    ],
+)
+def test_other_environments_name_no_group(environ: dict[str, str]) -> None:
+    assert identity.group(environ) is None

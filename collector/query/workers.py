@@ -1,0 +1,107 @@
+"""Reads the workers of a distributed job from a store."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ..errors import UsageError
+from ..store.catalog import JobInfo
+from ..store.protocols import JobReader, StoreReader
+from ..summaries.jobs import functions_of
+from ..summaries.op_classes import WAITING
+from ..summaries.parts import Breakdown
+from ..summaries.workers import Comparison, Moments, WorkerSteps, compare
+from .breakdown import main_breakdown
+from .selection import host_of, ids_of
+from .timed_steps import main_kind, steps_of_kind
+
+#: Waiting of these kinds is for other workers.
+_FOR_OTHERS = ("collectives", "send and receive")
+
+
+class Worker(NamedTuple):
+    """A worker: its job's short id, its name in the group, and its figures.
+
+    ``breakdown``: None without timed steps. ``waits_ns``: None without traced steps.
+    """
+
+    job: JobReader
+    id: str
+    name: str
+    breakdown: Breakdown | None
+    waits_ns: float | None
+    comparison: Comparison
+
+
+class Group(NamedTuple):
+    """The workers of a distributed job, the one that is waited for first.
+
+    ``source``: what the order is from (`summaries.workers`).
+    """
+
+    name: str
+    source: str
+    workers: tuple[Worker, ...]
+
+
+def group_of(store: StoreReader, selector: str) -> Group:
+    """Return the workers of the group ``selector``, or of the group of the job that it selects.
+
+    Of groups of one name, which a cluster has at each of its runs, it is the one of the latest job.
+    Raises NoSuchJobError, and UsageError ``no-group`` for a job without one.
+    """
+    jobs = list(store.jobs())
+    named = [job for job in jobs if group_name(job.info) == selector]
+    chosen = max(named, key=lambda job: job.info.opened_ns).info if named else store.job(selector).info
+    name = group_name(chosen)
+    if not name:
+        raise UsageError(
+            f"{chosen.name or chosen.hex} belongs to no distributed job: its environment had no TF_CONFIG with a "
+            "cluster, and no variables of Slurm, MPI, torchrun or Horovod when it started",
+            slug="no-group",
+        )
+    members = _of_one_run([job for job in jobs if group_name(job.info) == name], chosen)
+    ids = ids_of(members)
+    read = [job.on_one_snapshot(_read) for job in members]
+    source, comparisons = compare([steps for steps, _ in read])
+    workers = [
+        Worker(job, ids[job.info.hex], worker_name(job.info), parts, steps.waits_ns, comparison)
+        for job, (steps, parts), comparison in zip(members, read, comparisons, strict=True)
+    ]
+    workers.sort(key=lambda worker: (-(worker.comparison.behind_ns or 0.0), worker.name))
+    return Group(name, source, tuple(workers))
+
+
+def group_name(info: JobInfo) -> str:
+    """Return the name of a job's group, '' without one."""
+    name = info.identity.get("group")
+    return name if isinstance(name, str) else ""
+
+
+def worker_name(info: JobInfo) -> str:
+    """Return the name of a job in its group: its task in TF_CONFIG, its rank, or its process."""
+    tags, rank = info.identity.get("tags"), info.identity.get("rank")
+    task = tags.get("tf_task") if isinstance(tags, dict) else None
+    return str(task) if task else f"rank {rank}" if rank is not None else f"pid {info.identity.get('pid')}"
+
+
+def _of_one_run(jobs: Iterable[JobReader], chosen: JobInfo) -> list[JobReader]:
+    """Return those of ``jobs`` that ran at the same time as ``chosen``, the oldest first."""
+    start, end = chosen.opened_ns, chosen.closed_ns or float("inf")
+    same = [job for job in jobs if job.info.opened_ns <= end and (job.info.closed_ns or float("inf")) >= start]
+    return sorted(same, key=lambda job: job.info.opened_ns)
+
+
+def _read(job: JobReader) -> tuple[WorkerSteps, Breakdown | None]:
+    spans = job.table("spans")
+    kind = main_kind(job, spans)
+    if kind is None:
+        return WorkerSteps(host_of(job), {}, None), None
+    steps = {
+        group.ordinal: Moments(group.start_ns, group.start_ns + group.total_ns)
+        for group in steps_of_kind(spans, kind, functions_of(job.info)).steps
+        if group.steps == 1 and group.is_normal
+    }
+    parts = main_breakdown(job, spans)
+    waits = parts.detail_ns(WAITING) if parts and parts.traced else None
+    waits_ns = None if waits is None else sum(waits.get(name, 0.0) for name in _FOR_OTHERS)
+    return WorkerSteps(host_of(job), steps, waits_ns), parts

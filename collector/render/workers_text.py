@@ -1,0 +1,77 @@
+"""The workers of a distributed job as text: who is waited for, a table, and what to type next."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ..numbers import count, duration
+from ..query.selection import host_of
+from ..query.workers import Group, Worker
+from ..summaries.workers import NOTHING, Clock
+from . import colors
+from .heading import wrapped
+from .table import Column, render
+
+_COLUMNS: Final = (
+    Column("WORKER", min_width=8, preferred_width=20),
+    Column("JOB"),
+    Column("HOST", min_width=6, preferred_width=20, drop_priority=4),
+    Column("STEPS", right=True, drop_priority=3),
+    Column("STEP TO STEP", right=True),
+    Column("STEP", right=True, drop_priority=2),
+    Column("WAITS", right=True),
+    Column("WAITED FOR", right=True),
+    Column("STARTS LATE", right=True),
+    Column("LAST", right=True),
+    Column("CLOCK", right=True, drop_priority=1),
+)
+#: Share of the time from step to step from which a worker is called waited for.
+_SHARE_MIN: Final = 0.05
+
+
+def lines(group: Group, width: int | None) -> Iterator[str]:
+    """Yield the workers of ``group``, at most ``width`` wide if possible."""
+    yield from (colors.paint("verdict", text) for text in wrapped(f"Verdict: {_verdict(group)}.", width))
+    yield ""
+    yield from render(_COLUMNS, list(map(_row, group.workers)), width=width)
+    yield ""
+    yield f"group {group.name}: {count(len(group.workers))} workers, compared by: {group.source}"
+    if any(worker.comparison.clock is None for worker in group.workers):
+        yield from wrapped("note: clocks of other hosts are unknown: no traced collectives align them", width)
+    first = group.workers[0].id
+    yield f"next: tfprof breakdown {first} · tfprof spans {first} · tfprof advise {first}"
+
+
+def _verdict(group: Group) -> str:
+    first = group.workers[0]
+    behind_ns = first.comparison.behind_ns or 0.0
+    if len(group.workers) == 1:
+        return "only one worker of the group was profiled"
+    if group.source == NOTHING:
+        return "unknown: no step was traced in all workers, and none was timed one by one in all of them"
+    if first.breakdown is None or behind_ns < _SHARE_MIN * first.breakdown.period_ns:
+        return "no worker is waited for"
+    return f"the others wait {duration(behind_ns)} in each step for {first.name}"
+
+
+def _row(worker: Worker) -> list[str]:
+    parts, compared = worker.breakdown, worker.comparison
+    return [
+        worker.name,
+        worker.id,
+        host_of(worker.job),
+        count(parts.all_steps if parts else 0),
+        duration(parts.period_ns if parts else None),
+        duration(parts.step_ns if parts else None),
+        duration(worker.waits_ns),
+        duration(compared.behind_ns),
+        duration(compared.late_ns),
+        f"{count(compared.last)} of {count(compared.common)}",
+        _clock(compared.clock),
+    ]
+
+
+def _clock(clock: Clock | None) -> str:
+    """Return the error of a clock; that of the host of the reference has none."""
+    if clock is None:
+        return "unknown"
+    return f"± {duration(clock.error_ns)}" if clock.offset_ns or clock.error_ns else "one host"
