@@ -3,6 +3,7 @@
 It consists of samples of the job's host, the use of the CPUs, and the job's memory while steps ran.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -95,12 +96,17 @@ def thread_use(job: JobReader, thread: int, period: tuple[int, int]) -> ThreadUs
     """
     rows = [row for row in sorted(row_tuples(job.table("thread_samples"))) if period[0] <= row[0] <= period[1]]
     if thread == job.info.identity.get("pid") and len(rows) >= _THREAD_SAMPLES:
-        (first_ns, *first), (last_ns, *last) = rows[0], rows[-1]
-        seconds = (last_ns - first_ns) / 1e9
-        cpu, queued, queued_all = (max(0.0, after - before) for before, after in zip(first, last, strict=True))
+        times, *totals = zip(*rows, strict=True)
+        seconds = (times[-1] - times[0]) / 1e9
+        cpu, queued, queued_all = map(_increase, totals)
         return ThreadUse(cpu / seconds, queued / seconds, queued_all / seconds) if seconds > 0 else None
     use = use_between(job.table("samples"), period)
     return None if use is None else ThreadUse(min(1.0, use.cores), is_exact=False)
+
+
+def _increase(totals: Sequence[float]) -> float:
+    """Return by how much ``totals`` grow; the sum of the threads falls when a thread ends."""
+    return sum(max(0.0, after - before) for before, after in pairwise(totals))
 
 
 def cpu_loads(samples: pa.Table, host_rows: pa.Table) -> tuple[Load, ...]:
