@@ -20,6 +20,7 @@ from tfprof.collector.advice.table import CHECKERS, advise
 from tfprof.collector.advice.verdict import findings, fine, verdict, without_data
 from tfprof.collector.numbers import percent
 from tfprof.collector.query.evidence import gather
+from tfprof.collector.query.surroundings import thread_use
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.summaries.parts import Recording, break_down
 from tfprof.collector.summaries.step_records import NamedSum, OpExecution, StepTrace, ThreadUse, TimedSteps
@@ -862,6 +863,18 @@ def test_a_job_that_waits_for_a_cpu_is_not_told_that_its_ops_are_small() -> None
         " Other processes used 1.80 of the host's 2."
     )
     assert tiny_ops.check(evidence) == []
+
+
+def test_waits_of_a_thread_that_ends_take_nothing_from_those_of_the_others(tmp_path: Path) -> None:
+    totals = [0.0, 2.0, 4.0, 1.0, 3.0]  # a thread with waits of 5 s ends before the fourth sample
+    waits = [
+        {"t_ns": at * SECOND, "main_cpu_s": at / 2, "main_queued_s": at / 10, "queued_s": queued}
+        for at, queued in enumerate(totals)
+    ]
+    job = job_of(tmp_path, thread_samples=waits)
+    pid = job.info.identity["pid"]
+    assert isinstance(pid, int)
+    assert thread_use(job, pid, (0, 4 * SECOND)) == pytest.approx(ThreadUse(0.5, 0.1, 6 / 4))
 
 
 def test_threads_that_wait_behind_other_processes_are_starved() -> None:
