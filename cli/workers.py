@@ -5,7 +5,7 @@ import click
 from ..collector.documents.workers import workers_document
 from ..collector.query.workers import group_of
 from ..collector.render import workers_text
-from ..collector.store.reader import open_reader
+from ..collector.store.opening import open_reader
 from ..commands.streams import print_lines
 from .command import job_argument, json_option, print_json, store_option, width
 

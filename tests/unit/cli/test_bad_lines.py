@@ -26,7 +26,7 @@ VIEWS = ("scope", "graph", "op", "code")
 REQUIRED_ARGUMENTS = {
     **dict.fromkeys(VIEWS, ("aa10",)),
     **dict.fromkeys(("advise", "analyze", "breakdown", "curves", "follow", "host", "memory", "workers"), ("aa10",)),
-    **dict.fromkeys(("shell", "show", "spans", "steps"), ("aa10",)),
+    **dict.fromkeys(("shell", "show", "source", "spans", "steps"), ("aa10",)),
     "attach": ("4194305",),  # above all process ids
     "tag": ("aa10", "note"),
     "rm": ("nosuch",),
@@ -253,12 +253,13 @@ LINES = list(lines())
 _DAEMON_COMMANDS = frozenset({"status", "start", "stop"})
 #: Commands for which a store may not exist yet.
 _NEW_STORE_COMMANDS = _DAEMON_COMMANDS | {"import", "metrics", "web"}
+#: Commands without --store, and `tfprof serve`, which would replace this process.
+_WITHOUT_STORE = {"completion", "config", "doctor", "keys", "ps", "serve", "store"}
 STORE_CASES = [
     (name, store)
     for name in COMMANDS
     for store in (*BAD_STORES, *DAMAGED_STORES, *(() if name in _NEW_STORE_COMMANDS else NEW_STORES))
-    # `tfprof serve` would replace this process.
-    if name not in {"config", "completion", "doctor", "keys", "ps", "serve"} and (name != "start" or not store.strip())
+    if name not in _WITHOUT_STORE and (name != "start" or not store.strip())
 ]
 
 
