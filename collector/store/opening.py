@@ -49,6 +49,8 @@ def _engine_target(address: str) -> "StoreTarget":
 _KINDS: Final = {
     "": _Kind(_folder_reader, _folder_target),
     "clickhouse": _Kind(_engine_reader, _engine_target),
+    # The collector of another host: the error says where to ask.
+    "tcp": _Kind(_folder_reader, _folder_target),
 }
 
 
@@ -95,6 +97,5 @@ def create(url: str, keep_days: int, admins: Sequence[str], *, only_print: bool)
 def _kind(address: str) -> _Kind:
     kind = _KINDS.get(scheme_of(address))
     if kind is None:
-        schemes = " and ".join(f"{scheme}://" for scheme in _KINDS if scheme)
-        raise UsageError(f"{scheme_of(address)}:// is not a kind of store: there are folders and {schemes}")
+        raise UsageError(f"{scheme_of(address)}:// is not a kind of store: there are folders and clickhouse://")
     return kind

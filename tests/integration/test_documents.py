@@ -42,6 +42,7 @@ LINES = {
     "memory": (("last",),),
     "curves": (("last",),),
     "show": (("last",),),
+    "source": (("last",),),
     "spans": (("last",),),
     "status": ((),),
     "steps": (("last", "--all"),),
