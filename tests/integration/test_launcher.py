@@ -463,6 +463,6 @@ def test_ctrl_c_ends_a_series_even_if_the_run_ends_well() -> None:
 
 def test_the_runs_of_a_series_leave_no_descriptors_behind() -> None:
     """Each run has pipes of its witness, channels, and a watch of the runtime folder."""
-    completed = run("--quiet", "--repeat", "3", "sh", "-c", "ls /proc/$PPID/fd | wc -l")
+    completed = run("--quiet", "--repeat", "5", "sh", "-c", "ls /proc/$PPID/fd | wc -l")
     counts = [int(line) for line in completed.stdout.split()]
-    assert counts[2] <= max(counts[:2])
+    assert counts[4] <= max(counts[:3]) + 1  # a descriptor may be open for a moment

@@ -275,6 +275,7 @@ def test_a_killed_witness_is_replaced(runtime: str, monkeypatch: pytest.MonkeyPa
         until(lambda witness=witness: not psutil.pid_exists(witness), "the end of the witness")
     until(lambda: _launcher_and_children(launcher) - {launcher.pid, job}, "a witness")
     until(lambda: psutil.Process(launcher.pid).status() == psutil.STATUS_SLEEPING, "the request to the witness")
+    time.sleep(1)  # the launcher sleeps between its steps, too
     launcher.kill()
     launcher.communicate(timeout=30)  # until the job, too, has closed the pipe
 
