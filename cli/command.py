@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class FolderOnlyError(UsageError):
-    """The command needs a store that is a folder, and a URL is given."""
+    """A URL is given to a command that needs the folder of a store."""
 
     slug = "folder-only"
 

@@ -417,8 +417,8 @@ def _host_ops(plane: _Plane, calls: Calls, memory: list[MemoryEvent]) -> Iterato
 
 
 def _of_pipeline(op: Execution) -> Execution:
-    """Return an op of a function that tf.data calls, apart from those of the step."""
-    return op._replace(device=PIPELINE_DEVICE, node=PIPELINE_SCOPE.encode() + op.node)
+    """Return ``op`` with the device and the scope of the functions that tf.data calls."""
+    return op._replace(device=PIPELINE_DEVICE, node=PIPELINE_SCOPE + op.node)
 
 
 def _instruction_ops(plane: _Plane, events: _OtherEvents) -> Iterator[Execution]:

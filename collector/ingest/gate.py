@@ -24,7 +24,7 @@ UNVERIFIED: Final = ""
 
 
 class KeyRefusedError(FormatError):
-    """A peer whose key is not among those of the nodes."""
+    """A peer with a key that belongs to no node."""
 
     slug = "key-refused"
 

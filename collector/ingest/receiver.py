@@ -351,7 +351,7 @@ def _for_nodes(router: "zmq.Socket[bytes]") -> None:
     router.handshake_ivl = HANDSHAKE_MS
 
 
-#: What differs between the sockets of each scheme.
+#: Scheme of an endpoint -> function that sets up its socket.
 _KINDS: Final = {IPC: _for_this_host, TCP: _for_nodes}
 
 

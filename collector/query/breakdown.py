@@ -54,9 +54,10 @@ def _on_snapshot(
     selected = _main_kinds(job, spans) if kinds is None else _present(spans, kinds) or tuple(kinds)
     results = [_of_kind(job, spans, kind, steps, since_ns) for kind in selected]
     found = tuple(result for result in results if result is not None)
-    step_spans = spans_of_kinds(spans, layout.STEP_KINDS)
-    if (steps or since_ns) and step_spans.num_rows and not found:
-        raise no_such_timed_step(step_spans, steps, since_ns)
+    if (steps or since_ns) and not found:
+        step_spans = spans_of_kinds(spans, layout.STEP_KINDS)
+        if step_spans.num_rows:
+            raise no_such_timed_step(step_spans, steps, since_ns)
     return JobBreakdown(job, found)
 
 

@@ -15,10 +15,11 @@ from ..errors import NoSuchStepError, UsageError
 from ..flops.kernels import is_library_kernel, op_type, split_label
 from ..numbers import date_and_time
 from ..store.catalog import IMPORTED, MAY_CONTINUE
-from ..store.devices import GPU, PIPELINE_DEVICE, STREAMS
+from ..store.devices import GPU, STREAMS
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID
 from ..summaries.kinds import kind_name
+from ..summaries.op_classes import PIPELINE_DEVICE
 from ..summaries.step_range import range_text
 from ..tfviews.nodes import Node, device_names, interned_texts, merge_jobs, nodes_from_rollup, with_counts, wrap_int64
 from ..tfviews.parity import DEFAULT, Parity
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _STEPS_LISTED_MAX: Final = 20
 #: The devices of a node that ran only in functions of the input pipeline, and a part of a device's
 #: name that selects them.
-_PIPELINE: Final = (PIPELINE_DEVICE.decode().lower(),)
+_PIPELINE: Final = (PIPELINE_DEVICE,)
 _PIPELINE_PATTERN: Final = "tf.data"
 TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator", "start_ns", "duration_ns")
 

@@ -20,7 +20,7 @@ from .columns import row_tuples
 from .devices import Devices, device_rows
 from .executions import TRACE_COLUMNS
 from .protocols import Executions, JobReader, RecordedOutputs
-from .selectors import matching, select
+from .selectors import selected
 
 T = TypeVar("T")
 
@@ -263,14 +263,8 @@ class EngineStore:
         return self._read()[1]
 
     def job(self, selector: str) -> EngineJob:
-        """Return the job that ``selector`` means (selectors.select); errors as in a local store."""
-        jobs, errors = self._read()
-        infos, by_uid = [job.info for job in jobs], {job.info.uid: job for job in jobs}
-        if not matching(infos, selector):
-            for error in errors:
-                if error.uid.startswith(selector.lower()):
-                    raise error
-        return by_uid[select(infos, selector).uid]
+        """Return the job that ``selector`` means; errors as for `selectors.selected`."""
+        return selected(*self._read(), selector)
 
     def host(self, name: str) -> EngineJob:
         """Raise NoSuchJobError: samples of hosts are stored with each job."""
@@ -340,7 +334,7 @@ def _info(data: bytes, uid: str, address: str) -> JobInfo:
 
 
 def place_of(info: JobInfo) -> dict[str, Any]:
-    """Return the columns of the rows of a job that tell whose they are."""
+    """Return the columns that name the job and its owner in each row."""
     owner = str(info.identity.get("user") or "")
     return {"job": info.hex.encode(), "owner": owner, "opened": max(0, min(info.opened_ns // 10**9, 0xFFFFFFFF))}
 

@@ -15,10 +15,10 @@ _GPU: Final = re.compile(rb"gpu:[0-9]+")
 #: the op that waits for it.
 ITERATOR_DEVICE: Final = b"/host:CPU/tf.data"
 
-#: Device of the ops of functions that tf.data calls, and what the names of their nodes begin with:
-#: they run beside the step, and their names are those of other graphs.
+#: Device of the ops of functions that tf.data calls, and the scope that is put before their names.
+#: These ops run beside the step. Their own names may be those of ops of the step.
 PIPELINE_DEVICE: Final = b"/tf.data/device:CPU:0"
-PIPELINE_SCOPE: Final = "tf.data/"
+PIPELINE_SCOPE: Final = b"tf.data/"
 
 #: Flags of ``accelerator``: the device is a GPU; the device has the times of a GPU's kernels.
 GPU, STREAMS = 1, 2

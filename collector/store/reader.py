@@ -18,7 +18,7 @@ from . import catalog, executions, lock, retention, segment, sql_queries, trace_
 from .catalog import JobInfo
 from .protocols import Executions, JobReader, RecordedOutputs
 from .schema import HOST_SAMPLES
-from .selectors import matching, select
+from .selectors import selected
 from .snapshot import Snapshot, with_stable_snapshot
 from .sql_queries import SqlQuery
 
@@ -262,18 +262,8 @@ class LocalStore:
         return self._read()[1]
 
     def job(self, selector: str) -> LocalJob:
-        """Return the job that ``selector`` means (selectors.select).
-
-        NoSuchJobError if it means none or several. If no readable job matches, and the uid of a
-        damaged job begins with ``selector``, the StoreError of the damaged job is raised instead.
-        """
-        jobs, errors = self._read()
-        infos, by_uid = [job.info for job in jobs], {job.info.uid: job for job in jobs}
-        if not matching(infos, selector):
-            for error in errors:
-                if error.uid.startswith(selector.lower()):
-                    raise error
-        return by_uid[select(infos, selector).uid]
+        """Return the job that ``selector`` means; errors as for `selectors.selected`."""
+        return selected(*self._read(), selector)
 
     def host(self, name: str) -> LocalJob:
         """Return the samples of host ``name``; NoSuchJobError if there are none."""

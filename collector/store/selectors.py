@@ -3,12 +3,15 @@
 import re
 import time
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
-from ..errors import NoSuchJobError
+from ..errors import DamagedJobError, NoSuchJobError
 from ..moment import parse_moment
 from ..suggestion import suggestion
 from .catalog import MAY_CONTINUE, SERIES_PREFIX, JobInfo
+from .protocols import JobReader
+
+Job = TypeVar("Job", bound=JobReader)
 
 #: Selects the job that was opened last.
 LAST: Final = "last"
@@ -64,6 +67,20 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
     if parsed.back >= len(candidates):
         raise NoSuchJobError(f"no job {selector!r}, only {_listed(jobs, meaning.jobs)}")
     return candidates[-1 - parsed.back]
+
+
+def selected(jobs: Sequence[Job], errors: Iterable[DamagedJobError], selector: str) -> Job:
+    """Return that of the readable ``jobs`` that ``selector`` means, as `select` does.
+
+    If none matches, and the uid of a damaged job in ``errors`` begins with ``selector``, its
+    StoreError is raised.
+    """
+    infos, by_uid = [job.info for job in jobs], {job.info.uid: job for job in jobs}
+    if not matching(infos, selector):
+        for error in errors:
+            if error.uid.startswith(selector.lower()):
+                raise error
+    return by_uid[select(infos, selector).uid]
 
 
 def matching(infos: Iterable[JobInfo], selector: str) -> list[JobInfo]:

@@ -16,7 +16,7 @@ SqlQuery = Callable[[str], pa.Table]
 
 
 class Dialect(NamedTuple):
-    """What engines spell differently.
+    """The SQL that differs from engine to engine.
 
     ``hash``: the function of the hash of several values. ``stored_order``: the end of a query whose
     rows are in the order in which they are stored. ``is_one_of``: the condition that a column is
