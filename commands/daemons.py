@@ -260,11 +260,24 @@ def spawn(module: str, args: list[str], log: str, lock: PidFileLock) -> None:
                 _become_daemon(command, environment, log_fd, lock)
         finally:
             os.close(log_fd)
-        error_number = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        error_number = _wait(child)
     except OSError as error:
         raise DaemonError("cannot start %s: %s" % (module, error.strerror)) from None
     if error_number:
         raise DaemonError("cannot start %s: %s" % (module, os.strerror(error_number)))
+
+
+def _wait(child: int) -> int:
+    """Return the exit code of ``child`` when it ends.
+
+    Until ``child`` has its own session, a stop of the process group stops it, too. A SIGCONT to
+    only this process continues both.
+    """
+    while True:
+        status = os.waitpid(child, os.WUNTRACED)[1]
+        if not os.WIFSTOPPED(status):
+            return os.waitstatus_to_exitcode(status)
+        os.kill(child, signal.SIGCONT)
 
 
 def become(module: str, args: list[str], lock: PidFileLock) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import functools
 import os
+import select
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,8 @@ _IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 #: Limit of the core size at which Linux writes no core: no file is that small, and for a core that
 #: goes to a pipe this value means "none".
 _NO_CORE: Final = 1
+#: Poll interval of a stop of the command before it is executed (seconds).
+_STOP_POLL_S: Final = 0.1
 #: si_code of a signal with a value: SI_QUEUE of <bits/siginfo-consts.h>.
 _SI_QUEUE: Final = -1
 
@@ -87,11 +90,24 @@ def start(
         _become(command, environ, inherited_signals, announce_job, reply_writer)
     os.close(reply_writer)
     with os.fdopen(reply_reader, "rb") as pipe:
+        _continue_until(reply_reader, pid)
         code = pipe.read()
     if code:
         os.waitpid(pid, 0)
         raise not_started_error(command[0], int(code))
     return pid
+
+
+def _continue_until(fd: int, pid: int) -> None:
+    """Return when ``fd`` is readable; continue process ``pid`` if it is stopped before.
+
+    A stop of the process group stops both. This process knows of it only after it was continued.
+    """
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    while not poll.poll(1000 * _STOP_POLL_S):
+        if os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG) is not None:
+            os.kill(pid, signal.SIGCONT)
 
 
 def _become(

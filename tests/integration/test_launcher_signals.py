@@ -1,5 +1,6 @@
 """A job under `tfprof-run` gets each signal once, and ends as it does without `tfprof-run`."""
 
+import contextlib
 import functools
 import json
 import os
@@ -62,7 +63,12 @@ class WaitingJob:
 
     def wait_end(self) -> tuple[list[str], int]:
         """Wait until the job ends; return the signals that it got, and its exit status."""
-        printed = self.process.communicate(timeout=60)[0].splitlines()
+        try:
+            printed = self.process.communicate(timeout=60)[0].splitlines()
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.communicate()
+            raise
         return printed[-1].split()[1:], self.process.returncode
 
 
@@ -175,6 +181,37 @@ def test_a_stopped_group_continues_on_a_signal_to_the_group_or_the_launcher(rece
     time.sleep(0.6)  # longer than the launcher waits for its next event
     (os.killpg if receiver == "group" else os.kill)(waiting_job.process.pid, signal.SIGCONT)
     assert waiting_job.wait_end() == (["18"], 7)
+
+
+#: Runs a launcher in which a system call of a forked child takes a second.
+SLOW_LAUNCHER = """
+import os, sys, time
+name = sys.argv[1]
+call = getattr(os, name)
+def slow_call(*args):
+    os.write(1, b"up\\n")
+    time.sleep(1)
+    return call(*args)
+setattr(os, name, slow_call)
+from tfprof.agent.launcher.run import main
+sys.exit(main(["--quiet", "sleep", "2.5"]))
+"""
+
+
+@pytest.mark.parametrize("call", ["setsid", "execve"], ids=["start-of-the-agent", "start-of-the-job"])
+def test_a_launcher_continues_with_a_child_that_is_not_yet_executed(call: str) -> None:
+    launcher = subprocess.Popen([sys.executable, "-c", SLOW_LAUNCHER, call], stdout=-1, start_new_session=True)
+    try:
+        assert launcher.stdout.readline() == b"up\n"
+        os.killpg(launcher.pid, signal.SIGSTOP)
+        until(lambda: _is_stopped(launcher.pid), "the stop of the group")
+        time.sleep(0.3)
+        os.kill(launcher.pid, signal.SIGCONT)
+        assert launcher.wait(20) == 0
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(launcher.pid, signal.SIGKILL)
+        launcher.communicate()
 
 
 @pytest.mark.parametrize("next_signal", [signal.SIGCONT, signal.SIGKILL])
