@@ -15,6 +15,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 RUN_TESTS := $(PYTHON) -m pytest -rs --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# Maximum number of failed tests that run again.
+AGAIN_MAX := 5
+
 PAGES := $(wildcard docs/questions/*.md)
 
 .PHONY: help venv venvs matrix matrix-venvs demo picture pages docs test test-fast test-thorough compiled-tests format lint check types \
@@ -107,10 +110,15 @@ pages: venv .venvs/digits
 # All tests of a file run in the same worker, since agents under test see each other's channels in
 # /proc. The unit tests come last: they are short and balance the workers. Two of four workers
 # begin with the files whose tests mostly wait (tests/fakes/scheduling.py). The base folder has a
-# short name, since paths of sockets have a maximum length.
+# short name, since paths of sockets have a maximum length. A few tests that fail run again, alone: a
+# job may not get a processor in time while four tests run. The log shows both results.
 define run-tests
 @folder=$$(mktemp -d); status=0; \
-$(RUN_TESTS) --basetemp $$folder/t $(1) || status=$$?; \
+$(RUN_TESTS) --basetemp $$folder/t -o cache_dir=$$folder/cache $(1) || status=$$?; \
+if [ $$status = 1 ] && [ $$(grep -c true $$folder/cache/v/cache/lastfailed) -le $(AGAIN_MAX) ]; then \
+    echo "The tests that failed run again, alone:"; status=0; \
+    $(PYTHON) -m pytest -vv --last-failed --basetemp $$folder/a -o cache_dir=$$folder/cache $(1) || status=$$?; \
+fi; \
 rm -rf $$folder; exit $$status
 endef
 

@@ -1,7 +1,6 @@
 """`tfprof doctor`: whether a process or a command can be profiled, and why not."""
 
 import shlex
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -12,6 +11,7 @@ from ..agent.diagnosis import NO, NOTE, Finding, check_command, check_host, chec
 from ..collector.documents.diagnosis import doctor_document
 from ..collector.errors import StoreError
 from ..collector.query.local_jobs import incompleteness, local_jobs
+from ..collector.render.wrapping import wrapped
 from ..collector.store import catalog
 from ..collector.store.opening import open_reader
 from ..commands.streams import print_lines
@@ -31,13 +31,7 @@ def _lines(subject: str, findings: Sequence[Finding], columns: int | None) -> It
     yield f"{subject}: {_CONCLUSIONS.get(verdict_of(findings), 'can be profiled')}"
     for finding in findings:
         head = f"  {finding.part:{_PART_WIDTH}}  {finding.verdict:{_VERDICT_WIDTH}}  "
-        yield from textwrap.wrap(
-            finding.text,
-            max(columns or _DEFAULT_WIDTH, len(head) + 20),
-            initial_indent=head,
-            subsequent_indent=" " * len(head),
-            break_on_hyphens=False,
-        )
+        yield from wrapped(finding.text, columns or _DEFAULT_WIDTH, " " * len(head), head)
 
 
 def _store_findings(path: str) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from ..collector.numbers import date_and_time
 from ..collector.query.host_verdict import host_verdict
 from ..collector.query.job_usage import JobUsage, job_usage
 from ..collector.render import colors, host_text
-from ..collector.render.heading import wrapped
+from ..collector.render.wrapping import wrapped
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import job_argument, json_option, print_json, store_option, width

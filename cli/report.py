@@ -25,8 +25,8 @@ from ..collector.query.explanations import (
 from ..collector.query.profile import Profile
 from ..collector.query.ranking import Ranking, rank_ops
 from ..collector.render import colors, report_text
-from ..collector.render.heading import wrapped
 from ..collector.render.report_text import JobSummary
+from ..collector.render.wrapping import wrapped
 from ..collector.store.opening import open_reader
 from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.summaries.jobs import JobRow, functions_of, job_rows

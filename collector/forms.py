@@ -71,13 +71,13 @@ def own_layout_lines(answer_rows: "AnswerRows", width: int | None) -> Iterator[s
 
     The last lines say what is left out and how to show it.
     """
-    from .render import heading, view_text  # noqa: PLC0415  # needed for this layout only
+    from .render import view_text, wrapping  # noqa: PLC0415  # needed for this layout only
 
     answer = answer_rows.answer
     yield from view_text.lines(
         _subject(answer_rows), answer.options, answer_rows.rows, answer_rows.spread_steps, width, **answer.values()
     )
-    yield from heading.wrapped(view_text.omission_text(answer.view.name, answer.options, answer_rows.rows), width)
+    yield from wrapping.wrapped(view_text.omission_text(answer.view.name, answer.options, answer_rows.rows), width)
 
 
 def advice_lines(advice: Sequence["JobAdvice"], parity: Parity, width: int | None = None) -> Iterator[str]:

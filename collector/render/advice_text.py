@@ -3,9 +3,7 @@
 Text in the TF profiler's layout lists every checker and is not wrapped.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from textwrap import wrap
 from typing import Final
 
 from ..advice.report import Advice, Report
@@ -14,9 +12,8 @@ from ..summaries.parts import Breakdown
 from ..tfviews.parity import DEFAULT, Parity
 from . import colors
 from .breakdown_text import parts_texts
+from .wrapping import wrapped
 
-#: The space between a number and its unit, at which a line is not broken.
-_SPACE_BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?B\b|[nµm]?s\b))")
 _VERDICT: Final = "Verdict: "
 _FINE: Final = "Checked, and fine: "
 _LINE: Final = "  your line:  "
@@ -64,11 +61,7 @@ def _paragraphs(title: str, report: Report, width: int | None) -> Iterator[str]:
 
 def _wrapped(label: str, text: str, width: int | None) -> list[str]:
     indent = " " * (len(label) if label in {_LINE, _REMEDY} else 2)
-    paragraph = label + text
-    if width is None:
-        return [paragraph]
-    lines = wrap(_SPACE_BEFORE_UNIT.sub("\u00a0", paragraph), width, subsequent_indent=indent, break_on_hyphens=False)
-    return [line.replace("\u00a0", " ") for line in lines]
+    return wrapped(label + text, width, indent)
 
 
 def _tf_profiler_lines(advice: Iterable[Advice]) -> Iterator[str]:

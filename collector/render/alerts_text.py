@@ -1,11 +1,11 @@
 """Alerts as text: a block for each, with its time, job, sentence and changed ops."""
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ..numbers import date_and_time, duration
 from ..summaries.op_changes import OpChange
+from .wrapping import wrapped
 
 _INDENT: Final = "  "
 _WIDTH: Final = 100
@@ -43,11 +43,4 @@ def _op_text(op: OpChange) -> str:
 
 
 def _wrapped(text: str, width: int | None) -> list[str]:
-    return textwrap.wrap(
-        text,
-        width or _WIDTH,
-        initial_indent=_INDENT,
-        subsequent_indent=_INDENT * 2,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+    return wrapped(text, width or _WIDTH, _INDENT * 2, _INDENT)

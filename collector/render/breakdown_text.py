@@ -8,8 +8,8 @@ from ..summaries.op_classes import COPIES, DEVICE, INPUT, LAUNCH
 from ..summaries.part_verdict import part_verdict
 from ..summaries.parts import BETWEEN, UNEXPLAINED, Breakdown
 from . import colors
-from .heading import wrapped
 from .table import Column, render
+from .wrapping import wrapped
 
 _COLUMNS: Final = (
     Column("PART", min_width=12, preferred_width=40),

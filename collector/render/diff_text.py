@@ -8,8 +8,8 @@ from ..numbers import count, date_and_time, duration, percent
 from ..summaries.comparison import DIFFERENCE_MIN, PLANNED_DIFFERENCE, Change, OpChange
 from ..summaries.jobs import JobRow
 from ..summaries.parts import TITLES, PartChange
-from .heading import wrapped
 from .table import Column, render
+from .wrapping import wrapped
 
 #: Maximum number of ops, and of exact differences, that are listed.
 OPS_MAX: Final = 12

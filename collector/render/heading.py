@@ -1,6 +1,5 @@
 """The heading of a view: its jobs and steps, and facts that hold for all rows."""
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -8,11 +7,10 @@ from ..numbers import count, date_and_time, duration
 from ..summaries.step_range import range_text
 from ..tfviews.options import STEP
 from . import colors
+from .wrapping import wrapped
 
 #: Maximum number of jobs that are named.
 _NAMES_MAX: Final = 3
-#: Minimum width to which lines above a table are wrapped.
-_WIDTH_MIN: Final = 40
 
 
 class Subject(NamedTuple):
@@ -80,10 +78,3 @@ def lines(subject: Subject, ns: float, facts: Sequence[str], spread_steps: int, 
         parts.append(f"the spread covers {spread_steps} steps" + ", and so do the rows" * (subject.by == STEP))
     yield from (colors.paint("title", text) for text in wrapped(heading(subject), width))
     yield from wrapped("; ".join(parts), width)
-
-
-def wrapped(text: str, width: int | None) -> list[str]:
-    """Wrap a line above or below a table at ``width``."""
-    if width is None:
-        return [text] if text else []
-    return textwrap.wrap(text, max(width, _WIDTH_MIN), subsequent_indent="  ", break_on_hyphens=False)

@@ -19,8 +19,8 @@ from ..summaries.memory import (
     verdict,
 )
 from . import colors
-from .heading import wrapped
 from .table import Column, render
+from .wrapping import wrapped
 
 _HOLDER_COLUMNS: Final = (
     Column("HELD AT THE PEAK", min_width=16, preferred_width=32),

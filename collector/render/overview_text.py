@@ -11,9 +11,9 @@ from ..summaries.stages import ENDING, WAITING, Stage
 from ..summaries.step_times import StepTimes
 from ..summaries.top import TopOp
 from .breakdown_text import parts_texts
-from .heading import wrapped
 from .jobs_text import cost_part, framework, lost_part, start_text, state
 from .table import Column, render
+from .wrapping import wrapped
 
 #: Maximum rows of the tables of steps and of ops, and maximum texts of a list.
 STEP_ROWS_MAX: Final = 3

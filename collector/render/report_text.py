@@ -9,9 +9,9 @@ from ..summaries.jobs import JobRow
 from ..summaries.parts import Breakdown
 from ..summaries.top import TopOp
 from .breakdown_text import parts_texts
-from .heading import wrapped
 from .jobs_text import lost_part, state, traced_part
 from .table import Column, render
+from .wrapping import wrapped
 
 #: Maximum number of jobs with a line, and of ops.
 JOBS_MAX: Final = 3

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from ..numbers import count, date_and_time, duration, size
-from .heading import wrapped
 from .table import Column, render
+from .wrapping import wrapped
 
 _COLUMNS: Final = (Column(""), Column(""))
 

@@ -9,8 +9,8 @@ from ..query.job_steps import JobSteps, StepSelection
 from ..summaries.spread import Spread
 from ..summaries.step_range import range_text
 from ..summaries.steps import ALL_CALLS, StepEntry, StepGroup, Steps
-from .heading import wrapped
 from .table import Column, render
+from .wrapping import wrapped
 
 _GROUP_COLUMNS: Final = (
     Column("STEP"),

@@ -8,8 +8,8 @@ from ..query.selection import host_of
 from ..query.workers import Group, Worker
 from ..summaries.workers import NOTHING, Clock
 from . import colors
-from .heading import wrapped
 from .table import Column, render
+from .wrapping import wrapped
 
 _COLUMNS: Final = (
     Column("WORKER", min_width=8, preferred_width=20),

@@ -44,7 +44,7 @@ def test_an_unknown_line_or_remedy_is_left_out() -> None:
     ]
 
 
-@pytest.mark.parametrize("width", range(30, 121))
+@pytest.mark.parametrize("width", range(40, 121))
 def test_lines_fit_and_numbers_stay_with_their_units(width: int) -> None:
     wrapped_lines = list(lines(advice(), width))
     assert max(map(len, wrapped_lines)) <= width
