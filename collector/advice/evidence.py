@@ -28,6 +28,8 @@ class Use(NamedTuple):
 class StepShift(NamedTuple):
     """A lasting increase of the step times from ``step`` on, which began at ``start_ns`` (real ns).
 
+    ``of_pauses``: of the times from the start of a step to the next start instead, while the steps
+    take as long as before.
     All of the steps have the span key ``key``. ``before_ns`` and ``now_ns``: median step times.
     ``is_gradual``: they grow all along. ``has_alert``: the collector raised an alert about it, so
     the host's load does not explain it. ``ops`` take longer since then, as far as they are known.
@@ -41,6 +43,7 @@ class StepShift(NamedTuple):
     is_gradual: bool
     has_alert: bool
     ops: tuple[OpChange, ...] = ()
+    of_pauses: bool = False
 
 
 class StepMemory(NamedTuple):

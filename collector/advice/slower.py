@@ -1,4 +1,4 @@
-"""Whether steps take longer from some step on."""
+"""Whether steps, or the pauses between them, take longer from some step on."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,13 +18,18 @@ _REMEDY_FOR_GROWTH: Final = (
     "look for what grows from step to step: ops that the loop adds to the graph (graph.finalize() finds the line),"
     " lists, sequences, caches"
 )
+_REMEDY_FOR_PAUSES: Final = (
+    "see what the loop does between its steps from then on (tfprof breakdown JOB --since {}): files, a network, a lock,"
+    " another process, results that it collects"
+)
+_VERDICT_FOR_PAUSES: Final = "the pauses between the steps have become longer"
 _REMEDY_ON_BUSY_HOST: Final = (
     "see what else runs on the host since then (tfprof host, tfprof top), and move it or reserve CPUs for the job"
 )
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Report a lasting increase of the step times, and whether other processes are its cause."""
+    """Report a lasting increase of the times, and whether other processes are its cause."""
     shift = evidence.shift
     if shift is None:
         return []
@@ -50,7 +55,8 @@ def check(evidence: Evidence) -> Sequence[Report]:
             numbers,
             _remedy(shift, is_due=is_due),
             shift.ops[0].line if shift.ops else "",
-            share * share_in_steps(evidence),
+            share if shift.of_pauses else share * share_in_steps(evidence),
+            _VERDICT_FOR_PAUSES if shift.of_pauses else "",
         )
     ]
 
@@ -59,9 +65,14 @@ def shift_text(shift: StepShift, kind: str) -> str:
     """Return a sentence about a shift in the times of steps of ``kind``."""
     factor = f"{quantity(round(shift.now_ns / shift.before_ns, 1))} times as long as before"
     times = f"{duration(shift.now_ns)} instead of {duration(shift.before_ns)}"
-    if shift.is_gradual:
+    if shift.is_gradual and not shift.of_pauses:
         return f"steps take longer and longer: since {kind} {count(shift.step)} {times}, {factor}."
     since = f"since {kind} {count(shift.step)} ({time_of_day(shift.start_ns, whole_seconds=True)})"
+    if shift.of_pauses:
+        return (
+            f"{since}, the time from the start of a step to the next start is {factor}: {times}. The steps take as"
+            " long as before; the pauses between them are longer."
+        )
     return f"{since}, steps take {factor}: {times}."
 
 
@@ -85,6 +96,8 @@ def _ops_text(shift: StepShift) -> str:
 def _remedy(shift: StepShift, *, is_due: bool) -> str:
     if is_due:
         return _REMEDY_ON_BUSY_HOST
+    if shift.of_pauses:
+        return _REMEDY_FOR_PAUSES.format(time_of_day(shift.start_ns, whole_seconds=True))
     if shift.is_gradual:
         return _REMEDY_FOR_GROWTH
     return _REMEDY_FOR_OPS if shift.ops else _REMEDY

@@ -8,7 +8,7 @@ from ..numbers import cores, percent
 from ..store.devices import ITERATOR_DEVICE
 from ..summaries.intervals import Interval, exposed
 from ..summaries.op_classes import INPUT, WAITING
-from ..summaries.parts import FOR_CPU
+from ..summaries.parts import ASLEEP, FOR_CPU, Breakdown
 from ..summaries.step_records import StepTrace
 from ..summaries.waiting_ops import WAITING_OPS
 from .cpu_use import CpuUse, cpu_use
@@ -77,7 +77,7 @@ def _of_steps(evidence: Evidence, use: CpuUse) -> Starvation | None:
 
 
 def _main_thread(evidence: Evidence, use: CpuUse) -> Starvation | None:
-    share = _queued_share(evidence)
+    share = _detail_share(evidence.breakdown, FOR_CPU)
     if share < _QUEUED_MIN:
         return None
     return Starvation(use, share, f"its main thread is in the queue for one for {percent(share)} of the time")
@@ -87,15 +87,16 @@ def _threads(evidence: Evidence, use: CpuUse) -> Starvation | None:
     """Judge by the waits of all threads of the job, which wait for each other, too.
 
     Of the time in which they run or wait, other processes take their share in the use of the CPUs.
-    A step that waits for input does not need a CPU.
+    A loop that sleeps between its steps, or waits for input, does not need a CPU.
     """
     thread = evidence.thread_use
     if thread is None or not thread.queued_all:
         return None
     runnable = use.own_cores + thread.queued_all
     behind_others = thread.queued_all * use.other_cores / (use.own_cores + use.other_cores)
+    awake_share = 1 - _detail_share(evidence.breakdown, ASLEEP)
     input_share = evidence.breakdown.share(INPUT) if evidence.breakdown is not None else 0.0
-    share = min(min(1.0, runnable) * behind_others / runnable, 1 - input_share)
+    share = min(min(awake_share, runnable) * behind_others / runnable, 1 - input_share)
     if share < _QUEUED_MIN:
         return None
     waits = (
@@ -113,12 +114,11 @@ def _ops(evidence: Evidence, use: CpuUse) -> Starvation | None:
     return Starvation(use, 1 - use.own_cores / demand, text)
 
 
-def _queued_share(evidence: Evidence) -> float:
-    """Return the share of the time in which the thread of the steps waits for a CPU."""
-    parts = evidence.breakdown
+def _detail_share(parts: Breakdown | None, detail: str) -> float:
+    """Return the share of the time in which the thread of the steps waits, as ``detail`` says."""
     if parts is None or parts.period_ns <= 0:
         return 0.0
-    return parts.detail_ns(WAITING).get(FOR_CPU, 0.0) / parts.period_ns
+    return parts.detail_ns(WAITING).get(detail, 0.0) / parts.period_ns
 
 
 def _demand(evidence: Evidence) -> float:

@@ -25,7 +25,7 @@ from .node_times import node_times
 from .profile import profile
 from .required_facts import GRAPH, STACKS
 from .step_entries import entries_by_step, step_traces
-from .step_shift import step_shift
+from .step_shift import pause_shift, step_shift
 from .surroundings import cpu_loads, host_samples, memory_levels, steady_period, thread_use, use_between
 from .timed_steps import timed_steps
 
@@ -56,7 +56,7 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         thread_use=_thread_use(job, period),
         breakdown=main_breakdown(job, spans),
         timed_steps=steps_of_kind,
-        shift=step_shift(job, step_kind, steps_of_kind),
+        shift=step_shift(job, step_kind, steps_of_kind) or pause_shift(steps_of_kind),
         use=use_between(samples, period) if period else None,
         step_traces=tuple(map(_without_pipeline, latest_traces(job, nodes, steps))),
         step_memory=_step_memory(job, steps),

@@ -1,6 +1,8 @@
-"""Finds the step from which on a job's main kind of step takes longer, and the ops behind it."""
+"""Finds the step from which on a job's main kind of step takes longer, or the pauses after it."""
 
 from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
 from typing import Final
 
 from ...formats import layout
@@ -56,3 +58,34 @@ def step_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepSh
         ),
         changed_ops(job, KINDS_BY_NAME[kind], first.key, first.ordinal).ops,
     )
+
+
+def pause_shift(steps: Sequence[TimedSteps]) -> StepShift | None:
+    """Return the shift in the times from the start of a step to the next start, or None.
+
+    ``steps`` are those of the main kind, whose own times have no shift.
+    """
+    following = [
+        group for group, next_group in pairwise(steps) if group.is_normal and _end(group) == next_group.ordinal
+    ]
+    starts = {group.ordinal: group.start_ns for group in steps}
+    groups = steps_of_main_call(following)
+    periods_ns = [(starts[_end(group)] - group.start_ns) / group.steps for group in groups]
+    shift = level_shift(periods_ns)
+    if shift is None:
+        return None
+    first = groups[shift.first]
+    return StepShift(
+        first.ordinal,
+        first.key,
+        first.start_ns,
+        median(periods_ns[: shift.first]),
+        median(periods_ns[shift.first :]),
+        shift.is_gradual,
+        has_alert=False,
+        of_pauses=True,
+    )
+
+
+def _end(group: TimedSteps) -> int:
+    return group.ordinal + group.steps

@@ -22,7 +22,8 @@ from tfprof.collector.numbers import percent
 from tfprof.collector.query.evidence import gather
 from tfprof.collector.query.surroundings import thread_use
 from tfprof.collector.store.reader import LocalJob, LocalStore
-from tfprof.collector.summaries.parts import Recording, break_down
+from tfprof.collector.summaries.op_classes import WAITING
+from tfprof.collector.summaries.parts import ASLEEP, Breakdown, Detail, Part, Recording, break_down
 from tfprof.collector.summaries.step_records import NamedSum, OpExecution, StepTrace, ThreadUse, TimedSteps
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.formats import layout
@@ -800,6 +801,28 @@ def test_other_processes_that_come_with_slower_steps_are_named(tmp_path: Path) -
     assert "tfprof host" in report.remedy
 
 
+def paused_runs(pauses_ms: Sequence[float]) -> list[dict[str, int]]:
+    """Return spans of runs of 5 ms, with a pause after each."""
+    starts_ms = accumulate((5 + pause_ms for pause_ms in pauses_ms), initial=0.0)
+    return [span(layout.RUN, number, start_ms, 5) for number, start_ms in enumerate(starts_ms, 1)]
+
+
+def test_a_lasting_increase_of_the_pauses_is_one_finding(tmp_path: Path) -> None:
+    (report,) = reports(job_of(tmp_path, spans=paused_runs([5] * 100 + [35] * 60)), "slower")
+    assert re.fullmatch(
+        r"since run 101 \(..:..:..\), the time from the start of a step to the next start is 4 times as long as before:"
+        r" 40\.0 ms instead of 10\.0 ms\. The steps take as long as before; the pauses between them are longer\.",
+        report.text,
+    )
+    assert "tfprof breakdown" in report.remedy
+    assert report.saving == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("pauses_ms", [[5, 35] * 60, [5] * 100 + [6] * 60, [5] * 100 + [900] + [5] * 60])
+def test_pauses_without_a_lasting_increase_are_not_reported(tmp_path: Path, pauses_ms: list[float]) -> None:
+    assert report_texts(job_of(tmp_path, spans=paused_runs(pauses_ms)), "slower") == []
+
+
 @pytest.mark.parametrize(
     ("loads", "alerts"),
     [([BUSY] * 8, []), ([BUSY] * 4 + [(2.0, 0.1)] * 4, []), ([QUIET] * 4 + [BUSY] * 4, [slower_alert(301)])],
@@ -887,6 +910,10 @@ def test_threads_that_wait_behind_other_processes_are_starved() -> None:
     sentence = host_sentence(evidence)
     assert sentence is not None
     assert sentence.endswith("; it waited 52 % of the time for one")
+    asleep = replace(
+        evidence, breakdown=Breakdown("run", 50, 52, 3, 10.0, 5, 5, (Part(WAITING, 5, (Detail(ASLEEP, 5),), ""),), ())
+    )
+    assert starved.check(asleep) == []  # 26 % of the time
     alone = replace(starved_evidence(1.9, 0.05), thread_use=ThreadUse(0.1, 0.05, 6.0))
     seldom = replace(starved_evidence(0.1, 1.8), step_traces=(), thread_use=ThreadUse(0.1, 0.0, 0.1))
     assert starved.check(alone) == starved.check(seldom) == []
