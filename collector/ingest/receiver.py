@@ -88,7 +88,8 @@ class Receiver:
         self._peers: OrderedDict[bytes, Peer] = OrderedDict()
         self._senders: dict[int, bytes] = {}
         self._node: str | None = None  # that of the message being handled
-        self._orders = OrderRoutes(jobs, self._peers, self._senders)
+        self._heard_s: dict[bytes, float] = {}
+        self._orders = OrderRoutes(jobs, self._peers, self._senders, self._heard_s, self._admits)
         self._context = zmq.Context()
         self._gate = (
             None if listen is None or listen.pair is None else Gate(self._context, listen.pair, stats.count_refusal)
@@ -190,6 +191,8 @@ class Receiver:
         head = Head(0)
         try:
             self._node = self._node_of(connection, frames)
+            if connection in self._peers:
+                self._heard_s[connection] = time.monotonic()
             head = _head(frames)
             return self._HANDLERS.get(head.type, Receiver._unknown)(self, connection, head, frames[1].buffer)
         except StoreError as error:
@@ -213,6 +216,10 @@ class Receiver:
         if not _is_remote(connection):
             return None
         return UNVERIFIED if self._gate is None else self._gate.node_of(frames[0])
+
+    def _admits(self, node: str) -> bool:
+        """Return whether ``node`` may send; without keys every node may."""
+        return self._gate is None or self._gate.admits(node)
 
     def _flush(self, answers: list[tuple[bytes, list[Answer]]]) -> None:
         """Send and clear ``answers``."""
@@ -242,7 +249,8 @@ class Receiver:
             welcome = json.dumps({**json.loads(self._welcome), "wire": chosen_version}).encode()
         else:
             raise FormatError("a greeting without a list of wire versions")
-        self._remember(connection, Peer(self._node or host, chosen_version, is_old=offered_versions is None))
+        peer = Peer(self._node or host, chosen_version, self._node, is_old=offered_versions is None)
+        self._remember(connection, peer)
         return [(Head(wire.WELCOME), welcome)]
 
     def _job_message(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
@@ -287,7 +295,7 @@ class Receiver:
         return self._pass_on(self._orders.order(connection, head, body))
 
     def _answer(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
-        return self._pass_on(self._orders.answer(connection, head, body))
+        return self._pass_on(self._orders.answer(connection, self._node, head, body))
 
     def _pass_on(self, messages: Iterable[tuple[bytes, Answer]]) -> list[Answer]:
         """Send each message on; return an empty list, since the sender gets no answer."""
@@ -305,13 +313,15 @@ class Receiver:
         """
         if connection in self._peers:
             return []
-        self._remember(connection, Peer(self._node or socket.gethostname(), None))
+        self._remember(connection, Peer(self._node or socket.gethostname(), None, self._node))
         return [(Head(wire.WELCOME), self._welcome)]
 
     def _remember(self, connection: bytes, peer: Peer) -> None:
         self._peers[connection] = peer
+        self._heard_s[connection] = time.monotonic()
         if len(self._peers) > PEERS_MAX:
-            self._peers.popitem(last=False)
+            forgotten, _ = self._peers.popitem(last=False)
+            del self._heard_s[forgotten]
 
     _HANDLERS: ClassVar[dict[int, Callable[["Receiver", bytes, Head, memoryview], list[Answer]]]] = {
         wire.GREETING: _greeting,

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...formats.orders import OrderAnswer
 from ..errors import NoSuchJobError, UsageError
+from ..store.catalog import STALE, JobInfo
 from ..store.protocols import JobReader, StoreReader
 from ..store.selectors import short_ids
 from ..summaries.kinds import main_kind_of
@@ -43,7 +44,12 @@ def jobs_for_order(
     targets = [job for job in targets if not pids or job.info.identity.get("pid") in pids]
     if not targets:
         raise NoSuchJobError("no such job is running: `tfprof jobs` lists all jobs")
-    return [OrderTarget(job.info, ids.get(job.info.hex, job.info.hex), may_run(job.info)) for job in targets]
+    return [OrderTarget(job.info, ids.get(job.info.hex, job.info.hex), _may_obey(job.info)) for job in targets]
+
+
+def _may_obey(info: JobInfo) -> bool:
+    """Return whether a job may still be running; of a node's job, only its agent knows."""
+    return may_run(info) or (info.state == STALE and info.node is not None)
 
 
 def _matches(text: str, patterns: Sequence[str]) -> bool:
