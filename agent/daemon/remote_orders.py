@@ -28,5 +28,7 @@ def refusal(endpoint: Endpoint, key: str, host: str, *, is_allowed: bool) -> Tfp
     if not is_allowed:
         return RemoteOrdersError(f"{host} takes no orders from other hosts: the setting remote-orders is off there")
     if key == NO_KEY:
-        return UnverifiedOrderError(f"{host} takes no orders over a connection without encryption: give it a key")
+        return UnverifiedOrderError(
+            f"{host} takes no orders over a connection without encryption: `tfprof keys add` makes a key"
+        )
     return None

@@ -19,6 +19,7 @@ from .jobs import OpenJobs
 ROUTES_MAX: Final = 4_096
 #: Silence after which an agent gets no orders (seconds); it sends a message at least every two.
 SILENT_S: Final = 5.0
+_NOT_CONNECTED: Final = "the agent of the job is not connected"
 
 
 class Peer(NamedTuple):
@@ -80,8 +81,7 @@ class OrderRoutes:
         try:
             agent = self._agent(head.uid)
         except TfprofError as error:
-            answer = OrderAnswer(head.uid, orders.REFUSED, error.slug, error.args[0])
-            return [(client, _message(head.last, answer))]
+            return [(client, _refusal(head, error))]
         self._routes[head.last] = _Route(client, agent, self._jobs.node_of(head.uid), head.uid)
         self._routes.move_to_end(head.last)
         if len(self._routes) > ROUTES_MAX:
@@ -116,7 +116,7 @@ class OrderRoutes:
         if node is not None and not self._admits(node):
             raise KeyRevokedError(f"the key of {node} was revoked: `tfprof keys add {node}` makes a new one")
         if uid not in self._jobs.open or agent is None or peer is None or peer.wire is None or peer.node != node:
-            raise NoAgentError("the agent of the job is not connected")
+            raise NoAgentError(_NOT_CONNECTED)
         silence_s = time.monotonic() - self._heard_s.get(agent, 0.0)
         if silence_s > SILENT_S:
             raise NoAgentError(f"the agent of the job has been silent for {silence_s:.0f} s")
@@ -125,6 +125,15 @@ class OrderRoutes:
             text = f"the agent on {peer.host} speaks wire version {peer.wire}, orders need version {required}"
             raise FormatError(f"{text}: restart it with this release", VersionError.slug)
         return agent
+
+
+def undelivered(head: Head) -> tuple[Head, bytes]:
+    """Return the answer to an order that could not be sent to its agent."""
+    return _refusal(head, NoAgentError(_NOT_CONNECTED))
+
+
+def _refusal(head: Head, error: TfprofError) -> tuple[Head, bytes]:
+    return _message(head.last, OrderAnswer(head.uid, orders.REFUSED, error.slug, error.args[0]))
 
 
 def _message(number: int, answer: OrderAnswer) -> tuple[Head, bytes]:
