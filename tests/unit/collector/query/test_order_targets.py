@@ -43,6 +43,12 @@ def test_an_order_to_all_jobs_goes_to_jobs_whose_process_may_run(tmp_path: Path)
     ]
 
 
+def test_an_order_to_a_stale_job_of_a_node_is_for_its_agent_to_refuse(tmp_path: Path) -> None:
+    store = stale_store(tmp_path, own_identity(), {"pid": 2**22 + 1, "started": 5, "node": "node1", "host": "node1"})
+    assert [(job.info.uid, job.may_run) for job in jobs_for_order(store, [f"{2:016x}"])] == [(2, True)]
+    assert [job.info.uid for job in jobs_for_order(store, (), all_jobs=True)] == [1]
+
+
 def test_an_order_without_a_running_job_is_refused(tmp_path: Path) -> None:
     store = stale_store(tmp_path, {"pid": 2**22 + 1, "started": 5})
     with pytest.raises(NoSuchJobError, match="no such job is running"):
