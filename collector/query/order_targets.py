@@ -13,7 +13,8 @@ from ..summaries.kinds import main_kind_of
 from ..summaries.order_results import OrderOps, OrderTarget
 from .liveness import may_run
 from .ranking import rank_ops
-from .selection import host_of
+from .selection import host_of, ids_of
+from .workers import members_of
 
 
 def jobs_for_order(
@@ -45,6 +46,21 @@ def jobs_for_order(
     if not targets:
         raise NoSuchJobError("no such job is running: `tfprof jobs` lists all jobs")
     return [OrderTarget(job.info, ids.get(job.info.hex, job.info.hex), _may_obey(job.info)) for job in targets]
+
+
+def workers_for_order(store: StoreReader, group: str) -> list[OrderTarget]:
+    """Return the workers of a distributed job that may be running.
+
+    ``group``: the name of the distributed job, or one of its jobs. UsageError ``no-group`` and NoSuchJobError as for `workers.members_of`, and if no job is left.
+    """
+    name, members = members_of(store, group)
+    ids = ids_of(members)
+    targets = [
+        OrderTarget(job.info, ids[job.info.hex], is_running) for job in members if (is_running := _may_obey(job.info))
+    ]
+    if not targets:
+        raise NoSuchJobError(f"no worker of {name} is running: `tfprof jobs` lists all jobs")
+    return targets
 
 
 def _may_obey(info: JobInfo) -> bool:

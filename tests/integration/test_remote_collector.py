@@ -22,11 +22,11 @@ for number in range(1, 101):
     writer.put_span(number)
     time.sleep(0.005)
 """
-#: A job that steps until it is detached, and applies orders as the shim does.
+#: A job that steps until it is detached or its launcher ends, and applies orders as the shim does.
 OBEDIENT_JOB = f"""{OPEN_CHANNEL}
 from tfprof.formats import layout
-number = 0
-while not writer.word("detached"):
+number, launcher = 0, os.getppid()
+while not writer.word("detached") and os.getppid() == launcher:
     number += 1
     writer.put_span(number)
     if writer.word("policy") != writer.word("policy_seen"):
@@ -126,6 +126,7 @@ def test_orders_of_the_head_reach_a_job_of_a_node_until_the_node_refuses_them(fo
             job.kill()
             job.wait()
         node.run("tfprof", "stop")
+        head.run("tfprof", "stop")
         service.send_signal(signal.SIGTERM)
         service.wait(30)
 
