@@ -51,7 +51,8 @@ def jobs_for_order(
 def workers_for_order(store: StoreReader, group: str) -> list[OrderTarget]:
     """Return the workers of a distributed job that may be running.
 
-    ``group``: the name of the distributed job, or one of its jobs. UsageError ``no-group`` and NoSuchJobError as for `workers.members_of`, and if no job is left.
+    ``group``: the name of the distributed job, or one of its jobs. UsageError ``no-group`` and
+    NoSuchJobError as for `workers.members_of`; the latter also if no worker is left.
     """
     name, members = members_of(store, group)
     ids = ids_of(members)
