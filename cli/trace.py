@@ -53,10 +53,10 @@ class NoTimedStepError(TfprofError):
     slug = "no-timed-step"
 
 
-class MissedStepError(TfprofError):
+class PassedStepError(TfprofError):
     """A worker was past the step that was agreed on when the order came."""
 
-    slug = "step-missed"
+    slug = "step-passed"
 
 
 class _CommonOptions(NamedTuple):
@@ -284,7 +284,7 @@ def _is_kept(agreement: Agreement, given: Iterable[JobAnswers]) -> bool:
         if job_answers.answers[0].state == orders.OBEYED and job_answers.answers[0].step != agreement.first
     ]
     if late:
-        error = MissedStepError(f"{' and '.join(late)} had passed step {agreement.first}: give the order again")
+        error = PassedStepError(f"{' and '.join(late)} had passed step {agreement.first}: give the order again")
         note(f"not all workers trace the same steps: {error}")
     return not late
 
