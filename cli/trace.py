@@ -3,7 +3,7 @@
 import functools
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import click
@@ -272,21 +272,18 @@ def _give(
     if outputs.paths:
         failed = not _write_files(common.store, ended, outputs.paths) or failed
     if agreement is not None:
-        failed = not _is_kept(agreement, given.values()) or failed
+        failed = not _is_kept(agreement, list(given.values())) or failed
     return int(failed)
 
 
-def _is_kept(agreement: Agreement, given: Iterable[JobAnswers]) -> bool:
-    """Return whether all workers that apply the order begin with the agreed step; name others."""
-    late = [
-        job_answers.job.id
-        for job_answers in given
-        if job_answers.answers[0].state == orders.OBEYED and job_answers.answers[0].step != agreement.first
-    ]
-    if late:
-        error = PassedStepError(f"{' and '.join(late)} had passed step {agreement.first}: give the order again")
+def _is_kept(agreement: Agreement, given: Sequence[JobAnswers]) -> bool:
+    """Return whether no worker had passed the agreed step; name those that had."""
+    passed = agreement.passed_by(given)
+    if passed:
+        ids = " and ".join(job.id for job in passed)
+        error = PassedStepError(f"{ids} had passed step {agreement.first}: give the order again")
         note(f"not all workers trace the same steps: {error}")
-    return not late
+    return not passed
 
 
 def _write_files(store: str, ended: Sequence[tuple[OrderTarget, OrderAnswer]], paths: Sequence[str]) -> bool:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from ...formats import orders
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import functions_of
-from ..summaries.order_results import OrderTarget
+from ..summaries.order_results import JobAnswers, OrderTarget
 from ..summaries.step_records import TimedSteps
 from .timed_steps import main_kind, steps_of_kind
 
@@ -32,6 +33,14 @@ class Agreement(NamedTuple):
     first: int
     workers: tuple[OrderTarget, ...]
     others: tuple[OrderTarget, ...]
+
+    def passed_by(self, given: Iterable[JobAnswers]) -> list[OrderTarget]:
+        """Return the workers that apply the order, but trace another step first."""
+        return [
+            job_answers.job
+            for job_answers in given
+            if job_answers.answers[0].state == orders.OBEYED and job_answers.answers[0].step != self.first
+        ]
 
 
 def agree(store: StoreReader, jobs: Sequence[OrderTarget]) -> Agreement | None:

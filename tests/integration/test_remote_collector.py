@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,8 @@ while not writer.word("detached") and os.getppid() == launcher:
     number += 1
     writer.put_span(number)
     if writer.word("policy") != writer.word("policy_seen"):
-        writer.set(order_kind=layout.RUN, order_step=number, policy_seen=writer.word("policy"))
+        first = max(number, writer.word("policy_first"))
+        writer.set(order_kind=layout.RUN, order_step=first, policy_seen=writer.word("policy"))
         writer.set(detached=writer.word("detach"))
     time.sleep(0.02)
 """
@@ -47,6 +49,7 @@ class Host:
             "XDG_CONFIG_HOME": str(folder / "config"),
             "XDG_STATE_HOME": str(folder / "state"),
             "XDG_RUNTIME_DIR": str(folder / "run"),
+            "TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}}',
         }
         (folder / "run").mkdir(parents=True, mode=0o700)
         (folder / "config/tfprof").mkdir(parents=True)
@@ -101,6 +104,13 @@ def test_orders_of_the_head_reach_a_job_of_a_node_until_the_node_refuses_them(fo
         until(lambda: [job["steps"] > 0 for job in head.jobs()] == [True])
         status, answer = head.order("trace", "first", "--steps", "3")
         assert (status, answer["obeyed"], answer["host"], answer["kind"]) == (0, True, "node1", "run")
+        jobs.append(head.start("tfprof-run", "--name", "beside", sys.executable, "-c", OBEDIENT_JOB))
+        until(lambda: [job["steps"] > 2 for job in head.jobs()] == [True, True])
+        group = head.run("tfprof", "trace", "--group", "beside", "--steps", "3", "--json")
+        workers = json.loads(group.stdout)["jobs"]
+        assert (group.returncode, group.stderr) == (0, "")
+        assert {worker["host"] for worker in workers} == {"node1", socket.gethostname()}
+        assert len({worker["step"] for worker in workers}) == 1
         service.kill()
         service.wait()
         service = head.start("tfprof", "serve", "--listen", url)
@@ -108,12 +118,12 @@ def test_orders_of_the_head_reach_a_job_of_a_node_until_the_node_refuses_them(fo
         assert "ssh 127.0.0.1" in node.run("tfprof", "trace", "first", "--off").stderr
         status, answer = head.order("detach", "first")
         assert (status, answer["obeyed"]) == (0, True)
-        until(lambda: [job["state"] for job in head.jobs()] == ["detached"])
+        until(lambda: "detached" in [job["state"] for job in head.jobs()])
         node.run("tfprof", "stop")
         with (node.home / "config/tfprof/config.toml").open("a") as settings:
             settings.write("remote-orders = false\n")
         jobs.append(node.start("tfprof-run", "--name", "second", sys.executable, "-c", OBEDIENT_JOB))
-        until(lambda: len(head.jobs()) == 2)
+        until(lambda: len(head.jobs()) == 3)
         for words in (("trace", "second", "--off"), ("detach", "second")):
             status, answer = head.order(*words)
             assert (status, answer["obeyed"], answer["slug"]) == (1, False, "remote-orders")

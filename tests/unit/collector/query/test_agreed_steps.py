@@ -1,8 +1,13 @@
 """The step from which on all workers of a distributed job can trace."""
 
+from typing import Any
+
 import pytest
-from tfprof.collector.query.agreed_steps import AHEAD_S, Progress, first_common, progress_in
+from tfprof.collector.query.agreed_steps import AHEAD_S, Agreement, Progress, first_common, progress_in
+from tfprof.collector.summaries.order_results import JobAnswers
 from tfprof.collector.summaries.step_records import TimedSteps
+from tfprof.formats import orders
+from tfprof.formats.orders import OrderAnswer
 
 MS = 1_000_000
 
@@ -30,3 +35,14 @@ def test_the_agreed_step_is_ahead_of_the_fastest_worker() -> None:
     assert first_common([behind, ahead]) == 100 + AHEAD_S * 100 + 1
     assert first_common([slow]) == 102
     assert first_common([Progress(7, 0.0)]) > 7
+
+
+def test_workers_that_had_passed_the_agreed_step_are_named() -> None:
+    jobs: Any = ["in time", "late", "refused"]
+    answers = [
+        OrderAnswer(1, orders.OBEYED, kind="run", step=100),
+        OrderAnswer(2, orders.OBEYED, kind="run", step=101),
+        OrderAnswer(3, orders.REFUSED, "job-gone", "gone"),
+    ]
+    given = [JobAnswers(job, (answer,)) for job, answer in zip(jobs, answers, strict=True)]
+    assert Agreement(100, (), ()).passed_by(given) == ["late"]
