@@ -1,8 +1,10 @@
 """Orders to jobs of nodes, with real sockets and keys, and nodes that lie."""
 
+import contextlib
 import json
 
 import pytest
+import zmq
 from fakes.listening_collector import UID
 from tfprof.collector.ingest import order_routes
 from tfprof.commands import key_files
@@ -49,7 +51,7 @@ def test_an_order_reaches_the_agent_on_the_node_and_its_answers_come_back(head):
     clients = [head.local(), head.local()]
     for number, client in enumerate(clients, NUMBER):
         order(head, client, number)
-    assert [head.next_message(agent, wire.ORDER)[0].last for _ in clients] == [NUMBER, NUMBER + 1]
+    assert {head.next_message(agent, wire.ORDER)[0].last for _ in clients} == {NUMBER, NUMBER + 1}
     answer(agent, FORGED, NUMBER + 1)
     answer(agent, OBEYED)
     assert [answer_to(head, client) for client in clients] == [(NUMBER, OBEYED), (NUMBER + 1, FORGED)]
@@ -75,7 +77,8 @@ def test_no_other_peer_can_answer_an_order(head, liar):
         answer(local, FORGED)
         assert is_handled(head, local, 3)
     elif liar == "without a key":
-        answer(stranger, FORGED)
+        with contextlib.suppress(zmq.Again):  # ZeroMQ may have ended the connection already
+            answer(stranger, FORGED)
     else:
         body = json.dumps({**FORGED.document(), "more": "x" * orders.BODY_MAX}).encode()
         refusal = head.ask(agent, Head(wire.ANSWER, UID, wire.ORDER, 0, NUMBER), body)
@@ -121,12 +124,12 @@ def test_a_node_whose_key_was_revoked_gets_no_orders_and_cannot_answer(head):
 
 def test_a_silent_agent_gets_no_orders_until_it_is_heard(head, monkeypatch):
     agent, client = agent_of(head), head.local()
-    monkeypatch.setattr(order_routes, "SILENT_S", -1.0)
-    order(head, client)
-    refusal = answer_to(head, client)[1]
+    with monkeypatch.context() as patch:
+        patch.setattr(order_routes, "SILENT_S", -1.0)
+        order(head, client)
+        refusal = answer_to(head, client)[1]
     assert (refusal.slug, refusal.is_temporary) == ("no-agent", True)
     assert "silent" in refusal.text
-    monkeypatch.undo()
     order(head, client)
     assert head.next_message(agent, wire.ORDER)[0].last == NUMBER
 
