@@ -2,6 +2,13 @@
 
 import pytest
 from fakes.listening_collector import ListeningCollector
+from tfprof.collector.ingest import order_routes
+
+
+@pytest.fixture(autouse=True)
+def _silence_is_allowed(monkeypatch):
+    """Let agents be silent: those of the tests send nothing by themselves."""
+    monkeypatch.setattr(order_routes, "SILENT_S", float("inf"))
 
 
 @pytest.fixture
