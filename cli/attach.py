@@ -262,7 +262,13 @@ def _run(
 
 def _print_attached(attachments: Sequence[Attachment], store: str) -> None:
     for attachment in attachments:
-        note(f"{_title(attachment)}: attached; detach it with  tfprof detach {_id(attachment, store)}")
+        note(f"{_title(attachment)}: attached; detach it with  {_detach_command(attachment, store)}")
+
+
+def _detach_command(attachment: Attachment, store: str) -> str:
+    """Return the command that detaches from a job, which is for the host of its collector."""
+    command = f"tfprof detach {_id(attachment, store)}"
+    return f"ssh {remote_endpoint(store).host} {command}" if is_remote(store) else command
 
 
 def _settings(trace: str | None, level: str | None) -> dict[str, str]:
@@ -472,8 +478,8 @@ def _leave(attachments: Sequence[Attachment], store: str) -> None:
     for attachment in attachments:
         if attachment.is_ours and attachment.is_alive:
             attachment.order_detach()
-            job = _id(attachment, store)
-            note(f"{_title(attachment)}: not detached yet: detaches at its next step, or by  tfprof detach {job}")
+            command = _detach_command(attachment, store)
+            note(f"{_title(attachment)}: not detached yet: detaches at its next step, or by  {command}")
         elif attachment.is_ours:
             note(f"{_title(attachment)}: detached; the agent still stores its data")
 

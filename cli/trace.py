@@ -12,12 +12,14 @@ from ..agent.identity import user_name
 from ..collector.client import give
 from ..collector.documents.orders import OrderDocument, order_document
 from ..collector.errors import UsageError
-from ..collector.query.order_targets import jobs_for_order, ops_of_order
+from ..collector.query.agreed_steps import Agreement, agree
+from ..collector.query.order_targets import jobs_for_order, ops_of_order, workers_for_order
 from ..collector.render import order_text
 from ..collector.store.opening import open_reader
 from ..collector.summaries.order_results import JobAnswers, OrderTarget
 from ..commands.streams import note, print_lines
 from ..formats import orders
+from ..formats.errors import TfprofError
 from ..formats.orders import Giver, Order, OrderAnswer
 from ..formats.policy import Policy, PolicyError
 from ..formats.values import InvalidValueError, duration, whole_number
@@ -36,10 +38,25 @@ _OPTIONS: Final = (
     ),
     names_option,
     pid_option,
+    click.option(
+        "--group", metavar="GROUP", type=NON_EMPTY, help="The workers of a distributed job: its name, or a JOB of it."
+    ),
     click.option("--wait", default=WAIT, metavar="TIME", help=f"Time limit for a job to apply the order ({WAIT})."),
     json_option,
     folder_option,
 )
+
+
+class NoTimedStepError(TfprofError):
+    """The workers of a group have no timed steps that they could count from."""
+
+    slug = "no-timed-step"
+
+
+class PassedStepError(TfprofError):
+    """A worker was past the step that was agreed on when the order came."""
+
+    slug = "step-passed"
 
 
 class _CommonOptions(NamedTuple):
@@ -54,15 +71,20 @@ class _CommonOptions(NamedTuple):
     hosts: Sequence[str]
     names: Sequence[str]
     pids: Sequence[int]
+    group: str | None
     patience_s: float
     as_json: bool
 
     def jobs(self) -> list[OrderTarget]:
         """Return the selected jobs.
 
-        UsageError if neither options nor arguments select jobs, or if --all and a JOB are given.
-        NoSuchJobError if no job matches.
+        UsageError if neither options nor arguments select jobs, or if --all and a JOB are given, or
+        --group and anything else. NoSuchJobError if no job matches.
         """
+        if self.group is not None:
+            if self.selectors or self.all_jobs or self.hosts or self.names or self.pids:
+                raise UsageError("--group selects the jobs: give no JOB, --all, --host, --name or --pid")
+            return workers_for_order(open_reader(self.store), self.group)
         return jobs_for_order(open_reader(self.store), self.selectors, self.all_jobs, self.hosts, self.names, self.pids)
 
 
@@ -102,7 +124,11 @@ def trace(common: _CommonOptions, outputs: Outputs, end: bool, **order_options: 
     order = _order(common.patience_s, end, **order_options)
     if outputs and not order.ends_by_itself:
         raise UsageError("-o needs an order that ends: --steps or --for")
-    return _give(common, order, outputs)
+    if common.group is None or not order.steps:
+        return _give(common, common.jobs(), order, outputs)
+    if order.trace != "all" or order.for_ns:
+        raise UsageError("--group agrees on the next --steps N: it excludes --every, --budget and --for with them")
+    return _give_to_workers(common, order, outputs)
 
 
 @click.command()
@@ -113,7 +139,7 @@ def detach(common: _CommonOptions) -> int:
     Each job removes all patches at its next step. Recorded data is kept. The exit status is 0 if
     all jobs detach.
     """
-    return _give(common, Order(orders.DETACH, giver(), patience_s=common.patience_s), Outputs((), ()))
+    return _give(common, common.jobs(), Order(orders.DETACH, giver(), patience_s=common.patience_s), Outputs((), ()))
 
 
 def giver() -> Giver:
@@ -202,12 +228,34 @@ def _seconds(option: str, text: str) -> float:
         raise UsageError(f"{option}: {error}") from None
 
 
-def _give(common: _CommonOptions, order: Order, outputs: Outputs) -> int:
-    """Give ``order`` to the selected jobs and print the answers; return the exit status."""
+def _give_to_workers(common: _CommonOptions, order: Order, outputs: Outputs) -> int:
+    """Order the workers of a group to trace the same steps, as many as ``order`` has.
+
+    Return the exit status: 1 also if a worker was past the first of these steps.
+    """
+    jobs = common.jobs()
+    agreement = agree(open_reader(common.store), jobs)
+    if agreement is None:
+        raise NoTimedStepError("no worker has two timed steps yet, so none can be agreed on")
+    for job in agreement.others:
+        note(f"{job.id} {job.info.name} takes no steps, so it gets no order")
+    last = agreement.first + order.steps - 1
+    order = order._replace(trace=f"steps={agreement.first}-{last}", steps=0)
+    return _give(common, agreement.workers, order, outputs, agreement)
+
+
+def _give(
+    common: _CommonOptions,
+    jobs: Sequence[OrderTarget],
+    order: Order,
+    outputs: Outputs,
+    agreement: Agreement | None = None,
+) -> int:
+    """Give ``order`` to ``jobs`` and print the answers; return the exit status."""
     given: dict[int, JobAnswers] = {}
     ended: list[tuple[OrderTarget, OrderAnswer]] = []
     failed = False
-    for job, answer in give(common.store, common.jobs(), order, to_the_end=bool(outputs)):
+    for job, answer in give(common.store, jobs, order, to_the_end=bool(outputs)):
         has_ended = bool(outputs) and answer.state == orders.ENDED
         ended += [(job, answer)] if has_ended else []
         wants_ops = has_ended and bool(outputs.views)
@@ -223,7 +271,19 @@ def _give(common: _CommonOptions, order: Order, outputs: Outputs) -> int:
         print_json(order_document(common.store, order, given.values()))
     if outputs.paths:
         failed = not _write_files(common.store, ended, outputs.paths) or failed
+    if agreement is not None:
+        failed = not _is_kept(agreement, list(given.values())) or failed
     return int(failed)
+
+
+def _is_kept(agreement: Agreement, given: Sequence[JobAnswers]) -> bool:
+    """Return whether no worker had passed the agreed step; name those that had."""
+    passed = agreement.passed_by(given)
+    if passed:
+        ids = " and ".join(job.id for job in passed)
+        error = PassedStepError(f"{ids} had passed step {agreement.first}: give the order again")
+        note(f"not all workers trace the same steps: {error}")
+    return not passed
 
 
 def _write_files(store: str, ended: Sequence[tuple[OrderTarget, OrderAnswer]], paths: Sequence[str]) -> bool:

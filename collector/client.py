@@ -38,6 +38,12 @@ class UnansweredError(TfprofError):
     slug = "no-answer"
 
 
+class NodeAwayError(TfprofError):
+    """The agent of the job's node is not connected, or is silent."""
+
+    slug = "node-away"
+
+
 class Client:
     """A connection to the collector at ``address`` for orders to jobs; a context manager.
 
@@ -70,6 +76,8 @@ class Client:
         """
         pending_uids = {secrets.randbits(62) | 1: uid for uid in uids}
         temporary_answers: dict[int, OrderAnswer] = {}
+        sent: set[int] = set()  # the last time
+        maybe_obeyed: set[int] = set()  # a collector without an agent answers at once: these went to one
         obeyed: dict[int, OrderAnswer] = {}
         deadline = time.monotonic() + order.patience_s + TRANSPORT_S
         next_send_s = 0.0
@@ -79,8 +87,9 @@ class Client:
                 next_send_s = now + RESEND_S
                 patience_s = min(order.patience_s, deadline - now - ANSWER_S)
                 if patience_s > 0:
+                    maybe_obeyed |= sent - temporary_answers.keys()
                     temporary_answers.clear()
-                    self._send(pending_uids, order._replace(patience_s=patience_s))
+                    sent = self._send(pending_uids, order._replace(patience_s=patience_s))
             for number, answer in self._answers(min(next_send_s, deadline) - now, pending_uids):
                 if answer.is_temporary:
                     temporary_answers[number] = answer
@@ -95,17 +104,24 @@ class Client:
                     yield _end(obeyed[number], answer)
             if time.monotonic() >= deadline:
                 missing_uids = {number: pending_uids.pop(number) for number in pending_uids.keys() - obeyed.keys()}
-                yield from (temporary_answers.get(number) or unanswered(uid) for number, uid in missing_uids.items())
+                yield from (
+                    _last_answer(temporary_answers.get(number) or unanswered(uid), is_safe=number not in maybe_obeyed)
+                    for number, uid in missing_uids.items()
+                )
                 deadline = float("inf")
 
-    def _send(self, pending_uids: dict[int, int], order: Order) -> None:
+    def _send(self, pending_uids: dict[int, int], order: Order) -> set[int]:
+        """Send the orders that the socket takes; return their numbers."""
         body = json.dumps(order.document()).encode()
         self._socket.poll(_CONNECT_MS, zmq.POLLOUT)
+        sent = set()
         for number, uid in pending_uids.items():
             try:
                 self._socket.send_multipart((wire.pack(Head(wire.ORDER, uid, 0, 0, number)), body), zmq.DONTWAIT)
             except zmq.Again:  # there is no collector now
-                return
+                break
+            sent.add(number)
+        return sent
 
     def _answers(self, timeout_s: float, pending_uids: dict[int, int]) -> Iterator[tuple[int, OrderAnswer]]:
         """Yield the answers in all messages that have arrived.
@@ -136,13 +152,29 @@ def give(
     bring_up(store, instance_dir)
     with Client(local_endpoint(instance_dir).url) as client:
         for answer in client.give(list(by_uid), order, to_the_end=to_the_end):
-            yield by_uid[answer.uid], answer
+            job = by_uid[answer.uid]
+            yield job, _of_node(job, answer)
 
 
 def unanswered(uid: int) -> OrderAnswer:
     """Return the answer for job ``uid``, from which none arrived: it may still apply the order."""
-    error = UnansweredError("the collector does not answer")
+    error = UnansweredError("neither the collector nor the agent answers")
     return OrderAnswer(uid, orders.UNANSWERED, error.slug, error.args[0])
+
+
+def _last_answer(answer: OrderAnswer, *, is_safe: bool) -> OrderAnswer:
+    """Return ``answer``, the last one before the time limit.
+
+    Unless that ``is_safe``, an agent may have got the order before it was lost.
+    """
+    return answer if is_safe else answer._replace(state=orders.UNANSWERED)
+
+
+def _of_node(job: OrderTarget, answer: OrderAnswer) -> OrderAnswer:
+    """Return ``answer``; for a job of another host without an agent, it says where to look."""
+    if not answer.is_without_agent or job.info.node is None:
+        return answer
+    return answer._replace(slug=NodeAwayError.slug, text=f"{answer.text}: `tfprof status` on {job.info.node} says why")
 
 
 def _end(obeyed: OrderAnswer, answer: OrderAnswer) -> OrderAnswer:

@@ -13,8 +13,8 @@ TRACE, END, DETACH = "trace", "end", "detach"
 OBEYED, ENDED, REFUSED = "obeyed", "ended", "refused"
 #: State of a missing answer: the order may have been applied.
 UNANSWERED = "unanswered"
-#: Slugs of temporary refusals: the agent is starting, or the job is being opened again.
-TEMPORARY_SLUGS = ("no-agent",)
+#: Slug of a temporary refusal: the agent is starting or away, or the job is being opened again.
+NO_AGENT = "no-agent"
 #: Maximum size of the body of an order or an answer (bytes).
 BODY_MAX = 1 << 16
 #: Maximum time for a job to apply an order (seconds).
@@ -111,7 +111,12 @@ class OrderAnswer(NamedTuple):
     @property
     def is_temporary(self) -> bool:
         """Whether this is a temporary refusal."""
-        return self.state == REFUSED and self.slug in TEMPORARY_SLUGS
+        return self.state == REFUSED and self.is_without_agent
+
+    @property
+    def is_without_agent(self) -> bool:
+        """Whether no agent was connected that could receive the order."""
+        return self.slug == NO_AGENT
 
     def document(self) -> dict[str, Any]:
         """Return the answer as a JSON object; the uid of the job is in the message's head."""

@@ -132,6 +132,14 @@ _ROWS = (
         "The file with this host's key for that collector; by default collector.key beside the user's settings.",
     ),
     Setting(
+        "remote-orders",
+        "TFPROF_REMOTE_ORDERS",
+        "yes",
+        flag,
+        ("agent",),
+        "Whether jobs of this host obey orders (tfprof trace, detach) that are given on that collector's host.",
+    ),
+    Setting(
         "agent-idle",
         "TFPROF_AGENT_IDLE",
         "60",

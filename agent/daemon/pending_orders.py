@@ -82,11 +82,15 @@ class _OrderProgress:
 
 
 class PendingOrders:
-    """The orders of one agent; `take` accepts one, `check` checks all of them in each turn."""
+    """The orders of one agent; `take` accepts one, `check` checks all of them in each turn.
 
-    def __init__(self, jobs: Mapping[int, Job], send: Send) -> None:
+    ``refusal``: the reason why all orders are refused, None if they are obeyed.
+    """
+
+    def __init__(self, jobs: Mapping[int, Job], send: Send, refusal: TfprofError | None = None) -> None:
         self._jobs = jobs
         self._send = send
+        self._refusal = refusal
         self._orders: OrderedDict[int, _OrderProgress] = OrderedDict()
 
     @property
@@ -101,6 +105,9 @@ class PendingOrders:
 
     def take(self, head: Head, body: Mapping[str, Any], now: float) -> None:
         """Write the order ``head.last`` for job ``head.uid``; answer a repeated order again."""
+        if self._refusal is not None:
+            self._send_refusal(head, self._refusal)
+            return
         earlier_order = self._orders.get(head.last)
         if earlier_order is not None:
             if earlier_order.answer is not None:
@@ -109,7 +116,7 @@ class PendingOrders:
         try:
             self._write(head, orders.order_of(body), now)
         except TfprofError as error:
-            self._send_answer(head.last, OrderAnswer(head.uid, orders.REFUSED, error.slug, error.args[0]))
+            self._send_refusal(head, error)
 
     def check(self, now: float) -> None:
         """Answer orders that were applied, have timed out, or have ended."""
@@ -222,6 +229,10 @@ class PendingOrders:
                 {"slug": _EVENTS[answer.state], "text": text, "count": 1, "t_ns": time.time_ns()}
             )
         self._send_answer(number, answer)
+
+    def _send_refusal(self, head: Head, error: TfprofError) -> None:
+        """Refuse an order that was not written."""
+        self._send_answer(head.last, OrderAnswer(head.uid, orders.REFUSED, error.slug, error.args[0]))
 
     def _send_answer(self, number: int, answer: OrderAnswer) -> None:
         """Send an answer; if that fails, the client repeats its order."""

@@ -21,7 +21,7 @@ from ...formats.wire import Head
 from .. import announcements, identity, launches
 from ..folder_watch import FolderWatch
 from ..transport.connection import CollectorConnection
-from . import collectors, leftovers, lost_processes
+from . import collectors, leftovers, lost_processes, remote_orders
 from .event_waiter import NO_EVENT, EventWaiter
 from .finder import Finder, FoundChannel
 from .given_up_jobs import GivenUpJobs
@@ -89,13 +89,13 @@ class Agent:
         signal.signal(signal.SIGTERM, self._on_stop_signal)
         signal.signal(signal.SIGINT, self._on_stop_signal)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self._connection = CollectorConnection(
-            self._destination.endpoint, self._greeting(), SETTINGS["collector-key"].read()
-        )
+        endpoint, key = self._destination.endpoint, SETTINGS["collector-key"].read()
+        refusal = remote_orders.refusal(endpoint, key, self._host, is_allowed=SETTINGS["remote-orders"].read())
+        self._connection = CollectorConnection(endpoint, self._greeting(), key)
         self._waiter = EventWaiter(
             self._connection.socket, FolderWatch(os.path.join(self.instance_dir, runtime_dir.ANNOUNCE))
         )
-        self._orders = PendingOrders(self.jobs, self._connection.send)
+        self._orders = PendingOrders(self.jobs, self._connection.send, refusal)
         self._write_status()
 
     def _on_stop_signal(self, _number: int, _frame: FrameType | None) -> None:

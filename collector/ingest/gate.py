@@ -86,6 +86,10 @@ class Gate:
             raise KeyRevokedError("the key of this node was revoked")
         return node
 
+    def admits(self, node: str) -> bool:
+        """Return whether ``node`` has a key."""
+        return node in self._nodes.values()
+
     def refresh(self) -> None:
         """Use the nodes as they are now; if their file is invalid, they stay as they were."""
         mark = key_files.nodes_mark()

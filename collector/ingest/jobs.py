@@ -130,6 +130,11 @@ class OpenJobs:
         is_ready = any(self.open[uid].is_ready for uid in self._busy_jobs if uid in self.open)
         return 0 if is_ready else min(timeout_max_ms, _WORKER_POLL_MS)
 
+    def node_of(self, uid: int) -> str | None:
+        """Return the node of the open job ``uid``, None for a job of this host."""
+        node: str | None = self.open[uid].writer.info.identity.get(_NODE)
+        return node
+
     def check_node(self, uid: int, node: str | None) -> None:
         """Raise ForeignJobError if ``node`` (None: this host) may not send data of job ``uid``."""
         if uid in self.open and _is_foreign(self.open[uid], node):

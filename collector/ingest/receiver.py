@@ -1,6 +1,5 @@
 """The collector's end of the wire: messages in, answers out (docs/wire.md)."""
 
-import contextlib
 import json
 import secrets
 import socket
@@ -25,7 +24,7 @@ from ..selfstats import CollectorStats
 from .gate import UNVERIFIED, Gate
 from .job import BusyError
 from .jobs import JobAnswers, MessageError, OpenJobs
-from .order_routes import OrderRoutes, Peer
+from .order_routes import OrderRoutes, Peer, undelivered
 from .parsing import TEXT_MAX
 
 #: Limits of one turn; after it, the daemon runs its other duties.
@@ -88,7 +87,8 @@ class Receiver:
         self._peers: OrderedDict[bytes, Peer] = OrderedDict()
         self._senders: dict[int, bytes] = {}
         self._node: str | None = None  # that of the message being handled
-        self._orders = OrderRoutes(jobs, self._peers, self._senders)
+        self._heard_s: dict[bytes, float] = {}
+        self._orders = OrderRoutes(jobs, self._peers, self._senders, self._heard_s, self._admits)
         self._context = zmq.Context()
         self._gate = (
             None if listen is None or listen.pair is None else Gate(self._context, listen.pair, stats.count_refusal)
@@ -171,6 +171,7 @@ class Receiver:
         router.set_hwm(1_000)
         router.rcvhwm = WAITING_MESSAGES
         router.maxmsgsize = wire.BODY_MAX
+        router.router_mandatory = True  # an order to a peer that has left is not lost unnoticed
         _KINDS[endpoint.scheme](router)
         if endpoint.scheme == TCP and self._gate is not None:
             self._gate.guard(router)
@@ -190,6 +191,8 @@ class Receiver:
         head = Head(0)
         try:
             self._node = self._node_of(connection, frames)
+            if connection in self._peers:
+                self._heard_s[connection] = time.monotonic()
             head = _head(frames)
             return self._HANDLERS.get(head.type, Receiver._unknown)(self, connection, head, frames[1].buffer)
         except StoreError as error:
@@ -214,19 +217,33 @@ class Receiver:
             return None
         return UNVERIFIED if self._gate is None else self._gate.node_of(frames[0])
 
+    def _admits(self, node: str) -> bool:
+        """Return whether ``node`` may send; without keys every node may."""
+        return self._gate is None or self._gate.admits(node)
+
     def _flush(self, answers: list[tuple[bytes, list[Answer]]]) -> None:
         """Send and clear ``answers``."""
         for connection, message_answers in answers:
             self._send(connection, message_answers)
         answers.clear()
 
-    def _send(self, connection: bytes, answers: list[Answer]) -> None:
+    def _send(self, connection: bytes, answers: list[Answer]) -> bool:
+        """Send ``answers``; return False if one of them could not be sent."""
         if not connection:  # the collector itself, or an agent that is forgotten
-            return
-        for head, body in answers:
-            # if the queue is full, the agent sends its message again
-            with contextlib.suppress(zmq.Again):
-                self._sockets[connection[0]].send_multipart([connection[1:], wire.pack(head), body], zmq.NOBLOCK)
+            return False
+        sent = [self._is_sent(connection, *answer) for answer in answers]
+        return all(sent)
+
+    def _is_sent(self, connection: bytes, head: Head, body: bytes) -> bool:
+        try:
+            self._sockets[connection[0]].send_multipart([connection[1:], wire.pack(head), body], zmq.NOBLOCK)
+        except zmq.Again:  # the queue is full: the agent sends its message again
+            return False
+        except zmq.ZMQError as error:
+            if error.errno != zmq.EHOSTUNREACH:  # the peer has left
+                raise
+            return False
+        return True
 
     def _greeting(self, connection: bytes, _head: Head, body: memoryview) -> list[Answer]:
         values = document(body)
@@ -242,7 +259,8 @@ class Receiver:
             welcome = json.dumps({**json.loads(self._welcome), "wire": chosen_version}).encode()
         else:
             raise FormatError("a greeting without a list of wire versions")
-        self._remember(connection, Peer(self._node or host, chosen_version, is_old=offered_versions is None))
+        peer = Peer(self._node or host, chosen_version, self._node, is_old=offered_versions is None)
+        self._remember(connection, peer)
         return [(Head(wire.WELCOME), welcome)]
 
     def _job_message(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
@@ -284,15 +302,14 @@ class Receiver:
     def _order(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
         if _is_remote(connection):
             raise FormatError("orders are given on the collector's host", "order-remote")
-        return self._pass_on(self._orders.order(connection, head, body))
+        for receiver, message in self._orders.order(connection, head, body):
+            if not self._send(receiver, [message]) and receiver != connection:
+                self._send(connection, [undelivered(head)])
+        return []
 
     def _answer(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
-        return self._pass_on(self._orders.answer(connection, head, body))
-
-    def _pass_on(self, messages: Iterable[tuple[bytes, Answer]]) -> list[Answer]:
-        """Send each message on; return an empty list, since the sender gets no answer."""
-        for connection, message in messages:
-            self._send(connection, [message])
+        for receiver, message in self._orders.answer(connection, self._node, head, body):
+            self._send(receiver, [message])
         return []
 
     def _unknown(self, _connection: bytes, head: Head, _body: memoryview) -> list[Answer]:
@@ -305,13 +322,15 @@ class Receiver:
         """
         if connection in self._peers:
             return []
-        self._remember(connection, Peer(self._node or socket.gethostname(), None))
+        self._remember(connection, Peer(self._node or socket.gethostname(), None, self._node))
         return [(Head(wire.WELCOME), self._welcome)]
 
     def _remember(self, connection: bytes, peer: Peer) -> None:
         self._peers[connection] = peer
+        self._heard_s[connection] = time.monotonic()
         if len(self._peers) > PEERS_MAX:
-            self._peers.popitem(last=False)
+            forgotten, _ = self._peers.popitem(last=False)
+            del self._heard_s[forgotten]
 
     _HANDLERS: ClassVar[dict[int, Callable[["Receiver", bytes, Head, memoryview], list[Answer]]]] = {
         wire.GREETING: _greeting,

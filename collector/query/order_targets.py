@@ -6,13 +6,15 @@ from typing import Any
 
 from ...formats.orders import OrderAnswer
 from ..errors import NoSuchJobError, UsageError
+from ..store.catalog import STALE, JobInfo
 from ..store.protocols import JobReader, StoreReader
 from ..store.selectors import short_ids
 from ..summaries.kinds import main_kind_of
 from ..summaries.order_results import OrderOps, OrderTarget
 from .liveness import may_run
 from .ranking import rank_ops
-from .selection import host_of
+from .selection import host_of, ids_of
+from .workers import members_of
 
 
 def jobs_for_order(
@@ -43,7 +45,28 @@ def jobs_for_order(
     targets = [job for job in targets if not pids or job.info.identity.get("pid") in pids]
     if not targets:
         raise NoSuchJobError("no such job is running: `tfprof jobs` lists all jobs")
-    return [OrderTarget(job.info, ids.get(job.info.hex, job.info.hex), may_run(job.info)) for job in targets]
+    return [OrderTarget(job.info, ids.get(job.info.hex, job.info.hex), _may_obey(job.info)) for job in targets]
+
+
+def workers_for_order(store: StoreReader, group: str) -> list[OrderTarget]:
+    """Return the workers of a distributed job that may be running.
+
+    ``group``: the name of the distributed job, or one of its jobs. UsageError ``no-group`` and
+    NoSuchJobError as for `workers.members_of`; the latter also if no worker is left.
+    """
+    name, members = members_of(store, group)
+    ids = ids_of(members)
+    targets = [
+        OrderTarget(job.info, ids[job.info.hex], is_running) for job in members if (is_running := _may_obey(job.info))
+    ]
+    if not targets:
+        raise NoSuchJobError(f"no worker of {name} is running: `tfprof jobs` lists all jobs")
+    return targets
+
+
+def _may_obey(info: JobInfo) -> bool:
+    """Return whether a job may still be running; of a node's job, only its agent knows."""
+    return may_run(info) or (info.state == STALE and info.node is not None)
 
 
 def _matches(text: str, patterns: Sequence[str]) -> bool:

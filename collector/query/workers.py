@@ -44,7 +44,21 @@ class Group(NamedTuple):
 
 
 def group_of(store: StoreReader, selector: str) -> Group:
-    """Return the workers of the group ``selector``, or of the group of the job that it selects.
+    """Return the workers of the group ``selector``, compared; errors as for `members_of`."""
+    name, members = members_of(store, selector)
+    ids = ids_of(members)
+    read = [job.on_one_snapshot(_read) for job in members]
+    source, comparisons = compare([steps for steps, _ in read])
+    workers = [
+        Worker(job, ids[job.info.hex], worker_name(job.info), parts, steps.waits_ns, comparison)
+        for job, (steps, parts), comparison in zip(members, read, comparisons, strict=True)
+    ]
+    workers.sort(key=lambda worker: (-(worker.comparison.behind_ns or 0.0), worker.name))
+    return Group(name, source, tuple(workers))
+
+
+def members_of(store: StoreReader, selector: str) -> tuple[str, list[JobReader]]:
+    """Return the name and the jobs of a group; ``selector``: its name, or a job of it.
 
     Of groups of one name, which a cluster has at each of its runs, it is the one of the latest job.
     Raises NoSuchJobError, and UsageError ``no-group`` for a job without one.
@@ -59,16 +73,7 @@ def group_of(store: StoreReader, selector: str) -> Group:
             "cluster, and no variables of Slurm, MPI, torchrun or Horovod when it started",
             slug="no-group",
         )
-    members = _of_one_run([job for job in jobs if group_name(job.info) == name], chosen)
-    ids = ids_of(members)
-    read = [job.on_one_snapshot(_read) for job in members]
-    source, comparisons = compare([steps for steps, _ in read])
-    workers = [
-        Worker(job, ids[job.info.hex], worker_name(job.info), parts, steps.waits_ns, comparison)
-        for job, (steps, parts), comparison in zip(members, read, comparisons, strict=True)
-    ]
-    workers.sort(key=lambda worker: (-(worker.comparison.behind_ns or 0.0), worker.name))
-    return Group(name, source, tuple(workers))
+    return name, _of_one_run([job for job in jobs if group_name(job.info) == name], chosen)
 
 
 def group_name(info: JobInfo) -> str:

@@ -75,6 +75,11 @@ class JobInfo:
         return str(self.identity.get("name") or "")
 
     @property
+    def node(self) -> str | None:
+        """The host of a job if it is not the collector's, else None."""
+        return str(self.identity.get("host") or "?") if "node" in self.identity else None
+
+    @property
     def series(self) -> str:
         """The series of runs that the job belongs to (`tfprof-run --repeat`), empty without one.
 

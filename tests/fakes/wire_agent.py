@@ -14,14 +14,17 @@ class WireAgent:
     """Connects to the collector whose socket is in the folder ``instance_dir``.
 
     With ``url`` it connects there, and with ``key``, a NodeKey, the connection is encrypted.
+    ``name``: the connection's name, by default one that the collector makes.
     """
 
-    def __init__(self, instance_dir, agent="a1", host="testhost", url=None, key=None):
+    def __init__(self, instance_dir, agent="a1", host="testhost", url=None, key=None, name=None):
         self.agent, self.host = agent, host
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.linger = 0
         self._socket.reconnect_ivl = 20
+        if name is not None:
+            self._socket.routing_id = name
         if key is not None:
             self._socket.curve_publickey = key.pair.public.encode()
             self._socket.curve_secretkey = key.pair.secret.encode()

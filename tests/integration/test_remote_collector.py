@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,19 @@ for number in range(1, 101):
     writer.put_span(number)
     time.sleep(0.005)
 """
+#: A job that steps until it is detached or its launcher ends, and applies orders as the shim does.
+OBEDIENT_JOB = f"""{OPEN_CHANNEL}
+from tfprof.formats import layout
+number, launcher = 0, os.getppid()
+while not writer.word("detached") and os.getppid() == launcher:
+    number += 1
+    writer.put_span(number)
+    if writer.word("policy") != writer.word("policy_seen"):
+        first = max(number, writer.word("policy_first"))
+        writer.set(order_kind=layout.RUN, order_step=first, policy_seen=writer.word("policy"))
+        writer.set(detached=writer.word("detach"))
+    time.sleep(0.02)
+"""
 
 
 class Host:
@@ -35,6 +49,7 @@ class Host:
             "XDG_CONFIG_HOME": str(folder / "config"),
             "XDG_STATE_HOME": str(folder / "state"),
             "XDG_RUNTIME_DIR": str(folder / "run"),
+            "TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}}',
         }
         (folder / "run").mkdir(parents=True, mode=0o700)
         (folder / "config/tfprof").mkdir(parents=True)
@@ -53,6 +68,11 @@ class Host:
     def start(self, *command: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen([str(BIN / command[0]), *command[1:]], env=self.environ, stderr=subprocess.DEVNULL)
 
+    def order(self, *arguments: str) -> tuple[int, dict[str, Any]]:
+        """Run a command that gives an order to one job; return its exit status and the answer."""
+        completed = self.run("tfprof", *arguments, "--json")
+        return completed.returncode, json.loads(completed.stdout)["jobs"][0]
+
     def jobs(self) -> list[dict[str, Any]]:
         jobs = self.run("tfprof", "jobs", "--json")
         return [] if jobs.returncode else list(json.loads(jobs.stdout)["jobs"])
@@ -65,13 +85,64 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def test_jobs_of_a_node_are_stored_on_the_head_even_if_it_was_away(folder: Path) -> None:
+def head_and_node(folder: Path) -> tuple[Host, Host, str]:
+    """Return a head, a node with a key, and the address where the head is to listen."""
     head, node = Host(folder / "h"), Host(folder / "n")
     url = f"tcp://127.0.0.1:{node_keys.free_port()}"
     assert "keys add" in head.run("tfprof", "keys", "init").stdout
     key = node.home / "config/tfprof/collector.key"
     assert str(key) in head.run("tfprof", "keys", "add", "node1", "-o", str(key)).stdout
     (node.home / "config/tfprof/config.toml").write_text(f'collector = "{url}"\n')
+    return head, node, url
+
+
+def test_orders_of_the_head_reach_a_job_of_a_node_until_the_node_refuses_them(folder: Path) -> None:
+    head, node, url = head_and_node(folder)
+    service = head.start("tfprof", "serve", "--listen", url)
+    jobs = [node.start("tfprof-run", "--name", "first", sys.executable, "-c", OBEDIENT_JOB)]
+    try:
+        until(lambda: [job["steps"] > 0 for job in head.jobs()] == [True])
+        status, answer = head.order("trace", "first", "--steps", "3")
+        assert (status, answer["obeyed"], answer["host"], answer["kind"]) == (0, True, "node1", "run")
+        jobs.append(head.start("tfprof-run", "--name", "beside", sys.executable, "-c", OBEDIENT_JOB))
+        until(lambda: [job["steps"] > 2 for job in head.jobs()] == [True, True])
+        group = head.run("tfprof", "trace", "--group", "beside", "--steps", "3", "--json")
+        workers = json.loads(group.stdout)["jobs"]
+        assert (group.returncode, group.stderr) == (0, "")
+        assert {worker["host"] for worker in workers} == {"node1", socket.gethostname()}
+        assert len({worker["step"] for worker in workers}) == 1
+        service.kill()
+        service.wait()
+        service = head.start("tfprof", "serve", "--listen", url)
+        assert head.order("trace", "first", "--end", "--wait", "60s")[1]["step"] > answer["step"]
+        assert "ssh 127.0.0.1" in node.run("tfprof", "trace", "first", "--off").stderr
+        status, answer = head.order("detach", "first")
+        assert (status, answer["obeyed"]) == (0, True)
+        until(lambda: "detached" in [job["state"] for job in head.jobs()])
+        node.run("tfprof", "stop")
+        with (node.home / "config/tfprof/config.toml").open("a") as settings:
+            settings.write("remote-orders = false\n")
+        jobs.append(node.start("tfprof-run", "--name", "second", sys.executable, "-c", OBEDIENT_JOB))
+        until(lambda: len(head.jobs()) == 3)
+        for words in (("trace", "second", "--off"), ("detach", "second")):
+            status, answer = head.order(*words)
+            assert (status, answer["obeyed"], answer["slug"]) == (1, False, "remote-orders")
+        node.run("tfprof", "stop")
+        status, answer = head.order("trace", "second", "--off", "--wait", "1s")
+        assert (status, answer["slug"]) == (1, "node-away")
+        assert "`tfprof status` on node1" in answer["text"]
+    finally:
+        for job in jobs:
+            job.kill()
+            job.wait()
+        node.run("tfprof", "stop")
+        head.run("tfprof", "stop")
+        service.send_signal(signal.SIGTERM)
+        service.wait(30)
+
+
+def test_jobs_of_a_node_are_stored_on_the_head_even_if_it_was_away(folder: Path) -> None:
+    head, node, url = head_and_node(folder)
     service = None
     try:
         away = node.run("tfprof-run", sys.executable, "-c", JOB)

@@ -94,6 +94,7 @@ OTHER_BAD_VALUES = {
     "limit": ("", "x", "%", "-5%", "nan", "5%%", "9" * 5000),
     "pids": ("", "x", "-1", "1.5", "nan", "9" * 5000, "٣", "4711"),
     "hosts": (*ODD_TEXTS, "moon"),
+    "group": (*ODD_TEXTS, "nosuch"),
     "steps": BAD_RANGES,
     "kinds": (*ODD_TEXTS, "trains", "batch,", ",", "all,batch", "BATCH,epoch"),
     "device": (*ODD_TEXTS, "tpu"),
@@ -152,6 +153,8 @@ BAD_SELECTIONS = (
     ("--pid", "99999"),
     ("--pid", "x"),
     ("aa10", "--pid", "2"),
+    ("--group", "aa10"),
+    ("--group", "nosuch", "--all"),
 )
 #: Command lines with an unknown command, job or value, with options that exclude each other, or
 #: with a wrong number of arguments.
@@ -204,6 +207,9 @@ BAD_COMBINATIONS = (
     ("trace", "aa10", "--off", "-o", "ops"),
     ("trace", "nosuch", "--steps", "3"),
     ("trace", "--all", "--name", "nosuch", "--steps", "3"),
+    ("trace", "--group", "nosuch", "--steps", "3"),
+    ("trace", "--group", "nosuch", "--steps", "3", "--every", "2"),
+    ("trace", "--group", "nosuch", "--steps", "3", "--for", "5s"),
     ("attach",),
     ("attach", "--all", "no such program"),
     ("attach", "--follow"),

@@ -90,7 +90,13 @@ def test_without_an_answer_nobody_knows_whether_the_order_is_applied(collector: 
     assert (answer.state, answer.slug) == (orders.UNANSWERED, "no-answer")
 
 
-def test_without_an_agent_the_order_is_refused(collector: Collector) -> None:
+def test_an_order_that_an_agent_may_have_got_before_it_left_is_not_called_refused(collector: Collector) -> None:
+    collector.answers = lambda number: [] if number < 1 else [NO_AGENT]
+    assert given(collector) == [NO_AGENT._replace(state=orders.UNANSWERED)]
+
+
+def test_without_an_agent_the_order_is_refused(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "RESEND_S", 10.0)
     collector.answers = lambda _: [NO_AGENT]
     assert given(collector) == [NO_AGENT]
 

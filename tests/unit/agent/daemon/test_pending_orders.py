@@ -17,6 +17,7 @@ from tfprof.agent.channels import ChannelReader
 from tfprof.agent.daemon.pending_orders import REMEMBERED_MAX, PendingOrders
 from tfprof.agent.transport.message_queue import Outbox
 from tfprof.formats import layout, orders, wire
+from tfprof.formats.errors import TfprofError
 from tfprof.formats.orders import Giver, Order, OrderAnswer
 from tfprof.formats.version import CHANNEL_VERSION
 from tfprof.formats.wire import Head
@@ -55,11 +56,11 @@ class AgentOrders:
     ``answers`` has each sent answer, with the number of its order.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, refusal: TfprofError | None = None) -> None:
         self.target = target
         self.jobs: dict[int, Any] = {target.uid: target}
         self.answers: list[tuple[int, OrderAnswer]] = []
-        self.orders = PendingOrders(self.jobs, self._send)
+        self.orders = PendingOrders(self.jobs, self._send, refusal)
         self.now = 100.0
 
     def _send(self, head: Head, body: bytes) -> bool:
@@ -131,6 +132,16 @@ def test_a_repeated_order_is_written_once_and_answered_again(agent: AgentOrders,
     agent.give()
     assert [answer.state for _, answer in agent.answers] == [orders.OBEYED, orders.OBEYED]
     assert target.page.word("policy") == 1
+
+
+@pytest.mark.parametrize("action", [orders.TRACE, orders.END, orders.DETACH])
+def test_an_agent_that_takes_no_orders_writes_none(target: Target, action: str) -> None:
+    agent = AgentOrders(target, TfprofError("not here", "remote-orders"))
+    agent.give(Order(action, GIVER))
+    agent.give(Order(action, GIVER))
+    assert agent.answers == [(1, OrderAnswer(target.uid, orders.REFUSED, "remote-orders", "not here"))] * 2
+    assert target.page.word("policy") == 0
+    assert agent.check() == []
 
 
 def test_the_next_agent_continues_an_order_on_the_page(agent: AgentOrders, target: Target) -> None:

@@ -30,10 +30,12 @@ class FakeHead:
         self.answer = Head(wire.WELCOME), json.dumps({"collector": "c1", "wire": max(wire.SUPPORTED_VERSIONS)})
         self.router: zmq.Socket[bytes] | None = None
         self.connection: CollectorConnection | None = None
+        self.received: list[int] = []
 
-    def listen(self) -> None:
+    def listen(self, *, is_encrypted: bool = True) -> None:
         self.router = self.context.socket(zmq.ROUTER)
-        self.gate.guard(self.router)
+        if is_encrypted:
+            self.gate.guard(self.router)
         self.router.bind(self.url)
 
     def write_key(self, node: str = "node1", collector: KeyPair | None = None) -> None:
@@ -54,7 +56,7 @@ class FakeHead:
     def turn(self) -> None:
         assert self.connection is not None
         now = time.monotonic()
-        list(self.connection.answers(now))
+        self.received += [head.type for head, _ in self.connection.answers(now)]
         self.connection.greet(now)
         self.gate.answer()
         self.gate.refresh()
@@ -146,6 +148,17 @@ def test_another_collector_is_told_from_the_one_of_the_key(head: FakeHead) -> No
     head.write_key(collector=node_keys.new_pair())
     head.connect()
     head.until(lambda: head.slug == "collector-key")
+
+
+@pytest.mark.parametrize("is_encrypted", [True, False])
+def test_what_another_collector_sends_never_arrives(head: FakeHead, is_encrypted: bool) -> None:
+    head.answer = Head(wire.ORDER, 7, 0, 0, 1), "{}"
+    head.listen(is_encrypted=is_encrypted)
+    head.write_key(collector=node_keys.new_pair())
+    head.connect()
+    head.until(lambda: head.slug in ("collector-key", "collector-away"))
+    assert head.received == []
+    assert not head.is_accepted
 
 
 def test_an_absent_collector_is_named_and_found_when_it_comes(head: FakeHead) -> None:

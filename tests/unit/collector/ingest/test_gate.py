@@ -5,14 +5,10 @@ import socket
 
 import pytest
 from fakes import node_keys
+from fakes.listening_collector import UID
 from fakes.run_metadata import run_metadata
-from fakes.wire_agent import WireAgent
-from tfprof.collector.decoders.decode import decoder
-from tfprof.collector.ingest.jobs import OpenJobs
 from tfprof.collector.ingest.receiver import Listen, ListenError, Receiver
-from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.reader import LocalStore
-from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.commands import key_files
 from tfprof.commands.key_files import NodeKey
 from tfprof.formats import layout, wire
@@ -20,74 +16,6 @@ from tfprof.formats.addresses import local_endpoint, remote_endpoint
 from tfprof.formats.wire import Head
 
 STEP = (layout.RUN_METADATA, run_metadata([b"a:Add"]))
-UID = 0xABC
-
-
-class Collector:
-    """A collector that listens, and nodes that send to it; the test runs it turn by turn."""
-
-    def __init__(self, folder, *, is_encrypted=True):
-        self.folder = folder
-        self.pair = node_keys.make_collector()
-        self.stats = CollectorStats()
-        self.store = LocalStoreWriter(folder / "store", "head")
-        self.jobs = OpenJobs(self.store, decoder(), self.stats.count_failure)
-        self.url = f"tcp://127.0.0.1:{node_keys.free_port()}"
-        listen = Listen(remote_endpoint(self.url), self.pair if is_encrypted else None)
-        self.receiver = Receiver(local_endpoint(str(folder)), self.jobs, self.stats, {"collector": "c1"}, listen)
-        self.agents = []
-
-    def add(self, node):
-        return node_keys.add(node, self.pair)
-
-    def node(self, key, **kwargs):
-        self.agents.append(WireAgent(self.folder, url=self.url, key=key, **kwargs))
-        return self.agents[-1]
-
-    def local(self):
-        self.agents.append(WireAgent(self.folder))
-        return self.agents[-1]
-
-    def ask(self, agent, head, body=b"{}", turns=40):
-        """Send a message, and return the first answer that is no WELCOME, None without one."""
-        agent.send(head, body)
-        for _ in range(turns):
-            self.receiver.turn(10)
-            while answer := agent.receive(0.002):
-                if answer[0].type != wire.WELCOME:
-                    return answer
-        return None
-
-    def open(self, agent, uid=UID, **identity):
-        return self.ask(agent, Head(wire.OPEN, uid, 0, 0, 1), json.dumps(identity).encode())
-
-    def identity(self, uid=UID):
-        return self.jobs.open[uid].writer.info.identity
-
-    def close(self):
-        for agent in self.agents:
-            agent.close()
-        self.receiver.close()
-        self.store.close()
-
-
-@pytest.fixture
-def make_head(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    heads = []
-
-    def make(**kwargs):
-        heads.append(Collector(tmp_path, **kwargs))
-        return heads[-1]
-
-    yield make
-    for head in heads:
-        head.close()
-
-
-@pytest.fixture
-def head(make_head):
-    return make_head()
 
 
 def slug_of(answer):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from fakes.made_store import IDENTITY
-from tfprof.collector.errors import NoSuchJobError
-from tfprof.collector.query.order_targets import jobs_for_order
+from tfprof.collector.errors import NoSuchJobError, UsageError
+from tfprof.collector.query.order_targets import jobs_for_order, workers_for_order
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 
@@ -41,6 +41,28 @@ def test_an_order_to_all_jobs_goes_to_jobs_whose_process_may_run(tmp_path: Path)
         False,
         False,
     ]
+
+
+def test_an_order_to_a_stale_job_of_a_node_is_for_its_agent_to_refuse(tmp_path: Path) -> None:
+    store = stale_store(tmp_path, own_identity(), {"pid": 2**22 + 1, "started": 5, "node": "node1", "host": "node1"})
+    assert [(job.info.uid, job.may_run) for job in jobs_for_order(store, [f"{2:016x}"])] == [(2, True)]
+    assert [job.info.uid for job in jobs_for_order(store, (), all_jobs=True)] == [1]
+
+
+def test_the_workers_of_a_group_are_those_that_may_run(tmp_path: Path) -> None:
+    dead = {"pid": 2**22 + 1, "started": 5}
+    workers = [own_identity(), dead, {**dead, "node": "node1", "host": "node1"}]
+    store = stale_store(tmp_path, *({**worker, "group": "tf-1"} for worker in workers), own_identity())
+    for selector in ("tf-1", f"{2:016x}"):
+        assert [(job.info.uid, job.may_run) for job in workers_for_order(store, selector)] == [(1, True), (3, True)]
+    with pytest.raises(UsageError, match="belongs to no distributed job"):
+        workers_for_order(store, f"{4:016x}")
+
+
+def test_a_group_without_a_running_worker_is_refused(tmp_path: Path) -> None:
+    store = stale_store(tmp_path, {"pid": 2**22 + 1, "started": 5, "group": "tf-1"})
+    with pytest.raises(NoSuchJobError, match="no worker of tf-1 is running"):
+        workers_for_order(store, "tf-1")
 
 
 def test_an_order_without_a_running_job_is_refused(tmp_path: Path) -> None:
