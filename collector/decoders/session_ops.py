@@ -24,7 +24,7 @@ _DEVICE_PLANE: Final = re.compile(rb"/device:(?!CUSTOM)\w+:\d+\Z")
 _OP: Final = re.compile(rb"([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*):(_*[A-Z]\w*)\Z")
 _EAGER_OP: Final = re.compile(rb"EagerLocalExecute: (_*[A-Z]\w*)\Z")
 _ITERATOR: Final = re.compile(rb"Iterator::\w")
-_INLINED: Final = re.compile(rb"(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+(?=.)")
+_INLINED: Final = compiled.INLINED
 _ASYNC_START, _ASYNC_DONE = b"ExecutorState::ProcessAsync::Start", b"ExecutorState::ProcessAsync::Done"
 #: Event of a function that XLA compiled.
 _COMPILED: Final = re.compile(rb"([^:]+):\1\Z")
@@ -158,18 +158,24 @@ class SessionReader(Protocol):
 
 
 def executions(
-    space: SessionReader, started_ns: int, caller: int = 0, memory: list[MemoryEvent] | None = None
+    space: SessionReader,
+    started_ns: int,
+    caller: int = 0,
+    memory: list[MemoryEvent] | None = None,
+    programs: dict[bytes, bytes] | None = None,
 ) -> Iterator[Execution]:
     """Yield the op executions of all planes, without those in function calls of other threads.
 
     ``started_ns``: start of the session (real time), used if the XSpace has none. ``caller``: the
     step's thread (thread_lines.py); if it is unknown, nothing is left out. ``memory`` receives the
-    events of allocators, which serve all threads.
+    events of allocators, which serve all threads. ``programs`` receives what XLA compiled, as
+    HloProto, by module.
     """
     planes = list(space.planes)
     start_ns = _session_start(planes) or started_ns
     events = [] if memory is None else memory
-    programs = _programs(planes)
+    programs = {} if programs is None else programs
+    programs.update(_programs(planes))
     for plane in planes:
         for pattern, read in _READERS.items():
             if pattern.match(plane.name):
