@@ -12,6 +12,9 @@ from .shares import Times, shares
 #: Types of ops that run a whole program (decoders.session_ops).
 LAUNCHES: Final = frozenset({"XlaLaunch", "XlaLaunchV2", "_XlaRun"})
 
+#: The op type under which programs are compared with the ops that they replaced.
+COMPILED: Final = "compiled by XLA"
+
 _AFTER_NAME: Final = re.compile(r"__Xla.*|_*(?:\.\d+)+\Z", re.DOTALL)
 #: XLA's names begin with a letter: `__inference_step_12` becomes `a_inference_step_12`.
 _FUNCTION: Final = re.compile(r"[a_]_inference_(.+)_\d+", re.DOTALL)

@@ -48,16 +48,11 @@ class Recorder(object):
         #: Sums: (key, flags, parent, thread) -> [start of the first (ns), total (ns), count].
         self._sums: dict[tuple[int, int, int, int], list[int]] = {}
 
-    def add(
-        self, state: ThreadState, key: int, outer: int, start: int, duration: int, *, is_only_added: bool = False
-    ) -> None:
+    def add(self, state: ThreadState, key: int, outer: int, start: int, duration: int, *, in_sum: bool = False) -> None:
         """Put an activity of the calling thread, or add it to its sum, which is put later."""
         in_step = state.outermost_call() is not None or (state.loops and state.loops[-1].batch is not None)
         about = key, layout.FLAG_IN_STEP if in_step else 0, outer, self._threads.tid if self._threads else 0
-        words = self._words
-        unread_max = _UNREAD_MAX // (2 if activities.number_of(key) in activities.MARKS else 1)
-        may_put = not is_only_added and words[_HEAD] - words[_TAIL] < unread_max
-        if duration >= SHORT and may_put:
+        if duration >= SHORT and not in_sum and self._has_room(key):
             self._put_row(about, [start, duration, 1])
             return
         row = self._sums.get(about)
@@ -67,8 +62,12 @@ class Recorder(object):
             row = self._sums[about] = [start, 0, 0]
         row[1] += duration
         row[2] += 1
-        if row[1] >= SHORT and may_put:
+        if row[1] >= SHORT and not in_sum and self._has_room(key):
             self._put_row(about, self._sums.pop(about, None))
+
+    def _has_room(self, key: int) -> bool:
+        unread_max = _UNREAD_MAX // (2 if activities.number_of(key) in activities.MARKS else 1)
+        return self._words[_HEAD] - self._words[_TAIL] < unread_max
 
     def flush(self) -> None:
         """Put all sums."""
@@ -130,7 +129,7 @@ def put_first_run(state: ThreadState, name: object) -> None:
 
 def is_tracing(key: int) -> bool:
     """Return whether ``key`` is that of making a graph."""
-    return activities.number_of(key) == activities.TRACING
+    return key >> activities.SHIFT == activities.TRACING
 
 
 def get_key(category: int, name: str) -> int:
@@ -142,7 +141,7 @@ def get_key(category: int, name: str) -> int:
         if len(_keys) >= activities.NAMES_MAX // (2 if category in _WITH_MANY_NAMES else 1):
             name = activities.OTHERS if (category, name) not in _keys else name
         key = _keys[category, name] = activities.key_of(category, name)
-    recorder = get_recorder()
+    recorder = _recorder or get_recorder()
     if recorder is None:
         return 0
     if key not in recorder.published_keys:
@@ -210,4 +209,4 @@ def _collected(phase: str, about: dict[str, Any]) -> None:
     if key and _recorder is not None:
         interrupted = sys._getframe(1).f_back  # None in a thread that runs no Python code
         is_in_ours = interrupted is not None and interrupted.f_code.co_filename.startswith(OUR_FILE_PREFIXES)
-        _recorder.add(state, key, state.activity, start, mono() - start, is_only_added=is_in_ours)
+        _recorder.add(state, key, state.activity, start, mono() - start, in_sum=is_in_ours)

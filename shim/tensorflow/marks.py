@@ -6,14 +6,15 @@ import sys
 import types
 from contextvars import ContextVar
 
-from ...formats import activities, layout
+from ...formats import layout
+from ...formats.activities import MARK, PART, SHIFT, TRACING
 from ...formats.layout import WORD
 from ...formats.policy import NEVER
 from .. import core
 from ..clock import mono
 from ..guard import guarded
 from ..steps import observer
-from ..steps.activities import begin, get_key, get_recorder, is_tracing
+from ..steps.activities import begin, get_key, get_recorder
 from ..steps.thread_state import local
 from ..weak_table import WeakTable
 
@@ -40,8 +41,8 @@ class Mark(object):
 
     __slots__ = ("is_open", "key", "outer", "start", "state")
 
-    def __init__(self, key: int) -> None:
-        state, running_loop = local.thread_state, getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+    def __init__(self, state: Any, key: int) -> None:
+        running_loop = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
         self.state, self.key, self.outer, self.is_open = state, key, state.activity, True
         if running_loop is None or running_loop() is None:
             state.marks.append(self)
@@ -83,12 +84,12 @@ class Request(object):
 @guarded
 def begin_mark(category: str, name: str, number: int = 0) -> Mark | Request | None:
     """Begin a mark; None without a channel, and while TensorFlow makes the graph of a function."""
-    recorder = get_recorder()
-    if recorder is None or is_tracing(local.thread_state.activity):
+    recorder, state = get_recorder(), local.thread_state
+    if recorder is None or state.activity >> SHIFT == TRACING:
         return None
     if category == "profile":
         return Request(recorder.tracker.words, number)
-    return Mark(get_key(activities.PART if category == "part" else activities.MARK, name))
+    return Mark(state, get_key(PART if category == "part" else MARK, name))
 
 
 def patch(module: types.ModuleType) -> None:
@@ -123,7 +124,7 @@ def _decorates(annotation: Any, function: Any) -> None:
     """Let each call of the ``function`` that nvtx decorates be an activity."""
     owner = types.SimpleNamespace(function=function)
     name = annotation.init_args[0] or getattr(function, "__name__", "")
-    observer.observe(owner, "function", lambda: begin(activities.MARK, name), 0, observes_end=True)
+    observer.observe(owner, "function", lambda: begin(MARK, name), 0, observes_end=True)
 
 
 def _subclass(trace: Any) -> Any:
