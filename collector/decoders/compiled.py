@@ -17,6 +17,8 @@ PROGRAM_STAT: Final = b"Hlo Proto"
 PROGRAM_MAX: Final = 32 << 20
 
 _FUSION: Final = b"fusion"
+#: Instructions that never run.
+_STATIC: Final = frozenset({b"bitcast", b"constant", b"get-tuple-element", b"parameter", b"tuple"})
 #: Computations within a fusion. Their instructions have no events.
 _FUSED: Final = (b"fused_", b"wrapped_")
 _NUMBER: Final = re.compile(rb"(?:\.\d+)+\Z")
@@ -50,9 +52,10 @@ def origins(program: bytes) -> dict[bytes, Origin]:
 
 
 def program_rows(module: bytes, program: bytes) -> pa.RecordBatch:
-    """Return the TensorFlow ops that went into a program as PROGRAMS rows.
+    """Return the ops of a program as PROGRAMS rows.
 
-    There is none if the program is damaged or too large.
+    They are the TensorFlow ops that went into it, and instructions that came from none. There is
+    none if the program is damaged or too large.
     """
     computations = _module(program).computations
     fusions = {
@@ -67,9 +70,10 @@ def program_rows(module: bytes, program: bytes) -> pa.RecordBatch:
         fusion = fusions.get(computation.id)
         into = b"" if fusion is None else _node(fusion)
         for instruction in computation.instructions:
-            op_type, op_name = instruction.metadata.op_type, instruction.metadata.op_name
-            if op_type and op_name:
-                ops.setdefault((_node(instruction), op_type), []).append(into)
+            node = _node(instruction)
+            is_added = node == instruction.name
+            if not is_added or (fusion is None and instruction.opcode not in _STATIC):
+                ops.setdefault((node, b"" if is_added else instruction.metadata.op_type), []).append(into)
     texts = [
         (module, node, op, b"" if b"" in into or node in into else into[0], len(into))
         for (node, op), into in ops.items()

@@ -22,7 +22,7 @@ from ..summaries.comparison import (
     compare_series,
     compare_step,
 )
-from ..summaries.compiled import COMPILED, LAUNCHES, compiled_nodes
+from ..summaries.compiled import COMPILED, LAUNCHES, compiled_nodes, program_name
 from ..summaries.jobs import JobRow, channel_words, functions_of, job_row, main_steps
 from ..summaries.kinds import KINDS_BY_NAME
 from ..summaries.parts import Breakdown, PartChange, part_changes
@@ -42,6 +42,7 @@ _FACTS: Final[dict[str, Callable[["Run"], object]]] = {
     "framework": lambda run: f"{run.row.framework} {run.row.framework_version}".strip(),
     "python": lambda run: run.job.info.identity.get("python"),
     "kind of step": lambda run: run.row.step_kind,
+    "compiled by XLA": lambda run: ", ".join(sorted(run.programs)) or "nothing",
     "devices": lambda run: " ".join(sorted({op.device for op in run.ops})),
 }
 #: Op types that bring data into a graph.
@@ -58,7 +59,8 @@ class Run:
     ``step_ns``: median time of its untraced steps, None if no step was timed. ``others_cores``:
     CPUs of the host that others used meanwhile, None if unknown. ``cores``: CPUs of the host.
     ``parts``: the parts of its steps, None if none was timed. ``ranking``: what ``ops`` are from.
-    ``compiled``: the nodes in it that are programs of XLA, or parts of them.
+    ``compiled``: the nodes in it that are programs of XLA, or parts of them; ``programs``: the names
+    of the programs that the job has, if they were recorded.
     """
 
     job: JobReader
@@ -71,6 +73,7 @@ class Run:
     parts: Breakdown | None = None
     ranking: Ranking | None = None
     compiled: frozenset[str] = frozenset()
+    programs: frozenset[str] = frozenset()
 
     @property
     def nodes(self) -> Sequence[Node]:
@@ -250,6 +253,7 @@ def _run_of_snapshot(job: JobReader, now_ns: int) -> Run:
     spans = job.table("spans")
     step_times = step_times_of(row, spans, functions_of(job.info))
     ranking = rank_ops(job)
+    parts = parts_of(job)
     traces = [number for _, numbers in ranking.profile.job_traces for number in numbers] if ranking else []
     return Run(
         job,
@@ -264,7 +268,8 @@ def _run_of_snapshot(job: JobReader, now_ns: int) -> Run:
         *_others(job),
         main_breakdown(job, spans),
         ranking,
-        compiled_nodes(ranking.profile.nodes, parts_of(job)) if ranking else frozenset(),
+        compiled_nodes(ranking.profile.nodes, parts) if ranking else frozenset(),
+        frozenset(program_name(part.module) for part in parts),
     )
 
 
@@ -397,7 +402,8 @@ def _count_differences(before: Sequence[Run], after: Sequence[Run]) -> list[Diff
     for ops, side in zip(sides, (before, after), strict=True):
         for run in side:
             for op in run.ops:
-                ops[op_key(op)].append(op)
+                if op.op != COMPILED:  # XLA runs other instructions, and allocates what they need together
+                    ops[op_key(op)].append(op)
     return [
         Difference(f"{what} of {key} a step", form.format(median(old)), form.format(median(new)))
         for key in sides[0]

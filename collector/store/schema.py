@@ -241,12 +241,13 @@ ALERTS = pa.schema(
     ]
 )
 
-#: One row per TensorFlow op that went into a program that XLA compiled. Rows may be repeated.
+#: One row per TensorFlow op that went into a program that XLA compiled, and per HLO instruction that
+#: came from none. Rows may be repeated.
 PROGRAMS = pa.schema(
     [
         ("module", _TEXT),  # XLA's name of the program
         ("node", _TEXT),
-        ("op", _TEXT),
+        ("op", _TEXT),  # empty for an instruction that came from no op
         ("fused_into", _TEXT),  # node whose executions include this op; empty if it has executions of its own
         ("instructions", _U32),  # HLO instructions that came from this op
     ]

@@ -22,7 +22,7 @@ _CLUSTER: Final = re.compile(r"(cluster_\d+)(?:_\d+)?/xla_run")
 
 
 class Part(NamedTuple):
-    """A TensorFlow op that went into a program (a row of PROGRAMS)."""
+    """A TensorFlow op that went into a program, or an instruction from none (a row of PROGRAMS)."""
 
     module: str
     node: str
@@ -129,7 +129,8 @@ def programs(
         own = list(parts_of[name].values()) or [
             Part("", node, by_name[node].op, "", 0) for node in marked if node in by_name and node not in of_nodes
         ]
-        ops = sorted((op_of(part, name in launches.values()) for part in own), key=lambda op: (-(op.ns or 0), op.node))
+        found = [op_of(part, name in launches.values()) for part in own]
+        ops = sorted((op for op in found if op.op), key=lambda op: (-(op.ns or 0), op.node))
         return Program(name, ns, share, len(modules[name]), first_runs.get(name), tuple(ops))
 
     found = [program(each.key, each.ns, each.share) for each in ran if each.key]
