@@ -42,7 +42,7 @@ _FACTS: Final[dict[str, Callable[["Run"], object]]] = {
     "framework": lambda run: f"{run.row.framework} {run.row.framework_version}".strip(),
     "python": lambda run: run.job.info.identity.get("python"),
     "kind of step": lambda run: run.row.step_kind,
-    "compiled by XLA": lambda run: ", ".join(sorted(run.programs)) or "nothing",
+    "compiled by XLA": lambda run: ", ".join(sorted(run.programs)) or ("some ops" if run.compiled else "nothing"),
     "devices": lambda run: " ".join(sorted({op.device for op in run.ops})),
 }
 #: Op types that bring data into a graph.

@@ -33,7 +33,7 @@ _MIN_NS = {activities.CALLBACK: 2000}
 _WITH_MANY_NAMES = (activities.TRACING, activities.FIRST_RUN, *activities.MARKS)  # get half of the names
 _UNREAD_MAX = layout.SPAN_COUNT // 2  # entries of the span ring; above that (marks: half of it), they are added up
 _HEAD, _TAIL = WORD["span_head"], WORD["span_tail"]
-_keys: dict[tuple[int, str], int] = {}  # span keys by category and name
+keys: dict[tuple[int, str], int] = {}  # span keys by category and name
 
 
 class Recorder(object):
@@ -114,7 +114,7 @@ def begin(category: int, name: str) -> Activity | None:
     """Begin an activity; None within one of the same name, or while a function is traced."""
     state: ThreadState = local.thread_state
     outer = state.activity
-    key = 0 if is_tracing(outer) else get_key(category, name)
+    key = 0 if activities.number_of(outer) == activities.TRACING else get_key(category, name)
     return None if not key or outer == key else Activity(state, category, key)
 
 
@@ -123,24 +123,19 @@ def put_first_run(state: ThreadState, name: object) -> None:
     """Put the rest of the call of a function after its graph was made; the call ends now."""
     start, state.traced_ns = state.traced_ns, 0
     key = get_key(activities.FIRST_RUN, str(name))
-    if key and _recorder is not None and not is_tracing(state.activity):
+    if key and _recorder is not None and activities.number_of(state.activity) != activities.TRACING:
         _recorder.add(state, key, state.activity, start, mono() - start)
-
-
-def is_tracing(key: int) -> bool:
-    """Return whether ``key`` is that of making a graph."""
-    return key >> activities.SHIFT == activities.TRACING
 
 
 def get_key(category: int, name: str) -> int:
     """Return the span key of activities called ``name``, 0 without a channel."""
-    key = _keys.get((category, name))
+    key = keys.get((category, name))
     if key is None:
-        if category in activities.MARKS and len(_keys) >= activities.NAMES_MAX // 4:
+        if category in activities.MARKS and len(keys) >= activities.NAMES_MAX // 4:
             name = "".join("N" if char.isdigit() else char for char in name.partition(" (")[0])
-        if len(_keys) >= activities.NAMES_MAX // (2 if category in _WITH_MANY_NAMES else 1):
-            name = activities.OTHERS if (category, name) not in _keys else name
-        key = _keys[category, name] = activities.key_of(category, name)
+        if len(keys) >= activities.NAMES_MAX // (2 if category in _WITH_MANY_NAMES else 1):
+            name = activities.OTHERS if (category, name) not in keys else name
+        key = keys[category, name] = activities.key_of(category, name)
     recorder = _recorder or get_recorder()
     if recorder is None:
         return 0
@@ -160,7 +155,7 @@ def get_recorder() -> Recorder | None:
         return None
     core.at_disarm(_end)
     at_end(_flush)
-    in_child(_after_fork)
+    in_child(_forget)
     _recorder = _recorder or Recorder(tracker)  # another thread may have been faster
     return _recorder
 
@@ -171,14 +166,12 @@ def _flush() -> None:
 
 
 def _end() -> None:
-    global _recorder
-    recorder, _recorder = _recorder, None
-    if recorder is not None:
-        recorder.flush()
+    _flush()
+    _forget()
 
 
-def _after_fork() -> None:
-    """Forget the parent's activities in a forked child."""
+def _forget() -> None:
+    """Record no more activities in this channel; a forked child has none of the parent's."""
     global _recorder
     _recorder = None
 
@@ -190,11 +183,7 @@ def observe_collections() -> None:
     """Observe garbage collections until ``disarm``; idempotent."""
     if not any(callback is _collected for callback in gc.callbacks):
         gc.callbacks.append(_collected)
-        core.at_disarm(_ignore_collections)
-
-
-def _ignore_collections() -> None:
-    gc.callbacks.remove(_collected)
+        core.at_disarm(lambda: gc.callbacks.remove(_collected))
 
 
 @called_back

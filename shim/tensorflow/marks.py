@@ -12,9 +12,8 @@ from ...formats.layout import WORD
 from ...formats.policy import NEVER
 from .. import core
 from ..clock import mono
-from ..guard import guarded
-from ..steps import observer
-from ..steps.activities import begin, get_key, get_recorder
+from ..guard import contain
+from ..steps import activities, observer
 from ..steps.thread_state import local
 from ..weak_table import WeakTable
 
@@ -53,14 +52,20 @@ class Mark(object):
             _of_task.set([*marks, self])
         self.start = mono()
 
-    @guarded
     def end(self) -> None:
         """End the mark; idempotent."""
-        duration, outer, recorder = mono() - self.start, self.outer, get_recorder()
-        if self.is_open and recorder is not None:
-            self.is_open = False
-            self.state.leave(0, 0)
-            recorder.add(local.thread_state, self.key, outer, self.start, duration)
+        try:
+            duration, recorder, state = mono() - self.start, activities.get_recorder(), self.state
+            if self.is_open and recorder is not None:
+                self.is_open, marks = False, state.marks
+                if marks and marks[-1] is self and state.activity == self.key:  # the usual case takes no call
+                    state.activity = marks.pop().outer
+                if marks:
+                    state.leave(0, 0)
+                recorder.add(local.thread_state, self.key, self.outer, self.start, duration)
+        except Exception as error:
+            if not contain(error):
+                raise
 
 
 class Request(object):
@@ -81,15 +86,20 @@ class Request(object):
             self.words[_POLICY] = self.number = self.number + 1
 
 
-@guarded
 def begin_mark(category: str, name: str, number: int = 0) -> Mark | Request | None:
     """Begin a mark; None without a channel, and while TensorFlow makes the graph of a function."""
-    recorder, state = get_recorder(), local.thread_state
-    if recorder is None or state.activity >> SHIFT == TRACING:
-        return None
-    if category == "profile":
-        return Request(recorder.tracker.words, number)
-    return Mark(state, get_key(PART if category == "part" else MARK, name))
+    try:
+        recorder, state = activities.get_recorder(), local.thread_state
+        if recorder is not None and state.activity >> SHIFT != TRACING:
+            if category == "profile":
+                return Request(recorder.tracker.words, number)
+            about = PART if category == "part" else MARK, name
+            key = activities.keys.get(about, 0)
+            return Mark(state, key if key in recorder.published_keys else activities.get_key(*about))
+    except Exception as error:
+        if not contain(error):
+            raise
+    return None
 
 
 def patch(module: types.ModuleType) -> None:
@@ -124,7 +134,7 @@ def _decorates(annotation: Any, function: Any) -> None:
     """Let each call of the ``function`` that nvtx decorates be an activity."""
     owner = types.SimpleNamespace(function=function)
     name = annotation.init_args[0] or getattr(function, "__name__", "")
-    observer.observe(owner, "function", lambda: begin(MARK, name), 0, observes_end=True)
+    observer.observe(owner, "function", lambda: activities.begin(MARK, name), 0, observes_end=True)
 
 
 def _subclass(trace: Any) -> Any:

@@ -42,7 +42,7 @@ class Clock:
 def clock(monkeypatch, armed):
     new_clock = Clock()
     monkeypatch.setattr(activities, "mono", new_clock)
-    monkeypatch.setattr(activities, "_keys", {})
+    monkeypatch.setattr(activities, "keys", {})
     return new_clock
 
 

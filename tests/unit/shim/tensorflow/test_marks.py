@@ -25,7 +25,7 @@ def clock(monkeypatch, armed):
     new_clock = Clock()
     monkeypatch.setattr(activities, "mono", new_clock)
     monkeypatch.setattr(marks, "mono", new_clock)
-    monkeypatch.setattr(activities, "_keys", {})
+    monkeypatch.setattr(activities, "keys", {})
     return new_clock
 
 
