@@ -11,7 +11,7 @@ class ProgramOpDocument(TypedDict):
 
     node: Annotated[str, "The name of the node."]
     op: Annotated[str, "Its op type; of an executed fusion with `_fusion` after it."]
-    ns: Annotated[float | None, "Its mean time per step, ns; null if it has none of its own."]
+    ns: Annotated[float | None, "Its time per step as in `tfprof op`, ns; null if it has none of its own."]
     fused_into: Annotated[str, "The node that has its time, empty if there is none."]
     instructions: Annotated[int, "The number of HLO instructions that came from it, 0 if unknown."]
     line: Annotated[str, "The user's line that created it, such as `train.py:12`; empty if unknown."]
@@ -21,7 +21,7 @@ class ProgramDocument(TypedDict):
     """What XLA made of a function, or of a cluster of ops."""
 
     name: Annotated[str, "The name of the function or cluster."]
-    ns: Annotated[float | None, "Its mean time per step, ns; null if it did not run in the traced steps."]
+    ns: Annotated[float | None, "Its time per step, ns; null if it did not run in the traced steps."]
     share: Annotated[float, "Its share of the time of all ops, 0 to 1."]
     variants: Annotated[int, "How many programs it has, such as one for each shape; 0 if unknown."]
     first_runs: Annotated[int | None, "How many calls made a graph and compiled it; null if not recorded."]
@@ -55,7 +55,7 @@ def _program(program: Program) -> ProgramDocument:
         "ns": program.ns,
         "share": program.share,
         "variants": program.variants,
-        "first_runs": runs.count if runs else None,
+        "first_runs": runs.number if runs else None,
         "first_runs_ns": runs.ns if runs else None,
         "ops": list(map(_op, program.ops)),
     }

@@ -10,7 +10,6 @@ from ..decoders.proto.graph_pb2 import NodeDef
 from ..errors import UsageError
 from ..store.columns import row_tuples
 from ..store.protocols import JobReader
-from ..suggestion import suggestion
 from ..summaries.compiled import FirstRuns, Part, Program, programs
 from ..summaries.jobs import functions_of
 from ..summaries.steps import spans_of_kinds
@@ -43,9 +42,8 @@ def compiled(job: JobReader, name: str = "") -> Compiled:
         return answer
     chosen = tuple(program for program in answer.programs if program.name == name)
     if not chosen:
-        names = [program.name for program in answer.programs]
-        hint = suggestion(name, names) or f": its programs are {', '.join(names)}" * bool(names)
-        raise UsageError(f"no program that XLA compiled in this job is called {name!r}{hint}", slug="no-such-program")
+        names = ", ".join(program.name for program in answer.programs) or "none"
+        raise UsageError(f"XLA compiled no program {name!r} in this job: it has {names}", slug="no-such-program")
     return answer._replace(programs=chosen)
 
 

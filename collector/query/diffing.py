@@ -59,8 +59,8 @@ class Run:
     ``step_ns``: median time of its untraced steps, None if no step was timed. ``others_cores``:
     CPUs of the host that others used meanwhile, None if unknown. ``cores``: CPUs of the host.
     ``parts``: the parts of its steps, None if none was timed. ``ranking``: what ``ops`` are from.
-    ``compiled``: the nodes in it that are programs of XLA, or parts of them; ``programs``: the names
-    of the programs that the job has, if they were recorded.
+    ``compiled``: the nodes in it that are programs of XLA, or parts of them. ``programs``: names of
+    the job's programs, if they were recorded.
     """
 
     job: JobReader

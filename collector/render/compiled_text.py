@@ -59,7 +59,7 @@ def _program_cells(program: Program) -> list[str]:
 
 
 def _first_runs(runs: FirstRuns | None) -> str:
-    return "-" if runs is None else f"{duration(runs.ns)} in {count(runs.count)}"
+    return "-" if runs is None else f"{duration(runs.ns)} in {count(runs.number)}"
 
 
 def _op_lines(program: Program, width: int | None, top: int) -> Iterator[str]:

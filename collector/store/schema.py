@@ -241,8 +241,8 @@ ALERTS = pa.schema(
     ]
 )
 
-#: One row per TensorFlow op that went into a program that XLA compiled, and per HLO instruction that
-#: came from none. Rows may be repeated.
+#: One row per TensorFlow op that went into a program that XLA compiled, and per HLO instruction
+#: that came from none. Rows may be repeated.
 PROGRAMS = pa.schema(
     [
         ("module", _TEXT),  # XLA's name of the program

@@ -50,7 +50,7 @@ class ProgramOp(NamedTuple):
 class FirstRuns(NamedTuple):
     """The calls of a function that made a graph: TensorFlow optimized, compiled and ran it."""
 
-    count: int
+    number: int
     ns: int
 
 

@@ -67,7 +67,7 @@ class Recorder(object):
 
     def _has_room(self, key: int) -> bool:
         unread_max = _UNREAD_MAX // (2 if activities.number_of(key) in activities.MARKS else 1)
-        return self._words[_HEAD] - self._words[_TAIL] < unread_max
+        return bool(self._words[_HEAD] - self._words[_TAIL] < unread_max)
 
     def flush(self) -> None:
         """Put all sums."""
