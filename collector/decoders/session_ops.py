@@ -409,17 +409,21 @@ def _host_ops(plane: _Plane, calls: Calls, memory: list[MemoryEvent]) -> Iterato
                 memory.append(_memory_event(plane, event))
             else:
                 others.add(plane, event, line.id & 0xFFFFFFFF)
+
+    def is_beside(op: Execution) -> bool:
+        """Return whether a function of the input pipeline runs ``op``."""
+        return calls.is_in_pipeline(op.call, on_data_thread=op.thread in pipeline_threads)
+
     if others.instructions:
         ops = [op for op in ops if op.label not in _RUNS_PROGRAM]  # they wait for the instructions
         ops += _instruction_ops(plane, others)
     elif plane.programs:
-        ops += _program_ops(plane, others, ops)
+        ops += _program_ops(plane, others, [op for op in ops if not is_beside(op)])
     ops = list(_with_parts(_asynchronous_ops(plane, others), ops))
     if calls.has_other_callers:
         ops = [op for op in _with_known_calls(plane, ops) if not calls.belongs_to_other_thread(op.call, op.start_ns)]
     for op in ops:
-        is_beside = calls.is_in_pipeline(op.call, on_data_thread=op.thread in pipeline_threads)
-        yield _of_pipeline(op) if is_beside and op.device == HOST_DEVICE else op
+        yield _of_pipeline(op) if op.device == HOST_DEVICE and is_beside(op) else op
 
 
 def _of_pipeline(op: Execution) -> Execution:

@@ -64,14 +64,14 @@ def _first_runs(runs: FirstRuns | None) -> str:
 
 def _op_lines(program: Program, width: int | None, top: int) -> Iterator[str]:
     if not program.ops:
-        yield from wrapped("note: this version of TensorFlow does not record which ops it compiled", width)
+        yield from wrapped("note: TensorFlow did not record which ops went into it", width)
         return
     shown = program.ops[:top]
     yield from render(_OPS, [_op_cells(op, program.ns) for op in shown], width=width)
     if len(program.ops) > len(shown):
         yield f"and {len(program.ops) - len(shown):,} more (--top)"
     if all(op.ns is None for op in program.ops):
-        yield from wrapped("note: this version of TensorFlow records the time of the whole program only", width)
+        yield from wrapped("note: TensorFlow recorded the time of the whole program only", width)
 
 
 def _op_cells(op: ProgramOp, whole_ns: float | None) -> list[str]:

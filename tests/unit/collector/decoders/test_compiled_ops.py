@@ -84,6 +84,9 @@ def test_without_instructions_a_program_is_one_op() -> None:
     )
     assert _read(host) == [(b"a", b"Mul", 5)]
     assert _read(host, _programs(b"")) == [(b"StatefulPartitionedCall", b"XlaLaunch", 40), (b"a", b"Mul", 5)]
+    of_pipeline = (b"ExecutorState::Process", 19, 22, {b"id": 9}), (b"args_0:_Arg", 20, 21)
+    host.line(*of_pipeline, name=b"tf_data_private_threadpool", thread=9)
+    assert (b"StatefulPartitionedCall", b"XlaLaunch", 40) in _read(host, _programs(b""))
 
 
 def test_large_programs_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
