@@ -40,8 +40,8 @@ class _Mark(object):
 
     __slots__ = ("_about", "_begun")
 
-    def __init__(self, *about):
-        self._about = about  # category, name, number
+    def __init__(self, category, name, number):
+        self._about = category, name, number
         self._begun = None  # what has begun last, and what before it
 
     def __enter__(self):

@@ -44,15 +44,14 @@ class Recorder(object):
         self.published_keys = tracker.published_keys
         self._put = tracker.put  # also when the tracker has stopped
         self._words = tracker.words
-        self._threads = tracker.channel.threads if tracker.channel is not None else None
-        #: Sums: (key, flags, parent, thread) -> [start of the first (ns), total (ns), count].
+        #: Sums: (key, flags, parent, id of the state) -> [start of the first, total (ns), count].
         self._sums: dict[tuple[int, int, int, int], list[int]] = {}
 
-    def add(self, state: ThreadState, key: int, outer: int, start: int, duration: int, *, in_sum: bool = False) -> None:
-        """Put an activity of the calling thread, or add it to its sum, which is put later."""
+    def add(self, state: ThreadState, key: int, outer: int, start: int, duration: int, put_ns: int) -> None:
+        """Put an activity of the calling thread from ``put_ns`` on; add shorter ones to a sum."""
         in_step = state.outermost_call() is not None or (state.loops and state.loops[-1].batch is not None)
-        about = key, layout.FLAG_IN_STEP if in_step else 0, outer, self._threads.tid if self._threads else 0
-        if duration >= SHORT and not in_sum and self._has_room(key):
+        about = key, layout.FLAG_IN_STEP if in_step else 0, outer, id(state)
+        if duration >= put_ns and self._has_room(key):
             self._put_row(about, [start, duration, 1])
             return
         row = self._sums.get(about)
@@ -62,7 +61,7 @@ class Recorder(object):
             row = self._sums[about] = [start, 0, 0]
         row[1] += duration
         row[2] += 1
-        if row[1] >= SHORT and not in_sum and self._has_room(key):
+        if row[1] >= put_ns and self._has_room(key):
             self._put_row(about, self._sums.pop(about, None))
 
     def _has_room(self, key: int) -> bool:
@@ -83,7 +82,7 @@ class Recorder(object):
         self.tracker.spend(_COST_NS * row[2])
 
 
-_recorder: Recorder | None = None
+current: Recorder | None = None
 
 
 class Activity(object):
@@ -106,8 +105,8 @@ class Activity(object):
         duration = end - self._start
         if self._category == activities.TRACING:
             state.traced_ns = end
-        if _recorder is not None and duration >= _MIN_NS.get(self._category, 0):
-            _recorder.add(state, self._key, self._outer, self._start, duration)
+        if current is not None and duration >= _MIN_NS.get(self._category, 0):
+            current.add(state, self._key, self._outer, self._start, duration, SHORT)
 
 
 def begin(category: int, name: str) -> Activity | None:
@@ -123,8 +122,8 @@ def put_first_run(state: ThreadState, name: object) -> None:
     """Put the rest of the call of a function after its graph was made; the call ends now."""
     start, state.traced_ns = state.traced_ns, 0
     key = get_key(activities.FIRST_RUN, str(name))
-    if key and _recorder is not None and activities.number_of(state.activity) != activities.TRACING:
-        _recorder.add(state, key, state.activity, start, mono() - start)
+    if key and current is not None and activities.number_of(state.activity) != activities.TRACING:
+        current.add(state, key, state.activity, start, mono() - start, SHORT)
 
 
 def get_key(category: int, name: str) -> int:
@@ -136,7 +135,7 @@ def get_key(category: int, name: str) -> int:
         if len(keys) >= activities.NAMES_MAX // (2 if category in _WITH_MANY_NAMES else 1):
             name = activities.OTHERS if (category, name) not in keys else name
         key = keys[category, name] = activities.key_of(category, name)
-    recorder = _recorder or get_recorder()
+    recorder = current or get_recorder()
     if recorder is None:
         return 0
     if key not in recorder.published_keys:
@@ -146,9 +145,9 @@ def get_key(category: int, name: str) -> int:
 
 def get_recorder() -> Recorder | None:
     """Return what records activities in the process's channel; None if there is none."""
-    global _recorder
-    if _recorder is not None or core.state() is None:
-        return _recorder
+    global current
+    if current is not None or core.state() is None:
+        return current
     tracker = core.tracker(layout.ACTIVITY, False)
     tracker.open()
     if tracker.channel is None:
@@ -156,13 +155,13 @@ def get_recorder() -> Recorder | None:
     core.at_disarm(_end)
     at_end(_flush)
     in_child(_forget)
-    _recorder = _recorder or Recorder(tracker)  # another thread may have been faster
-    return _recorder
+    current = current or Recorder(tracker)  # another thread may have been faster
+    return current
 
 
 def _flush() -> None:
-    if _recorder is not None:
-        _recorder.flush()
+    if current is not None:
+        current.flush()
 
 
 def _end() -> None:
@@ -172,8 +171,8 @@ def _end() -> None:
 
 def _forget() -> None:
     """Record no more activities in this channel; a forked child has none of the parent's."""
-    global _recorder
-    _recorder = None
+    global current
+    current = None
 
 
 # -- garbage collections -------------------------------------------------------------------------
@@ -195,7 +194,7 @@ def _collected(phase: str, about: dict[str, Any]) -> None:
         return
     start, state.collection_start = state.collection_start, 0
     key = get_key(activities.GC, "generation %d" % about["generation"]) if start else 0
-    if key and _recorder is not None:
+    if key and current is not None:
         interrupted = sys._getframe(1).f_back  # None in a thread that runs no Python code
         is_in_ours = interrupted is not None and interrupted.f_code.co_filename.startswith(OUR_FILE_PREFIXES)
-        _recorder.add(state, key, state.activity, start, mono() - start, in_sum=is_in_ours)
+        current.add(state, key, state.activity, start, mono() - start, sys.maxsize if is_in_ours else SHORT)

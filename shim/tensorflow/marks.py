@@ -11,6 +11,7 @@ from ...formats.activities import MARK, PART, SHIFT, TRACING
 from ...formats.layout import WORD
 from ...formats.policy import NEVER
 from .. import core
+from ..channel.spans import SHORT
 from ..clock import mono
 from ..guard import contain
 from ..steps import activities, observer
@@ -38,31 +39,19 @@ _of_task: ContextVar[Any] = ContextVar("_of_task", default=())
 class Mark(object):
     """A running mark of the calling thread or task."""
 
-    __slots__ = ("is_open", "key", "outer", "start", "state")
+    __slots__ = ("is_open", "key", "outer", "start", "state")  # `begin_mark` sets them
 
-    def __init__(self, state: Any, key: int) -> None:
-        running_loop = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
-        self.state, self.key, self.outer, self.is_open = state, key, state.activity, True
-        if running_loop is None or running_loop() is None:
-            state.marks.append(self)
-            state.activity = key
-        else:
-            marks = [mark for mark in _of_task.get() if mark.is_open]
-            self.outer = marks[-1].key if marks else state.activity
-            _of_task.set([*marks, self])
-        self.start = mono()
-
-    def end(self) -> None:
+    def end(self: Any) -> None:
         """End the mark; idempotent."""
         try:
-            duration, recorder, state = mono() - self.start, activities.get_recorder(), self.state
+            duration, recorder, state = mono() - self.start, activities.current, self.state
             if self.is_open and recorder is not None:
                 self.is_open, marks = False, state.marks
                 if marks and marks[-1] is self and state.activity == self.key:  # the usual case takes no call
                     state.activity = marks.pop().outer
                 if marks:
                     state.leave(0, 0)
-                recorder.add(local.thread_state, self.key, self.outer, self.start, duration)
+                recorder.add(local.thread_state, self.key, self.outer, self.start, duration, SHORT)
         except Exception as error:
             if not contain(error):
                 raise
@@ -86,16 +75,28 @@ class Request(object):
             self.words[_POLICY] = self.number = self.number + 1
 
 
-def begin_mark(category: str, name: str, number: int = 0) -> Mark | Request | None:
+def begin_mark(category: str, name: str, number: int) -> Mark | Request | None:
     """Begin a mark; None without a channel, and while TensorFlow makes the graph of a function."""
     try:
-        recorder, state = activities.get_recorder(), local.thread_state
+        recorder, state = activities.current or activities.get_recorder(), local.thread_state
         if recorder is not None and state.activity >> SHIFT != TRACING:
             if category == "profile":
                 return Request(recorder.tracker.words, number)
             about = PART if category == "part" else MARK, name
+            mark: Any = Mark()
             key = activities.keys.get(about, 0)
-            return Mark(state, key if key in recorder.published_keys else activities.get_key(*about))
+            mark.key = key = key if key in recorder.published_keys else activities.get_key(*about)
+            mark.state, mark.outer, mark.is_open = state, state.activity, True
+            running_loop = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+            if running_loop is None or running_loop() is None:
+                state.marks.append(mark)
+                state.activity = key
+            else:
+                marks = [mark for mark in _of_task.get() if mark.is_open]
+                mark.outer = marks[-1].key if marks else state.activity
+                _of_task.set([*marks, mark])
+            mark.start = mono()
+            return mark
     except Exception as error:
         if not contain(error):
             raise
@@ -118,7 +119,7 @@ def _push(first: Any, name: str = "") -> None:
     """Begin a mark called ``name``; ``first`` is its name, or the object that ends it."""
     place = local.thread_state if type(first) is str else first
     name = name or getattr(first, "_name", None) or getattr(first, "init_args", (first,))[0]
-    mark = begin_mark("mark", str(name)) if getattr(core.state(), "channel", None) is not None else None
+    mark = begin_mark("mark", str(name), 0) if getattr(core.state(), "channel", None) is not None else None
     if mark is not None:
         _open.set(place, [*(_open.get(place) or ()), mark])
 
