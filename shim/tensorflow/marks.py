@@ -75,8 +75,8 @@ class Request(object):
             self.words[_POLICY] = self.number = self.number + 1
 
 
-def begin_mark(category: str, name: str, number: int) -> Mark | Request | None:
-    """Begin a mark; None without a channel, and while TensorFlow makes the graph of a function."""
+def begin_mark(category: str, name: str, number: int) -> Any:
+    """Return a new `Mark` or `Request`; None without a channel, and while a function is traced."""
     try:
         recorder, state = activities.current or activities.get_recorder(), local.thread_state
         if recorder is not None and state.activity >> SHIFT != TRACING:
