@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "breakdown": ("tfprof.cli.breakdown:breakdown", "Where the time of a step goes, from its start to the next."),
     "workers": ("tfprof.cli.workers:workers", "The workers of a distributed job, the one that is waited for first."),
     "memory": ("tfprof.cli.memory:memory", "What holds memory at the peak of a step, what grows, host memory."),
+    "compiled": ("tfprof.cli.compiled:compiled", "The programs that XLA compiled, and the ops in them."),
     "scope": ("tfprof.cli.views:scope", "Cost of ops, in the tree of their names."),
     "graph": ("tfprof.cli.views:graph", "Cost of ops, each below the op that uses it."),
     "op": ("tfprof.cli.views:op", "Cost of each op type: time, memory, occurrence."),
@@ -79,6 +80,8 @@ COMMANDS: Final = {
 _MEANT: Final = {
     "advice": "advise",
     "bottleneck": "advise",
+    "cluster": "compiled",
+    "clusters": "compiled",
     "compare": "diff",
     "cpu": "host",
     "delete": "rm",
@@ -91,6 +94,7 @@ _MEANT: Final = {
     "functions": "code",
     "gpu": "host",
     "heap": "memory",
+    "hlo": "compiled",
     "info": "show",
     "kill": "stop",
     "layers": "scope",
@@ -124,6 +128,7 @@ _MEANT: Final = {
     "version": "--version",
     "watch": "top",
     "why": "advise",
+    "xla": "compiled",
 }
 
 #: Options that are meant by other words, if the command has them, and commands.

@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Mapping
 
-_SHIFT = 28  # the category's position in the key
-_NAME_BITS = (1 << _SHIFT) - 1
+SHIFT = 28  # the category's position in the key
+_NAME_BITS = (1 << SHIFT) - 1
 #: Maximum number of names of a job's activities. Further ones have the name OTHERS.
 NAMES_MAX = 80
 OTHERS = "others"  # its bits in a key are 0
@@ -49,12 +49,12 @@ CATEGORIES = {
 
 def key_of(category: int, name: str) -> int:
     """Return the span key of activities called ``name``."""
-    return category << _SHIFT | (0 if name == OTHERS else zlib.crc32(name.encode("utf-8", "replace")) & _NAME_BITS)
+    return category << SHIFT | (0 if name == OTHERS else zlib.crc32(name.encode("utf-8", "replace")) & _NAME_BITS)
 
 
 def number_of(key: int) -> int:
     """Return the category in a span key."""
-    return key >> _SHIFT
+    return key >> SHIFT
 
 
 def category_of(key: int) -> str:

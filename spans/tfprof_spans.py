@@ -40,18 +40,20 @@ class _Mark(object):
 
     __slots__ = ("_about", "_begun")
 
-    def __init__(self, *about):
-        self._about = about  # category, name, number
+    def __init__(self, category, name, number):
+        self._about = category, name, number
         self._begun = None  # what has begun last, and what before it
 
     def __enter__(self):
-        self._begun = _begin(*self._about), self._begun
+        if _begin is not _no_listener:
+            self._begun = _begin(*self._about), self._begun
         return self
 
     def __exit__(self, kind, error, traceback):
-        begun, self._begun = self._begun
-        if begun is not None:
-            begun.end()
+        if self._begun is not None:
+            begun, self._begun = self._begun
+            if begun is not None:
+                begun.end()
 
     def __call__(self, function):
         return _decorated(function, *self._about)
@@ -64,12 +66,16 @@ def span(name="", **attributes):
     it runs up to its next yield; for a coroutine, the time from its start to its end; for a class,
     each initialization.
     """
-    return _marked("mark", name, attributes)
+    if attributes or type(name) is not str:
+        return _marked("mark", name, attributes)
+    return _Mark("mark", name, 0)
 
 
 def part(name="", **attributes):
     """Return a part of a step, such as ``part("forward")``; used like `span`."""
-    return _marked("part", name, attributes)
+    if attributes or type(name) is not str:
+        return _marked("part", name, attributes)
+    return _Mark("part", name, 0)
 
 
 def step(number=0, name="step", **attributes):
@@ -81,7 +87,7 @@ def _marked(category, name, attributes):
     if type(name) is not str:
         return _decorated(name, category, "", 0)
     # The text of attributes takes longer than all else.
-    return _Mark(category, _text(name, attributes) if attributes and _begin is not _no_listener else name, 0)
+    return _Mark(category, name if _begin is _no_listener else _text(name, attributes), 0)
 
 
 def _text(name, attributes):

@@ -4,9 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from .proto.hlo_pb2 import HloProto
+from .columns import from_columns
+from .proto.hlo_pb2 import HloInstructionProto, HloModuleProto, HloProto
 
 #: Name of the plane, and of the stat of its event metadata, that have the compiled programs.
 PLANE: Final = b"/host:metadata"
@@ -15,9 +17,13 @@ PROGRAM_STAT: Final = b"Hlo Proto"
 PROGRAM_MAX: Final = 32 << 20
 
 _FUSION: Final = b"fusion"
+#: Instructions that never run.
+_STATIC: Final = frozenset({b"bitcast", b"constant", b"get-tuple-element", b"parameter", b"tuple"})
 #: Computations within a fusion. Their instructions have no events.
 _FUSED: Final = (b"fused_", b"wrapped_")
 _NUMBER: Final = re.compile(rb"(?:\.\d+)+\Z")
+#: Calls of functions that XLA inlined, in front of the names of their ops.
+INLINED: Final = re.compile(rb"(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+(?=.)")
 _RUNS_OTHERS: Final = re.compile(rb"(?:while|conditional|call)(?:\.\d+)*\Z")
 
 
@@ -35,20 +41,62 @@ class Origin(NamedTuple):
 
 def origins(program: bytes) -> dict[bytes, Origin]:
     """Return the origins of a program's instructions by name, {} if it is damaged or too large."""
-    if len(program) > PROGRAM_MAX:
-        return {}
-    try:
-        module = HloProto.FromString(program).hlo_module
-    except DecodeError:
-        return {}
     return {
         instruction.name: Origin(
             instruction.metadata.op_type, instruction.metadata.op_name, instruction.opcode == _FUSION
         )
-        for computation in module.computations
+        for computation in _module(program).computations
         if not computation.name.startswith(_FUSED)
         for instruction in computation.instructions
     }
+
+
+def program_rows(module: bytes, program: bytes) -> pa.RecordBatch:
+    """Return the ops of a program as PROGRAMS rows.
+
+    They are the TensorFlow ops that went into it, and instructions that came from none. There is
+    none if the program is damaged or too large.
+    """
+    computations = _module(program).computations
+    fusions = {
+        called: instruction
+        for computation in computations
+        for instruction in computation.instructions
+        if instruction.opcode == _FUSION
+        for called in instruction.called_computation_ids
+    }
+    ops: dict[tuple[bytes, bytes], list[bytes]] = {}
+    for computation in computations:
+        fusion = fusions.get(computation.id)
+        into = b"" if fusion is None else _node(fusion)
+        for instruction in computation.instructions:
+            node = _node(instruction)
+            is_added = node == instruction.name
+            if not is_added or (fusion is None and instruction.opcode not in _STATIC):
+                ops.setdefault((node, b"" if is_added else instruction.metadata.op_type), []).append(into)
+    texts = [
+        (module, node, op, b"" if b"" in into or node in into else into[0], len(into))
+        for (node, op), into in ops.items()
+    ]
+    columns = list(zip(*texts, strict=True)) or [()] * 5
+    names = [[text.decode("utf-8", "replace") for text in column] for column in columns[:4]]
+    return from_columns((*names, list(columns[4])), "programs")
+
+
+def _module(program: bytes) -> HloModuleProto:
+    """Return the module of a program, an empty one if it is damaged or too large."""
+    if len(program) > PROGRAM_MAX:
+        return HloModuleProto()
+    try:
+        return HloProto.FromString(program).hlo_module
+    except DecodeError:
+        return HloModuleProto()
+
+
+def _node(instruction: HloInstructionProto) -> bytes:
+    """Return the name of the node whose executions are those of ``instruction``."""
+    metadata = instruction.metadata
+    return INLINED.sub(b"", metadata.op_name, count=1) if metadata.op_type and metadata.op_name else instruction.name
 
 
 def runs_others(instruction: bytes) -> bool:

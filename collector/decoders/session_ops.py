@@ -24,7 +24,7 @@ _DEVICE_PLANE: Final = re.compile(rb"/device:(?!CUSTOM)\w+:\d+\Z")
 _OP: Final = re.compile(rb"([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*):(_*[A-Z]\w*)\Z")
 _EAGER_OP: Final = re.compile(rb"EagerLocalExecute: (_*[A-Z]\w*)\Z")
 _ITERATOR: Final = re.compile(rb"Iterator::\w")
-_INLINED: Final = re.compile(rb"(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+(?=.)")
+_INLINED: Final = compiled.INLINED
 _ASYNC_START, _ASYNC_DONE = b"ExecutorState::ProcessAsync::Start", b"ExecutorState::ProcessAsync::Done"
 #: Event of a function that XLA compiled.
 _COMPILED: Final = re.compile(rb"([^:]+):\1\Z")
@@ -158,18 +158,24 @@ class SessionReader(Protocol):
 
 
 def executions(
-    space: SessionReader, started_ns: int, caller: int = 0, memory: list[MemoryEvent] | None = None
+    space: SessionReader,
+    started_ns: int,
+    caller: int = 0,
+    memory: list[MemoryEvent] | None = None,
+    programs: dict[bytes, bytes] | None = None,
 ) -> Iterator[Execution]:
     """Yield the op executions of all planes, without those in function calls of other threads.
 
     ``started_ns``: start of the session (real time), used if the XSpace has none. ``caller``: the
     step's thread (thread_lines.py); if it is unknown, nothing is left out. ``memory`` receives the
-    events of allocators, which serve all threads.
+    events of allocators, which serve all threads. ``programs`` receives what XLA compiled, as
+    HloProto, by module.
     """
     planes = list(space.planes)
     start_ns = _session_start(planes) or started_ns
     events = [] if memory is None else memory
-    programs = _programs(planes)
+    programs = {} if programs is None else programs
+    programs.update(_programs(planes))
     for plane in planes:
         for pattern, read in _READERS.items():
             if pattern.match(plane.name):
@@ -403,17 +409,21 @@ def _host_ops(plane: _Plane, calls: Calls, memory: list[MemoryEvent]) -> Iterato
                 memory.append(_memory_event(plane, event))
             else:
                 others.add(plane, event, line.id & 0xFFFFFFFF)
+
+    def is_beside(op: Execution) -> bool:
+        """Return whether a function of the input pipeline runs ``op``."""
+        return calls.is_in_pipeline(op.call, on_data_thread=op.thread in pipeline_threads)
+
     if others.instructions:
         ops = [op for op in ops if op.label not in _RUNS_PROGRAM]  # they wait for the instructions
         ops += _instruction_ops(plane, others)
     elif plane.programs:
-        ops += _program_ops(plane, others, ops)
+        ops += _program_ops(plane, others, [op for op in ops if not is_beside(op)])
     ops = list(_with_parts(_asynchronous_ops(plane, others), ops))
     if calls.has_other_callers:
         ops = [op for op in _with_known_calls(plane, ops) if not calls.belongs_to_other_thread(op.call, op.start_ns)]
     for op in ops:
-        is_beside = calls.is_in_pipeline(op.call, on_data_thread=op.thread in pipeline_threads)
-        yield _of_pipeline(op) if is_beside and op.device == HOST_DEVICE else op
+        yield _of_pipeline(op) if op.device == HOST_DEVICE and is_beside(op) else op
 
 
 def _of_pipeline(op: Execution) -> Execution:

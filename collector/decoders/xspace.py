@@ -1,6 +1,6 @@
 """Decodes the XSpace of a profiler session that recorded one step into rows of `ops`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from itertools import islice
@@ -35,12 +35,13 @@ _BATCH_ROWS: Final = 16_384
 class SessionRows(NamedTuple):
     """OPS and MEMORY_CHANGES rows of a session, and the facts about its step.
 
-    ``ran_no_op``: the session shows that there is no op to record: XLA or a remote server ran them
-    all, or the step has none.
+    ``programs``: what XLA compiled, as HloProto, by module. ``ran_no_op``: the session shows that
+    there is no op to record: XLA or a remote server ran them all, or the step has none.
     """
 
     ops: pa.Table
     memory_changes: pa.RecordBatch
+    programs: Mapping[bytes, bytes]
     step: DecodedStep
     ran_no_op: bool
 
@@ -66,7 +67,8 @@ def xspace(
     placement = placement or Placement()
     session = Session(data)
     memory: list[MemoryEvent] = []
-    ops = [_with_cpu(op, placement) for op in session.executions(start_ns, caller, memory)]
+    programs: dict[bytes, bytes] = {}
+    ops = [_with_cpu(op, placement) for op in session.executions(start_ns, caller, memory, programs)]
     ran_no_op = not ops and session.runs_no_op(may_be_idle=may_be_idle)
     mark = interner.mark()
     try:
@@ -75,7 +77,7 @@ def xspace(
     except NamesFullError as error:
         interner.rollback(mark)
         raise DecodeError(error.args[0], error.slug) from error
-    return SessionRows(rows, changes, step, ran_no_op)
+    return SessionRows(rows, changes, programs, step, ran_no_op)
 
 
 def step_rows(ops: Sequence[Execution], trace: int, interner: Interner) -> tuple[pa.Table, DecodedStep]:
@@ -105,10 +107,16 @@ class Session:
         with _xspace_errors():
             self._session = _LazySession(data, bytes_max, events_max)
 
-    def executions(self, started_ns: int, caller: int = 0, memory: list[MemoryEvent] | None = None) -> list[Execution]:
+    def executions(
+        self,
+        started_ns: int,
+        caller: int = 0,
+        memory: list[MemoryEvent] | None = None,
+        programs: dict[bytes, bytes] | None = None,
+    ) -> list[Execution]:
         """Return the op executions; the arguments are those of `session_ops.executions`."""
         with _xspace_errors():
-            return list(executions(self._session, started_ns, caller, memory))
+            return list(executions(self._session, started_ns, caller, memory, programs))
 
     def markers(self, started_ns: int) -> list[Marker]:
         """Return the marked steps and the calls of functions (`session_ops.markers`)."""

@@ -7,6 +7,7 @@ from .alerts import AlertsDocument
 from .breakdown import BreakdownDocument
 from .changes import ChangeDocument
 from .comparison import DiffDocument
+from .compiled import CompiledDocument
 from .curves import CurvesDocument
 from .daemons import StatusDocument
 from .diagnosis import DoctorDocument
@@ -34,6 +35,7 @@ DOCUMENTS: Final[dict[str, tuple[Any, ...]]] = {
     "alerts": (AlertsDocument,),
     "breakdown": (BreakdownDocument,),
     "code": (ViewDocument, ExactViewDocument),
+    "compiled": (CompiledDocument,),
     "config": (ConfigDocument,),
     "curves": (CurvesDocument,),
     "detach": (OrderDocument,),

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ...formats import layout
 from ..decoders.columns import from_rows
+from ..decoders.compiled import program_rows
 from ..decoders.interner import Interner, NamesFullError
 from ..decoders.xspace import Session, step_rows
 from ..errors import DecodeError, TfprofError
@@ -87,7 +88,8 @@ def read_run(file: RunFile) -> ImportedRun:
         if data.startswith(_GZIP_START):
             raise BadFileError(f"{path} is not a valid XSpace: it is compressed; decompress it with gunzip")
         session = Session(data, BYTES_MAX, _EVENTS_MAX)
-        ops = session.executions(modified_ns)
+        programs: dict[bytes, bytes] = {}
+        ops = session.executions(modified_ns, programs=programs)
         if not ops:
             raise BadFileError(f"{path} has no executions of ops")
         steps = session_steps(session.markers(modified_ns), ops)
@@ -101,11 +103,20 @@ def read_run(file: RunFile) -> ImportedRun:
         kind = layout.SPAN_NAMES[step.kind]
         counts[kind] = counts.get(kind, 0) + 1
     functions = {str(step.key): function for step, function, _ in steps if function}
-    return ImportedRun(file, _tables(path, steps, len(data)), functions, min(starts), max(ends), counts)
+    return ImportedRun(file, _tables(path, steps, len(data), programs), functions, min(starts), max(ends), counts)
 
 
-def _tables(path: str, steps: list[SessionStep], size: int) -> Iterator[Mapping[str, pa.Table]]:
-    """Yield the rows of each step; ``size``: bytes of the file, which its first step has."""
+def _tables(
+    path: str, steps: list[SessionStep], size: int, programs: Mapping[bytes, bytes]
+) -> Iterator[Mapping[str, pa.Table]]:
+    """Yield the rows of the programs that XLA compiled, then those of each step.
+
+    ``size``: bytes of the file, which its first step has.
+    """
+    for module, program in programs.items():
+        parts = program_rows(module, program)
+        if parts.num_rows:
+            yield {"programs": as_table(parts)}
     interner = Interner()
     for number, (step, _, ops) in enumerate(steps):
         try:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import pyarrow as pa
 
 from ...formats import layout
+from ..decoders.compiled import program_rows
 from ..decoders.decode import Decoder
 from ..decoders.frames import frames
 from ..decoders.graphdef import graph_nodes
@@ -45,6 +46,7 @@ class MakerMark(NamedTuple):
     names: Mark
     next_trace: int
     empty_steps: EmptySteps
+    modules: frozenset[bytes]
 
 
 class RowMaker:
@@ -62,6 +64,8 @@ class RowMaker:
         #: names of the functions that the job's steps call, by key
         self.functions: Mapping[str, Any] = {}
         self._empty_steps = EmptySteps()
+        #: programs of XLA whose ops this maker has made rows of
+        self._modules: frozenset[bytes] = frozenset()
         self._decoder = decoder
         self._interner = Interner.from_names(names)
         self._placement = Placement()
@@ -77,7 +81,7 @@ class RowMaker:
 
     def mark(self) -> MakerMark:
         """Return the current state for ``rollback``."""
-        return MakerMark(self._interner.mark(), self.next_trace, self._empty_steps.copy())
+        return MakerMark(self._interner.mark(), self.next_trace, self._empty_steps.copy(), self._modules)
 
     def rollback(self, mark: MakerMark) -> None:
         """Restore the state at ``mark``, since the rows made after it are not stored.
@@ -85,7 +89,7 @@ class RowMaker:
         Nodes that were added since are kept: the retry adds the same.
         """
         self._interner.rollback(mark.names)
-        self.next_trace, self._empty_steps = mark.next_trace, mark.empty_steps
+        self.next_trace, self._empty_steps, self._modules = mark.next_trace, mark.empty_steps, mark.modules
 
     def continue_after(self, tables: DecodedTables, next_trace: int) -> None:
         """Continue after ``tables``, which a worker process made with a copy of this maker."""
@@ -142,6 +146,9 @@ class RowMaker:
                 continue
             rows.add("ops", session.ops)
             rows.add("memory_changes", session.memory_changes)
+            for module in session.programs.keys() - self._modules:
+                rows.add("programs", program_rows(module, session.programs[module]))
+            self._modules |= session.programs.keys()
             rows.traces.append(trace_of_step(step, self.next_trace, session.step, len(record.body)))
             self._note_ops(record, rows, is_empty=not session.step.rows and not session.ran_no_op)
             self.next_trace += 1

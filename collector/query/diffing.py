@@ -1,7 +1,7 @@
 """Compares runs of a program before and after a change."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Any, Final
@@ -22,15 +22,17 @@ from ..summaries.comparison import (
     compare_series,
     compare_step,
 )
+from ..summaries.compiled import COMPILED, LAUNCHES, compiled_nodes, program_name
 from ..summaries.jobs import JobRow, channel_words, functions_of, job_row, main_steps
 from ..summaries.kinds import KINDS_BY_NAME
 from ..summaries.parts import Breakdown, PartChange, part_changes
 from ..summaries.step_times import step_times_of
 from ..summaries.steps import normal_spans
-from ..summaries.top import TopOp
-from ..tfviews.nodes import interned_bytes, interned_texts
+from ..summaries.top import TopOp, top_ops
+from ..tfviews.nodes import Node, interned_bytes, interned_texts
 from .breakdown import breakdown_of_steps, main_breakdown
-from .ranking import rank_ops
+from .compiled import parts_of
+from .ranking import Ranking, rank_ops
 from .selection import ids_of
 from .surroundings import cpu_loads, host_samples
 
@@ -40,6 +42,7 @@ _FACTS: Final[dict[str, Callable[["Run"], object]]] = {
     "framework": lambda run: f"{run.row.framework} {run.row.framework_version}".strip(),
     "python": lambda run: run.job.info.identity.get("python"),
     "kind of step": lambda run: run.row.step_kind,
+    "compiled by XLA": lambda run: ", ".join(sorted(run.programs)) or ("some ops" if run.compiled else "nothing"),
     "devices": lambda run: " ".join(sorted({op.device for op in run.ops})),
 }
 #: Op types that bring data into a graph.
@@ -55,7 +58,9 @@ class Run:
 
     ``step_ns``: median time of its untraced steps, None if no step was timed. ``others_cores``:
     CPUs of the host that others used meanwhile, None if unknown. ``cores``: CPUs of the host.
-    ``parts``: the parts of its steps, None if none was timed.
+    ``parts``: the parts of its steps, None if none was timed. ``ranking``: what ``ops`` are from.
+    ``compiled``: the nodes in it that are programs of XLA, or parts of them. ``programs``: names of
+    the job's programs, if they were recorded.
     """
 
     job: JobReader
@@ -66,6 +71,14 @@ class Run:
     others_cores: float | None
     cores: int | None
     parts: Breakdown | None = None
+    ranking: Ranking | None = None
+    compiled: frozenset[str] = frozenset()
+    programs: frozenset[str] = frozenset()
+
+    @property
+    def nodes(self) -> Sequence[Node]:
+        """The nodes, with sums over the traced steps."""
+        return self.ranking.profile.nodes if self.ranking else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +168,7 @@ def diff(before: Sequence[JobReader], after: Sequence[JobReader], now_ns: int) -
 
 
 def _compare(before: Sequence[Run], after: Sequence[Run]) -> Diff:
+    before, after = _with_programs(before, after)
     ops, new, gone = _op_times(before, after)
     return Diff(before, after, _differences(before, after), _step(before, after), compare_ops(ops), new, gone)
 
@@ -239,6 +253,7 @@ def _run_of_snapshot(job: JobReader, now_ns: int) -> Run:
     spans = job.table("spans")
     step_times = step_times_of(row, spans, functions_of(job.info))
     ranking = rank_ops(job)
+    parts = parts_of(job)
     traces = [number for _, numbers in ranking.profile.job_traces for number in numbers] if ranking else []
     return Run(
         job,
@@ -252,7 +267,45 @@ def _run_of_snapshot(job: JobReader, now_ns: int) -> Run:
         ),
         *_others(job),
         main_breakdown(job, spans),
+        ranking,
+        compiled_nodes(ranking.profile.nodes, parts) if ranking else frozenset(),
+        frozenset(program_name(part.module) for part in parts),
     )
+
+
+def _with_programs(before: Sequence[Run], after: Sequence[Run]) -> tuple[Sequence[Run], Sequence[Run]]:
+    """Return the runs so that programs of XLA are compared with the ops that they replaced.
+
+    If only one side has programs, or if one records them as a whole and the other by op, they are
+    one op, COMPILED. On the other side it has the nodes that no longer run by themselves.
+    """
+    sides = before, after
+    kinds = [{node.op in LAUNCHES for run in side for node in run.nodes if node.name in run.compiled} for side in sides]
+    if before is after or kinds[0] == kinds[1]:
+        return sides
+    alone = [
+        {node.name for run in side for node in run.nodes if node.stats.micros > 0 and node.name not in run.compiled}
+        for side in sides
+    ]
+    first, second = (
+        [
+            _grouped(
+                run,
+                run.compiled | ({node.name for node in run.nodes} - alone[1 - number] if kinds[1 - number] else set()),
+            )
+            for run in side
+        ]
+        for number, side in enumerate(sides)
+    )
+    return first, second
+
+
+def _grouped(run: Run, names: Collection[str]) -> Run:
+    """Return ``run`` with the nodes called ``names`` as one op."""
+    if run.ranking is None:
+        return run
+    nodes = [node._replace(op=COMPILED) if node.name in names else node for node in run.nodes]
+    return replace(run, ops=top_ops(nodes, run.ranking.times, run.ranking.profile.trace_count))
 
 
 def _shapes(job: JobReader, traces: Sequence[int], op_types: Mapping[str, str]) -> dict[str, str]:
@@ -349,7 +402,8 @@ def _count_differences(before: Sequence[Run], after: Sequence[Run]) -> list[Diff
     for ops, side in zip(sides, (before, after), strict=True):
         for run in side:
             for op in run.ops:
-                ops[op_key(op)].append(op)
+                if op.op != COMPILED:  # XLA runs other instructions, and allocates what they need together
+                    ops[op_key(op)].append(op)
     return [
         Difference(f"{what} of {key} a step", form.format(median(old)), form.format(median(new)))
         for key in sides[0]

@@ -3,7 +3,7 @@
 import errno
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ...formats import layout, tested_versions
@@ -12,6 +12,7 @@ from ..alerts.alert import SLOWER
 from ..store.catalog import IMPORTED, RUNNING
 from ..store.protocols import JobReader
 from ..summaries.budget import exceeds_budget, overrun_reason
+from ..summaries.compiled import LAUNCHES
 from ..summaries.events import events
 from ..summaries.jobs import JobRow, channel_words, counts_of, integer_of
 from ..summaries.steps import requested_steps
@@ -20,6 +21,7 @@ from ..tfviews.options import ALL, Options
 from ..tfviews.tree import TreeView
 from .engine import Answer
 from .profile import Profile
+from .selection import ids_of
 
 #: Names of the kinds of spans that are steps.
 STEP_KIND_NAMES: Final = tuple(layout.SPAN_NAMES[kind] for kind in layout.STEP_KINDS)
@@ -126,6 +128,16 @@ def own_traces_note(job: JobReader) -> str | None:
     """
     number = _own_traces(job)
     return f"the job itself traced {number:,} of its session runs: it requested their RunMetadata" if number else None
+
+
+def programs_note(job: JobReader, ops: Iterable[str], job_id: str) -> str | None:
+    """Return where to see what XLA compiled, None if it compiled nothing.
+
+    ``ops``: the types of the ops that ran; ``job_id``: the job in the command.
+    """
+    if not LAUNCHES.intersection(ops) and not job.table("programs", ["module"]).num_rows:
+        return None
+    return f"XLA compiled some of these ops: tfprof compiled {job_id}"
 
 
 def _own_traces(job: JobReader) -> int:
@@ -315,6 +327,9 @@ def notes_of(answer: Answer, *, in_own_layout: bool) -> list[str]:
         notes.append(hint(answer))
     if answer.view.name == "code" and answer.options.account_displayed_op_only:
         notes.append("Note: code view ignores account_displayed_op_only")
+    if in_own_layout and answer.view.name == "op" and answer.profile is not None and len(answer.selection.jobs) == 1:
+        job = answer.selection.jobs[0]
+        notes.append(programs_note(job, (node.op for node in answer.profile.nodes), ids_of([job])[job.info.hex]))
     if in_own_layout and answer.profile is not None and answer.profile.omits_pipeline:
         notes.append("left out: the ops of the input pipeline's functions, beside the steps (--device tf.data)")
     if in_own_layout and answer.profile is not None and answer.profile.missing_stream:

@@ -26,7 +26,14 @@ from .advising import advise
 from .alerts import stored_alerts
 from .breakdown import main_breakdown
 from .engine import Selection
-from .explanations import cost_note, missed_steps_note, own_traces_note, untested_versions, untraced_reason
+from .explanations import (
+    cost_note,
+    missed_steps_note,
+    own_traces_note,
+    programs_note,
+    untested_versions,
+    untraced_reason,
+)
 from .listing import all_tags
 from .ranking import rank_ops
 from .selection import ids_of
@@ -102,6 +109,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
     host_rows, host_damage = host_samples(job, samples)
     cores = cpus(host_rows)
     tree = span_tree(spans, functions_of(job.info), live=job.info.state == catalog.RUNNING)
+    top_ops = _top_ops(job)
     return Overview(
         job=job,
         row=row,
@@ -110,7 +118,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
         stages=stages(row, tree, spans, now_ns),
         steps=_all_step_times(job, row, spans, with_shift=with_advice),
         parts=main_breakdown(job, spans),
-        ops=_top_ops(job),
+        ops=top_ops,
         host=row.host,
         cpus=cores,
         samples=samples.num_rows,
@@ -129,6 +137,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
                 own_traces_note(job),
                 cost_note(job, row),
                 host_damage,
+                programs_note(job, (op.op for op in top_ops.ops), short_id),
             )
             if text
         ],

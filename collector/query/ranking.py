@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..store.protocols import JobReader
+from ..summaries.shares import Times
 from ..summaries.top import TopOp, top_ops
 from .node_times import node_times
 from .profile import Profile, profile
@@ -11,10 +12,14 @@ from .required_facts import STACKS
 
 
 class Ranking(NamedTuple):
-    """A profile with sums over its steps, and its op types, the longest time first."""
+    """A profile with sums over its steps, and its op types, the longest time first.
+
+    ``times``: those of `node_times`.
+    """
 
     profile: Profile
     ops: list[TopOp]
+    times: Times
 
 
 def rank_ops(
@@ -30,4 +35,5 @@ def rank_ops(
     job_profile = profile(job, steps=steps, kinds=kinds, device=device, averaged=False, required_facts=(STACKS,))
     if job_profile is None or not job_profile.trace_count:
         return None
-    return Ranking(job_profile, top_ops(job_profile.nodes, node_times(job_profile).by_node, job_profile.trace_count))
+    times = node_times(job_profile).by_node
+    return Ranking(job_profile, top_ops(job_profile.nodes, times, job_profile.trace_count), times)

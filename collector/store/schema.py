@@ -241,6 +241,18 @@ ALERTS = pa.schema(
     ]
 )
 
+#: One row per TensorFlow op that went into a program that XLA compiled, and per HLO instruction
+#: that came from none. Rows may be repeated.
+PROGRAMS = pa.schema(
+    [
+        ("module", _TEXT),  # XLA's name of the program
+        ("node", _TEXT),
+        ("op", _TEXT),  # empty for an instruction that came from no op
+        ("fused_into", _TEXT),  # node whose executions include this op; empty if it has executions of its own
+        ("instructions", _U32),  # HLO instructions that came from this op
+    ]
+)
+
 #: Aggregate of a generation's ops, or of all generations so far ("total"), sorted by node and
 #: device. It has one row for each node and device. If the TF profiler would have an entry for a
 #: node in any trace, there is also a node row, with device NONE_ID. In a node row, only `node`,
@@ -294,6 +306,7 @@ JOB_TABLES: Final = {
     "alerts": ALERTS,
     "thread_samples": THREAD_SAMPLES,
     "memory_changes": MEMORY_CHANGES,
+    "programs": PROGRAMS,
 }
 
 _AFTER_OP_END: Final = OPS.get_field_index("op_end_ns") + 1

@@ -33,7 +33,7 @@ _MIN_NS = {activities.CALLBACK: 2000}
 _WITH_MANY_NAMES = (activities.TRACING, activities.FIRST_RUN, *activities.MARKS)  # get half of the names
 _UNREAD_MAX = layout.SPAN_COUNT // 2  # entries of the span ring; above that (marks: half of it), they are added up
 _HEAD, _TAIL = WORD["span_head"], WORD["span_tail"]
-_keys: dict[tuple[int, str], int] = {}  # span keys by category and name
+keys: dict[tuple[int, str], int] = {}  # span keys by category and name
 
 
 class Recorder(object):
@@ -44,20 +44,14 @@ class Recorder(object):
         self.published_keys = tracker.published_keys
         self._put = tracker.put  # also when the tracker has stopped
         self._words = tracker.words
-        self._threads = tracker.channel.threads if tracker.channel is not None else None
-        #: Sums: (key, flags, parent, thread) -> [start of the first (ns), total (ns), count].
+        #: Sums: (key, flags, parent, id of the state) -> [start of the first, total (ns), count].
         self._sums: dict[tuple[int, int, int, int], list[int]] = {}
 
-    def add(
-        self, state: ThreadState, key: int, outer: int, start: int, duration: int, *, is_only_added: bool = False
-    ) -> None:
-        """Put an activity of the calling thread, or add it to its sum, which is put later."""
+    def add(self, state: ThreadState, key: int, outer: int, start: int, duration: int, put_ns: int) -> None:
+        """Put an activity of the calling thread from ``put_ns`` on; add shorter ones to a sum."""
         in_step = state.outermost_call() is not None or (state.loops and state.loops[-1].batch is not None)
-        about = key, layout.FLAG_IN_STEP if in_step else 0, outer, self._threads.tid if self._threads else 0
-        words = self._words
-        unread_max = _UNREAD_MAX // (2 if activities.number_of(key) in activities.MARKS else 1)
-        may_put = not is_only_added and words[_HEAD] - words[_TAIL] < unread_max
-        if duration >= SHORT and may_put:
+        about = key, layout.FLAG_IN_STEP if in_step else 0, outer, id(state)
+        if duration >= put_ns and self._has_room(key):
             self._put_row(about, [start, duration, 1])
             return
         row = self._sums.get(about)
@@ -67,8 +61,12 @@ class Recorder(object):
             row = self._sums[about] = [start, 0, 0]
         row[1] += duration
         row[2] += 1
-        if row[1] >= SHORT and may_put:
+        if row[1] >= put_ns and self._has_room(key):
             self._put_row(about, self._sums.pop(about, None))
+
+    def _has_room(self, key: int) -> bool:
+        unread_max = _UNREAD_MAX // (2 if activities.number_of(key) in activities.MARKS else 1)
+        return bool(self._words[_HEAD] - self._words[_TAIL] < unread_max)
 
     def flush(self) -> None:
         """Put all sums."""
@@ -84,7 +82,7 @@ class Recorder(object):
         self.tracker.spend(_COST_NS * row[2])
 
 
-_recorder: Recorder | None = None
+current: Recorder | None = None
 
 
 class Activity(object):
@@ -107,15 +105,15 @@ class Activity(object):
         duration = end - self._start
         if self._category == activities.TRACING:
             state.traced_ns = end
-        if _recorder is not None and duration >= _MIN_NS.get(self._category, 0):
-            _recorder.add(state, self._key, self._outer, self._start, duration)
+        if current is not None and duration >= _MIN_NS.get(self._category, 0):
+            current.add(state, self._key, self._outer, self._start, duration, SHORT)
 
 
 def begin(category: int, name: str) -> Activity | None:
     """Begin an activity; None within one of the same name, or while a function is traced."""
     state: ThreadState = local.thread_state
     outer = state.activity
-    key = 0 if is_tracing(outer) else get_key(category, name)
+    key = 0 if activities.number_of(outer) == activities.TRACING else get_key(category, name)
     return None if not key or outer == key else Activity(state, category, key)
 
 
@@ -124,25 +122,20 @@ def put_first_run(state: ThreadState, name: object) -> None:
     """Put the rest of the call of a function after its graph was made; the call ends now."""
     start, state.traced_ns = state.traced_ns, 0
     key = get_key(activities.FIRST_RUN, str(name))
-    if key and _recorder is not None and not is_tracing(state.activity):
-        _recorder.add(state, key, state.activity, start, mono() - start)
-
-
-def is_tracing(key: int) -> bool:
-    """Return whether ``key`` is that of making a graph."""
-    return activities.number_of(key) == activities.TRACING
+    if key and current is not None and activities.number_of(state.activity) != activities.TRACING:
+        current.add(state, key, state.activity, start, mono() - start, SHORT)
 
 
 def get_key(category: int, name: str) -> int:
     """Return the span key of activities called ``name``, 0 without a channel."""
-    key = _keys.get((category, name))
+    key = keys.get((category, name))
     if key is None:
-        if category in activities.MARKS and len(_keys) >= activities.NAMES_MAX // 4:
+        if category in activities.MARKS and len(keys) >= activities.NAMES_MAX // 4:
             name = "".join("N" if char.isdigit() else char for char in name.partition(" (")[0])
-        if len(_keys) >= activities.NAMES_MAX // (2 if category in _WITH_MANY_NAMES else 1):
-            name = activities.OTHERS if (category, name) not in _keys else name
-        key = _keys[category, name] = activities.key_of(category, name)
-    recorder = get_recorder()
+        if len(keys) >= activities.NAMES_MAX // (2 if category in _WITH_MANY_NAMES else 1):
+            name = activities.OTHERS if (category, name) not in keys else name
+        key = keys[category, name] = activities.key_of(category, name)
+    recorder = current or get_recorder()
     if recorder is None:
         return 0
     if key not in recorder.published_keys:
@@ -152,36 +145,34 @@ def get_key(category: int, name: str) -> int:
 
 def get_recorder() -> Recorder | None:
     """Return what records activities in the process's channel; None if there is none."""
-    global _recorder
-    if _recorder is not None or core.state() is None:
-        return _recorder
+    global current
+    if current is not None or core.state() is None:
+        return current
     tracker = core.tracker(layout.ACTIVITY, False)
     tracker.open()
     if tracker.channel is None:
         return None
     core.at_disarm(_end)
     at_end(_flush)
-    in_child(_after_fork)
-    _recorder = _recorder or Recorder(tracker)  # another thread may have been faster
-    return _recorder
+    in_child(_forget)
+    current = current or Recorder(tracker)  # another thread may have been faster
+    return current
 
 
 def _flush() -> None:
-    if _recorder is not None:
-        _recorder.flush()
+    if current is not None:
+        current.flush()
 
 
 def _end() -> None:
-    global _recorder
-    recorder, _recorder = _recorder, None
-    if recorder is not None:
-        recorder.flush()
+    _flush()
+    _forget()
 
 
-def _after_fork() -> None:
-    """Forget the parent's activities in a forked child."""
-    global _recorder
-    _recorder = None
+def _forget() -> None:
+    """Record no more activities in this channel; a forked child has none of the parent's."""
+    global current
+    current = None
 
 
 # -- garbage collections -------------------------------------------------------------------------
@@ -191,11 +182,7 @@ def observe_collections() -> None:
     """Observe garbage collections until ``disarm``; idempotent."""
     if not any(callback is _collected for callback in gc.callbacks):
         gc.callbacks.append(_collected)
-        core.at_disarm(_ignore_collections)
-
-
-def _ignore_collections() -> None:
-    gc.callbacks.remove(_collected)
+        core.at_disarm(lambda: gc.callbacks.remove(_collected))
 
 
 @called_back
@@ -207,7 +194,7 @@ def _collected(phase: str, about: dict[str, Any]) -> None:
         return
     start, state.collection_start = state.collection_start, 0
     key = get_key(activities.GC, "generation %d" % about["generation"]) if start else 0
-    if key and _recorder is not None:
+    if key and current is not None:
         interrupted = sys._getframe(1).f_back  # None in a thread that runs no Python code
         is_in_ours = interrupted is not None and interrupted.f_code.co_filename.startswith(OUR_FILE_PREFIXES)
-        _recorder.add(state, key, state.activity, start, mono() - start, is_only_added=is_in_ours)
+        current.add(state, key, state.activity, start, mono() - start, sys.maxsize if is_in_ours else SHORT)

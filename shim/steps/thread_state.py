@@ -46,7 +46,7 @@ class ThreadState(object):
         """End the activity ``key`` within ``outer``; leave marks around it that have ended."""
         if self.activity == key:
             self.activity = outer
-        else:
+        elif key:
             for mark in self.marks:  # those that began within it outlive it
                 mark.outer = outer if mark.outer == key else mark.outer
         while self.marks and not self.marks[-1].is_open and self.activity == self.marks[-1].key:

@@ -42,7 +42,7 @@ _METHODS = (
 #: Category, text before a function's name, ends of the names of modules, functions of these.
 _FUNCTIONS = (
     (activities.CHECKPOINT, "saved_model.", "saved_model.save", "save"),
-    (activities.SUMMARY, "summary.", "summary_ops_v2", "write"),
+    (activities.SUMMARY, "summary.", "summary_ops_v2", "write trace_on trace_export"),
     (activities.INPUT, "", "training_generator training_generator_v1", "_get_next_batch"),
 )
 #: Names of activities that have other words than the method.

@@ -6,14 +6,15 @@ import sys
 import types
 from contextvars import ContextVar
 
-from ...formats import activities, layout
+from ...formats import layout
+from ...formats.activities import MARK, PART, SHIFT, TRACING
 from ...formats.layout import WORD
 from ...formats.policy import NEVER
 from .. import core
+from ..channel.spans import SHORT
 from ..clock import mono
-from ..guard import guarded
-from ..steps import observer
-from ..steps.activities import begin, get_key, get_recorder, is_tracing
+from ..guard import contain
+from ..steps import activities, observer
 from ..steps.thread_state import local
 from ..weak_table import WeakTable
 
@@ -38,28 +39,22 @@ _of_task: ContextVar[Any] = ContextVar("_of_task", default=())
 class Mark(object):
     """A running mark of the calling thread or task."""
 
-    __slots__ = ("is_open", "key", "outer", "start", "state")
+    __slots__ = ("is_open", "key", "outer", "start", "state")  # `begin_mark` sets them
 
-    def __init__(self, key: int) -> None:
-        state, running_loop = local.thread_state, getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
-        self.state, self.key, self.outer, self.is_open = state, key, state.activity, True
-        if running_loop is None or running_loop() is None:
-            state.marks.append(self)
-            state.activity = key
-        else:
-            marks = [mark for mark in _of_task.get() if mark.is_open]
-            self.outer = marks[-1].key if marks else state.activity
-            _of_task.set([*marks, self])
-        self.start = mono()
-
-    @guarded
-    def end(self) -> None:
+    def end(self: Any) -> None:
         """End the mark; idempotent."""
-        duration, outer, recorder = mono() - self.start, self.outer, get_recorder()
-        if self.is_open and recorder is not None:
-            self.is_open = False
-            self.state.leave(0, 0)
-            recorder.add(local.thread_state, self.key, outer, self.start, duration)
+        try:
+            duration, recorder, state = mono() - self.start, activities.current, self.state
+            if self.is_open and recorder is not None:
+                self.is_open, marks = False, state.marks
+                if marks and marks[-1] is self and state.activity == self.key:  # the usual case takes no call
+                    state.activity = marks.pop().outer
+                if marks:
+                    state.leave(0, 0)
+                recorder.add(local.thread_state, self.key, self.outer, self.start, duration, SHORT)
+        except Exception as error:
+            if not contain(error):
+                raise
 
 
 class Request(object):
@@ -80,15 +75,32 @@ class Request(object):
             self.words[_POLICY] = self.number = self.number + 1
 
 
-@guarded
-def begin_mark(category: str, name: str, number: int = 0) -> Mark | Request | None:
-    """Begin a mark; None without a channel, and while TensorFlow makes the graph of a function."""
-    recorder = get_recorder()
-    if recorder is None or is_tracing(local.thread_state.activity):
-        return None
-    if category == "profile":
-        return Request(recorder.tracker.words, number)
-    return Mark(get_key(activities.PART if category == "part" else activities.MARK, name))
+def begin_mark(category: str, name: str, number: int) -> Any:
+    """Return a new `Mark` or `Request`; None without a channel, and while a function is traced."""
+    try:
+        recorder, state = activities.current or activities.get_recorder(), local.thread_state
+        if recorder is not None and state.activity >> SHIFT != TRACING:
+            if category == "profile":
+                return Request(recorder.tracker.words, number)
+            about = PART if category == "part" else MARK, name
+            mark: Any = Mark()
+            key = activities.keys.get(about, 0)
+            mark.key = key = key if key in recorder.published_keys else activities.get_key(*about)
+            mark.state, mark.outer, mark.is_open = state, state.activity, True
+            running_loop = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+            if running_loop is None or running_loop() is None:
+                state.marks.append(mark)
+                state.activity = key
+            else:
+                marks = [mark for mark in _of_task.get() if mark.is_open]
+                mark.outer = marks[-1].key if marks else state.activity
+                _of_task.set([*marks, mark])
+            mark.start = mono()
+            return mark
+    except Exception as error:
+        if not contain(error):
+            raise
+    return None
 
 
 def patch(module: types.ModuleType) -> None:
@@ -107,7 +119,7 @@ def _push(first: Any, name: str = "") -> None:
     """Begin a mark called ``name``; ``first`` is its name, or the object that ends it."""
     place = local.thread_state if type(first) is str else first
     name = name or getattr(first, "_name", None) or getattr(first, "init_args", (first,))[0]
-    mark = begin_mark("mark", str(name)) if getattr(core.state(), "channel", None) is not None else None
+    mark = begin_mark("mark", str(name), 0) if getattr(core.state(), "channel", None) is not None else None
     if mark is not None:
         _open.set(place, [*(_open.get(place) or ()), mark])
 
@@ -123,7 +135,7 @@ def _decorates(annotation: Any, function: Any) -> None:
     """Let each call of the ``function`` that nvtx decorates be an activity."""
     owner = types.SimpleNamespace(function=function)
     name = annotation.init_args[0] or getattr(function, "__name__", "")
-    observer.observe(owner, "function", lambda: begin(activities.MARK, name), 0, observes_end=True)
+    observer.observe(owner, "function", lambda: activities.begin(MARK, name), 0, observes_end=True)
 
 
 def _subclass(trace: Any) -> Any:

@@ -91,7 +91,7 @@ CHECKPOINT = ("Checkpoint.{save() write() restore()}",)
 SAVED_MODEL_FUNCTION = ("save()",)
 FILE_WRITER = ("FileWriter.{add_event() flush() close()}", "SummaryToEventTransformer.add_summary()")
 SUMMARIES = (
-    "write()",
+    "{write() trace_on() trace_export()}",
     "ResourceSummaryWriter.flush() | _ResourceSummaryWriter.flush() | _LegacyResourceSummaryWriter.flush()",
 )
 GRAPHS = ("func_graph_from_py_func()",)

@@ -10,6 +10,7 @@ from fakes.nodes import CPU
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 from tfprof.collector.store.reader import LocalJob, LocalStore
+from tfprof.formats import layout
 
 
 class Execution(NamedTuple):
@@ -73,17 +74,19 @@ def made_job(
     graph_def: bytes = b"",
     *,
     step_ms: float = 1.0,
+    uid: int = 1,
+    source: int = layout.RUN_METADATA,
     **tables: pa.Table,
 ) -> LocalJob:
     """Return a job whose traced steps 1, 2, … have the given executions and last ``step_ms``.
 
-    ``tables`` are more tables of the job.
+    ``source``: kind of the records that the steps are from. ``tables`` are more tables of the job.
     """
     starts = [START_NS + int(number * 2 * step_ms * MS) for number in range(len(steps))]
     messages = [run_metadata(step, start) for step, start in zip(steps, starts, strict=True)]
     tables_of_traces: dict[str, Any] = trace_tables(graph_def, messages)
     traces = tables_of_traces["traces"].to_pylist()
     for number, (trace, start) in enumerate(zip(traces, starts, strict=True)):
-        trace |= {"step": number + 1, "start_ns": start, "duration_ns": int(step_ms * MS)}
-    write_job(store, 1, {**tables_of_traces, "traces": rows("traces", traces), **tables})
+        trace |= {"step": number + 1, "start_ns": start, "duration_ns": int(step_ms * MS), "source": source}
+    write_job(store, uid, {**tables_of_traces, "traces": rows("traces", traces), **tables})
     return LocalStore(store).job("last")

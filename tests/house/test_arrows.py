@@ -225,6 +225,7 @@ LOADED_NAMES = {
         "cli.breakdown:breakdown",
         "cli.memory:memory",
         "cli.workers:workers",
+        "cli.compiled:compiled",
         "cli.config:config",
         "cli.curves:curves",
         "cli.daemons:start",

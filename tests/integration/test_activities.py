@@ -139,3 +139,5 @@ def test_marks_of_nvtx_opentelemetry_and_tensorflow_are_spans(
         assert node.count == 50
         assert is_near(node, job.true[name])
         assert ("mark", name) in job.below(parent)
+    for name in ("trace_on", "trace_export"):  # of tf.summary, around steps that the job itself profiles
+        assert is_near(job.node("summary", f"summary.{name}"), job.true[name])

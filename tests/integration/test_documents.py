@@ -20,6 +20,7 @@ LINES = {
     "advise": (("last",), ("last", "last~1")),
     "alerts": ((), ("last",)),
     "code": (("last",), ("last", "-show_name_regexes", ".*"), ("last", "--exact-tf")),
+    "compiled": (("last",),),
     "config": ((),),
     "detach": (("last", "--wait", "1s"),),
     "diff": (("last~1", "last"),),

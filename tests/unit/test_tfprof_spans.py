@@ -239,3 +239,16 @@ def test_without_a_listener_marks_do_nothing():
     spans.activity_start("load")
     spans.finalize()
     assert list(pieces(1)) == [1, None]
+
+
+def test_a_listener_that_comes_while_a_mark_runs_hears_only_later_ones(monkeypatch):
+    outer = spans.span("outer")
+    with outer:
+        new_listener = Listener()
+        monkeypatch.setattr(spans, "_begin", new_listener)
+        with outer:
+            pass
+    assert new_listener.short == ["+outer", "-outer"]
+    with outer:
+        monkeypatch.undo()
+    assert new_listener.short == ["+outer", "-outer"] * 2

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)tfprof/collector/decoders/proto/hlo.proto\x12\x0ctfprof.proto\"<\n\x08HloProto\x12\x30\n\nhlo_module\x18\x01 \x01(\x0b\x32\x1c.tfprof.proto.HloModuleProto\"I\n\x0eHloModuleProto\x12\x37\n\x0c\x63omputations\x18\x03 \x03(\x0b\x32!.tfprof.proto.HloComputationProto\"\\\n\x13HloComputationProto\x12\x0c\n\x04name\x18\x01 \x01(\x0c\x12\x37\n\x0cinstructions\x18\x02 \x03(\x0b\x32!.tfprof.proto.HloInstructionProto\"`\n\x13HloInstructionProto\x12\x0c\n\x04name\x18\x01 \x01(\x0c\x12\x0e\n\x06opcode\x18\x02 \x01(\x0c\x12+\n\x08metadata\x18\x07 \x01(\x0b\x32\x19.tfprof.proto.HloMetadata\"/\n\x0bHloMetadata\x12\x0f\n\x07op_type\x18\x01 \x01(\x0c\x12\x0f\n\x07op_name\x18\x02 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)tfprof/collector/decoders/proto/hlo.proto\x12\x0ctfprof.proto\"<\n\x08HloProto\x12\x30\n\nhlo_module\x18\x01 \x01(\x0b\x32\x1c.tfprof.proto.HloModuleProto\"I\n\x0eHloModuleProto\x12\x37\n\x0c\x63omputations\x18\x03 \x03(\x0b\x32!.tfprof.proto.HloComputationProto\"h\n\x13HloComputationProto\x12\x0c\n\x04name\x18\x01 \x01(\x0c\x12\x37\n\x0cinstructions\x18\x02 \x03(\x0b\x32!.tfprof.proto.HloInstructionProto\x12\n\n\x02id\x18\x05 \x01(\x03\"\x80\x01\n\x13HloInstructionProto\x12\x0c\n\x04name\x18\x01 \x01(\x0c\x12\x0e\n\x06opcode\x18\x02 \x01(\x0c\x12+\n\x08metadata\x18\x07 \x01(\x0b\x32\x19.tfprof.proto.HloMetadata\x12\x1e\n\x16\x63\x61lled_computation_ids\x18& \x03(\x03\"/\n\x0bHloMetadata\x12\x0f\n\x07op_type\x18\x01 \x01(\x0c\x12\x0f\n\x07op_name\x18\x02 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,9 +36,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_HLOMODULEPROTO']._serialized_start=121
   _globals['_HLOMODULEPROTO']._serialized_end=194
   _globals['_HLOCOMPUTATIONPROTO']._serialized_start=196
-  _globals['_HLOCOMPUTATIONPROTO']._serialized_end=288
-  _globals['_HLOINSTRUCTIONPROTO']._serialized_start=290
-  _globals['_HLOINSTRUCTIONPROTO']._serialized_end=386
-  _globals['_HLOMETADATA']._serialized_start=388
-  _globals['_HLOMETADATA']._serialized_end=435
+  _globals['_HLOCOMPUTATIONPROTO']._serialized_end=300
+  _globals['_HLOINSTRUCTIONPROTO']._serialized_start=303
+  _globals['_HLOINSTRUCTIONPROTO']._serialized_end=431
+  _globals['_HLOMETADATA']._serialized_start=433
+  _globals['_HLOMETADATA']._serialized_end=480
 # @@protoc_insertion_point(module_scope)

@@ -18,22 +18,26 @@ class HloModuleProto(_message.Message):
     def __init__(self, computations: _Optional[_Iterable[_Union[HloComputationProto, _Mapping]]] = ...) -> None: ...
 
 class HloComputationProto(_message.Message):
-    __slots__ = ("name", "instructions")
+    __slots__ = ("name", "instructions", "id")
     NAME_FIELD_NUMBER: _ClassVar[int]
     INSTRUCTIONS_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
     name: bytes
     instructions: _containers.RepeatedCompositeFieldContainer[HloInstructionProto]
-    def __init__(self, name: _Optional[bytes] = ..., instructions: _Optional[_Iterable[_Union[HloInstructionProto, _Mapping]]] = ...) -> None: ...
+    id: int
+    def __init__(self, name: _Optional[bytes] = ..., instructions: _Optional[_Iterable[_Union[HloInstructionProto, _Mapping]]] = ..., id: _Optional[int] = ...) -> None: ...
 
 class HloInstructionProto(_message.Message):
-    __slots__ = ("name", "opcode", "metadata")
+    __slots__ = ("name", "opcode", "metadata", "called_computation_ids")
     NAME_FIELD_NUMBER: _ClassVar[int]
     OPCODE_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
+    CALLED_COMPUTATION_IDS_FIELD_NUMBER: _ClassVar[int]
     name: bytes
     opcode: bytes
     metadata: HloMetadata
-    def __init__(self, name: _Optional[bytes] = ..., opcode: _Optional[bytes] = ..., metadata: _Optional[_Union[HloMetadata, _Mapping]] = ...) -> None: ...
+    called_computation_ids: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, name: _Optional[bytes] = ..., opcode: _Optional[bytes] = ..., metadata: _Optional[_Union[HloMetadata, _Mapping]] = ..., called_computation_ids: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class HloMetadata(_message.Message):
     __slots__ = ("op_type", "op_name")

@@ -139,6 +139,12 @@ def marks():
             with tracer.start_as_current_span("log"), Timed("log"):
                 time.sleep(0.001)
             train_step()
+    with Timed("trace_on"):
+        tf.summary.trace_on(profiler=True, profiler_outdir=FOLDER)
+    for _ in range(3):
+        train_step()
+    with tf.summary.create_file_writer(FOLDER).as_default(), Timed("trace_export"):
+        tf.summary.trace_export("three steps", step=0)
 
 
 {"fit": fit, "hand": hand, "marks": marks, "session": session}[KIND]()

@@ -25,7 +25,9 @@ VIEWS = ("scope", "graph", "op", "code")
 #: Arguments that each command requires before others are checked.
 REQUIRED_ARGUMENTS = {
     **dict.fromkeys(VIEWS, ("aa10",)),
-    **dict.fromkeys(("advise", "analyze", "breakdown", "curves", "follow", "host", "memory", "workers"), ("aa10",)),
+    **dict.fromkeys(
+        ("advise", "analyze", "breakdown", "compiled", "curves", "follow", "host", "memory", "workers"), ("aa10",)
+    ),
     **dict.fromkeys(("shell", "show", "source", "spans", "steps"), ("aa10",)),
     "attach": ("4194305",),  # above all process ids
     "tag": ("aa10", "note"),

@@ -2,7 +2,7 @@
 
 import pytest
 from fakes.xspaces import Plane, session
-from tfprof.collector.decoders.compiled import origins
+from tfprof.collector.decoders.compiled import origins, program_rows
 from tfprof.collector.decoders.proto.hlo_pb2 import HloProto
 from tfprof.collector.decoders.session_ops import Execution, executions
 
@@ -84,6 +84,9 @@ def test_without_instructions_a_program_is_one_op() -> None:
     )
     assert _read(host) == [(b"a", b"Mul", 5)]
     assert _read(host, _programs(b"")) == [(b"StatefulPartitionedCall", b"XlaLaunch", 40), (b"a", b"Mul", 5)]
+    of_pipeline = (b"ExecutorState::Process", 19, 22, {b"id": 9}), (b"args_0:_Arg", 20, 21)
+    host.line(*of_pipeline, name=b"tf_data_private_threadpool", thread=9)
+    assert (b"StatefulPartitionedCall", b"XlaLaunch", 40) in _read(host, _programs(b""))
 
 
 def test_large_programs_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,3 +94,40 @@ def test_large_programs_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(origins(data)) == {b"dot.1", b"add_maximum_fusion.2", b"copy.3"}
     monkeypatch.setattr("tfprof.collector.decoders.compiled.PROGRAM_MAX", len(data) - 1)
     assert origins(data) == {}
+
+
+def _fused_program() -> bytes:
+    """Return a program in which a fusion has the ops Mul and Relu, and a copy came from none."""
+    program = HloProto()
+    fused = program.hlo_module.computations.add(name=b"fused_computation", id=5)
+    main = program.hlo_module.computations.add(name=b"main", id=6)
+    for computation, name, opcode, op_type, op_name in (
+        (fused, b"multiply.1", b"multiply", b"Mul", b"StatefulPartitionedCall/dense/mul"),
+        (fused, b"multiply.2", b"multiply", b"Mul", b"dense/mul"),
+        (fused, b"maximum.1", b"maximum", b"Relu", b"dense/Relu"),
+        (fused, b"constant.1", b"constant", b"", b""),
+        (main, b"fusion.2", b"fusion", b"Relu", b"dense/Relu"),
+        (main, b"dot.1", b"dot", b"MatMul", b"dense/MatMul"),
+        (main, b"copy.3", b"copy", b"", b""),
+        (main, b"arg0.1", b"parameter", b"", b""),
+    ):
+        instruction = computation.instructions.add(name=name, opcode=opcode)
+        instruction.metadata.op_type, instruction.metadata.op_name = op_type, op_name
+    main.instructions[0].called_computation_ids.append(5)
+    return program.SerializeToString()
+
+
+def test_the_ops_of_a_program_are_those_of_its_instructions_and_of_their_fusions() -> None:
+    rows = [tuple(row.values()) for row in program_rows(MODULE, _fused_program()).to_pylist()]
+    module = MODULE.decode()
+    assert rows == [
+        (module, "dense/mul", "Mul", "dense/Relu", 2),
+        (module, "dense/Relu", "Relu", "", 2),
+        (module, "dense/MatMul", "MatMul", "", 1),
+        (module, "copy.3", "", "", 1),
+    ]
+
+
+@pytest.mark.parametrize("program", [b"", b"\xff"], ids=["empty", "damaged"])
+def test_a_program_that_cannot_be_read_has_no_ops(program: bytes) -> None:
+    assert program_rows(MODULE, program).num_rows == 0

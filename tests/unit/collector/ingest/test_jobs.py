@@ -7,6 +7,7 @@ from fakes.run_metadata import node, number, run_metadata, text
 from fakes.wire_agent import record, span
 from fakes.xspaces import Plane, session
 from tfprof.collector.decoders.decode import decoder
+from tfprof.collector.decoders.proto.hlo_pb2 import HloProto
 from tfprof.collector.decoders.proto.xplane_pb2 import XSpace
 from tfprof.collector.errors import FormatError, StoreError
 from tfprof.collector.ingest import job
@@ -555,6 +556,22 @@ def test_losses_of_a_removed_store_are_counted_once_however_often_the_append_fai
 
 def no_op_texts(ingest):
     return [event["text"].partition(" in a row")[0] for event in ingest.table("events") if event["slug"] == "no-ops"]
+
+
+def test_the_ops_of_a_program_are_stored_once(ingest):
+    program = HloProto()
+    instruction = program.hlo_module.computations.add(name=b"main").instructions.add(name=b"dot.1", opcode=b"dot")
+    instruction.metadata.op_type, instruction.metadata.op_name = b"MatMul", b"dense/MatMul"
+    metadata = Plane(b"/host:metadata")
+    event = metadata.plane.event_metadata[1]
+    event.name = b"a_inference_step_90.2(7)"
+    event.stats.add(metadata_id=metadata._id("stat_metadata", b"Hlo Proto"), bytes_value=program.SerializeToString())
+    body = layout.XSPACE_HEAD.pack(10_000, 1, 0) + session(Plane().line((b"a:Add", 1, 2)), metadata).SerializeToString()
+    record = {"kind": layout.XSPACE, "body": body, "step": 1, "key": 5, "flags": layout.FUNCTION}
+    ingest.records(1, record, record)
+    ingest.records(3, record)
+    part = {"module": "a_inference_step_90.2", "node": "dense/MatMul", "op": "MatMul", "fused_into": ""}
+    assert ingest.table("programs") == [{**part, "instructions": 1}]
 
 
 def empty_window(ordinal, *names, **fields):

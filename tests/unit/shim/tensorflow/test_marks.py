@@ -25,7 +25,7 @@ def clock(monkeypatch, armed):
     new_clock = Clock()
     monkeypatch.setattr(activities, "mono", new_clock)
     monkeypatch.setattr(marks, "mono", new_clock)
-    monkeypatch.setattr(activities, "_keys", {})
+    monkeypatch.setattr(activities, "keys", {})
     return new_clock
 
 
@@ -42,13 +42,13 @@ def spans(read):
 
 
 def mark(clock, name, duration=2 * MS):
-    running = marks.begin_mark("mark", name)
+    running = marks.begin_mark("mark", name, 0)
     clock.now += duration
     running.end()
 
 
 def test_marks_and_activities_are_nested(clock, spans):
-    outer = marks.begin_mark("mark", "outer")
+    outer = marks.begin_mark("mark", "outer", 0)
     callback = activities.begin(CALLBACK, "Logger")
     mark(clock, "inner")
     del callback
@@ -63,8 +63,8 @@ def test_marks_and_activities_are_nested(clock, spans):
 
 
 def test_marks_that_overlap_do_not_stay_around_later_ones(clock, spans):
-    first = marks.begin_mark("mark", "first")
-    second = marks.begin_mark("mark", "second")
+    first = marks.begin_mark("mark", "first", 0)
+    second = marks.begin_mark("mark", "second", 0)
     clock.now += 2 * MS
     first.end()
     second.end()
@@ -78,7 +78,7 @@ def test_marks_that_overlap_do_not_stay_around_later_ones(clock, spans):
 
 def test_a_mark_may_begin_in_one_callback_and_end_in_another(clock, spans):
     callback = activities.begin(CALLBACK, "Begins")
-    epoch = marks.begin_mark("mark", "epoch")
+    epoch = marks.begin_mark("mark", "epoch", 0)
     del callback
     mark(clock, "inner")
     callback = activities.begin(CALLBACK, "Ends")
@@ -94,9 +94,9 @@ def test_a_mark_may_begin_in_one_callback_and_end_in_another(clock, spans):
 
 def test_tasks_of_a_thread_have_their_own_nesting(clock, spans):
     async def task(name):
-        outer = marks.begin_mark("mark", name)
+        outer = marks.begin_mark("mark", name, 0)
         await asyncio.sleep(0)
-        inner = marks.begin_mark("mark", "in " + name)
+        inner = marks.begin_mark("mark", "in " + name, 0)
         await asyncio.sleep(0)
         clock.now += 2 * MS
         inner.end()
@@ -105,7 +105,7 @@ def test_tasks_of_a_thread_have_their_own_nesting(clock, spans):
     async def main():
         await asyncio.gather(task("a"), task("b"))
 
-    whole = marks.begin_mark("part", "whole")
+    whole = marks.begin_mark("part", "whole", 0)
     asyncio.run(main())
     whole.end()
     parents = {key: parent for key, parent, _, _ in spans()}
@@ -117,8 +117,8 @@ def test_tasks_of_a_thread_have_their_own_nesting(clock, spans):
 def test_no_mark_of_several_threads_is_lost(armed, read):
     def work():
         for _ in range(2000):
-            outer = marks.begin_mark("mark", "outer")
-            marks.begin_mark("mark", "inner").end()
+            outer = marks.begin_mark("mark", "outer", 0)
+            marks.begin_mark("mark", "inner", 0).end()
             outer.end()
 
     threads = [threading.Thread(target=work) for _ in range(8)]
