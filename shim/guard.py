@@ -152,7 +152,7 @@ def _is_of_job(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
-        if is_below_ours and _is_of_job_file(frame):
+        if is_below_ours and is_of_job_file(frame):
             return caller is None or caller.f_code is not of_job.__code__ or _has_handler(trace)
         is_below_ours = is_below_ours or _is_ours(frame)
         caller, last, trace = frame, trace, trace.tb_next
@@ -182,7 +182,7 @@ def _has_handler(trace: "TracebackType | None") -> bool:
     return False
 
 
-def _is_of_job_file(frame: "FrameType") -> bool:
+def is_of_job_file(frame: "FrameType") -> bool:
     """Return whether the code of ``frame`` is the job's.
 
     It is neither ours, nor a framework's, nor the standard library's.
@@ -190,7 +190,12 @@ def _is_of_job_file(frame: "FrameType") -> bool:
     name = frame.f_code.co_filename
     if name.startswith((*OUR_FILE_PREFIXES, "<frozen ")) or _is_of_standard_library(name):
         return False
-    return not packages.intersection(name.split(os.sep))
+    return not is_of_framework(frame)
+
+
+def is_of_framework(frame: "FrameType") -> bool:
+    """Return whether the code of ``frame`` is a framework's."""
+    return not packages.isdisjoint(frame.f_code.co_filename.split(os.sep))
 
 
 def _is_known_module(name: str) -> bool:

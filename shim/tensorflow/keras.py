@@ -11,7 +11,7 @@ import sys
 import weakref
 
 from ...formats import layout
-from .. import clock, core
+from .. import clock, core, guard
 from ..guard import called_back, of_job
 from ..process_events import at_end, in_child
 from ..steps import observer, window
@@ -50,8 +50,9 @@ _unused_ordinals: dict[int, tuple[Channel, int]] = {}
 class KerasCall(object):
     """One running fit, evaluation or prediction in one thread."""
 
-    def __init__(self, callbacks: Any, kind: int, batch_kind: int) -> None:
+    def __init__(self, callbacks: Any, frame: FrameType, kind: int, batch_kind: int) -> None:
         self.kind = kind
+        self._frame_id = id(_beginning(frame))  # an id: a reference would keep the job's objects alive
         self.thread_state = local.thread_state
         outer = self.thread_state.loops[-1] if self.thread_state.loops else None
         self.is_eager = is_eager()
@@ -146,11 +147,10 @@ class KerasCall(object):
         self.tracker.put(self.kind, self.start, clock.mono() - self.start, self.ordinal, 0, flags, self.parent)
 
     def is_running(self, frame: FrameType | None) -> bool:
-        """Return whether ``frame``, or a caller of it, has the list of callbacks."""
-        callbacks = self.callbacks()
-        if callbacks is None:  # deleted
+        """Return whether ``frame``, or a caller of it, began the call and has not ended."""
+        if self.callbacks() is None:  # deleted
             return False
-        while frame is not None and not any(value is callbacks for value in list(frame.f_locals.values())):
+        while frame is not None and id(frame) != self._frame_id:
             frame = frame.f_back
         return frame is not None
 
@@ -166,7 +166,23 @@ def _begin_call(callbacks: Any, mode: str, frame: FrameType) -> KerasCall:
     loops = local.thread_state.loops
     while loops and not loops[-1].is_running(frame):
         loops[-1].end(layout.FLAG_FAILED)
-    return KerasCall(callbacks, *_MODES[mode])
+    return KerasCall(callbacks, frame, *_MODES[mode])
+
+
+def _beginning(frame: FrameType) -> FrameType:
+    """Return the frame that began a Keras call; ``frame`` called a method of its callbacks.
+
+    This is the outermost frame of Keras's below the job's code. If the job calls the callbacks
+    itself, it is the job's frame. No local variables are read: this could change those that a
+    debugger sets.
+    """
+    while frame.f_back is not None and frame.f_code.co_name.startswith(activities.LOOPS):
+        frame = frame.f_back
+    begun, caller = frame, frame.f_back if guard.is_of_framework(frame) else None
+    while caller is not None and not guard.is_of_job_file(caller):
+        begun = caller if guard.is_of_framework(caller) else begun
+        caller = caller.f_back
+    return begun
 
 
 def _find_call(callbacks: object, mode: str, _frame: FrameType) -> KerasCall | None:
