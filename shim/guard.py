@@ -43,6 +43,19 @@ def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
     return call
 
 
+def attempt(expected: "Any", function: "Callable[P, R]", *args: "P.args", **kwargs: "P.kwargs") -> "R | None":
+    """Return the result of ``function``, None if it raises an ``expected`` error.
+
+    ``expected`` is a class of exceptions, or a tuple of classes. Exceptions of the job's pass.
+    """
+    try:
+        return function(*args, **kwargs)
+    except expected as error:
+        if raised_by_job(error):
+            raise
+        return None
+
+
 def called_back(function: "Callable[P, object]") -> "Callable[P, None]":
     """Return ``function`` guarded, for callbacks whose errors Python drops.
 
@@ -261,8 +274,4 @@ def _is_on(name: str) -> bool:
 
 
 def _print(text: str) -> None:
-    try:
-        of_job(sys.stderr.write, text)
-    except Exception as error:  # the job may have closed or replaced stderr
-        if raised_by_job(error):
-            raise
+    attempt(Exception, lambda: of_job(sys.stderr.write, text))  # the job may have closed or replaced stderr

@@ -170,13 +170,8 @@ def _program_name() -> str:
 
 
 def _ring_bytes(environ: Mapping[str, str]) -> int:
-    try:
-        size: int = settings.SETTINGS["ring"].read(environ)
-    except ValueError as error:
-        if guard.raised_by_job(error):
-            raise
-        return layout.RING_DEFAULT
-    return min(max(size, layout.RING_MIN), layout.RING_MAX)
+    size: int | None = guard.attempt(ValueError, settings.SETTINGS["ring"].read, environ)
+    return layout.RING_DEFAULT if size is None else min(max(size, layout.RING_MIN), layout.RING_MAX)
 
 
 def _trace_policy(environ: Mapping[str, str]) -> tuple[policy.Policy, policy.PolicyError | None]:

@@ -345,13 +345,7 @@ def _content(folder: str, size_max: int) -> bytes:
 
 
 def _remove(folder: str) -> None:
-    try:
-        entries = _tree(folder)
-    except FileNotFoundError as error:  # it was not created
-        if guard.raised_by_job(error):
-            raise
-        return
-    for path, is_folder in reversed(entries):
+    for path, is_folder in reversed(guard.attempt(FileNotFoundError, _tree, folder) or ()):
         (os.rmdir if is_folder else os.unlink)(path)
 
 
