@@ -6,13 +6,10 @@ A job may have closed these; its output must not land in our files.
 from __future__ import annotations
 
 import fcntl
+from typing import Any, Callable
 
 from .guard import attempt
 from .own_os import os
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 _LOWEST = 3  # lowest descriptor of our files
 

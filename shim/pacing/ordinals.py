@@ -10,15 +10,12 @@ import _imp
 import itertools
 import posix
 import sys
+from typing import Any
 
 from ..channel import memory
 from ..cpython.version import CURRENT
 from ..guard import attempt
 from ..own_os import os
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _SUFFIX = ".abi3.so"
 

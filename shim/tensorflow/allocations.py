@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from typing import Callable
 
 from .. import core
 from ..guard import attempt
 from ..own_os import os
 from ..process_events import in_child
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
 
 LIBRARY = "libtensorflow_framework.so.2"
 _CONTEXT = "tensorflow.python.eager.context"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from contextvars import ContextVar
+from typing import Any
 
 from ...formats import activities, layout
 from ...formats.layout import WORD
@@ -16,10 +17,6 @@ from ..steps import observer
 from ..steps.activities import begin, get_key, get_recorder, is_tracing
 from ..steps.thread_state import local
 from ..weak_table import WeakTable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 #: End of a module's name, class or "", what begins a mark, number of its arguments, what ends it.
 _PAIRS = (

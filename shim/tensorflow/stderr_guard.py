@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+from typing import Callable
 
 from .. import descriptors, libc
 from ..channel import memory
 from ..guard import attempt
 from ..own_os import os
 from ..steps.window import ExportError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
 
 #: Offset of the descriptor in a FILE of the GNU C library on 64-bit machines (struct_FILE.h).
 _FILENO_AT = 112
