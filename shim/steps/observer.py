@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 from .. import core
 from ..cpython.prologue import with_call
-from ..cpython.tracebacks import copy_metadata, strip_our_frames
+from ..cpython.tracebacks import strip_our_frames
 from ..guard import called_back, guarded
 
 #: Instructions that release the result of a callback when the observed function returns. That
@@ -110,7 +110,7 @@ def _wrapper(original: Any, guarded_callback: Callable[..., object], count: int)
             end_callback.failed = False
         return result
 
-    copy_metadata(call, original)
+    functools.update_wrapper(call, original)
     if isinstance(original, types.FunctionType):
         import inspect
 
