@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from functools import partial
+from types import ModuleType
+from typing import Any, Callable, Mapping
 
 from ..formats import activities, layout, policy, settings
 from ..formats.runtime_dir import ANNOUNCE
@@ -16,12 +18,6 @@ from .file_size_signal import without_signal
 from .own_os import os
 from .pacing.current_policy import CurrentPolicy
 from .try_lock import TryLock
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any, Callable, Mapping
-
 
 #: Maximum number of names, and their maximum length.
 NAMES_MAX = 64 + activities.NAMES_MAX

@@ -9,19 +9,14 @@ dropped.
 from __future__ import annotations
 
 import functools
+import types
+from typing import Any, Callable, TypeVar
 
 from ..own_os import OUR_FILE_PREFIXES
 from .codes import copy_code
-from .version import CURRENT
+from .version import CURRENT, Version
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import types
-    from typing import Any, Callable, TypeVar
-
-    from .version import Version
-
-    F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: Whether an except clause can drop its own entry. Unknown versions are later ones, which can, too.
 _CAN_DROP_OWN_ENTRY = CURRENT is None or CURRENT.drops_own_entry

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any, Callable, Container, Tuple
 
 from ...formats import layout
 from ...formats.layout import WORD
 from ...formats.policy import NEVER
+from ..channel.ring import Channel
 from ..clock import mono
 from ..guard import guarded
 from ..reentrant_guard import ReentrantGuard
 from .costs import KindCost
-from .current_policy import POLICY
+from .current_policy import POLICY, CurrentPolicy
 from .ordinals import Ordinals
 from .pacer import TracePacer
 from .sampling import TIMING_FACTOR, Sampling
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Container, Tuple
-
-    from ..channel.ring import Channel
-    from .current_policy import CurrentPolicy
-
-    Put = Callable[..., None]  # see SpanWriter.put
-    OpenChannel = Tuple[Channel, Put, CurrentPolicy]
-    NoChannelYet = Tuple[()]
+Put = Callable[..., None]  # see SpanWriter.put
+OpenChannel = Tuple[Channel, Put, CurrentPolicy]
+NoChannelYet = Tuple[()]
 
 _END_CHECK_NS = 250000000  # approximate time between two checks whether a bounded order has ended
 _END_CHECK_STEPS = 256  # maximum steps between two such checks, since steps may become longer

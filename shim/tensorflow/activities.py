@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
+from types import ModuleType
+from typing import Any, Callable, Iterator
 
 from ...formats import activities
 from .. import core
@@ -15,11 +17,6 @@ from ..guard import guarded, of_job
 from ..steps import observer
 from ..steps.activities import Activity, begin, observe_collections
 from ..weak_table import WeakTable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any, Callable, Iterator
 
 _TOKENS_MAX = 1024  # maximum number of functions of ops whose names are remembered
 _WRAPPERS_MAX = 8  # maximum number of functions around one of the job

@@ -9,25 +9,20 @@ from __future__ import annotations
 
 import sys
 import weakref
+from types import FrameType, ModuleType
+from typing import Any, Callable
 
 from ...formats import layout
 from .. import clock, core, guard
+from ..channel.ring import Channel
 from ..guard import called_back, of_job
+from ..pacing.tracker import Tracker
 from ..process_events import at_end, in_child
 from ..steps import observer, window
 from ..steps.step import OutermostStep, Step
-from ..steps.thread_state import local, no_call
+from ..steps.thread_state import ThreadState, local, no_call
 from . import activities, models
 from .eager_steps import is_eager
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import FrameType, ModuleType
-    from typing import Any, Callable
-
-    from ..channel.ring import Channel
-    from ..pacing.tracker import Tracker
-    from ..steps.thread_state import ThreadState
 
 #: Mode, a word in the names of callback methods -> the kind of the outer span, and of its batches.
 _MODES = {

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import sys
+from typing import Any, Callable
 
 from ...formats import layout, pb_wire
 from .. import guard
+from ..channel.ring import Channel
 from ..clock import mono, real
 from ..guard import guarded
+from ..pacing.tracker import Tracker
 from ..steps import window
 from ..steps.thread_state import local
+from ..try_lock import Hold
 from . import graph, recording
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from ..channel.ring import Channel
-    from ..pacing.tracker import Tracker
-    from ..try_lock import Hold
 
 #: Numbers of TensorFlow's fields: RunOptions.trace_level,
 #: RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
