@@ -113,7 +113,7 @@ def contain(error: BaseException) -> bool:
     if count is not None:
         count(text)
     if _is_on("debug"):
-        _print(text)
+        attempt(Exception, lambda: of_job(sys.stderr.write, text))  # the job may have closed or replaced stderr
     return True
 
 
@@ -271,7 +271,3 @@ def _is_on(name: str) -> bool:
         if raised_by_job(error):
             raise
         return False
-
-
-def _print(text: str) -> None:
-    attempt(Exception, lambda: of_job(sys.stderr.write, text))  # the job may have closed or replaced stderr

@@ -67,7 +67,7 @@ class Tracker(object):
         self._pacer_guard = ReentrantGuard()
         self.channel: Channel | None = None
         self.cost = KindCost()
-        self.put: Put = _discard
+        self.put: Put = lambda *_span: None
         self._sampling = Sampling(self._counted_ns)
         ordinals = self.ordinals  # the same object, since others refer to its methods
         ordinals.word = ordinals.order = 0  # before the memory there may be unmapped
@@ -270,10 +270,6 @@ class Tracker(object):
         if not current_policy.is_bounded:
             self._end_check_at = NEVER
         self._call_pacer(pacer.follow, current_policy.policy, current_policy.max_traced or NEVER)
-
-
-def _discard(*_span: int) -> None:
-    """Discard a span."""
 
 
 _NO_WORDS: Any = [0] * (max(WORD.values()) + 1)

@@ -189,11 +189,7 @@ def observe_collections() -> None:
     """Observe garbage collections until ``disarm``; idempotent."""
     if not any(callback is _collected for callback in gc.callbacks):
         gc.callbacks.append(_collected)
-        core.at_disarm(_ignore_collections)
-
-
-def _ignore_collections() -> None:
-    gc.callbacks.remove(_collected)
+        core.at_disarm(lambda: gc.callbacks.remove(_collected))
 
 
 @called_back

@@ -95,7 +95,9 @@ class KerasCall(object):
         channel, ordinal = _unused_ordinals.pop(tracker.kind, (None, 0))
         if channel is None or channel is not tracker.channel:
             ordinal = tracker.next()
-        self.batch = Step(tracker, ordinal, 0, self.is_eager, count=self._batches_at_once())
+        steps, left = self.steps_per_execution, self.batches_left
+        count = steps if left is None else max(1, min(steps, left))
+        self.batch = Step(tracker, ordinal, 0, self.is_eager, count=count)
 
     def begin_own_batch(self) -> None:
         """Begin a batch, in a version that has methods for the batches of each mode."""
@@ -110,10 +112,6 @@ class KerasCall(object):
         if self.batches_left is not None:
             self.batches_left -= batch.count
         batch.end(flags, self.epoch)
-
-    def _batches_at_once(self) -> int:
-        steps = self.steps_per_execution
-        return steps if self.batches_left is None else max(1, min(steps, self.batches_left))
 
     def drop_batch(self) -> None:
         """Drop an open batch that found no data."""
