@@ -165,7 +165,7 @@ def _is_of_job(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
-        if is_below_ours and is_of_job_file(frame):
+        if is_below_ours and _is_of_job_file(frame):
             return caller is None or caller.f_code is not of_job.__code__ or _has_handler(trace)
         is_below_ours = is_below_ours or _is_ours(frame)
         caller, last, trace = frame, trace, trace.tb_next
@@ -195,20 +195,15 @@ def _has_handler(trace: "TracebackType | None") -> bool:
     return False
 
 
-def is_of_job_file(frame: "FrameType") -> bool:
+def _is_of_job_file(frame: "FrameType") -> bool:
     """Return whether the code of ``frame`` is the job's.
 
     It is neither ours, nor a framework's, nor the standard library's.
     """
     name = frame.f_code.co_filename
-    if name.startswith((*OUR_FILE_PREFIXES, "<frozen ")) or _is_of_standard_library(name):
+    if name.startswith((*OUR_FILE_PREFIXES, "<frozen ")) or is_of_standard_library(name):
         return False
-    return not is_of_framework(frame)
-
-
-def is_of_framework(frame: "FrameType") -> bool:
-    """Return whether the code of ``frame`` is a framework's."""
-    return not packages.isdisjoint(frame.f_code.co_filename.split(os.sep))
+    return not packages.intersection(name.split(os.sep))
 
 
 def _is_known_module(name: str) -> bool:
@@ -217,10 +212,11 @@ def _is_known_module(name: str) -> bool:
     if top in packages or top in sys.builtin_module_names or top in (__package__.partition(".")[0], "builtins"):
         return True
     file: "Any" = getattr(sys.modules.get(name), "__file__", None)
-    return isinstance(file, str) and _is_of_standard_library(file)
+    return isinstance(file, str) and is_of_standard_library(file)
 
 
-def _is_of_standard_library(name: str) -> bool:
+def is_of_standard_library(name: str) -> bool:
+    """Return whether a file of this name is of the standard library."""
     length = len(_STANDARD_LIBRARY)
     return name[:length] == _STANDARD_LIBRARY and not name.startswith(_INSTALLED, length)
 

@@ -171,11 +171,18 @@ def _beginning(frame: FrameType) -> FrameType:
     """
     while frame.f_back is not None and frame.f_code.co_name.startswith(activities.LOOPS):
         frame = frame.f_back
-    begun, caller = frame, frame.f_back if guard.is_of_framework(frame) else None
-    while caller is not None and not guard.is_of_job_file(caller):
-        begun = caller if guard.is_of_framework(caller) else begun
+    beginning, caller = frame, frame.f_back if _is_of_keras(frame) else None
+    while caller is not None:
+        if _is_of_keras(caller):
+            beginning = caller
+        elif not guard.is_of_standard_library(caller.f_code.co_filename):  # such as contextlib
+            break
         caller = caller.f_back
-    return begun
+    return beginning
+
+
+def _is_of_keras(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in guard.packages
 
 
 def _find_call(callbacks: object, mode: str, _frame: FrameType) -> KerasCall | None:

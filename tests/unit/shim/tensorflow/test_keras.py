@@ -189,9 +189,9 @@ def fit(callbacks, work):
 @pytest.fixture
 def fit_in_context(fake_tf):
     """A function that calls this loop with new callbacks from a file of the job's."""
-    loop = {}
+    loop = {"__name__": "keras.engine.training_v2"}
     exec(compile(LOOP, "/packages/keras/engine/training_v2.py", "exec"), loop)
-    job = {**loop, "new_callbacks": fake_tf.keras.CallbackList}
+    job = {**loop, "__name__": "__main__", "new_callbacks": fake_tf.keras.CallbackList}
     return eval(compile("lambda work: fit(new_callbacks(), work)", "/work/train.py", "eval"), job)
 
 
