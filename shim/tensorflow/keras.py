@@ -169,20 +169,21 @@ def _beginning(frame: FrameType) -> FrameType:
     itself, it is the job's frame. No local variables are read: this could change those that a
     debugger sets.
     """
-    while frame.f_back is not None and frame.f_code.co_name.startswith(activities.LOOPS):
+    while frame.f_back is not None and (frame.f_code.co_name.startswith(activities.LOOPS) or _is_between(frame)):
         frame = frame.f_back
     beginning, caller = frame, frame.f_back if _is_of_keras(frame) else None
-    while caller is not None:
-        if _is_of_keras(caller):
-            beginning = caller
-        elif not guard.is_of_standard_library(caller.f_code.co_filename):  # such as contextlib
-            break
-        caller = caller.f_back
+    while caller is not None and (_is_of_keras(caller) or _is_between(caller)):
+        beginning, caller = caller if _is_of_keras(caller) else beginning, caller.f_back
     return beginning
 
 
 def _is_of_keras(frame: FrameType) -> bool:
     return str(frame.f_globals.get("__name__")).partition(".")[0] in guard.packages
+
+
+def _is_between(frame: FrameType) -> bool:
+    """Return whether the frame is the standard library's, such as that of a context manager."""
+    return guard.is_of_standard_library(frame.f_code.co_filename)
 
 
 def _find_call(callbacks: object, mode: str, _frame: FrameType) -> KerasCall | None:

@@ -171,12 +171,12 @@ def test_a_new_fit_ends_a_failed_fit_whose_exception_is_still_held(fake_tf, read
 LOOP = """
 import contextlib
 
-def call_begin_hook(callbacks):
+def _call_begin_hook(callbacks):
     callbacks.on_train_begin()
 
 @contextlib.contextmanager
 def on_start(callbacks):
-    call_begin_hook(callbacks)
+    _call_begin_hook(callbacks)
     yield
     callbacks.on_train_end()
 
