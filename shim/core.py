@@ -178,12 +178,8 @@ def _module(framework: "Any", name: str) -> "Any":
 def _launch_and_folder(environ: "Mapping[str, str]") -> "tuple[int, str] | None":
     """Return the parts of TFPROF_RUN, None when it is absent or invalid."""
     launch, separator, folder = environ.get("TFPROF_RUN", "").partition("@")
-    try:
-        return (int(launch, 16), folder) if separator and len(launch) == 16 else None
-    except ValueError as error:
-        if guard.raised_by_job(error):
-            raise
-        return None
+    number = guard.attempt(ValueError, int, launch, 16) if separator and len(launch) == 16 else None
+    return None if number is None else (number, folder)
 
 
 def _ensure_channel() -> "OpenChannel | NoChannelYet | None":

@@ -6,36 +6,26 @@ A job may have closed these; its output must not land in our files.
 from __future__ import annotations
 
 import fcntl
+from typing import Any, Callable
 
-from .guard import raised_by_job
+from .guard import attempt
 from .own_os import os
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 _LOWEST = 3  # lowest descriptor of our files
 
 
 def refers_to(fd: int, file: os.stat_result) -> bool:
     """Return whether ``fd`` is a descriptor of ``file``."""
-    try:
-        return os.path.samestat(os.fstat(fd), file)
-    except OSError as error:
-        if raised_by_job(error):
-            raise
-        return False
+    return bool(attempt(OSError, lambda: os.path.samestat(os.fstat(fd), file)))
 
 
 def write(fd: int, data: bytes) -> None:
-    """Write as much of ``data`` as possible."""
-    try:
-        while data:
-            data = data[os.write(fd, data) :]
-    except OSError as error:
-        if raised_by_job(error):
-            raise
-        return  # closed, full or broken: the data is lost, as it would be without tfprof
+    """Write as much of ``data`` as possible.
+
+    If the file is closed, full or broken, the rest is lost, as it would be without tfprof.
+    """
+    while data:
+        data = data[attempt(OSError, os.write, fd, data) or len(data) :]
 
 
 def open_file(path: str, flags: int, mode: Any = 0o600) -> int:
@@ -68,8 +58,4 @@ def open_descriptor(function: Callable[[], int], error_number: Callable[[], int]
 
 def remove_file(path: str) -> None:
     """Remove the file ``path`` if it exists and the system allows it."""
-    try:
-        os.unlink(path)
-    except OSError as error:
-        if raised_by_job(error):
-            raise
+    attempt(OSError, os.unlink, path)

@@ -6,12 +6,9 @@ The signal goes to the writing thread, and ends a job that has restored its defa
 from __future__ import annotations
 
 import _signal
+from typing import Callable, TypeVar
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, TypeVar
-
-    R = TypeVar("R")
+R = TypeVar("R")
 
 
 def without_signal(function: Callable[[], R]) -> R:

@@ -43,6 +43,19 @@ def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
     return call
 
 
+def attempt(expected: "Any", function: "Callable[P, R]", *args: "P.args", **kwargs: "P.kwargs") -> "R | None":
+    """Return the result of ``function``, None if it raises an ``expected`` error.
+
+    ``expected`` is a class of exceptions, or a tuple of classes. Exceptions of the job's pass.
+    """
+    try:
+        return function(*args, **kwargs)
+    except expected as error:
+        if raised_by_job(error):
+            raise
+        return None
+
+
 def called_back(function: "Callable[P, object]") -> "Callable[P, None]":
     """Return ``function`` guarded, for callbacks whose errors Python drops.
 
@@ -100,7 +113,7 @@ def contain(error: BaseException) -> bool:
     if count is not None:
         count(text)
     if _is_on("debug"):
-        _print(text)
+        attempt(Exception, lambda: of_job(sys.stderr.write, text))  # the job may have closed or replaced stderr
     return True
 
 
@@ -188,7 +201,7 @@ def _is_of_job_file(frame: "FrameType") -> bool:
     It is neither ours, nor a framework's, nor the standard library's.
     """
     name = frame.f_code.co_filename
-    if name.startswith((*OUR_FILE_PREFIXES, "<frozen ")) or _is_of_standard_library(name):
+    if name.startswith((*OUR_FILE_PREFIXES, "<frozen ")) or is_of_standard_library(name):
         return False
     return not packages.intersection(name.split(os.sep))
 
@@ -199,10 +212,11 @@ def _is_known_module(name: str) -> bool:
     if top in packages or top in sys.builtin_module_names or top in (__package__.partition(".")[0], "builtins"):
         return True
     file: "Any" = getattr(sys.modules.get(name), "__file__", None)
-    return isinstance(file, str) and _is_of_standard_library(file)
+    return isinstance(file, str) and is_of_standard_library(file)
 
 
-def _is_of_standard_library(name: str) -> bool:
+def is_of_standard_library(name: str) -> bool:
+    """Return whether a file of this name is of the standard library."""
     length = len(_STANDARD_LIBRARY)
     return name[:length] == _STANDARD_LIBRARY and not name.startswith(_INSTALLED, length)
 
@@ -253,11 +267,3 @@ def _is_on(name: str) -> bool:
         if raised_by_job(error):
             raise
         return False
-
-
-def _print(text: str) -> None:
-    try:
-        of_job(sys.stderr.write, text)
-    except Exception as error:  # the job may have closed or replaced stderr
-        if raised_by_job(error):
-            raise

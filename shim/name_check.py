@@ -24,12 +24,9 @@ from __future__ import annotations
 import re
 import sys
 import types
+from typing import Any, Sequence
 
 from .cpython.codes import assigns_attribute, names_in
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
 
 _NAME = re.compile(
     r"(?:(?P<module>[\w.]+):)?(?P<path>[\w.*]*)(?P<call>\((?P<count>\d*)\))?(?: > (?P<used>\w+))?(?P<mark>!?)\Z"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from functools import partial
+from types import ModuleType
+from typing import Any, Callable, Mapping
 
 from ..formats import activities, layout, policy, settings
 from ..formats.runtime_dir import ANNOUNCE
@@ -16,12 +18,6 @@ from .file_size_signal import without_signal
 from .own_os import os
 from .pacing.current_policy import CurrentPolicy
 from .try_lock import TryLock
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any, Callable, Mapping
-
 
 #: Maximum number of names, and their maximum length.
 NAMES_MAX = 64 + activities.NAMES_MAX
@@ -170,13 +166,8 @@ def _program_name() -> str:
 
 
 def _ring_bytes(environ: Mapping[str, str]) -> int:
-    try:
-        size: int = settings.SETTINGS["ring"].read(environ)
-    except ValueError as error:
-        if guard.raised_by_job(error):
-            raise
-        return layout.RING_DEFAULT
-    return min(max(size, layout.RING_MIN), layout.RING_MAX)
+    size: int | None = guard.attempt(ValueError, settings.SETTINGS["ring"].read, environ)
+    return layout.RING_DEFAULT if size is None else min(max(size, layout.RING_MIN), layout.RING_MAX)
 
 
 def _trace_policy(environ: Mapping[str, str]) -> tuple[policy.Policy, policy.PolicyError | None]:

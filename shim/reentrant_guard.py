@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import _thread
 import sys
+from typing import Callable, TypeVar
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, TypeVar
-
-    R = TypeVar("R")
+R = TypeVar("R")
 
 _WAIT = 1.0  # maximum wait for another thread (seconds), far longer than a switch between busy threads takes
 

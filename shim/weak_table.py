@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import weakref
 from functools import partial
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 
 class WeakTable(object):

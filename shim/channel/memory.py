@@ -7,7 +7,7 @@ import errno
 
 from .. import libc
 from ..descriptors import open_descriptor
-from ..guard import raised_by_job
+from ..guard import attempt
 from ..own_os import os
 
 _CLOEXEC, _ALLOW_SEALING, _NOEXEC_SEAL = 1, 2, 8
@@ -26,12 +26,8 @@ def create(name: str) -> int:
     Child programs do not inherit the descriptor. The file is not executable where the kernel
     supports that.
     """
-    try:
-        return _create(name, _CLOEXEC | _ALLOW_SEALING | _NOEXEC_SEAL)
-    except OSError as error:
-        if raised_by_job(error):
-            raise
-        return _create(name, _CLOEXEC | _ALLOW_SEALING)
+    fd = attempt(OSError, _create, name, _CLOEXEC | _ALLOW_SEALING | _NOEXEC_SEAL)
+    return _create(name, _CLOEXEC | _ALLOW_SEALING) if fd is None else fd
 
 
 def reserve(fd: int, size: int) -> None:

@@ -9,6 +9,7 @@ import ctypes
 import errno
 import fcntl
 from functools import partial
+from typing import Any
 
 from ...formats import layout
 from ...formats.errors import TfprofError
@@ -21,10 +22,6 @@ from ..guard import raised_by_job
 from ..own_os import os
 from ..reentrant_guard import ReentrantGuard
 from . import memory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _PROT_READ_WRITE, _MAP_SHARED = 3, 1
 

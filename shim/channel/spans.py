@@ -7,7 +7,7 @@ from ...formats.layout import SPAN_MAX, SPAN_MIN, SPAN_TAG, SPAN_TOTAL, WORD
 from ..guard import contain
 from ..reentrant_guard import ReentrantGuard
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # marks load this module in processes that need no channel yet
 if TYPE_CHECKING:
     from .ring import Channel
 

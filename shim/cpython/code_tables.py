@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import CodeType
-    from typing import Any, Iterator, Mapping
+from types import CodeType
+from typing import Any, Iterator, Mapping
 
 # -- the line table before Python 3.11 -----------------------------------------------------------
 

@@ -6,12 +6,9 @@ Each jump gets an argument of two bytes, so that a longer distance fits.
 from __future__ import annotations
 
 import opcode
+from typing import Any, Iterator, Mapping, Tuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator, Mapping, Tuple
-
-    Moved = Tuple[bytes, Mapping[int, int]]  # the new code; the new offset of each old instruction and of the end
+Moved = Tuple[bytes, Mapping[int, int]]  # the new code; the new offset of each old instruction and of the end
 
 _UNIT = 2  # bytes of an instruction, of each of its extensions and of each of its inline caches
 

@@ -8,20 +8,16 @@ dropped.
 
 from __future__ import annotations
 
+import functools
+import types
+from typing import Any, Callable, TypeVar
+
 from ..own_os import OUR_FILE_PREFIXES
 from .codes import copy_code
-from .version import CURRENT
+from .version import CURRENT, Version
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import types
-    from typing import Any, Callable, TypeVar
+F = TypeVar("F", bound=Callable[..., Any])
 
-    from .version import Version
-
-    F = TypeVar("F", bound=Callable[..., Any])
-
-_METADATA = ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
 #: Whether an except clause can drop its own entry. Unknown versions are later ones, which can, too.
 _CAN_DROP_OWN_ENTRY = CURRENT is None or CURRENT.drops_own_entry
 
@@ -32,19 +28,11 @@ def mimic(wrapper: F, original: Any, marker: str) -> F:
     Before Python 3.11, the code of ``wrapper`` also gets the file of ``original`` and the line at
     which ``original`` calls ``marker``.
     """
-    copy_metadata(wrapper, original)
+    functools.update_wrapper(wrapper, original)
     code = getattr(original, "__code__", None)
     if code is not None and CURRENT is not None and not CURRENT.drops_own_entry:
         wrapper.__code__ = _code_at_line(wrapper.__code__, code, _line_of_call(code, CURRENT, marker), CURRENT)
     return wrapper
-
-
-def copy_metadata(wrapper: Any, original: Any) -> None:
-    """Copy the metadata of ``original`` to ``wrapper``; set ``__wrapped__``."""
-    for name in _METADATA:
-        if hasattr(original, name):
-            setattr(wrapper, name, getattr(original, name))
-    wrapper.__wrapped__ = original
 
 
 def strip_our_frames(error: BaseException, original: Any) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Sequence, Union
+
 from ...formats import layout
 from ...formats.policy import MILLION
 from ...formats.step_kinds import main_kind
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence, Union
-
-    Words = Union[memoryview[int], Sequence[int]]
+Words = Union["memoryview[int]", Sequence[int]]
 
 _STEP, _SELF, _EXTRA = (layout.WORD[name] for name in ("step_ns", "self_ns", "extra_ns"))
 _TIMES = layout.TIMES_AT // 8

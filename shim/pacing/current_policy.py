@@ -5,16 +5,14 @@ It comes from the environment or from the agent's last order.
 
 from __future__ import annotations
 
+from typing import Any, Callable
+
 from ...formats import layout
 from ...formats.layout import WORD
 from ...formats.policy import NEVER, Policy, PolicyError
 from ...formats.step_kinds import main_kind
 from ..reentrant_guard import ReentrantGuard
 from .costs import Costs
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 POLICY = WORD["policy"]
 _POLICY_WORDS = [WORD["policy_" + name] for name in ("mode", "level", "first", "last", "every", "budget")]

@@ -10,15 +10,12 @@ import _imp
 import itertools
 import posix
 import sys
+from typing import Any
 
 from ..channel import memory
 from ..cpython.version import CURRENT
-from ..guard import raised_by_job
+from ..guard import attempt
 from ..own_os import os
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _SUFFIX = ".abi3.so"
 
@@ -48,14 +45,11 @@ def _load() -> Any:
     compiled = getattr(sys.modules[__package__], "compiled", None)
     if CURRENT is None or compiled == b"" or _SUFFIX not in _imp.extension_suffixes():
         return None
-    try:
-        if compiled:
-            return _load_from_memory(compiled)
-        return _load_file(__package__, os.path.join(os.path.dirname(__file__), "_native" + _SUFFIX))
-    except (ImportError, SystemError, OSError) as error:
-        if raised_by_job(error):
-            raise
-        return None
+    errors = (ImportError, SystemError, OSError)
+    if compiled:
+        return attempt(errors, _load_from_memory, compiled)
+    path = os.path.join(os.path.dirname(__file__), "_native" + _SUFFIX)
+    return attempt(errors, _load_file, __package__, path)
 
 
 def _load_file(package: str, path: str) -> Any:

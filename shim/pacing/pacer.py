@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Callable, Iterable
 
 from ...formats import layout
-from ...formats.policy import MILLION, NEVER
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Iterable
-
-    from ...formats.policy import Policy
+from ...formats.policy import MILLION, NEVER, Policy
 
 WARM_UP = 2  # first steps of a key, which are not traced: they compile
 EARLY_TRACES = 2  # further traces of the kind that are made even if the first ones have used up the budget,

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any, Callable, Container, Tuple
 
 from ...formats import layout
 from ...formats.layout import WORD
 from ...formats.policy import NEVER
+from ..channel.ring import Channel
 from ..clock import mono
 from ..guard import guarded
 from ..reentrant_guard import ReentrantGuard
 from .costs import KindCost
-from .current_policy import POLICY
+from .current_policy import POLICY, CurrentPolicy
 from .ordinals import Ordinals
 from .pacer import TracePacer
 from .sampling import TIMING_FACTOR, Sampling
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Container, Tuple
-
-    from ..channel.ring import Channel
-    from .current_policy import CurrentPolicy
-
-    Put = Callable[..., None]  # see SpanWriter.put
-    OpenChannel = Tuple[Channel, Put, CurrentPolicy]
-    NoChannelYet = Tuple[()]
+Put = Callable[..., None]  # see SpanWriter.put
+OpenChannel = Tuple[Channel, Put, CurrentPolicy]
+NoChannelYet = Tuple[()]
 
 _END_CHECK_NS = 250000000  # approximate time between two checks whether a bounded order has ended
 _END_CHECK_STEPS = 256  # maximum steps between two such checks, since steps may become longer
@@ -72,7 +67,7 @@ class Tracker(object):
         self._pacer_guard = ReentrantGuard()
         self.channel: Channel | None = None
         self.cost = KindCost()
-        self.put: Put = _discard
+        self.put: Put = lambda *_span: None
         self._sampling = Sampling(self._counted_ns)
         ordinals = self.ordinals  # the same object, since others refer to its methods
         ordinals.word = ordinals.order = 0  # before the memory there may be unmapped
@@ -275,10 +270,6 @@ class Tracker(object):
         if not current_policy.is_bounded:
             self._end_check_at = NEVER
         self._call_pacer(pacer.follow, current_policy.policy, current_policy.max_traced or NEVER)
-
-
-def _discard(*_span: int) -> None:
-    """Discard a span."""
 
 
 _NO_WORDS: Any = [0] * (max(WORD.values()) + 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from typing import Any
 
 from ...formats import activities, layout
 from ...formats.layout import WORD
@@ -17,14 +18,11 @@ from ..clock import mono
 from ..guard import called_back, guarded
 from ..own_os import OUR_FILE_PREFIXES
 from ..process_events import at_end, in_child
-from .thread_state import local
+from .thread_state import ThreadState, local
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # marks load this module in processes that need no channel yet
 if TYPE_CHECKING:
-    from typing import Any
-
     from ..pacing.tracker import Tracker
-    from .thread_state import ThreadState
 
 _COST_NS = 1500  # approximate cost of an activity
 _SUMS_MAX = 256  # maximum number of sums

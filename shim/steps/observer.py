@@ -11,15 +11,12 @@ import itertools
 import opcode
 import sys
 import types
+from typing import Any, Callable
 
 from .. import core
 from ..cpython.prologue import with_call
-from ..cpython.tracebacks import copy_metadata, strip_our_frames
+from ..cpython.tracebacks import strip_our_frames
 from ..guard import called_back, guarded
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 #: Instructions that release the result of a callback when the observed function returns. That
 #: function keeps it on its stack (prologue.py). In 3.7, END_FINALLY may also raise.
@@ -113,7 +110,7 @@ def _wrapper(original: Any, guarded_callback: Callable[..., object], count: int)
             end_callback.failed = False
         return result
 
-    copy_metadata(call, original)
+    functools.update_wrapper(call, original)
     if isinstance(original, types.FunctionType):
         import inspect
 

@@ -9,13 +9,9 @@ from ...formats import layout
 from .. import core
 from ..clock import mono
 from ..pacing.sampling import TIMING_FACTOR
+from ..pacing.tracker import Tracker
 from . import window
-from .thread_state import no_call
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..pacing.tracker import Tracker
-    from .thread_state import ThreadState
+from .thread_state import ThreadState, no_call
 
 
 def begin(tracker: Tracker, key: int = 0, name: object = None, needs_window: bool = True) -> Step | CountedStep:

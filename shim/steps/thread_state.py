@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import _thread
 import weakref
+from typing import Any, Callable
 
 from ..process_events import in_child
 from ..weak_table import WeakTable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
 
 #: The value of ``outermost_call`` while no call runs: a dead weak reference.
 no_call: Callable[[], object] = weakref.ref(set())

@@ -9,23 +9,18 @@ from __future__ import annotations
 
 import _thread
 import sys
+from typing import Any
 
 from .. import clock, core, libc
-from ..channel.ring import ChannelError
+from ..channel.ring import Channel, ChannelError
 from ..guard import guarded
+from ..pacing.tracker import Tracker
 from ..process_events import at_end, in_child
 from ..try_lock import Hold, TryLock
 from ..weak_table import WeakTable
 from .thread_state import local
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ..channel.ring import Channel
-    from ..pacing.tracker import Tracker
-
-    Step = Any  # the Step of step.py, which imports this module
+Step = Any  # the Step of step.py, which imports this module
 
 DURATION_MAX_S = 5.0  # seconds: maximum duration of a window; longer steps are not recorded
 _FIRST_DURATION_MAX_S = 1.0  # the same in the first try before a step has been recorded

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
+from types import ModuleType
+from typing import Any, Callable, Iterator
 
 from ...formats import activities
 from .. import core
@@ -16,16 +18,11 @@ from ..steps import observer
 from ..steps.activities import Activity, begin, observe_collections
 from ..weak_table import WeakTable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any, Callable, Iterator
-
 _TOKENS_MAX = 1024  # maximum number of functions of ops whose names are remembered
 _WRAPPERS_MAX = 8  # maximum number of functions around one of the job
 _NUMBER = re.compile(r"(_\d+)+\Z")  # TensorFlow's own number of a graph
 #: Names of methods of `CallbackList`, and of its helpers, that call the callbacks.
-_LOOPS = ("on_", "_on_", "_call_")
+LOOPS = ("on_", "_on_", "_call_")
 
 #: Category, text before a method's name, classes, their methods.
 _METHODS = (
@@ -142,7 +139,7 @@ class TimedCallbacks(list):  # type: ignore[type-arg]  # not generic in Python 3
 
     def __iter__(self) -> Iterator[Any]:
         callbacks = list.__iter__(self)
-        return _timed(callbacks) if sys._getframe(1).f_code.co_name.startswith(_LOOPS) else callbacks
+        return _timed(callbacks) if sys._getframe(1).f_code.co_name.startswith(LOOPS) else callbacks
 
     def __reduce_ex__(self, _protocol: object) -> Any:
         return list, (list(list.__iter__(self)),)

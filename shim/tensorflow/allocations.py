@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from typing import Callable
 
 from .. import core
-from ..guard import raised_by_job
+from ..guard import attempt
 from ..own_os import os
 from ..process_events import in_child
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
 
 LIBRARY = "libtensorflow_framework.so.2"
 _CONTEXT = "tensorflow.python.eager.context"
@@ -76,11 +73,6 @@ def library() -> ctypes.CDLL | None:
     package = getattr(sys.modules.get("tensorflow"), "__file__", None)
     if package is None:
         return None
-    try:
-        _loaded_library = ctypes.CDLL(
-            os.path.join(os.path.dirname(package), LIBRARY), mode=os.RTLD_NOLOAD | os.RTLD_NOW
-        )
-    except OSError as error:
-        if raised_by_job(error):
-            raise
+    path = os.path.join(os.path.dirname(package), LIBRARY)
+    _loaded_library = attempt(OSError, ctypes.CDLL, path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     return _loaded_library

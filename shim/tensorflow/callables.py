@@ -7,26 +7,21 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
+from typing import Any, Callable
 
 from ...formats import layout, pb_wire
 from ...formats.run_keys import with_feeds
 from .. import core
 from ..cpython.tracebacks import mimic, strip_our_frames
 from ..guard import called_back, guarded
+from ..pacing.tracker import Tracker
 from ..steps import observer
 from ..weak_table import WeakTable
 from .measured_call import TRACE_LEVEL, TracedCall, batch_of, measure, with_level
+from .runs import RunSignatures
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import FrameType
-    from typing import Any, Callable
-
-    from ..pacing.tracker import Tracker
-    from .runs import RunSignatures
-
-    Original = Callable[..., Any]
+Original = Callable[..., Any]
 
 _OPTIONS = 4  # CallableOptions.run_options
 _VARIANTS = "_tfprof_variants"  # the attribute of a callable that holds its variants

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 import weakref
+from types import ModuleType
+from typing import Any
 
 from ...formats import layout
 from .. import core
@@ -17,14 +19,7 @@ from ..guard import of_job
 from ..process_events import at_end
 from ..steps import observer
 from ..steps.step import OutermostStep, Step
-from ..steps.thread_state import local
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any
-
-    from ..steps.thread_state import ThreadState
+from ..steps.thread_state import ThreadState, local
 
 _CONTEXT = "tensorflow.python.eager.context"
 _MODEL_METHOD = "predict_on_batch"  # a method of models, but not of other layers

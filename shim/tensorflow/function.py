@@ -9,24 +9,18 @@ from __future__ import annotations
 import sys
 import types
 import weakref
+from types import ModuleType
+from typing import Any, Callable
 
 from ...formats import layout
 from .. import core
 from ..guard import guarded
+from ..pacing.tracker import Tracker
 from ..steps import observer, window
 from ..steps.activities import put_first_run
-from ..steps.step import OutermostStep, begin, key_of
-from ..steps.thread_state import local, no_call, reset_in_children
+from ..steps.step import CountedStep, OutermostStep, Step, begin, key_of
+from ..steps.thread_state import ThreadState, local, no_call, reset_in_children
 from .eager_steps import idle_state
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any, Callable
-
-    from ..pacing.tracker import Tracker
-    from ..steps.step import CountedStep, Step
-    from ..steps.thread_state import ThreadState
 
 _OPS = "tensorflow.python.framework.ops"
 #: Annotations that are no steps: a function of TensorFlow that runs before the first call of

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any, Iterator, Optional, Tuple, TypeVar
 
 from ...formats import layout
 from ...formats.pb_wire import bytes_field, encode_varint, fields, varint
 from .. import clock
+from ..channel.ring import Channel
 from ..try_lock import TryLock
 from ..weak_table import WeakTable
 from . import models, variables
+from .variables import Sizes
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator, Optional, Tuple, TypeVar
-
-    from ..channel.ring import Channel
-    from .variables import Sizes
-
-    K = TypeVar("K")
-    Dims = Optional[Tuple[int, ...]]  # sizes, -1 unknown; None: unknown rank
+K = TypeVar("K")
+Dims = Optional[Tuple[int, ...]]  # sizes, -1 unknown; None: unknown rank
 
 #: Maximum bytes of an attribute. Larger ones are weights; they are left out, since readers need
 #: shapes only.

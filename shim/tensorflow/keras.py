@@ -9,25 +9,20 @@ from __future__ import annotations
 
 import sys
 import weakref
+from types import FrameType, ModuleType
+from typing import Any, Callable
 
 from ...formats import layout
-from .. import clock, core
+from .. import clock, core, guard
+from ..channel.ring import Channel
 from ..guard import called_back, of_job
+from ..pacing.tracker import Tracker
 from ..process_events import at_end, in_child
 from ..steps import observer, window
 from ..steps.step import OutermostStep, Step
-from ..steps.thread_state import local, no_call
+from ..steps.thread_state import ThreadState, local, no_call
 from . import activities, models
 from .eager_steps import is_eager
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import FrameType, ModuleType
-    from typing import Any, Callable
-
-    from ..channel.ring import Channel
-    from ..pacing.tracker import Tracker
-    from ..steps.thread_state import ThreadState
 
 #: Mode, a word in the names of callback methods -> the kind of the outer span, and of its batches.
 _MODES = {
@@ -50,8 +45,9 @@ _unused_ordinals: dict[int, tuple[Channel, int]] = {}
 class KerasCall(object):
     """One running fit, evaluation or prediction in one thread."""
 
-    def __init__(self, callbacks: Any, kind: int, batch_kind: int) -> None:
+    def __init__(self, callbacks: Any, frame: FrameType, kind: int, batch_kind: int) -> None:
         self.kind = kind
+        self._frame_id = id(_beginning(frame))  # an id: a reference would keep the job's objects alive
         self.thread_state = local.thread_state
         outer = self.thread_state.loops[-1] if self.thread_state.loops else None
         self.is_eager = is_eager()
@@ -99,7 +95,9 @@ class KerasCall(object):
         channel, ordinal = _unused_ordinals.pop(tracker.kind, (None, 0))
         if channel is None or channel is not tracker.channel:
             ordinal = tracker.next()
-        self.batch = Step(tracker, ordinal, 0, self.is_eager, count=self._batches_at_once())
+        steps, left = self.steps_per_execution, self.batches_left
+        count = steps if left is None else max(1, min(steps, left))
+        self.batch = Step(tracker, ordinal, 0, self.is_eager, count=count)
 
     def begin_own_batch(self) -> None:
         """Begin a batch, in a version that has methods for the batches of each mode."""
@@ -114,10 +112,6 @@ class KerasCall(object):
         if self.batches_left is not None:
             self.batches_left -= batch.count
         batch.end(flags, self.epoch)
-
-    def _batches_at_once(self) -> int:
-        steps = self.steps_per_execution
-        return steps if self.batches_left is None else max(1, min(steps, self.batches_left))
 
     def drop_batch(self) -> None:
         """Drop an open batch that found no data."""
@@ -146,11 +140,10 @@ class KerasCall(object):
         self.tracker.put(self.kind, self.start, clock.mono() - self.start, self.ordinal, 0, flags, self.parent)
 
     def is_running(self, frame: FrameType | None) -> bool:
-        """Return whether ``frame``, or a caller of it, has the list of callbacks."""
-        callbacks = self.callbacks()
-        if callbacks is None:  # deleted
+        """Return whether ``frame``, or a caller of it, began the call and has not ended."""
+        if self.callbacks() is None:  # deleted
             return False
-        while frame is not None and not any(value is callbacks for value in list(frame.f_locals.values())):
+        while frame is not None and id(frame) != self._frame_id:
             frame = frame.f_back
         return frame is not None
 
@@ -166,7 +159,31 @@ def _begin_call(callbacks: Any, mode: str, frame: FrameType) -> KerasCall:
     loops = local.thread_state.loops
     while loops and not loops[-1].is_running(frame):
         loops[-1].end(layout.FLAG_FAILED)
-    return KerasCall(callbacks, *_MODES[mode])
+    return KerasCall(callbacks, frame, *_MODES[mode])
+
+
+def _beginning(frame: FrameType) -> FrameType:
+    """Return the frame that began a Keras call; ``frame`` called a method of its callbacks.
+
+    This is the outermost frame of Keras's below the job's code. If the job calls the callbacks
+    itself, it is the job's frame. No local variables are read: this could change those that a
+    debugger sets.
+    """
+    while frame.f_back is not None and (frame.f_code.co_name.startswith(activities.LOOPS) or _is_between(frame)):
+        frame = frame.f_back
+    beginning, caller = frame, frame.f_back if _is_of_keras(frame) else None
+    while caller is not None and (_is_of_keras(caller) or _is_between(caller)):
+        beginning, caller = caller if _is_of_keras(caller) else beginning, caller.f_back
+    return beginning
+
+
+def _is_of_keras(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in guard.packages
+
+
+def _is_between(frame: FrameType) -> bool:
+    """Return whether the frame is the standard library's, such as that of a context manager."""
+    return guard.is_of_standard_library(frame.f_code.co_filename)
 
 
 def _find_call(callbacks: object, mode: str, _frame: FrameType) -> KerasCall | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from contextvars import ContextVar
+from typing import Any
 
 from ...formats import layout
 from ...formats.activities import MARK, PART, SHIFT, TRACING
@@ -17,10 +18,6 @@ from ..guard import contain
 from ..steps import activities, observer
 from ..steps.thread_state import local
 from ..weak_table import WeakTable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 #: End of a module's name, class or "", what begins a mark, number of its arguments, what ends it.
 _PAIRS = (

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import sys
+from typing import Any, Callable
 
 from ...formats import layout, pb_wire
 from .. import guard
-from ..clock import mono
+from ..channel.ring import Channel
+from ..clock import mono, real
 from ..guard import guarded
+from ..pacing.tracker import Tracker
 from ..steps import window
-from ..steps.traced_run import TracedRun, enclosing_batch
+from ..steps.thread_state import local
+from ..try_lock import Hold
 from . import graph, recording
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from ..channel.ring import Channel
-    from ..pacing.tracker import Tracker
-    from ..try_lock import Hold
 
 #: Numbers of TensorFlow's fields: RunOptions.trace_level,
 #: RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
@@ -60,11 +56,14 @@ def measure(
     return result
 
 
-class TracedCall(TracedRun):
+class TracedCall(object):
     """A traced run of ``session``: a call with arguments of ours.
 
     The function that prepares it sets ``arguments`` and ``keywords``, ``raw``, which returns the
     RunMetadata, and ``show``, which gives the job what it expects of that, if anything.
+    ``requested_by_job``: the job itself requested the trace. ``work_start``: when our work for it
+    began (ns). ``hold``: the profiler session, held for the run. ``claims_session``: the job's
+    trace uses the profiler session.
     """
 
     arguments: tuple[Any, ...]
@@ -73,7 +72,27 @@ class TracedCall(TracedRun):
     show: Callable[[bytes], object] | None
     session: Any
     tf_session: Any
-    own_buffers: list[Any]  # freed after the call
+
+    def __init__(
+        self,
+        tracker: Tracker,
+        ordinal: int,
+        key: int,
+        requested_by_job: bool,
+        work_start: int,
+        hold: Hold | None,
+        claims_session: bool,
+    ) -> None:
+        self.tracker = tracker
+        self.ordinal = ordinal
+        self.key = key
+        self.requested_by_job = requested_by_job
+        self.work_start = work_start
+        self.flags = layout.FLAG_TRACED | (layout.FLAG_REQUESTED if requested_by_job else 0)
+        self.start = self.start_real = self.duration = self.own_ns = 0
+        self.own_buffers: list[Any] = []  # freed after the call
+        self.hold = hold
+        self.claim = window.claim() if claims_session else None
 
     @classmethod
     def begin(
@@ -103,18 +122,18 @@ class TracedCall(TracedRun):
             level, hold = chosen_level(level, tf_session)
         claims_session = bool(requested_level) and level > layout.LEVEL_SOFTWARE
         run = cls(tracker, ordinal, key, bool(requested_level), work_start, hold, claims_session)
-        run.tf_session, run.session, run.own_buffers = tf_session, session, []
+        run.tf_session, run.session = tf_session, session
         try:
             prepare(run, level)
         except BaseException:
-            run.mark_end()
             run.free()
             raise
         return run
 
     @guarded
     def free(self) -> None:
-        """Free our own buffers."""
+        """Release the profiler session, and free our own buffers."""
+        self.claim = self.hold = None
         while self.own_buffers:
             self.tf_session.TF_DeleteBuffer(self.own_buffers.pop())
 
@@ -122,13 +141,16 @@ class TracedCall(TracedRun):
         """Call ``original`` and return its result."""
         flags = _FAILED
         try:
-            self.mark_start()
+            self.start_real, self.start = real(), mono()
+            self.own_ns = self.start - self.work_start
             try:
                 result = original(*self.arguments, **self.keywords)
                 flags = 0
                 return result
             finally:
-                self.mark_end(flags)
+                self.duration = mono() - self.start
+                self.flags |= flags
+                self.claim = self.hold = None
                 self._finish()
         finally:
             self.free()
@@ -143,16 +165,50 @@ class TracedCall(TracedRun):
                 if raw is not None and self.show is not None:
                     self.show(raw if self.requested_by_job else pb_wire.without_field(raw, _STEP_STATS))
         finally:
-            self.put(layout.RUN_METADATA, raw, batch_of(self.tracker), self._send_graph)
+            self._put(raw)
 
-    @guarded
-    def _send_graph(self, channel: Channel) -> None:
-        graph.ensure_sent(self.session.graph, channel)
+    def _put(self, raw: bytes | None) -> None:
+        """Put the span, the RunMetadata and the graph; a failed run has only the span."""
+        tracker, put_start = self.tracker, mono()
+        tracker.put(tracker.kind, self.start, self.duration, self.ordinal, self.key, self.flags)
+        channel, pacer = tracker.channel, tracker.pacer
+        is_off = pacer is None or pacer.policy.mode == layout.MODE_OFF
+        if channel is None or raw is None or (is_off and self.requested_by_job):
+            tracker.spend(self.own_ns + mono() - put_start)
+            return
+        try:
+            self._put_record(channel, raw)
+            graph.ensure_sent(self.session.graph, channel)
+        finally:
+            self.own_ns += mono() - put_start
+            tracker.note_traced(self.key, self.duration, self.own_ns, self.requested_by_job)
+
+    def _put_record(self, channel: Channel, raw: bytes) -> None:
+        """Put the RunMetadata, as that of a batch if the run is part of one, or count the loss."""
+        tracker, batch = self.tracker, batch_of(self.tracker)
+        if batch is not None:
+            batch.has_run = True
+        kind, ordinal = (tracker.kind, self.ordinal) if batch is None else (batch.tracker.kind, batch.ordinal)
+        was_put: bool | None = None
+        try:
+            times = self.start, self.start_real, self.duration
+            was_put = channel.put(layout.RUN_METADATA, raw, ordinal, *times, channel.threads.tid, self.key, kind)
+        finally:
+            if not was_put:
+                channel.count_lost_trace(record_counted=was_put is not None)
 
 
 def batch_of(tracker: Tracker) -> Any:
     """Return the batch as which a traced run of ``tracker`` is recorded, None for itself."""
     return enclosing_batch() if tracker.kind in _BATCH_RUN_KINDS else None
+
+
+def enclosing_batch() -> Any:
+    """Return the thread's batch if no run of it is recorded: the next traced run is."""
+    state = local.thread_state
+    # A single batch, such as train_on_batch, is an outermost call; no window can trace its step.
+    step = state.loops[-1].batch if state.loops else getattr(state.outermost_call(), "step", None)
+    return None if step is None or step.needs_window or step.has_run else step
 
 
 # -- the trace level in RunOptions, and the profiler session that a level needs ------------------

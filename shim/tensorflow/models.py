@@ -6,14 +6,11 @@ import gc
 import sys
 import types
 import weakref
+from typing import Any
 
 from ..cpython.codes import names_in
 from ..guard import guarded, of_job
 from ..weak_table import WeakTable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _DEPTH_MAX = 12  # maximum depth of references from a function, among them those of cells and dictionaries
 _OBJECTS_MAX = 512  # maximum objects that are examined, and in one container

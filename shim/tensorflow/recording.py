@@ -20,23 +20,19 @@ import sys
 import weakref
 from io import open as _open  # the job's tests may replace the builtin function
 from itertools import chain, repeat, starmap
+from types import ModuleType
+from typing import Any, Callable
 
 from ...formats import layout
 from .. import clock, guard, libc
 from ..channel import memory
+from ..channel.ring import Channel
 from ..file_size_signal import without_signal
 from ..own_os import os
 from ..steps import observer, window
 from ..steps.thread_state import is_other_thread_in_call
 from ..steps.window import BUSY_REASON, ExportError
 from . import allocations, graph, models, stderr_guard
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any, Callable
-
-    from ..channel.ring import Channel
 
 MODULE = "tensorflow.python.profiler.internal._pywrap_profiler"
 _FOLDERS = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private and has a random name
@@ -345,13 +341,7 @@ def _content(folder: str, size_max: int) -> bytes:
 
 
 def _remove(folder: str) -> None:
-    try:
-        entries = _tree(folder)
-    except FileNotFoundError as error:  # it was not created
-        if guard.raised_by_job(error):
-            raise
-        return
-    for path, is_folder in reversed(entries):
+    for path, is_folder in reversed(guard.attempt(FileNotFoundError, _tree, folder) or ()):
         (os.rmdir if is_folder else os.unlink)(path)
 
 

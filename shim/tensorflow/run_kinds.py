@@ -8,12 +8,9 @@ from __future__ import annotations
 import re
 from collections import deque
 from itertools import islice
+from typing import Any, Iterable, Iterator
 
 from ...formats import layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator
 
 OPS_MAX = 256  # maximum ops examined among the dependencies of a run
 _VALUE_OPS_MAX = 64  # maximum ops examined of those that an assigned value depends on

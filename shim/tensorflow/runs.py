@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any, Sequence
+
 from ...formats import layout
 from ...formats.run_keys import signature_key
 from .. import core
 from ..clock import mono
 from ..guard import guarded
+from ..pacing.tracker import Tracker
 from ..weak_table import WeakTable
 from .run_kinds import kind_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
-
-    from ..pacing.tracker import Tracker
 
 #: Attributes of a session: the signature of its last run, and those of all its runs.
 LAST_RUN, _ALL_RUNS = "_tfprof_run", "_tfprof_runs"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any, Callable
 
 from ...formats import layout
 from ...formats.run_keys import fetches_key, with_feeds
 from .. import core
 from ..cpython.tracebacks import mimic, strip_our_frames
 from ..guard import guarded
+from ..pacing.tracker import Tracker
 from ..steps import observer
 from ..steps.step import Step
 from ..weak_table import WeakTable
@@ -16,13 +18,7 @@ from . import callables
 from .measured_call import TracedCall, measure, with_level
 from .runs import LAST_RUN, RunSignatures
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from ..pacing.tracker import Tracker
-
-    Original = Callable[..., Any]
+Original = Callable[..., Any]
 
 #: The RunMetadata (bytes) that the job is to find in a buffer of its own.
 _shown_metadata = WeakTable()

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+from typing import Callable
 
 from .. import descriptors, libc
 from ..channel import memory
-from ..guard import raised_by_job
+from ..guard import attempt
 from ..own_os import os
 from ..steps.window import ExportError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
 
 #: Offset of the descriptor in a FILE of the GNU C library on 64-bit machines (struct_FILE.h).
 _FILENO_AT = 112
@@ -106,12 +103,7 @@ def _stderr_stream() -> tuple[ctypes.c_int, Callable[[], object]]:
 
     ExportError when the stream is not laid out as expected.
     """
-    try:
-        streams = [ctypes.c_void_p.in_dll(libc.plain, name) for name in _STREAMS]
-    except ValueError as error:
-        if raised_by_job(error):
-            raise
-        streams = []
+    streams = attempt(ValueError, lambda: [ctypes.c_void_p.in_dll(libc.plain, name) for name in _STREAMS]) or []
     fields = [ctypes.c_int.from_address(stream.value + _FILENO_AT) for stream in streams if stream.value]
     if len(fields) != len(_STREAMS) or any(
         field.value != libc.plain.fileno(stream) for field, stream in zip(fields, streams)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, List, Optional
+
 from ..guard import guarded, of_job
 from . import models
+from .models import Weights
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, List, Optional
-
-    from .models import Weights
-
-    Sizes = Optional[List[int]]  # -1: unknown size; None: unknown rank
+Sizes = Optional[List[int]]  # -1: unknown size; None: unknown rank
 
 #: Keys in a frames record: trained variables, other weights, and variables of no model.
 TRAINED, OTHERS, STATE = "variables", "others", "state"

@@ -167,6 +167,67 @@ def test_a_new_fit_ends_a_failed_fit_whose_exception_is_still_held(fake_tf, read
     assert held.value.__traceback__ is not None
 
 
+#: Keras's loop of TensorFlow 1.15 to 2.1: a helper and a context manager begin it.
+LOOP = """
+import contextlib
+
+def _call_begin_hook(callbacks):
+    callbacks.on_train_begin()
+
+@contextlib.contextmanager
+def on_start(callbacks):
+    _call_begin_hook(callbacks)
+    yield
+    callbacks.on_train_end()
+
+def fit(callbacks, work):
+    with on_start(callbacks):
+        work()
+"""
+
+
+@pytest.fixture
+def fit_in_context(fake_tf):
+    """A function that calls this loop with new callbacks from a file of the job's."""
+    loop = {"__name__": "keras.engine.training_v2"}
+    exec(compile(LOOP, "/packages/keras/engine/training_v2.py", "exec"), loop)
+    job = {**loop, "__name__": "__main__", "new_callbacks": fake_tf.keras.CallbackList}
+    return eval(compile("lambda work: fit(new_callbacks(), work)", "/work/train.py", "eval"), job)
+
+
+def test_a_fit_that_a_context_manager_began_is_running(fake_tf, fit_in_context, read):
+    fit_in_context(lambda: fake_tf.keras.Model().evaluate(fake_tf.keras.CallbackList(), calls=3))
+    reader = read()
+    assert (step_count(reader, layout.FIT), step_count(reader, layout.FIT, layout.FLAG_FAILED)) == (1, 0)
+    assert step_count(reader, layout.TEST_BATCH) == 3
+
+
+def test_a_new_fit_ends_a_failed_one_that_a_context_manager_began(fit_in_context, read):
+    def work():
+        raise ValueError
+
+    with pytest.raises(ValueError) as held:
+        fit_in_context(work)
+    fit_in_context(bool)
+    reader = read()
+    assert (step_count(reader, layout.FIT), step_count(reader, layout.FIT, layout.FLAG_FAILED)) == (2, 1)
+    assert held.value.__traceback__ is not None
+
+
+def test_a_loop_of_the_job_with_the_callbacks_in_an_attribute_is_running(fake_tf, read):
+    class Loop:
+        def __init__(self):
+            self.callbacks = fake_tf.keras.CallbackList()
+
+        def fit(self):
+            self.callbacks.on_train_begin()
+            fake_tf.keras.Model().evaluate(fake_tf.keras.CallbackList(), calls=3)
+            self.callbacks.on_train_end()
+
+    Loop().fit()
+    assert step_count(read(), layout.FIT, layout.FLAG_FAILED) == 0
+
+
 def test_fits_left_open_are_failed_when_the_process_ends(fake_tf, read):
     callbacks = fake_tf.keras.CallbackList()
     callbacks.on_train_begin()

@@ -6,8 +6,8 @@ import pytest
 from fakes import eager_tensorflow
 from tfprof.formats import layout
 from tfprof.shim import core
-from tfprof.shim.steps import thread_state, traced_run
-from tfprof.shim.tensorflow import function, keras
+from tfprof.shim.steps import thread_state
+from tfprof.shim.tensorflow import function, keras, measured_call
 
 BATCH_COUNT = 2000
 
@@ -130,15 +130,15 @@ def test_short_batches_of_runs_are_sampled_and_each_failure_is_recorded(model, r
 
 def test_a_traced_run_belongs_to_its_batch(model, read):
     def run_traced():
-        batch = traced_run.enclosing_batch()
+        batch = measured_call.enclosing_batch()
         ordinals.append(batch.ordinal)
         assert batch.tracker.kind == layout.BATCH
         batch.has_run = True
-        assert traced_run.enclosing_batch() is None  # the second run of the same batch
+        assert measured_call.enclosing_batch() is None  # the second run of the same batch
 
     for _ in range(BATCH_COUNT):
         model.train_on_batch(bool)
-    assert traced_run.enclosing_batch() is None
+    assert measured_call.enclosing_batch() is None
     ordinals: list[int] = []
     for _ in range(BATCH_COUNT):
         model.train_on_batch(run_traced)
