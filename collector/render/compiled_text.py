@@ -7,8 +7,8 @@ from ..numbers import count, duration, percent
 from ..query.compiled import Compiled
 from ..summaries.compiled import FirstRuns, Program, ProgramOp
 from . import colors
-from .heading import wrapped
 from .table import Column, render
+from .wrapping import wrapped
 
 #: Maximum number of ops that are shown of a program.
 OPS_MAX: Final = 20
