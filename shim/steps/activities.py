@@ -30,7 +30,6 @@ _SUMS_MAX = 256  # maximum number of sums
 _MIN_NS = {activities.CALLBACK: 2000}
 _WITH_MANY_NAMES = (activities.TRACING, activities.FIRST_RUN, *activities.MARKS)  # get half of the names
 _UNREAD_MAX = layout.SPAN_COUNT // 2  # entries of the span ring; above that (marks: half of it), they are added up
-_HEAD, _TAIL = WORD["span_head"], WORD["span_tail"]
 keys: dict[tuple[int, str], int] = {}  # span keys by category and name
 
 
@@ -41,7 +40,6 @@ class Recorder(object):
         self.tracker = tracker
         self.published_keys = tracker.published_keys
         self._put = tracker.put  # also when the tracker has stopped
-        self._words = tracker.words
         #: Sums: (key, flags, parent, id of the state) -> [start of the first, total (ns), count].
         self._sums: dict[tuple[int, int, int, int], list[int]] = {}
 
@@ -64,7 +62,7 @@ class Recorder(object):
 
     def _has_room(self, key: int) -> bool:
         unread_max = _UNREAD_MAX // (2 if activities.number_of(key) in activities.MARKS else 1)
-        return bool(self._words[_HEAD] - self._words[_TAIL] < unread_max)
+        return bool(self.tracker.words[WORD["span_head"]] - self.tracker.words[WORD["span_tail"]] < unread_max)
 
     def flush(self) -> None:
         """Put all sums."""
@@ -75,7 +73,7 @@ class Recorder(object):
         if row is None:  # another thread has put it
             return
         key, flags, outer, _ = about
-        ordinal = self._words[layout.COUNTS_AT // 8 + self.tracker.kind] + 1
+        ordinal = self.tracker.words[layout.COUNTS_AT // 8 + self.tracker.kind] + 1
         self._put(layout.ACTIVITY, row[0], row[1], ordinal, key, flags, outer, row[2])
         self.tracker.spend(_COST_NS * row[2])
 
@@ -110,9 +108,8 @@ class Activity(object):
 def begin(category: int, name: str) -> Activity | None:
     """Begin an activity; None within one of the same name, or while a function is traced."""
     state: ThreadState = local.thread_state
-    outer = state.activity
-    key = 0 if activities.number_of(outer) == activities.TRACING else get_key(category, name)
-    return None if not key or outer == key else Activity(state, category, key)
+    key = 0 if activities.number_of(state.activity) == activities.TRACING else get_key(category, name)
+    return None if not key or state.activity == key else Activity(state, category, key)
 
 
 @guarded
