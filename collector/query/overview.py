@@ -22,7 +22,7 @@ from ..summaries.stages import Stage, stages
 from ..summaries.step_times import StepTimes, step_times_of, times_of_steps
 from ..summaries.steps import spans_of_kinds
 from ..summaries.top import TopOp
-from .advising import advise
+from .advising import JobAdvice, advise
 from .alerts import stored_alerts
 from .breakdown import main_breakdown
 from .engine import Selection
@@ -101,6 +101,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
     samples = job.table("samples")
     host_rows, host_damage = host_samples(job, samples)
     cores = cpus(host_rows)
+    advice = _advice(job) if with_advice else None
     tree = span_tree(spans, functions_of(job.info), live=job.info.state == catalog.RUNNING)
     return Overview(
         job=job,
@@ -109,7 +110,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
         command=_command(job),
         stages=stages(row, tree, spans, now_ns),
         steps=_all_step_times(job, row, spans, with_shift=with_advice),
-        parts=main_breakdown(job, spans),
+        parts=advice.breakdown if advice else main_breakdown(job, spans),
         ops=_top_ops(job),
         host=row.host,
         cpus=cores,
@@ -132,7 +133,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
             )
             if text
         ],
-        advice=_advice(job) if with_advice else [],
+        advice=_items(advice) if advice else [],
     )
 
 
@@ -185,11 +186,13 @@ def _top_ops(job: JobReader) -> TopOps:
     return TopOps(ranking.profile.trace_count, dict(ranking.profile.kinds), ranking.ops, None)
 
 
-def _advice(job: JobReader) -> list[AdviceItem]:
+def _advice(job: JobReader) -> JobAdvice:
     names = [checker.name for checker in CHECKERS if checker.slug != _OPS_CHECKER]
-    advice = advise(Selection((job,)), names)
+    return advise(Selection((job,)), names)[0]
+
+
+def _items(advice: JobAdvice) -> list[AdviceItem]:
     return [
         AdviceItem(checker.slug, checker.title, report.text, report.line, report.remedy)
-        for job_advice in advice
-        for checker, report in findings(job_advice.advice)
+        for checker, report in findings(advice.advice)
     ]

@@ -4,6 +4,7 @@ import { useDocument } from "../../lib/documents.js";
 import { Bar, Notices, Section } from "../../lib/layout.js";
 import { count, duration, size } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
+import { least, most } from "../../lib/range.js";
 import { traceOf } from "../../lib/trace.js";
 import { Timeline } from "../../pictures/timeline.js";
 import { Downloads } from "../job/downloads.js";
@@ -14,7 +15,7 @@ const MICRO = 1000;
 function spanOf(trace, step) {
   const own = trace.slices.find((slice) => slice.category === "step" && slice.args.step === step);
   if (own) return [own.start, own.end];
-  return [Math.min(...trace.slices.map((slice) => slice.start)), Math.max(...trace.slices.map((slice) => slice.end))];
+  return [least(trace.slices.map((slice) => slice.start)), most(trace.slices.map((slice) => slice.end))];
 }
 
 /** The steps before and after `step` among the traced ones of its kind. */
