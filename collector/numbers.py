@@ -163,7 +163,7 @@ def percent(share: float | None) -> str:
 
 
 def factor(ratio: float) -> str:
-    """Return how many times as long something takes: 0.85, 1.5, or 12 after a multiplication sign."""
+    """Return a ratio of times with a multiplication sign: 0.85, 1.5, or 12 times as long."""
     return f"\u00d7{ratio:.{2 if ratio < 1 else 1 if ratio < 10 else 0}f}"
 
 
