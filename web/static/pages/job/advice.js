@@ -62,6 +62,8 @@ function evidence(finding) {
     .join(" · ");
 }
 
+/** A text as a sentence; a name at its beginning stays as it is. */
 function sentence(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+  const isWord = /^[a-z]+[ ,]/.test(text);
+  return (isWord ? text.charAt(0).toUpperCase() + text.slice(1) : text) + (/[.!?]$/.test(text) ? "" : ".");
 }

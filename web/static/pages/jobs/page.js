@@ -28,7 +28,7 @@ const COLUMNS = [
   { key: "devices", title: "device", value: (job) => job.devices.join(" "), show: (job) => job.devices.join(" ") || "-", style: "wide" },
   { key: "cost", title: "cost", value: (job) => job.cost, show: (job) => cost(job.cost), isNumber: true, style: "wide", hint: "extra time of traced steps" },
   { key: "lost", title: "lost", value: (job) => job.lost, show: (job) => html`<span class=${job.lost === 0 ? "" : "bad"}>${lostText(job)}</span>`, isNumber: true, style: "wide" },
-  { key: "started_ns", title: "since", value: (job) => job.started_ns, show: (job) => duration(job.duration_ns), isNumber: true, style: "wide", hint: "time since the start, or the duration of ended jobs" },
+  { key: "started_ns", title: "for", value: (job) => job.started_ns, show: (job) => duration(job.duration_ns), isNumber: true, style: "wide", hint: "time since the start, or the duration of ended jobs" },
 ];
 
 /** The current step time of a job; the mean of all steps of one that has ended, as in `tfprof top`. */
