@@ -31,13 +31,15 @@ function lineOf(resource, colour, times) {
 }
 
 function picturesOf(resources, start) {
+  const times = [...new Set(resources.flatMap((each) => each.points.times_ns))].filter((time) => time >= start).sort((a, b) => a - b);
   const find = (scope, name) => resources.find((each) => each.scope === scope && each.name === name);
   return PICTURES.map(([job, host]) => [find("job", job), find("host", host)].filter(Boolean))
     .filter((parts) => parts.length && parts.some((part) => part.points.most.some((value) => value > 0)))
-    .map((parts) => {
-      const times = [...new Set(parts.flatMap((part) => part.points.times_ns))].sort((a, b) => a - b);
-      return { name: parts[0].name, times: times.map((time) => (time - start) / 1e9), lines: parts.map((part) => lineOf(part, part.scope === "job" ? "class-1" : "class-2", times)) };
-    });
+    .map((parts) => ({
+      name: parts[0].name,
+      times: times.map((time) => (time - start) / 1e9),
+      lines: parts.map((part) => lineOf(part, part.scope === "job" ? "class-1" : "class-2", times)),
+    }));
 }
 
 /** The rows of the table: mean and maximum as in the summary of the job. */

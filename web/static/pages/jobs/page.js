@@ -130,7 +130,7 @@ export function JobsPage() {
               onFocusIn=${() => setHeld(true)} onFocusOut=${() => setHeld(false)}>
               <table>
                 <caption>${rows.length} of ${jobs.length} jobs${order.key ? "" : ", slowest change first"} <${CopyButton} text=${text} label="Copy as CSV" /></caption>
-                <thead><tr><th scope="col"><span class="hidden-text">Compare</span></th>${COLUMNS.map((each) => headCell(each, order, sort))}</tr></thead>
+                <thead><tr><th scope="col" class="fold-cell"><span class="hidden-text">Compare</span></th>${COLUMNS.map((each) => headCell(each, order, sort))}</tr></thead>
                 <tbody>
                   ${rows.map(
                     (job) => html`<tr key=${job.uid} class=${chosen.includes(job.uid) ? "selected" : ""}>
