@@ -7,7 +7,8 @@ import { Table } from "../../lib/table.js";
 
 const RUNS = [
   { key: "side", title: "", value: (row) => row.side },
-  { key: "name", title: "job", value: (row) => row.name, show: (row) => (isReport ? row.name : html`<a href=${`/job/${row.job}`}>${row.name || row.job.slice(0, 8)}</a>`), style: "name" },
+  { key: "name", title: "job", value: (row) => row.name, show: (row) => (isReport ? row.name : html`<a href=${`/job/${row.job}`}>${row.name || "-"}</a>`), style: "name" },
+  { key: "id", title: "id", value: (row) => row.job, show: (row) => row.job.slice(0, 8), style: "wide" },
   { key: "host", title: "host", value: (row) => row.host },
   { key: "started_ns", title: "start", value: (row) => row.started_ns, show: (row) => dateAndTime(row.started_ns), isNumber: true, style: "wide" },
   { key: "steps", title: "steps", value: (row) => row.steps, show: (row) => count(row.steps), isNumber: true },
