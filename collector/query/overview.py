@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
+from ..advice.evidence import Evidence
 from ..advice.table import CHECKERS
 from ..advice.verdict import findings
 from ..store import catalog
@@ -21,7 +22,7 @@ from ..summaries.spans import span_tree
 from ..summaries.stages import Stage, stages
 from ..summaries.step_times import StepTimes, step_times_of, times_of_steps
 from ..summaries.steps import spans_of_kinds
-from ..summaries.top import TopOp
+from ..summaries.top import TopOp, top_ops
 from .advising import JobAdvice, advise
 from .alerts import stored_alerts
 from .breakdown import main_breakdown
@@ -30,9 +31,7 @@ from .explanations import cost_note, missed_steps_note, own_traces_note, unteste
 from .listing import all_tags
 from .ranking import rank_ops
 from .selection import ids_of
-from .step_shift import step_shift
 from .surroundings import host_samples
-from .timed_steps import timed_steps
 
 #: Slug of the checker that only repeats the table of ops.
 _OPS_CHECKER: Final = "expensive"
@@ -109,9 +108,9 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
         tags=all_tags(job),
         command=_command(job),
         stages=stages(row, tree, spans, now_ns),
-        steps=_all_step_times(job, row, spans, with_shift=with_advice),
+        steps=_all_step_times(job, row, spans, advice.evidence if advice else None),
         parts=advice.breakdown if advice else main_breakdown(job, spans),
-        ops=_top_ops(job),
+        ops=_ops_of(job, advice.evidence) if advice else _top_ops(job),
         host=row.host,
         cpus=cores,
         samples=samples.num_rows,
@@ -161,16 +160,15 @@ def _command(job: JobReader) -> tuple[str, ...]:
     return tuple(map(str, words)) if isinstance(words, list) else ()
 
 
-def _all_step_times(job: JobReader, row: JobRow, spans: pa.Table, *, with_shift: bool) -> list[StepTimes]:
+def _all_step_times(job: JobReader, row: JobRow, spans: pa.Table, evidence: Evidence | None) -> list[StepTimes]:
     """Return the step times of each kind.
 
-    With ``with_shift``, those of the main kind since it became slower, if it did, are the second.
+    With ``evidence``, those of the main kind since it became slower, if it did, are the second.
     """
     all_times = step_times_of(row, spans, functions_of(job.info))
-    kind, groups = timed_steps(job, spans) if with_shift else ("", ())
-    shift = step_shift(job, kind, groups)
-    if shift is None:
+    if evidence is None or evidence.shift is None:
         return all_times
+    kind, shift = evidence.step_kind, evidence.shift
     is_slower = pc.and_(
         pc.greater_equal(spans["ordinal"], pa.scalar(shift.step, pa.uint64())),
         pc.equal(spans["key"], pa.scalar(shift.key, pa.uint32())),
@@ -184,6 +182,14 @@ def _top_ops(job: JobReader) -> TopOps:
     if ranking is None:
         return TopOps(0, {}, [], untraced_reason(job))
     return TopOps(ranking.profile.trace_count, dict(ranking.profile.kinds), ranking.ops, None)
+
+
+def _ops_of(job: JobReader, evidence: Evidence) -> TopOps:
+    """Return what `_top_ops` returns, from evidence whose nodes have sums over their steps."""
+    if not evidence.traced_kinds:
+        return TopOps(0, {}, [], untraced_reason(job))
+    steps = evidence.traced_steps
+    return TopOps(steps, dict(evidence.traced_kinds), top_ops(evidence.nodes, evidence.times, steps), None)
 
 
 def _advice(job: JobReader) -> JobAdvice:
