@@ -2,6 +2,7 @@
 import { html, useEffect, useMemo, useState } from "../../lib/dom.js";
 import { useDocument } from "../../lib/documents.js";
 import { Bar, Notices, Section } from "../../lib/layout.js";
+import { useLive } from "../../lib/live.js";
 import { count, duration, size } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 import { least, most } from "../../lib/range.js";
@@ -31,7 +32,7 @@ export function StepPage({ uid, step }) {
   const kind = new URLSearchParams(location.search).get("kind");
   const query = `steps=${step}${kind ? `&kind=${encodeURIComponent(kind)}` : ""}`;
   const { document: file, problem } = useDocument(`/api/job/${uid}/export/chrome?${query}`);
-  const { document: job } = useDocument(`/api/job/${uid}/show`);
+  const job = useLive().top?.jobs.find((each) => each.uid === uid);
   const { document: curves } = useDocument(`/api/job/${uid}/curves`);
   const trace = useMemo(() => (file === null ? null : traceOf(file)), [file]);
   const [chosen, setChosen] = useState(/** @type {any} */ (null));
