@@ -173,7 +173,7 @@ def test_everything_can_be_reached_and_used_by_keyboard(server: PageServer) -> N
             reached.add(
                 page.page.evaluate("document.activeElement.closest('section')?.id ?? document.activeElement.tagName")
             )
-        assert {"steps", "ops", "scopes", "host"} <= reached
+        assert {"steps", "ops", "scopes", "source", "memory", "host", "spans"} <= reached
 
 
 def test_a_report_shows_the_same_from_disk_without_a_request(run: Run, tmp_path: Path) -> None:
