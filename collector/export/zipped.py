@@ -16,12 +16,15 @@ class _Sink:
     def __init__(self) -> None:
         self._parts: list[bytes] = []
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes, /) -> int:
         """Keep ``data``."""
         self._parts.append(bytes(data))
         return len(data)
 
     def flush(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
         """Do nothing."""
 
     def taken(self) -> bytes:

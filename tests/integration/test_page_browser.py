@@ -92,7 +92,8 @@ def check_figures(page: Page, run: Run) -> None:
     """Check figures of a job's page against the documents of the commands."""
     show, steps, alerts = document(run, "show", UID), document(run, "steps", UID), document(run, "alerts", UID)
     spread = show["step_times"][0]["spread"]
-    page.page.locator("#advice").wait_for()  # it comes from a request of its own
+    for section in ("#advice", "#steps table", "#ops table", "#memory"):  # each from a request of its own
+        page.page.locator(section).first.wait_for()
     text = page.text()
     assert numbers.count(show["steps"]) in text
     assert f"p99 {numbers.duration(spread['p99_ns'])}" in text
