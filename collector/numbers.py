@@ -10,6 +10,8 @@ _SIZES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
 _QUANTITIES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _TIMES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 _SHORT_NS: Final = 60 * 10**9
+#: A smaller relative change is none.
+_CHANGE_MIN: Final = 0.0005
 _BARS: Final = "▁▂▃▄▅▆▇█"
 
 
@@ -158,6 +160,20 @@ def percent(share: float | None) -> str:
         return "-"
     number = share * 100
     return f"{number:.{0 if abs(number) >= 10 else 1 if abs(number) >= 0.1 or number == 0 else 2}f} %"
+
+
+def factor(ratio: float) -> str:
+    """Return a ratio of times with a multiplication sign: 0.85, 1.5, or 12 times as long."""
+    return f"\u00d7{ratio:.{2 if ratio < 1 else 1 if ratio < 10 else 0}f}"
+
+
+def change_text(ratio: float) -> str:
+    """Return a ratio of times as `12 % slower`, `3.0 times as long`, or `unchanged`."""
+    if abs(ratio - 1) < _CHANGE_MIN:
+        return "unchanged"
+    if ratio >= 2:
+        return f"{ratio:.1f} times as long"
+    return f"{percent(abs(ratio - 1))} {'slower' if ratio > 1 else 'faster'}"
 
 
 def sparkline(values: list[float], width: int) -> str:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..collector.numbers import count, date_and_time, duration, percent, size, total_cost
+from ..collector.numbers import change_text, count, date_and_time, duration, percent, size, total_cost
 from ..collector.render import spread_text
-from ..collector.render.diff_text import DiffParts, RunLine, change_text, verdict
+from ..collector.render.diff_text import DiffParts, RunLine, verdict
 from ..collector.render.spread_text import SpreadParts
 from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.summaries.comparison import DIFFERENCE_MIN, OpChange

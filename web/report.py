@@ -25,7 +25,7 @@ _ENTRY: Final = "main.js"
 #: Documents of a job's page.
 _NAMES: Final = ("show", "advise", "steps", "alerts", "spans", "breakdown", "memory", "op", "scope", "code", "source")
 #: The lists of documents that are cut at their end, and those that are cut at their beginning.
-_LISTS: Final = {"spans": "spans"}
+_LISTS: Final = {"spans": ("spans", "activities")}
 _LATEST: Final = {"alerts": "alerts", "steps": "events"}
 #: The functions that shorten further documents.
 _SHORTENERS: Final = {"op": op_rows, "memory": memory_rows, "scope": tree_rows, "code": tree_rows}
@@ -77,7 +77,7 @@ def _capped(name: str, content: Mapping[str, Any], caps: Caps) -> Mapping[str, A
     if name in _SHORTENERS:
         return _SHORTENERS[name](content, caps)
     if name in _LISTS:
-        return {**content, _LISTS[name]: content[_LISTS[name]][: caps.rows]}
+        return {**content, **{key: content[key][: caps.rows] for key in _LISTS[name]}}
     if name in _LATEST:
         return {**content, _LATEST[name]: content[_LATEST[name]][-caps.rows :]}
     return content

@@ -107,9 +107,10 @@ class Evidence:
     """Everything that checkers know about a job.
 
     `nodes` have sums over `traced_steps` steps, or averages if `parity` is exact. `last_entries`:
-    for each node on a GPU, its last step with an entry, and the entry. `times`: times of nodes in
-    ns, by name, one for each of at most 50 traced steps. `epochs`, `predict_calls`:
-    numbers of epochs and of calls of predict. `thread_use`: what the thread of the steps did.
+    for each node on a GPU, its last step with an entry, and the entry. `traced_kinds`: number of
+    traced steps by the name of their kind. `times`: times of nodes in ns, by name, one for each of
+    at most 50 traced steps. `epochs`, `predict_calls`: numbers of epochs and of calls of predict.
+    `thread_use`: what the thread of the steps did.
     `breakdown`: the parts of the steps of the main kind, None if none was timed. `timed_steps`: the
     latest steps of the job's main kind, on the thread with the most time in them, sorted by time.
     `shift`: the step from which on they take longer. `use`: the job's use of resources, None if
@@ -124,6 +125,7 @@ class Evidence:
     has_steps: bool = False
     last_entries: Mapping[str, tuple[int, Entry]] = field(default_factory=dict)
     traced_steps: int = 1
+    traced_kinds: Mapping[str, int] = field(default_factory=dict)
     times: Times = field(default_factory=dict)
     parity: Parity = DEFAULT
     step_kind: str = ""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from ..errors import UsageError
-from ..export import folders
+from ..export import folders, zipped
 from ..export.files import check_is_new, write
 from ..exports import DEVICE, FORMATS, JOB, KIND, SINCE, STEPS, TABLE, VIEW, VIEW_EXPORTERS, Exporter
 from ..loader import load
@@ -88,11 +88,14 @@ def check(exporter: Exporter, request: Request) -> None:
 
 
 def content_of(exporter: Exporter, request: Request) -> Iterable[bytes]:
-    """Return the content of a file, uncompressed; the bytes are made while they are read.
+    """Return the content of a file, uncompressed, or of a zip file with a folder.
 
-    UsageError as in `check`, and the errors of the exporter.
+    The bytes are made while they are read. UsageError as in `check`, and the errors of the
+    exporter.
     """
     check(exporter, request)
+    if exporter.is_folder:
+        return zipped.pieces(_function(exporter)(request))
     make: Callable[[Request], Iterable[bytes]] = _function(exporter)
     return make(request)
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
+from ..advice.evidence import Evidence
 from ..advice.report import Advice
 from ..advice.table import advise as run_checkers
 from ..advice.verdict import findings, verdict
@@ -15,18 +16,26 @@ from .evidence import gather
 
 
 class JobAdvice(NamedTuple):
-    """The advice about one job; ``has_steps``: whether any of its steps was traced.
-
-    ``breakdown``: the parts of its steps, None if none was timed.
-
-    ``host_damage``: why the samples of its host could not be read, empty if they could.
-    """
+    """The advice about one job, and what it is based on."""
 
     job: JobReader
     advice: list[Advice]
-    has_steps: bool
-    breakdown: Breakdown | None = None
-    host_damage: str = ""
+    evidence: Evidence
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether any step of the job was traced."""
+        return self.evidence.has_steps
+
+    @property
+    def breakdown(self) -> Breakdown | None:
+        """The parts of the job's steps, None if none was timed."""
+        return self.evidence.breakdown
+
+    @property
+    def host_damage(self) -> str:
+        """Why the samples of the job's host could not be read, empty if they could."""
+        return self.evidence.host_damage
 
 
 def advise(selection: Selection, names: Collection[str] | None = None) -> list[JobAdvice]:
@@ -41,7 +50,7 @@ def advise(selection: Selection, names: Collection[str] | None = None) -> list[J
 
 def _job_advice(job: JobReader, parity: Parity, names: Collection[str] | None) -> JobAdvice:
     evidence = gather(job, parity)
-    return JobAdvice(job, run_checkers(evidence, names), evidence.has_steps, evidence.breakdown, evidence.host_damage)
+    return JobAdvice(job, run_checkers(evidence, names), evidence)
 
 
 def first_advice(job: JobReader) -> str | None:

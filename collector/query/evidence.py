@@ -48,6 +48,7 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         has_steps=bool(steps),
         last_entries=last_entries,
         traced_steps=max(1, job_profile.trace_count) if job_profile else 1,
+        traced_kinds=job_profile.kinds if job_profile else {},
         times=node_times(job_profile).by_node if job_profile and job_profile.trace_count else {},
         parity=parity,
         step_kind=step_kind,

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
+from ..advice.evidence import Evidence
 from ..advice.table import CHECKERS
 from ..advice.verdict import findings
 from ..store import catalog
@@ -21,8 +22,8 @@ from ..summaries.spans import span_tree
 from ..summaries.stages import Stage, stages
 from ..summaries.step_times import StepTimes, step_times_of, times_of_steps
 from ..summaries.steps import spans_of_kinds
-from ..summaries.top import TopOp
-from .advising import advise
+from ..summaries.top import TopOp, top_ops
+from .advising import JobAdvice, advise
 from .alerts import stored_alerts
 from .breakdown import main_breakdown
 from .engine import Selection
@@ -37,9 +38,7 @@ from .explanations import (
 from .listing import all_tags
 from .ranking import rank_ops
 from .selection import ids_of
-from .step_shift import step_shift
 from .surroundings import host_samples
-from .timed_steps import timed_steps
 
 #: Slug of the checker that only repeats the table of ops.
 _OPS_CHECKER: Final = "expensive"
@@ -108,17 +107,18 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
     samples = job.table("samples")
     host_rows, host_damage = host_samples(job, samples)
     cores = cpus(host_rows)
+    advice = _advice(job) if with_advice else None
     tree = span_tree(spans, functions_of(job.info), live=job.info.state == catalog.RUNNING)
-    top_ops = _top_ops(job)
+    ops = _ops_of(job, advice.evidence) if advice else _top_ops(job)
     return Overview(
         job=job,
         row=row,
         tags=all_tags(job),
         command=_command(job),
         stages=stages(row, tree, spans, now_ns),
-        steps=_all_step_times(job, row, spans, with_shift=with_advice),
-        parts=main_breakdown(job, spans),
-        ops=top_ops,
+        steps=_all_step_times(job, row, spans, advice.evidence if advice else None),
+        parts=advice.breakdown if advice else main_breakdown(job, spans),
+        ops=ops,
         host=row.host,
         cpus=cores,
         samples=samples.num_rows,
@@ -137,11 +137,11 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
                 own_traces_note(job),
                 cost_note(job, row),
                 host_damage,
-                programs_note(job, (op.op for op in top_ops.ops), short_id),
+                programs_note(job, (op.op for op in ops.ops), short_id),
             )
             if text
         ],
-        advice=_advice(job) if with_advice else [],
+        advice=_items(advice) if advice else [],
     )
 
 
@@ -169,16 +169,15 @@ def _command(job: JobReader) -> tuple[str, ...]:
     return tuple(map(str, words)) if isinstance(words, list) else ()
 
 
-def _all_step_times(job: JobReader, row: JobRow, spans: pa.Table, *, with_shift: bool) -> list[StepTimes]:
+def _all_step_times(job: JobReader, row: JobRow, spans: pa.Table, evidence: Evidence | None) -> list[StepTimes]:
     """Return the step times of each kind.
 
-    With ``with_shift``, those of the main kind since it became slower, if it did, are the second.
+    With ``evidence``, those of the main kind since it became slower, if it did, are the second.
     """
     all_times = step_times_of(row, spans, functions_of(job.info))
-    kind, groups = timed_steps(job, spans) if with_shift else ("", ())
-    shift = step_shift(job, kind, groups)
-    if shift is None:
+    if evidence is None or evidence.shift is None or evidence.shift.of_pauses:
         return all_times
+    kind, shift = evidence.step_kind, evidence.shift
     is_slower = pc.and_(
         pc.greater_equal(spans["ordinal"], pa.scalar(shift.step, pa.uint64())),
         pc.equal(spans["key"], pa.scalar(shift.key, pa.uint32())),
@@ -194,11 +193,21 @@ def _top_ops(job: JobReader) -> TopOps:
     return TopOps(ranking.profile.trace_count, dict(ranking.profile.kinds), ranking.ops, None)
 
 
-def _advice(job: JobReader) -> list[AdviceItem]:
+def _ops_of(job: JobReader, evidence: Evidence) -> TopOps:
+    """Return what `_top_ops` returns, from evidence whose nodes have sums over their steps."""
+    if not evidence.traced_kinds:
+        return TopOps(0, {}, [], untraced_reason(job))
+    steps = evidence.traced_steps
+    return TopOps(steps, dict(evidence.traced_kinds), top_ops(evidence.nodes, evidence.times, steps), None)
+
+
+def _advice(job: JobReader) -> JobAdvice:
     names = [checker.name for checker in CHECKERS if checker.slug != _OPS_CHECKER]
-    advice = advise(Selection((job,)), names)
+    return advise(Selection((job,)), names)[0]
+
+
+def _items(advice: JobAdvice) -> list[AdviceItem]:
     return [
         AdviceItem(checker.slug, checker.title, report.text, report.line, report.remedy)
-        for job_advice in advice
-        for checker, report in findings(job_advice.advice)
+        for checker, report in findings(advice.advice)
     ]

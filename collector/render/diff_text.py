@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..numbers import count, date_and_time, duration, percent
+from ..numbers import change_text, count, date_and_time, duration, percent
 from ..summaries.comparison import DIFFERENCE_MIN, PLANNED_DIFFERENCE, Change, OpChange
 from ..summaries.jobs import JobRow
 from ..summaries.parts import TITLES, PartChange
@@ -121,15 +121,6 @@ def runs_needed(step: Change) -> str:
     """Return how many runs a side show a change of PLANNED_DIFFERENCE, if these do not."""
     is_shown = step.visible is not None and step.visible <= PLANNED_DIFFERENCE
     return f", {step.runs} runs a side from {percent(PLANNED_DIFFERENCE)} on" if step.runs and not is_shown else ""
-
-
-def change_text(ratio: float) -> str:
-    """Return a ratio of times as `12 % slower`, `3 times as slow`, or `unchanged`."""
-    if abs(ratio - 1) < 0.0005:
-        return "unchanged"
-    if ratio >= 2:
-        return f"{ratio:.1f} times as long"
-    return f"{percent(abs(ratio - 1))} {'slower' if ratio > 1 else 'faster'}"
 
 
 def run_table(runs: Sequence[RunLine], width: int | None) -> list[str]:

@@ -13,7 +13,6 @@ from .table import Column, render
 
 #: Minimum factor of a change that is shown.
 _CHANGE_MIN: Final = 1.3
-_TIMES_SIGN: Final = "\u00d7"
 #: Minimum widths of cells, so that columns do not move between updates.
 _TREND_WIDTH, _CHANGE_WIDTH, _IO_WIDTH = 8, 7, 10
 _COLUMNS: Final = (
@@ -51,7 +50,7 @@ def _change(job: WatchedJob) -> str:
     change = job.pace.change
     if change is None or 1 / _CHANGE_MIN < change < _CHANGE_MIN:
         return ""
-    return f"{_TIMES_SIGN}{change:.{2 if change < 1 else 1 if change < 10 else 0}f}"
+    return numbers.factor(change)
 
 
 def _time(job: WatchedJob) -> str:

@@ -92,7 +92,8 @@ def check_figures(page: Page, run: Run) -> None:
     """Check figures of a job's page against the documents of the commands."""
     show, steps, alerts = document(run, "show", UID), document(run, "steps", UID), document(run, "alerts", UID)
     spread = show["step_times"][0]["spread"]
-    page.page.locator("#advice").wait_for()  # it comes from a request of its own
+    for section in ("#advice", "#steps table", "#ops table", "#memory"):  # each from a request of its own
+        page.page.locator(section).first.wait_for()
     text = page.text()
     assert numbers.count(show["steps"]) in text
     assert f"p99 {numbers.duration(spread['p99_ns'])}" in text
@@ -173,7 +174,7 @@ def test_everything_can_be_reached_and_used_by_keyboard(server: PageServer) -> N
             reached.add(
                 page.page.evaluate("document.activeElement.closest('section')?.id ?? document.activeElement.tagName")
             )
-        assert {"steps", "ops", "scopes", "host"} <= reached
+        assert {"steps", "ops", "scopes", "source", "memory", "host", "spans"} <= reached
 
 
 def test_a_report_shows_the_same_from_disk_without_a_request(run: Run, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Keeps the memory of a server small: few threads, and what a request has used is given back."""
 
 import ctypes
+import gc
 from contextlib import suppress
 
 import pyarrow as pa
@@ -14,9 +15,11 @@ def confine() -> None:
     pa.set_io_thread_count(1)
     pa.set_memory_pool(pa.system_memory_pool())
     sql.confine()
+    gc.freeze()  # what the start has made is not looked at again by each collection
 
 
 def release() -> None:
-    """Give unused memory back to the system."""
+    """Collect garbage, and give unused memory back to the system."""
+    gc.collect()
     with suppress(AttributeError):  # only glibc has the function
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,6 +1,8 @@
 """The documents of the page are those that the commands print, byte by byte."""
 
+import io
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,14 @@ def test_a_download_is_the_file_of_the_exporter(
     assert "content-disposition" not in answer.headers
     download = server.ask(f"/api/{path}{'&' if '?' in path else '?'}download=1")
     assert download.headers["content-disposition"].startswith("attachment; filename*=UTF-8''")
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "profile"])
+def test_a_download_of_a_folder_is_a_zip_file(server: PageServer, name: str) -> None:
+    answer = server.ask(f"/api/job/{UID}/export/{name}?download=1")
+    assert answer.headers["content-type"] == "application/zip"
+    assert answer.headers["content-disposition"].endswith(f".{name}.zip")
+    with zipfile.ZipFile(io.BytesIO(answer.body)) as archive:
+        assert archive.testzip() is None
+        assert all(entry.file_size for entry in archive.infolist())
+        assert any(entry.filename.endswith((".xplane.pb", ".json")) for entry in archive.infolist())

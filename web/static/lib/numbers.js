@@ -3,6 +3,8 @@
 const SIZES = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "KB"]];
 const QUANTITIES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+/** A smaller relative change is none. */
+const CHANGE_MIN = 0.0005;
 /** Digits that show whether a number lies exactly between two roundings. */
 const EXACT = 60;
 
@@ -128,6 +130,18 @@ export function cost(share) {
 /** The cost of tracing in a job with `stepsNs` ns in steps: of a job shorter than a minute as time. */
 export function totalCost(share, stepsNs) {
   return stepsNs < 60e9 ? duration(Math.max(0, share) * stepsNs) : cost(share);
+}
+
+/** How many times as long something takes: ×0.85, ×1.5, ×12. */
+export function factor(ratio) {
+  return `×${fixed(ratio, ratio < 1 ? 2 : ratio < 10 ? 1 : 0)}`;
+}
+
+/** A ratio of times as `12 % slower`, `3.0 times as long`, or `unchanged`. */
+export function changeText(ratio) {
+  if (Math.abs(ratio - 1) < CHANGE_MIN) return "unchanged";
+  if (ratio >= 2) return `${fixed(ratio, 1)} times as long`;
+  return `${percent(Math.abs(ratio - 1))} ${ratio > 1 ? "slower" : "faster"}`;
 }
 
 /** The local date and time, to the second. */

@@ -69,7 +69,7 @@ export function Table({ columns, rows, sort = null, isAscending = false, caption
         </caption>
         <thead>
           <tr>
-            ${detail && html`<th scope="col"><span class="hidden-text">Details</span></th>`}
+            ${detail && html`<th scope="col" class="fold-cell"><span class="hidden-text">Details</span></th>`}
             ${columns.map((each) => headCell(each, order, click))}
           </tr>
         </thead>

@@ -1,8 +1,7 @@
 /** The trees of views: what pictures need of a view's document. */
 
 /**
- * A node of a tree; times in ns a step. `self`: without the parts that are shown;
- * `share` of all ops.
+ * A node of a tree; times in ns a step. `self`: without everything below; `share` of all ops.
  * @typedef {{name: string, ns: number, self: number, share: number | null, children: Node[]}} Node
  */
 
@@ -15,14 +14,11 @@
  */
 export function treeOf(document, title, least = 0) {
   const root = { name: title, ns: document.total.time_ns, self: 0, share: 1, children: [] };
-  const nodes = document.rows.map((row) => ({ name: row.label, ns: row.time_ns, self: 0, share: row.share, children: [] }));
+  const nodes = document.rows.map((row) => ({ name: row.label, ns: row.time_ns, self: row.own.time_ns, share: row.share, children: [] }));
   document.rows.forEach((row, at) => {
     if (row.time_ns > 0 && (row.share ?? 0) >= least) (row.parent === null ? root : nodes[row.parent]).children.push(nodes[at]);
   });
-  for (const node of [root, ...nodes]) {
-    node.children.sort((a, b) => b.ns - a.ns);
-    node.self = Math.max(0, node.ns - node.children.reduce((sum, child) => sum + child.ns, 0));
-  }
+  for (const node of [root, ...nodes]) node.children.sort((a, b) => b.ns - a.ns);
   return root;
 }
 

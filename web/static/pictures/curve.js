@@ -50,16 +50,16 @@ function marksPlugin(marks) {
 /**
  * A picture of `lines` over `xs`.
  * @param {{xs: number[], lines: Line[], marks?: Mark[], height?: number, format: (value: number) => string,
- *   formatX: (value: number) => string, label: string, group?: string, legend?: boolean, band?: [number, number]}} properties
- *   `band`: the numbers (from 1) of the lines above and below an area that is filled
+ *   formatX: (value: number) => string, label: string, group?: string, legend?: boolean, band?: [number, number], limit?: number}} properties
+ *   `band`: the numbers (from 1) of the lines above and below an area that is filled; `limit`: the largest value of the axis
  */
-export function Curve({ xs, lines, marks = [], height = 220, format, formatX, label, group = null, legend = true, band = null }) {
+export function Curve({ xs, lines, marks = [], height = 220, format, formatX, label, group = null, legend = true, band = null, limit = Infinity }) {
   const box = useRef(null);
   const plot = useRef(null);
   const width = useWidth(box);
   const theme = useTheme();
   const [isZoomed, setZoomed] = useState(false);
-  const shape = JSON.stringify([lines.map(({ name }) => name), marks, theme, height]);
+  const shape = JSON.stringify([lines.map(({ name }) => name), marks, theme, height, limit]);
   useEffect(() => {
     if (!width) return undefined;
     const old = plot.current;
@@ -71,7 +71,7 @@ export function Curve({ xs, lines, marks = [], height = 220, format, formatX, la
       height,
       scales: {
         x: { time: false },
-        y: { range: (_, least, most) => [0, (most || 1) * 1.06] },
+        y: { range: (_, least, most) => [0, Math.min(most || 1, limit) * 1.06] },
       },
       cursor: { sync: group ? { key: group } : undefined, points: { size: 6 }, drag: { x: true, y: false }, y: false },
       legend: { show: legend, live: true },

@@ -135,6 +135,6 @@ export function Flame({ root, label }) {
         onKeyDown=${key}
       ></canvas>
     </div>
-    <p class="readout" aria-live="polite"><b>${node.name}</b> ${duration(node.ns)} a step, ${percent(node.share)} of all, ${duration(node.self)} without its parts</p>
+    <p class="readout" aria-live="polite"><b>${node.name}</b> ${duration(node.ns)} a step, ${percent(node.share)} of all, ${duration(node.self)} itself</p>
   </div>`;
 }

@@ -4,6 +4,7 @@
  */
 import { html, useEffect, useMemo, useRef, useState } from "../lib/dom.js";
 import { duration } from "../lib/numbers.js";
+import { most } from "../lib/range.js";
 import { prepared, useWidth } from "../lib/size.js";
 import { classColours, classOf, textOn, token, useTheme } from "../lib/theme.js";
 
@@ -95,7 +96,7 @@ function drawLane(context, lane, y, view, width, found, chosen, colours) {
 }
 
 function drawCurve(context, curve, y, view, width) {
-  const most = Math.max(...curve.points.map(([, value]) => value)) || 1;
+  const highest = most(curve.points.map(([, value]) => value)) || 1;
   const scale = width / (view.end - view.start);
   context.strokeStyle = token("class-3");
   context.lineWidth = 1.5;
@@ -103,7 +104,7 @@ function drawCurve(context, curve, y, view, width) {
   let previous = null;
   for (const [time, value] of curve.points) {
     const x = (time - view.start) * scale;
-    const top = y + HEAD + CURVE - (value / most) * (CURVE - 2);
+    const top = y + HEAD + CURVE - (value / highest) * (CURVE - 2);
     if (previous === null) context.moveTo(x, top);
     else {
       context.lineTo(x, previous);

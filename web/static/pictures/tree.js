@@ -37,7 +37,7 @@ function mainPaths(root) {
   return paths;
 }
 
-/** The tree of `root`: name, time with everything below, share, own time. */
+/** The tree of `root`: name, time with everything below, share, self (without everything below). */
 export function Tree({ root, caption, name = "name", style = "" }) {
   const first = useMemo(() => mainPaths(root), [root]);
   const [changed, setChanged] = useState(/** @type {Set<string>} */ (new Set()));
@@ -56,7 +56,7 @@ export function Tree({ root, caption, name = "name", style = "" }) {
       <table class=${`tree ${style}`}>
         <caption>${caption} <${CopyButton} text=${text} label="Copy as CSV" /></caption>
         <thead><tr><th scope="col">${name}</th><th scope="col" class="number">time/step</th><th scope="col" class="number">share</th>
-          <th scope="col" class="number wide">own time</th></tr></thead>
+          <th scope="col" class="number wide">self</th></tr></thead>
         <tbody>
           ${rows.slice(0, ROWS_MAX).map(
             ({ node, depth, path }) => html`<tr key=${path}>

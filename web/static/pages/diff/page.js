@@ -2,12 +2,13 @@
 import { html, useEffect } from "../../lib/dom.js";
 import { isReport, useDocument } from "../../lib/documents.js";
 import { Bar, Figures, Notices, Section } from "../../lib/layout.js";
-import { cores, count, dateAndTime, duration, percent } from "../../lib/numbers.js";
+import { changeText, cores, count, dateAndTime, duration, percent } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 
 const RUNS = [
   { key: "side", title: "", value: (row) => row.side },
-  { key: "name", title: "job", value: (row) => row.name, show: (row) => (isReport ? row.name : html`<a href=${`/job/${row.job}`}>${row.name || row.job.slice(0, 8)}</a>`), style: "name" },
+  { key: "name", title: "job", value: (row) => row.name, show: (row) => (isReport ? row.name : html`<a href=${`/job/${row.job}`}>${row.name || "-"}</a>`), style: "name" },
+  { key: "id", title: "id", value: (row) => row.job, show: (row) => row.job.slice(0, 8), style: "wide" },
   { key: "host", title: "host", value: (row) => row.host },
   { key: "started_ns", title: "start", value: (row) => row.started_ns, show: (row) => dateAndTime(row.started_ns), isNumber: true, style: "wide" },
   { key: "steps", title: "steps", value: (row) => row.steps, show: (row) => count(row.steps), isNumber: true },
@@ -20,7 +21,14 @@ const DIFFERENCES = [
   { key: "after", title: "after", value: (row) => String(row.after), style: "name" },
 ];
 
-function changeText(ratio) {
+const PARTS = [
+  { key: "part", title: "part", value: (row) => row.name, style: "name" },
+  { key: "before_ns", title: "before", value: (row) => row.before_ns, show: (row) => duration(row.before_ns), isNumber: true },
+  { key: "after_ns", title: "after", value: (row) => row.after_ns, show: (row) => duration(row.after_ns), isNumber: true },
+  { key: "change_ns", title: "change", value: changeNs, show: (row) => signed(changeNs(row)), isNumber: true },
+];
+
+function signedPercent(ratio) {
   if (ratio === null || ratio === undefined) return "-";
   return `${ratio > 1 ? "+" : ""}${percent(ratio - 1)}`;
 }
@@ -42,8 +50,8 @@ function opColumns(most) {
     { key: "after_ns", title: "after", value: (row) => row.after_ns, show: (row) => duration(row.after_ns), isNumber: true },
     { key: "change_ns", title: "change", value: changeNs, show: (row) => signed(changeNs(row)), isNumber: true },
     { key: "bar", title: "", value: () => null, show: (row) => html`<span class="share" style=${{ width: `${Math.max(1, (Math.abs(changeNs(row)) / most) * 100)}px`, background: changeNs(row) > 0 ? "var(--class-6)" : "var(--class-3)" }}></span>`, style: "share-cell" },
-    { key: "ratio", title: "ratio", value: (row) => row.ratio, show: (row) => html`<span class=${changeClass(row)}>${row.before_ns === null ? "new" : row.after_ns === null ? "gone" : changeText(row.ratio)}</span>`, isNumber: true },
-    { key: "own_ratio", title: "own", value: (row) => row.own_ratio, show: (row) => changeText(row.own_ratio), isNumber: true, style: "wide", hint: "without the factor that all ops have in common" },
+    { key: "ratio", title: "ratio", value: (row) => row.ratio, show: (row) => html`<span class=${changeClass(row)}>${row.before_ns === null ? "new" : row.after_ns === null ? "gone" : signedPercent(row.ratio)}</span>`, isNumber: true },
+    { key: "own_ratio", title: "own", value: (row) => row.own_ratio, show: (row) => signedPercent(row.own_ratio), isNumber: true, style: "wide", hint: "without the factor that all ops have in common" },
     { key: "visible", title: "visible from", value: (row) => row.visible, show: (row) => percent(row.visible), isNumber: true, style: "wide", hint: "the smallest change that these runs can show" },
     { key: "significant", title: "beyond noise", value: (row) => row.significant, show: (row) => ({ true: "yes", false: "no" })[String(row.significant)] ?? "unknown", style: "wide" },
   ];
@@ -67,18 +75,20 @@ export function DiffPage({ before, after }) {
   return html`${bar}
     <main id="content">
       <${Notices} problem=${problem?.message} />
-      <div class="head"><div><h1>${diff.before[0].name} → ${diff.after[0].name}</h1></div>
+      <div class="head"><div><h1><bdi>${diff.before[0].name}</bdi> → <bdi>${diff.after[0].name}</bdi></h1></div>
         ${!isReport && html`<div class="actions"><a class="button" href=${`/diff/${after}/${before}`}>Swap</a></div>`}</div>
       ${step &&
       html`<${Figures} figures=${[
         ["median step before", duration(step.before_ns), null],
         ["median step after", duration(step.after_ns), null],
         ["change", html`<span class=${changeClass(step)}>${changeText(step.ratio)}</span>`, step.significant === null ? "one run a side: noise is unknown" : step.significant ? "beyond noise" : "within noise"],
-        ["common to all ops", changeText(diff.common_ratio), "of the host, not of the code"],
+        ["all ops alike", changeText(diff.common_ratio), "which the column own leaves out"],
       ]} />`}
       <${Section} id="runs" title="Runs"><${Table} columns=${RUNS} rows=${runs} caption="the runs that are compared" /></${Section}>
       ${diff.differences.length > 0 &&
       html`<${Section} id="differences" title="What differs exactly"><${Table} columns=${DIFFERENCES} rows=${diff.differences} caption="facts without noise" /></${Section}>`}
+      ${diff.parts.length > 0 &&
+      html`<${Section} id="parts" title="Parts of a step"><${Table} columns=${PARTS} rows=${diff.parts} caption="mean times in a step" keyOf=${(row) => row.slug} /></${Section}>`}
       <${Section} id="ops" title="Ops" note="times of a step, in the order of tfprof diff">
         ${diff.ops.length ? html`<${Table} columns=${opColumns(most)} rows=${diff.ops} caption="op types by change" keyOf=${(row) => `${row.op} ${row.device}`} />` : html`<p class="muted">No op is compared: a side has no traced steps of its main kind.</p>`}
       </${Section}>

@@ -47,8 +47,19 @@ function savingOf(finding) {
   return typeof finding.saving === "number" ? percent(finding.saving) : null;
 }
 
-/** How numbers of findings are shown, by the end of their name. */
-const FORMATS = [["_ns", duration], ["_bytes", size], ["share", percent], ["", (value) => (Number.isInteger(value) ? count(value) : quantity(value))]];
+/** How numbers of findings are shown, by the unit in their name, which is left out. */
+const FORMATS = [["ns", duration], ["bytes", size]];
+
+/** The words of a name, and the format of its number. */
+function read(name) {
+  const words = name.split("_");
+  const [unit, format] = FORMATS.find(([each]) => words.includes(each)) ?? ["", words.at(-1) === "share" ? percent : plain];
+  return [words.filter((word) => word !== unit).join(" "), format];
+}
+
+function plain(value) {
+  return Number.isInteger(value) ? count(value) : quantity(value);
+}
 
 /** The numbers of a finding as text: those whose unit is known by their name. */
 function evidence(finding) {
@@ -56,12 +67,14 @@ function evidence(finding) {
   return Object.entries(finding.numbers ?? {})
     .filter(([, value]) => typeof value === "number" || (typeof value === "string" && value))
     .map(([name, value]) => {
-      const [end, format] = FORMATS.find(([each]) => name.endsWith(each));
-      return `${name.slice(0, name.length - (end.startsWith("_") ? end.length : 0)).replaceAll("_", " ")} ${typeof value === "number" ? format(value) : value}`;
+      const [words, format] = read(name);
+      return `${words} ${typeof value === "number" ? format(value) : value}`;
     })
     .join(" · ");
 }
 
+/** A text as a sentence; a name at its beginning stays as it is. */
 function sentence(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+  const isWord = /^[a-z]+[ ,]/.test(text);
+  return (isWord ? text.charAt(0).toUpperCase() + text.slice(1) : text) + (/[.!?]$/.test(text) ? "" : ".");
 }

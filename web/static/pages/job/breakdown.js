@@ -5,6 +5,9 @@ import { Section } from "../../lib/layout.js";
 import { count, duration } from "../../lib/numbers.js";
 import { Parts } from "../../pictures/parts.js";
 
+/** What is beside the parts: titles as in `tfprof breakdown`, and names in the document. */
+const BESIDE = [["Input pipeline, beside the steps", "pipeline"], ["Parts that the code marks", "marked"]];
+
 /** The section; nothing if no step was timed. */
 export function Breakdown({ base, version }) {
   const { document } = useDocument(`${base}/breakdown`, version);
@@ -19,6 +22,7 @@ export function Breakdown({ base, version }) {
       ${kinds.map((each, at) => html`<button type="button" key=${each.kind} aria-pressed=${each === kind} onClick=${() => setChosen(at)}>${each.kind}</button>`)}
     </div>`}
     <${Parts} parts=${kind.parts} caption=${caption} />
+    ${BESIDE.filter(([, name]) => kind[name].length).map(([title, name]) => html`<p key=${name}>${title}: ${kind[name].map((part) => `${part.name} ${duration(part.mean_ns)}`).join(", ")} a step.</p>`)}
     ${kind.notes.map((text) => html`<p class="muted small" key=${text}>${text}</p>`)}
   </${Section}>`;
 }

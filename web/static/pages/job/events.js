@@ -4,6 +4,7 @@ import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
 import { count, dateAndTime } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
+import { lostText } from "./state.js";
 
 const ALERTS = [
   { key: "found_ns", title: "found", value: (row) => row.found_ns, show: (row) => dateAndTime(row.found_ns) },
@@ -22,7 +23,7 @@ export function Events({ base, version, job }) {
   const { document: steps } = useDocument(`${base}/steps`, version);
   const found = alerts?.alerts ?? [];
   const events = steps?.events ?? [];
-  return html`<${Section} id="events" title="Alerts, events and losses" note=${job.lost ? `${count(job.lost)} lost` : "nothing was lost"}>
+  return html`<${Section} id="events" title="Alerts, events and losses" note=${job.lost === 0 ? "nothing was lost" : `${lostText(job)} lost`}>
     ${found.length ? html`<${Table} columns=${ALERTS} rows=${found} sort="found_ns" caption="alerts, the latest first" />` : html`<p class="muted">No alerts.</p>`}
     ${events.length ? html`<${Table} columns=${EVENTS} rows=${events} caption="events" />` : null}
   </${Section}>`;

@@ -3,10 +3,10 @@ import { html } from "../../lib/dom.js";
 import { isReport, reportContent } from "../../lib/documents.js";
 import { useEffect, useState } from "../../lib/dom.js";
 import { Figures } from "../../lib/layout.js";
-import { cores, count, dateAndTime, duration, size, totalCost } from "../../lib/numbers.js";
+import { cores, count, dateAndTime, duration, factor, size, totalCost } from "../../lib/numbers.js";
 import { Downloads } from "./downloads.js";
 import { Orders } from "./orders.js";
-import { stateOf } from "./state.js";
+import { lostText, stateOf } from "./state.js";
 
 /** The head of the page of `job`; `now`: its live state, null without one. */
 export function Head({ job, now }) {
@@ -19,9 +19,9 @@ export function Head({ job, now }) {
   const figures = [
     [`${job.step_kind || ""} steps`.trim(), count(job.steps), job.epochs ? `${count(job.epochs)} epoch${job.epochs === 1 ? "" : "s"}` : null],
     ["median step", duration(spread?.p50_ns), spread ? `p99 ${duration(spread.p99_ns)}` : null],
-    isRunning && now?.now.step_ns ? ["step now", duration(now.now.step_ns), now.now.change === null ? null : `×${now.now.change.toFixed(2)} of before`] : null,
+    isRunning && now?.now.step_ns ? ["step now", duration(now.now.step_ns), now.now.change === null ? null : `${factor(now.now.change)} of before`] : null,
     ["traced", count(job.traced), job.cost === null ? null : `cost ${totalCost(job.cost, job.steps_ns)}`],
-    ["lost", html`<span class=${job.lost ? "bad" : ""}>${count(job.lost)}</span>`, null],
+    ["lost", html`<span class=${job.lost === 0 ? "" : "bad"}>${lostText(job)}</span>`, null],
     ["CPU", cores(cpu?.mean), job.cpus ? `of ${job.cpus}, mean` : "mean"],
     ["memory", size(memory?.max), "most"],
     now?.devices.length ? ["device", now.devices.join(" "), null] : null,
@@ -39,7 +39,7 @@ export function Head({ job, now }) {
           <span>${duration(job.duration_ns)} since ${dateAndTime(job.started_ns)}</span>
           ${job.tags.map((tag) => html`<span class="pill" key=${tag}>${tag}</span>`)}
         </div>
-        ${job.command ? html`<p class="command mono small">${job.command.join(" ")}</p>` : null}
+        ${job.command ? html`<p class="command mono small">${job.command.map(quoted).join(" ")}</p>` : null}
       </div>
       ${isReport
         ? html`<${Made} />`
@@ -49,6 +49,11 @@ export function Head({ job, now }) {
     ${job.warnings.map((warning) => html`<p class="notice" key=${warning.slug}>${warning.text || warning.slug}${warning.count > 1 ? ` (${count(warning.count)} times)` : ""}</p>`)}
     ${job.notes.map((text) => html`<p class="muted small" key=${text}>${text}</p>`)}
   </div>`;
+}
+
+/** A word of a command line as a shell takes it. */
+function quoted(word) {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;
 }
 
 function Made() {

@@ -31,24 +31,28 @@ function lineOf(resource, colour, times) {
 }
 
 function picturesOf(resources, start) {
+  const times = [...new Set(resources.flatMap((each) => each.points.times_ns))].filter((time) => time >= start).sort((a, b) => a - b);
   const find = (scope, name) => resources.find((each) => each.scope === scope && each.name === name);
   return PICTURES.map(([job, host]) => [find("job", job), find("host", host)].filter(Boolean))
     .filter((parts) => parts.length && parts.some((part) => part.points.most.some((value) => value > 0)))
-    .map((parts) => {
-      const times = [...new Set(parts.flatMap((part) => part.points.times_ns))].sort((a, b) => a - b);
-      return { name: parts[0].name, times: times.map((time) => (time - start) / 1e9), lines: parts.map((part) => lineOf(part, part.scope === "job" ? "class-1" : "class-2", times)) };
-    });
+    .map((parts) => ({
+      name: parts[0].name,
+      times: times.map((time) => (time - start) / 1e9),
+      lines: parts.map((part) => lineOf(part, part.scope === "job" ? "class-1" : "class-2", times)),
+    }));
 }
 
-function mean(points) {
-  return points.mean.reduce((sum, value) => sum + value, 0) / points.mean.length;
+/** The rows of the table: mean and maximum as in the summary of the job. */
+function rowsOf(job) {
+  const scopes = { job: job.job_series, host: job.host_series };
+  return Object.entries(scopes).flatMap(([scope, all]) => Object.entries(all).map(([name, series]) => ({ scope, name, ...series })));
 }
 
 const COLUMNS = [
   { key: "scope", title: "of", value: (row) => row.scope },
   { key: "name", title: "quantity", value: (row) => row.name, show: (row) => titleOf(row.name), style: "name" },
-  { key: "mean", title: "mean", value: (row) => mean(row.points), show: (row) => formatOf(row.name)(mean(row.points)), isNumber: true },
-  { key: "max", title: "max", value: (row) => Math.max(...row.points.most), show: (row) => formatOf(row.name)(Math.max(...row.points.most)), isNumber: true },
+  { key: "mean", title: "mean", value: (row) => row.mean, show: (row) => (row.mean === null ? "-" : formatOf(row.name)(row.mean)), isNumber: true },
+  { key: "max", title: "max", value: (row) => row.max, show: (row) => (row.max === null ? "-" : formatOf(row.name)(row.max)), isNumber: true },
 ];
 
 /** The section. */
@@ -63,7 +67,7 @@ export function Hosts({ base, version, job }) {
           <${Curve} xs=${times} lines=${lines} height=${150} format=${formatOf(name)} formatX=${(value) => duration(value * 1e9)} label=${`${titleOf(name)} over the run; the table below has mean and maximum`} group="host" /></div>`,
       )}
     </div>
-    <${Table} columns=${COLUMNS} rows=${document.resource_curves} caption="resource use over the run" keyOf=${(row) => `${row.scope} ${row.name}`} />
+    <${Table} columns=${COLUMNS} rows=${rowsOf(job)} caption="resource use over the run" keyOf=${(row) => `${row.scope} ${row.name}`} />
     ${document.damaged.map((text) => html`<p class="notice" key=${text}>${text}</p>`)}
   </${Section}>`;
 }

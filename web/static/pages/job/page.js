@@ -16,6 +16,8 @@ import { Source } from "./source.js";
 import { Spans } from "./spans.js";
 import { Steps } from "./steps.js";
 
+const STALE = "The collector of this job has ended: the figures are those until then. They go on when a collector runs again (tfprof start).";
+
 /** The page. */
 export function JobPage({ uid }) {
   const { top } = useLive();
@@ -35,7 +37,7 @@ export function JobPage({ uid }) {
   }
   return html`<${Bar} crumbs=${crumbs} />
     <main id="content">
-      <${Notices} problem=${show.problem?.message} />
+      <${Notices} problem=${show.problem?.message ?? ((now ?? job).state === "stale" ? STALE : null)} />
       <${Head} job=${job} now=${now} />
       <${Advice} base=${base} version=${stored} job=${job} />
       <${Steps} base=${base} version=${version} job=${job} />

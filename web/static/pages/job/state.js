@@ -1,5 +1,7 @@
 /** The state of a job in words, as `tfprof jobs` shows it. */
 
+import { count } from "../../lib/numbers.js";
+
 /** Names of the signals that end processes. */
 const SIGNALS = { 1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 10: "SIGUSR1",
   11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ" };
@@ -16,4 +18,9 @@ export function stateOf(job) {
   if (job.odd_times) return { word: `${job.state}, odd times`, dot: "failed" };
   if (job.status) return { word: `${job.state} ${job.status}`, dot: "failed" };
   return { word: job.state, dot: ["exited", "imported"].includes(job.state) ? "" : "failed" };
+}
+
+/** Return the number of a job's lost records and span entries as text. */
+export function lostText(job) {
+  return job.lost === null ? "unknown" : count(job.lost);
 }

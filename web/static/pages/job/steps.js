@@ -30,10 +30,11 @@ function merged(curve, start) {
   return { times: times.map((time) => (time - start) / 1e9), mean: at("normal", "mean"), least: at("normal", "least"), most: at("normal", "most"), traced: at("traced", "mean") };
 }
 
-/** A value above which the curve is cut, since a long first step would flatten all others. */
-function cut(curve) {
+/** A value above which the picture is cut, since a long first step would flatten all others; null if nothing is above. */
+function limitOf(curve) {
   const values = (curve.normal ?? curve.traced).most.filter((value) => value !== null).sort((a, b) => a - b);
-  return values.length > 8 ? values[Math.floor(values.length * 0.98)] * 1.5 : null;
+  const limit = values[Math.floor(values.length * 0.98)] * 1.5;
+  return values.length > 8 && limit < values.at(-1) ? limit : null;
 }
 
 /** The section. */
@@ -55,24 +56,22 @@ export function Steps({ base, version, job }) {
     ...(spans?.spans ?? []).filter((span) => span.kind === "epoch" && span.count === 1).map((span) => ({ at: (span.start_ns - job.started_ns) / 1e9, text: `epoch ${span.label}`, colour: "line", isDashed: true })),
     ...(alerts?.alerts ?? []).map((alert) => ({ at: (alert.found_ns - job.started_ns) / 1e9, text: alert.slug, colour: "bad" })),
   ].sort((a, b) => a.at - b.at);
-  const limit = curve && isCut ? cut(curve) : null;
+  const limit = curve ? limitOf(curve) : null;
   const isBand = curve?.normal && curve.normal.least.some((value, at) => value !== curve.normal.most[at]);
-  const clipped = (values) => (limit === null ? values : values.map((value) => (value === null ? null : Math.min(value, limit))));
   const lines = shown && [
-    ...(isBand ? [{ name: "most", values: clipped(shown.most), colour: "class-5", width: 0.5 }, { name: "least", values: clipped(shown.least), colour: "class-5", width: 0.5 }] : []),
-    { name: isBand ? "mean" : "step", values: clipped(shown.mean), colour: "class-1" },
-    { name: "traced", values: clipped(shown.traced), colour: "class-6", points: true },
+    ...(isBand ? [{ name: "most", values: shown.most, colour: "class-5", width: 0.5 }, { name: "least", values: shown.least, colour: "class-5", width: 0.5 }] : []),
+    { name: isBand ? "mean" : "step", values: shown.mean, colour: "class-1" },
+    { name: "traced", values: shown.traced, colour: "class-6", points: true },
   ];
   const traced = curve?.traced?.steps ?? [];
   return html`<${Section} id="steps" title="Step times" note="over the time since the start; a drag zooms, a double click shows all">
     <div class="tools">
       ${kinds.length > 1 &&
       kinds.map((each) => html`<button type="button" key=${each.kind} aria-pressed=${each === curve} onClick=${() => setKind(each.kind)}>${each.kind}</button>`)}
-      ${curve && cut(curve) !== null && cut(curve) < Math.max(...(curve.normal ?? curve.traced).most) &&
-      html`<label class="small check"><input type="checkbox" checked=${isCut} onChange=${() => setCut(!isCut)} /> cut above ${duration(cut(curve))}</label>`}
+      ${limit !== null && html`<label class="small check"><input type="checkbox" checked=${isCut} onChange=${() => setCut(!isCut)} /> cut above ${duration(limit)}</label>`}
     </div>
     ${shown &&
-    html`<${Curve} key=${curve.kind} xs=${shown.times} lines=${lines} marks=${marks} band=${isBand ? [1, 2] : null} format=${duration} formatX=${(value) => duration(value * 1e9)} label=${`times of the ${curve.kind} steps over the run; the table below has their percentiles`} />`}
+    html`<${Curve} key=${curve.kind} xs=${shown.times} lines=${lines} marks=${marks} band=${isBand ? [1, 2] : null} limit=${isCut && limit !== null ? limit : undefined} format=${duration} formatX=${(value) => duration(value * 1e9)} label=${`times of the ${curve.kind} steps over the run; the table below has their percentiles`} />`}
     ${!isReport && traced.length > 0 && html`<${Traced} base=${base} curve=${curve} />`}
     ${steps && html`<${Table} columns=${COLUMNS} rows=${steps.kinds} caption="untraced steps by kind" keyOf=${(row) => `${row.kind} ${row.key}`} />`}
   </${Section}>`;

@@ -3,20 +3,23 @@ import { html, useEffect, useMemo, useRef, useState } from "../../lib/dom.js";
 import { useDocument } from "../../lib/documents.js";
 import { Bar, Notices } from "../../lib/layout.js";
 import { useLive } from "../../lib/live.js";
-import { cores, cost, count, duration, percent, size } from "../../lib/numbers.js";
+import { cores, cost, count, duration, factor, size } from "../../lib/numbers.js";
 import { CopyButton, ordered } from "../../lib/table.js";
 import { csv } from "../../lib/copy.js";
 import { Spark } from "../../pictures/spark.js";
-import { stateOf } from "../job/state.js";
+import { lostText, stateOf } from "../job/state.js";
 
 /** Filters by state. */
 const STATES = { all: () => true, running: (job) => job.state === "running", ended: (job) => job.state !== "running", slow: (job) => job.slow };
+
+/** Smallest factor of a change that is shown: smaller ones come and go. */
+const CHANGE_MIN = 1.3;
 
 /** The columns; `value` is what is sorted and copied. */
 const COLUMNS = [
   { key: "name", title: "job", value: (job) => job.name, show: nameCell, style: "name" },
   { key: "state", title: "state", value: (job) => stateOf(job).word, show: stateCell },
-  { key: "step_ns", title: "time/step", value: (job) => job.now.step_ns ?? job.step_ns, show: (job) => duration(job.now.step_ns ?? job.step_ns), isNumber: true },
+  { key: "step_ns", title: "time/step", value: stepOf, show: (job) => (job.now.idle_ns === null ? duration(stepOf(job)) : `>${duration(job.now.idle_ns)}`), isNumber: true },
   { key: "trend", title: "trend", value: (job) => job.now.change, show: (job) => html`<${Spark} values=${job.now.trend} label=${`step time of ${job.name}`} />`, style: "wide" },
   { key: "change", title: "change", value: (job) => job.now.change, show: changeCell, isNumber: true, hint: "the step time divided by that of the minutes before" },
   { key: "steps", title: "steps", value: (job) => job.steps, show: (job) => count(job.steps), isNumber: true, style: "wide" },
@@ -24,9 +27,14 @@ const COLUMNS = [
   { key: "memory_bytes", title: "memory", value: (job) => job.memory, show: (job) => size(job.memory), isNumber: true, style: "wide" },
   { key: "devices", title: "device", value: (job) => job.devices.join(" "), show: (job) => job.devices.join(" ") || "-", style: "wide" },
   { key: "cost", title: "cost", value: (job) => job.cost, show: (job) => cost(job.cost), isNumber: true, style: "wide", hint: "extra time of traced steps" },
-  { key: "lost", title: "lost", value: (job) => job.lost, show: (job) => html`<span class=${job.lost ? "bad" : ""}>${count(job.lost)}</span>`, isNumber: true, style: "wide" },
-  { key: "started_ns", title: "since", value: (job) => job.started_ns, show: (job) => duration(job.duration_ns), isNumber: true, style: "wide", hint: "time since the start, or the duration of ended jobs" },
+  { key: "lost", title: "lost", value: (job) => job.lost, show: (job) => html`<span class=${job.lost === 0 ? "" : "bad"}>${lostText(job)}</span>`, isNumber: true, style: "wide" },
+  { key: "started_ns", title: "for", value: (job) => job.started_ns, show: (job) => duration(job.duration_ns), isNumber: true, style: "wide", hint: "time since the start, or the duration of ended jobs" },
 ];
+
+/** The current step time of a job; the mean of all steps of one that has ended, as in `tfprof top`. */
+function stepOf(job) {
+  return job.phase === "ended" ? job.step_ns : job.now.step_ns;
+}
 
 function nameCell(job) {
   const tags = job.tags.map((tag) => html`<span class="pill" key=${tag}>${tag}</span>`);
@@ -42,8 +50,10 @@ function stateCell(job) {
 }
 
 function changeCell(job) {
-  if (job.now.change === null) return "-";
-  return html`<span class=${job.slow ? "bad" : ""}>${percent(job.now.change - 1)}</span>`;
+  const { change, idle_ns: idle } = job.now;
+  const isSteady = change === null || (change < CHANGE_MIN && change > 1 / CHANGE_MIN);
+  if (idle === null && isSteady) return "";
+  return html`<span class=${job.slow ? "bad" : ""}>${idle === null ? factor(change) : "no step"}</span>`;
 }
 
 /** The jobs of `top`, with what only `jobs` knows of ended ones: tags, mean CPU, largest memory. */
@@ -120,7 +130,7 @@ export function JobsPage() {
               onFocusIn=${() => setHeld(true)} onFocusOut=${() => setHeld(false)}>
               <table>
                 <caption>${rows.length} of ${jobs.length} jobs${order.key ? "" : ", slowest change first"} <${CopyButton} text=${text} label="Copy as CSV" /></caption>
-                <thead><tr><th scope="col"><span class="hidden-text">Compare</span></th>${COLUMNS.map((each) => headCell(each, order, sort))}</tr></thead>
+                <thead><tr><th scope="col" class="fold-cell"><span class="hidden-text">Compare</span></th>${COLUMNS.map((each) => headCell(each, order, sort))}</tr></thead>
                 <tbody>
                   ${rows.map(
                     (job) => html`<tr key=${job.uid} class=${chosen.includes(job.uid) ? "selected" : ""}>

@@ -2,8 +2,10 @@
 import { html, useEffect, useMemo, useState } from "../../lib/dom.js";
 import { useDocument } from "../../lib/documents.js";
 import { Bar, Notices, Section } from "../../lib/layout.js";
+import { useLive } from "../../lib/live.js";
 import { count, duration, size } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
+import { least, most } from "../../lib/range.js";
 import { traceOf } from "../../lib/trace.js";
 import { Timeline } from "../../pictures/timeline.js";
 import { Downloads } from "../job/downloads.js";
@@ -14,7 +16,7 @@ const MICRO = 1000;
 function spanOf(trace, step) {
   const own = trace.slices.find((slice) => slice.category === "step" && slice.args.step === step);
   if (own) return [own.start, own.end];
-  return [Math.min(...trace.slices.map((slice) => slice.start)), Math.max(...trace.slices.map((slice) => slice.end))];
+  return [least(trace.slices.map((slice) => slice.start)), most(trace.slices.map((slice) => slice.end))];
 }
 
 /** The steps before and after `step` among the traced ones of its kind. */
@@ -30,7 +32,7 @@ export function StepPage({ uid, step }) {
   const kind = new URLSearchParams(location.search).get("kind");
   const query = `steps=${step}${kind ? `&kind=${encodeURIComponent(kind)}` : ""}`;
   const { document: file, problem } = useDocument(`/api/job/${uid}/export/chrome?${query}`);
-  const { document: job } = useDocument(`/api/job/${uid}/show`);
+  const job = useLive().top?.jobs.find((each) => each.uid === uid);
   const { document: curves } = useDocument(`/api/job/${uid}/curves`);
   const trace = useMemo(() => (file === null ? null : traceOf(file)), [file]);
   const [chosen, setChosen] = useState(/** @type {any} */ (null));
