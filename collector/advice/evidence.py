@@ -135,6 +135,7 @@ class Evidence:
     breakdown: Breakdown | None = None
     timed_steps: tuple[TimedSteps, ...] = ()
     shift: StepShift | None = None
+    pause_shift: StepShift | None = None
     use: Use | None = None
     step_traces: tuple[StepTrace, ...] = ()
     step_memory: tuple[StepMemory, ...] = ()

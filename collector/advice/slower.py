@@ -30,7 +30,7 @@ _REMEDY_ON_BUSY_HOST: Final = (
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report a lasting increase of the times, and whether other processes are its cause."""
-    shift = evidence.shift
+    shift = evidence.shift or evidence.pause_shift
     if shift is None:
         return []
     normal_steps = [group for group in evidence.timed_steps if group.is_normal]

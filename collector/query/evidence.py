@@ -43,6 +43,7 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
     host = host_samples(job, samples)
     step_kind, steps_of_kind = timed_steps(job, spans)
     period = steady_period(spans)
+    shift = step_shift(job, step_kind, steps_of_kind)
     return Evidence(
         nodes=nodes,
         has_steps=bool(steps),
@@ -57,7 +58,8 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         thread_use=_thread_use(job, period),
         breakdown=main_breakdown(job, spans),
         timed_steps=steps_of_kind,
-        shift=step_shift(job, step_kind, steps_of_kind) or pause_shift(steps_of_kind),
+        shift=shift,
+        pause_shift=pause_shift(steps_of_kind) if shift is None else None,
         use=use_between(samples, period) if period else None,
         step_traces=tuple(map(_without_pipeline, latest_traces(job, nodes, steps))),
         step_memory=_step_memory(job, steps),

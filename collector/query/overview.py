@@ -175,7 +175,7 @@ def _all_step_times(job: JobReader, row: JobRow, spans: pa.Table, evidence: Evid
     With ``evidence``, those of the main kind since it became slower, if it did, are the second.
     """
     all_times = step_times_of(row, spans, functions_of(job.info))
-    if evidence is None or evidence.shift is None or evidence.shift.of_pauses:
+    if evidence is None or evidence.shift is None:
         return all_times
     kind, shift = evidence.step_kind, evidence.shift
     is_slower = pc.and_(
