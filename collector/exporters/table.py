@@ -100,6 +100,13 @@ def content_of(exporter: Exporter, request: Request) -> Iterable[bytes]:
     return make(request)
 
 
+def file_type(exporter: Exporter) -> tuple[str, str]:
+    """Return the media type and the end of the name of the file that `content_of` makes."""
+    if exporter.is_folder:
+        return zipped.MEDIA_TYPE, f".{exporter.name}{zipped.SUFFIX}"
+    return exporter.media_type, next(iter(exporter.suffixes), f".{exporter.name}")
+
+
 def _pieces(exporter: Exporter, request: Request, path: str) -> Iterable[bytes]:
     """Return the content of the file ``path``, compressed if its name says so.
 

@@ -168,6 +168,8 @@ def test_everything_can_be_reached_and_used_by_keyboard(server: PageServer) -> N
         assert first
         assert page.page.locator(".readout b").inner_text()
         page.open(f"{address}/job/{UID}", "Alerts, events and losses")
+        for section in ("#source", "#memory", "#spans"):
+            page.page.locator(section).wait_for()
         reached = set()
         for _ in range(150):
             page.page.keyboard.press("Tab")

@@ -14,9 +14,8 @@ from starlette.routing import Route
 
 from ...collector.documents.text import pieces as document_pieces
 from ...collector.errors import NoSuchJobError, TfprofError, UsageError
-from ...collector.export import zipped
 from ...collector.exporters.request import Request as ExportRequest
-from ...collector.exporters.table import content_of
+from ...collector.exporters.table import content_of, file_type
 from ...collector.exports import FORMATS
 from ...collector.query.engine import Selection
 from ...collector.store.opening import open_reader
@@ -199,7 +198,7 @@ class Page:
         headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(_file_name(job, name))}"}
         return StreamingResponse(
             self._counted(first, content),
-            media_type=zipped.MEDIA_TYPE if FORMATS[name].is_folder else FORMATS[name].media_type,
+            media_type=file_type(FORMATS[name])[0],
             headers=headers if "download" in parameters else None,
         )
 
@@ -250,8 +249,7 @@ def _not_found() -> Response:
 
 
 def _file_name(job: JobReader, format_name: str) -> str:
-    row = FORMATS[format_name]
-    suffix = f".{format_name}{zipped.SUFFIX}" if row.is_folder else next(iter(row.suffixes), f".{format_name}")
+    suffix = file_type(FORMATS[format_name])[1]
     stem = _ODD.sub("_", job.info.name)[:80].strip("._") or "job"
     return f"{stem}-{job.info.hex[:8]}{suffix}"
 
