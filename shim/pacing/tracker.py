@@ -19,7 +19,7 @@ from .pacer import TracePacer
 from .sampling import TIMING_FACTOR, Sampling
 
 Put = Callable[..., None]  # see SpanWriter.put
-OpenChannel = Tuple[Channel, Put, CurrentPolicy]
+OpenChannel = Tuple["Channel", Put, "CurrentPolicy"]  # by name: typing keeps classes of its aliases for ever
 NoChannelYet = Tuple[()]
 
 _END_CHECK_NS = 250000000  # approximate time between two checks whether a bounded order has ended
