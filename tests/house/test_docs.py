@@ -110,6 +110,12 @@ def test_every_page_is_linked_from_the_readme_or_the_index() -> None:
     assert [name for name in names if name != "index.md" and f"({name}" not in links] == []
 
 
+def test_every_page_is_in_the_contents() -> None:
+    lines = (DOCS / "index.md").read_text().splitlines()
+    pages = {path.relative_to(DOCS).with_suffix("").as_posix() for path in PAGES if DOCS in path.parents}
+    assert pages - {"index"} <= set(lines)
+
+
 def test_no_page_has_the_marks_of_an_unfinished_merge() -> None:
     marks = re.compile("^(<{7} |={7}$|>{7} )", re.MULTILINE)
     assert [page for page in PAGES if marks.search(page.read_text())] == []
