@@ -100,6 +100,11 @@ def count(number: int | None) -> str:
     return "-" if number is None else f"{number:,}"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a count and what it counts, in the plural unless that is one."""
+    return f"{count(number)} {noun}{'s' * (number != 1)}"
+
+
 def quantity(number: float) -> str:
     """Return a number with about three digits: 0.17, 2, 14.5, 3.21 M; "-" if it is not finite."""
     if not math.isfinite(number):

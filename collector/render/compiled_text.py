@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ..numbers import count, duration, percent
+from ..numbers import count, counted, duration, percent
 from ..query.compiled import Compiled
 from ..summaries.compiled import FirstRuns, Program, ProgramOp
 from . import colors
@@ -37,8 +37,8 @@ def lines(answer: Compiled, job: str, width: int | None, top: int) -> Iterator[s
     if not programs:
         return
     share = sum(program.share for program in programs)
-    verdict = f"{_number(len(programs), 'program')} compiled by XLA: {percent(share)} of the ops' time"
-    verdict += f" in {_number(answer.steps, 'traced step')}"
+    verdict = f"{counted(len(programs), 'program')} compiled by XLA: {percent(share)} of the ops' time"
+    verdict += f" in {counted(answer.steps, 'traced step')}"
     yield from (colors.paint("verdict", text) for text in wrapped(f"Verdict: {verdict}.", width))
     yield ""
     yield from render(_PROGRAMS, list(map(_program_cells, programs)), width=width)
@@ -47,10 +47,6 @@ def lines(answer: Compiled, job: str, width: int | None, top: int) -> Iterator[s
         yield f"next: tfprof compiled {job} {programs[0].name!r} shows its ops"
         return
     yield from _op_lines(programs[0], width, top)
-
-
-def _number(number: int, noun: str) -> str:
-    return f"{count(number)} {noun}{'s' * (number != 1)}"
 
 
 def _program_cells(program: Program) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ..numbers import count, date_and_time, duration
+from ..numbers import count, counted, date_and_time, duration
 from ..summaries.step_range import range_text
 from ..tfviews.options import STEP
 from . import colors
@@ -51,7 +51,7 @@ def _steps(subject: Subject) -> str:
     kind = f"{kinds[0][0]} " if len(kinds) == 1 else ""
     about = "about " * subject.estimated
     of_all = f" of {about}{count(subject.all_steps)}" * (subject.all_steps > trace_count)
-    return f"{count(trace_count)} traced {kind}step{'s' * (trace_count != 1)}{by_kind}{of_all}"
+    return f"{counted(trace_count, f'traced {kind}step')}{by_kind}{of_all}"
 
 
 def heading(subject: Subject) -> str:

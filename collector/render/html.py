@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from ..numbers import count, duration, percent, quantity
+from ..numbers import count, counted, duration, percent, quantity
 from ..summaries.jobs import JobRow
 from ..summaries.top import short_device
 from .jobs_text import framework, start_text, state
@@ -35,7 +35,7 @@ def jobs_table(rows: Sequence[JobRow], now_ns: int) -> str:
         )
         for row in reversed(rows[-JOBS_MAX:])
     ]
-    return _table(_number_of(len(rows), "job"), _JOB_TITLES, cells, len(rows) - len(cells))
+    return _table(counted(len(rows), "job"), _JOB_TITLES, cells, len(rows) - len(cells))
 
 
 def ops_table(jobs: Sequence[JobRow], ops: Sequence[Mapping[str, Any]]) -> str:
@@ -54,10 +54,6 @@ def ops_table(jobs: Sequence[JobRow], ops: Sequence[Mapping[str, Any]]) -> str:
     ]
     names = ", ".join(f"{job.id} {job.name}: {state(job)}, {count(job.steps)} {job.step_kind} steps" for job in jobs)
     return _table(names, _OP_TITLES, cells, len(ops) - len(cells))
-
-
-def _number_of(number: int, noun: str) -> str:
-    return f"{count(number)} {noun}{'s' * (number != 1)}"
 
 
 def _table(caption: str, titles: Sequence[str], rows: Sequence[Sequence[str]], left_out: int) -> str:

@@ -66,7 +66,7 @@ def _head(overview: Overview, now_ns: int) -> Iterator[list[str]]:
     pid = f"pid {row.pid}" if row.pid else ""
     yield [f"job {row.id} {row.name or '-'}", state(row), since, f"{row.user or '-'}@{row.host or '-'}", pid]
     steps = f"{numbers.count(row.steps)} {row.step_kind} steps".replace("  ", " ")
-    epochs = f"{numbers.count(row.epochs)} epoch{'s' * (row.epochs != 1)}" if row.epochs else ""
+    epochs = numbers.counted(row.epochs, "epoch") if row.epochs else ""
     traced = f"{numbers.count(row.traced)} traced"
     yield [framework(row), steps, epochs, traced, cost_part(row), lost_part(row), *overview.tags]
 
