@@ -28,11 +28,11 @@ class Use(NamedTuple):
 class StepShift(NamedTuple):
     """A lasting increase of the step times from ``step`` on, which began at ``start_ns`` (real ns).
 
-    ``of_pauses``: of the times from the start of a step to the next start instead, while the steps
-    take as long as before.
     All of the steps have the span key ``key``. ``before_ns`` and ``now_ns``: median step times.
     ``is_gradual``: they grow all along. ``has_alert``: the collector raised an alert about it, so
     the host's load does not explain it. ``ops`` take longer since then, as far as they are known.
+    ``of_pauses``: the steps take as long as before, and the times are those from the start of a
+    step to the next start.
     """
 
     step: int
@@ -113,7 +113,8 @@ class Evidence:
     `thread_use`: what the thread of the steps did.
     `breakdown`: the parts of the steps of the main kind, None if none was timed. `timed_steps`: the
     latest steps of the job's main kind, on the thread with the most time in them, sorted by time.
-    `shift`: the step from which on they take longer. `use`: the job's use of resources, None if
+    `shift`: the step from which on they take longer; `pause_shift`: without one, that from which on
+    the pauses after them do. `use`: the job's use of resources, None if
     unknown. `step_traces`: the latest traced steps. `step_memory`: memory after each traced step.
     `memory_samples`: memory while steps ran, without the warm-up; `load`: use of the CPUs during
     the job. `host_damage`: why it could not be read, empty if it could. `new_nodes`: one record for

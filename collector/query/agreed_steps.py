@@ -16,7 +16,7 @@ from .timed_steps import main_kind, steps_of_kind
 #: Time from the last stored step to the first agreed one (seconds). Steps are stored up to three
 #: seconds after their end, and the order must have reached all workers by then.
 AHEAD_S: Final = 6.0
-#: Number of latest timed steps that the pace is computed from.
+#: The pace is that of this number of the latest timed entries.
 _PACE_STEPS: Final = 50
 
 
@@ -65,7 +65,7 @@ def progress_in(steps: Sequence[TimedSteps]) -> Progress | None:
     """Return the progress in the timed ``steps`` of a job, None if there are fewer than two."""
     latest = steps[-_PACE_STEPS:]
     periods = [(after.start_ns - before.start_ns) / before.steps for before, after in pairwise(latest)]
-    return Progress(latest[-1].ordinal + latest[-1].steps - 1, statistics.median(periods)) if periods else None
+    return Progress(latest[-1].last, statistics.median(periods)) if periods else None
 
 
 def _progress_of(job: JobReader) -> Progress | None:

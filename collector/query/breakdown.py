@@ -114,7 +114,7 @@ def _of_kind(
     if not timed:
         return None
     if since_ns:
-        steps = timed[0].ordinal, timed[-1].ordinal + timed[-1].steps - 1
+        steps = timed[0].ordinal, timed[-1].last
     nodes, traces = _traces(job, kind, steps)
     period = timed[0].start_ns, timed[-1].start_ns + timed[-1].total_ns
     return break_down(

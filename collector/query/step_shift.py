@@ -31,8 +31,7 @@ def shift_note(job: JobReader) -> str | None:
     shift = step_shift(job, kind, steps)
     if shift is None:
         return None
-    last = steps[-1].ordinal + steps[-1].steps - 1
-    return f"{shift_text(shift, kind)} Only these: --steps {shift.step}-{last}"
+    return f"{shift_text(shift, kind)} Only these: --steps {shift.step}-{steps[-1].last}"
 
 
 def step_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepShift | None:
@@ -65,12 +64,13 @@ def pause_shift(steps: Sequence[TimedSteps]) -> StepShift | None:
 
     ``steps`` are those of the main kind, whose own times have no shift.
     """
-    following = [
-        group for group, next_group in pairwise(steps) if group.is_normal and _end(group) == next_group.ordinal
-    ]
-    starts = {group.ordinal: group.start_ns for group in steps}
-    groups = steps_of_main_call(following)
-    periods_ns = [(starts[_end(group)] - group.start_ns) / group.steps for group in groups]
+    period_of = {
+        group.ordinal: (next_group.start_ns - group.start_ns) / group.steps
+        for group, next_group in pairwise(steps)
+        if group.is_normal and group.last + 1 == next_group.ordinal
+    }
+    groups = steps_of_main_call([group for group in steps if group.ordinal in period_of])
+    periods_ns = [period_of[group.ordinal] for group in groups]
     shift = level_shift(periods_ns)
     if shift is None:
         return None
@@ -85,7 +85,3 @@ def pause_shift(steps: Sequence[TimedSteps]) -> StepShift | None:
         has_alert=False,
         of_pauses=True,
     )
-
-
-def _end(group: TimedSteps) -> int:
-    return group.ordinal + group.steps

@@ -342,7 +342,7 @@ def _periods(steps: Sequence[TimedSteps], groups: Sequence[TimedSteps]) -> Itera
     """
     counting = {group.ordinal for group in groups}
     for group, next_group in pairwise(steps):
-        if group.ordinal in counting and group.ordinal + group.steps == next_group.ordinal:
+        if group.ordinal in counting and group.last + 1 == next_group.ordinal:
             # Several steps have pauses between them: their gap is the rest of the time.
             end_ns = min(group.start_ns + group.total_ns, next_group.start_ns)
             inside = (group.start_ns, end_ns) if group.steps == 1 else (group.start_ns, next_group.start_ns)

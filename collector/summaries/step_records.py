@@ -16,6 +16,11 @@ class TimedSteps(NamedTuple):
     is_normal: bool  # neither traced nor failed, and not a setup step
     key: int = 0  # equal for steps of the same call
 
+    @property
+    def last(self) -> int:
+        """The ordinal of the last one."""
+        return self.ordinal + self.steps - 1
+
 
 class OtherSpan(NamedTuple):
     """A step, evaluation or prediction that is no step of the main kind; times in ns."""
