@@ -64,7 +64,7 @@ class RowMaker:
         #: names of the functions that the job's steps call, by key
         self.functions: Mapping[str, Any] = {}
         self._empty_steps = EmptySteps()
-        #: programs of XLA whose ops this maker has made rows of
+        #: modules of XLA whose ops already have rows
         self._modules: frozenset[bytes] = frozenset()
         self._decoder = decoder
         self._interner = Interner.from_names(names)

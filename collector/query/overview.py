@@ -194,7 +194,7 @@ def _top_ops(job: JobReader) -> TopOps:
 
 
 def _ops_of(job: JobReader, evidence: Evidence) -> TopOps:
-    """Return what `_top_ops` returns, from evidence whose nodes have sums over their steps."""
+    """Return the same as `_top_ops`, computed from evidence that has not averaged its nodes."""
     if not evidence.traced_kinds:
         return TopOps(0, {}, [], untraced_reason(job))
     steps = evidence.traced_steps

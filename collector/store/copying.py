@@ -131,7 +131,7 @@ def _generations(job: JobReader) -> Iterator[dict[str, pa.Table]]:
 
 
 def _groups(traces: pa.Table) -> Iterator[list[int]]:
-    """Yield the ascending numbers of the traces whose ops become one generation."""
+    """Yield groups of traces, as ascending numbers; the ops of a group become one generation."""
     group, count = list[int](), 0
     for number, rows in sorted(row_tuples(traces, "trace", "rows")):
         group.append(number)

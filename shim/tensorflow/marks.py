@@ -73,7 +73,7 @@ class Request(object):
 
 
 def begin_mark(category: str, name: str, number: int) -> Any:
-    """Return a new `Mark` or `Request`; None without a channel, and while a function is traced."""
+    """Return a new `Mark` or `Request`; None without a channel or while a function is traced."""
     try:
         recorder, state = activities.current or activities.get_recorder(), local.thread_state
         if recorder is not None and state.activity >> SHIFT != TRACING:

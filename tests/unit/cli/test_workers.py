@@ -10,7 +10,7 @@ from tfprof.formats import layout
 
 
 def write_worker(store: Path, uid: int, task: int, late_ms: float, group: str | None, state: str | None = None) -> None:
-    """Write a worker whose steps begin ``late_ms`` late and end at the same time as others."""
+    """Write a worker; its steps begin ``late_ms`` later than those of others, and end with them."""
     spans = [span(layout.RUN, step, 100 * step + late_ms, 90 - late_ms) for step in range(1, 21)]
     identity = {"name": "worker.py", "group": group, "tags": {"tf_task": f"worker:{task}"}, "pid": 100 + task}
     write_job(store, uid, {"spans": rows("spans", spans)}, state=state, identity=identity)
