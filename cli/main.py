@@ -56,7 +56,7 @@ COMMANDS: Final = {
     "spans": ("tfprof.cli.spans:spans", "Fits, epochs, batches, session runs."),
     "curves": ("tfprof.cli.curves:curves", "Step times and resource use over the whole run of a job."),
     "host": ("tfprof.cli.host:host", "CPU, memory and I/O of a job and of its host."),
-    "alerts": ("tfprof.cli.alerts:alerts", "Alerts: slower steps, spikes, stalls, growing memory, losses."),
+    "alerts": ("tfprof.cli.alerts:alerts", "Alerts: slower steps, longer pauses, spikes, stalls, memory, losses."),
     "trace": ("tfprof.cli.trace:trace", "Trace the next steps of running jobs."),
     "detach": ("tfprof.cli.trace:detach", "Detach from running jobs."),
     "tag": ("tfprof.cli.tag:tag", "Add tags to a job."),

@@ -55,6 +55,23 @@ class Span(NamedTuple):
     parent: int
 
 
+class StepStart(NamedTuple):
+    """The number of a step, and its start (ns)."""
+
+    step: int
+    ns: int
+
+
+def measured_start(ordinal: int, steps: int, start_ns: int, total_ns: int, *, is_sampled: bool) -> StepStart:
+    """Return the one start that was measured of the steps of an entry.
+
+    It is that of the first step, but of sampled ones that of the last, the only one that was timed.
+    """
+    if is_sampled:
+        return StepStart(ordinal + steps - 1, start_ns + total_ns - total_ns // steps)
+    return StepStart(ordinal, start_ns)
+
+
 def cut_records(body: memoryview, first: int, last: int) -> list[Record]:
     """Return the records that fill ``body``, numbered ascending from ``first`` to ``last``."""
     records: list[Record] = []

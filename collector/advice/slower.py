@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from ..numbers import cores, count, duration, quantity, time_of_day
+from ..numbers import cores, count, duration, time_of_day
 from .cpu_use import CpuUse, cpu_use, is_due_to_host
 from .evidence import Evidence, StepShift
 from .main_call import share_in_steps
@@ -63,7 +63,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
 
 def shift_text(shift: StepShift, kind: str) -> str:
     """Return a sentence about a shift in the times of steps of ``kind``."""
-    factor = f"{quantity(round(shift.now_ns / shift.before_ns, 1))} times as long as before"
+    factor = f"{shift.now_ns / shift.before_ns:,.1f} times as long as before"
     times = f"{duration(shift.now_ns)} instead of {duration(shift.before_ns)}"
     if shift.is_gradual and not shift.of_pauses:
         return f"steps take longer and longer: since {kind} {count(shift.step)} {times}, {factor}."

@@ -3,11 +3,12 @@
 from typing import Final, NamedTuple
 
 SLOWER: Final = "slower"
+PAUSES: Final = "pauses"
 SPIKE: Final = "spike"
 STALL: Final = "stall"
 MEMORY_GROWTH: Final = "memory-growth"
 LOSSES: Final = "losses"
-SLUGS: Final = (SLOWER, SPIKE, STALL, MEMORY_GROWTH, LOSSES)
+SLUGS: Final = (SLOWER, PAUSES, SPIKE, STALL, MEMORY_GROWTH, LOSSES)
 
 
 class Alert(NamedTuple):
@@ -17,7 +18,8 @@ class Alert(NamedTuple):
     ``kind``, ``key`` and ``step`` identify the first affected step, for a stall the last step
     before it. They are 0 if the alert concerns no step. ``before`` and ``now`` are the usual value
     and the value that raised the alert. Depending on the slug, they are the duration of a step
-    (ns), the time without a step (ns), the memory (bytes), or the number of lost entries.
+    (ns), the time from the start of a step to the next start (ns), the time without a step (ns),
+    the memory (bytes), or the number of lost entries.
     """
 
     found_ns: int

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from ...formats.layout import SECOND_NS
 from ..records import Span
-from .alert import SLOWER, Alert
-from .job_watch import JobWatch, SeriesKey, step_alert
+from .alert import Alert
+from .job_watch import JobWatch, SeriesShift, step_alert
 from .load import CpuSeconds
 from .step_series import Shift
 
@@ -85,14 +85,14 @@ class Detector:
         """Yield the new alerts of job ``uid``."""
         job = self._jobs[uid]
         yield from job.alerts(now_ns)
-        for series_key, shift in job.shifts(now_ns):
-            if self._has_own_cause(job, series_key, shift, now_ns):
+        for found in job.shifts(now_ns):
+            if self._has_own_cause(job, found, now_ns):
                 job.restart()  # shifts of its other series have the same cause
-                yield step_alert(SLOWER, now_ns, series_key, shift)
+                yield step_alert(found.slug, now_ns, found.key, found.shift)
                 return
 
-    def _has_own_cause(self, job: JobWatch, series_key: SeriesKey, shift: Shift, now_ns: int) -> bool:
-        """Return whether ``shift`` has another cause than the load of the host.
+    def _has_own_cause(self, job: JobWatch, found: SeriesShift, now_ns: int) -> bool:
+        """Return whether the shift ``found`` has another cause than the load of the host.
 
         It has another cause if the other jobs are not slower. If they are slower, too, their
         slowdown is divided out. The steps must then still be slower by SATURATED_FACTOR. In
@@ -103,6 +103,7 @@ class Detector:
         there are no other jobs on such a host, the processor time per step must also have grown by
         CPU_GROWTH_MIN.
         """
+        shift = found.shift
         is_saturated = self._is_saturated(job.host, shift.since_ns)
         if is_saturated and now_ns - shift.since_ns < SATURATED_NS:
             return False
@@ -113,10 +114,9 @@ class Detector:
             return True
         if shift.now_ns / shift.before_ns / slowdown < SATURATED_FACTOR:
             return False
-        fastest_steps_are_slower = (
-            bool(slowdowns) and job.fastest_step_factor(series_key, shift) / slowdown >= SATURATED_FACTOR
-        )
-        return others_unaffected or fastest_steps_are_slower or job.cpu_growth(series_key, shift) >= CPU_GROWTH_MIN
+        fastest_factor = found.series.median_min_ns(shift.since_ns) / shift.before_ns
+        fastest_steps_are_slower = bool(slowdowns) and fastest_factor / slowdown >= SATURATED_FACTOR
+        return others_unaffected or fastest_steps_are_slower or job.cpu_growth(found.series, shift) >= CPU_GROWTH_MIN
 
     def _is_saturated(self, host: str, since_ns: int) -> bool:
         cpus, load = self._hosts.get(host, (1, None))

@@ -5,9 +5,9 @@ from typing import Any, Final, NamedTuple
 
 from ...formats import layout
 from ...formats.layout import SECOND_NS
-from ..records import Span
+from ..records import Span, StepStart, measured_start
 from ..store.catalog import LOST_COUNTERS
-from .alert import LOSSES, MEMORY_GROWTH, SPIKE, STALL, Alert
+from .alert import LOSSES, MEMORY_GROWTH, PAUSES, SLOWER, SPIKE, STALL, Alert
 from .growth import WARM_UP_S, MemoryGrowth
 from .load import CpuSeconds
 from .step_series import Shift, Spike, StepSeries
@@ -39,6 +39,19 @@ class SeriesKey(NamedTuple):
     is_traced: bool
 
 
+class SeriesShift(NamedTuple):
+    """A shift of the times in ``series``, which has the identity ``key``.
+
+    ``slug`` is that of the alert about it. With PAUSES, the times are those from the start of a
+    step to the next start.
+    """
+
+    slug: str
+    key: SeriesKey
+    series: StepSeries
+    shift: Shift
+
+
 class JobWatch:
     """The state of one job, updated by its messages; ``host``: the host on which it runs."""
 
@@ -47,6 +60,8 @@ class JobWatch:
         self.name = name
         self.load = CpuSeconds()
         self._series: dict[SeriesKey, StepSeries] = {}
+        self._periods: dict[SeriesKey, StepSeries] = {}  # the times from the start of a step to the next start
+        self._last_entries: dict[int, tuple[Span, StepStart]] = {}  # by kind, each with its measured start (real)
         self._memory = MemoryGrowth()
         self._first_step_ns = 0
         self._last_step_ns = 0
@@ -73,6 +88,7 @@ class JobWatch:
             if entry.kind in layout.STEP_WEIGHTS and entry.steps and not entry.flags & _SPECIAL_FLAGS:
                 self._first_step_ns = self._first_step_ns or end_ns
                 self._add(entry, start_ns, end_ns)
+                self._add_period(entry, start_ns)
 
     def _add(self, entry: Span, start_ns: int, end_ns: int) -> None:
         series_key = SeriesKey(entry.kind, entry.key, bool(entry.flags & layout.FLAG_TRACED))
@@ -84,6 +100,23 @@ class JobWatch:
         spike = series.add(entry.ordinal, start_ns, end_ns, entry.total_ns, entry.steps, entry.min_ns, entry.max_ns)
         if spike is not None and not series_key.is_traced:
             self._raise(step_alert(SPIKE, end_ns, series_key, spike))
+
+    def _add_period(self, entry: Span, start_ns: int) -> None:
+        """Add the time from the measured start of the entry before ``entry`` to that of ``entry``.
+
+        It is left out after a traced step, and if the entries do not directly follow each other.
+        """
+        is_sampled = bool(entry.flags & layout.FLAG_SAMPLED)
+        end = measured_start(entry.ordinal, entry.steps, start_ns, entry.total_ns, is_sampled=is_sampled)
+        last, first = self._last_entries.get(entry.kind, (None, end))
+        self._last_entries[entry.kind] = entry, end
+        if last is None or last.flags & layout.FLAG_TRACED or last.ordinal + last.steps != entry.ordinal:
+            return
+        series_key = SeriesKey(last.kind, last.key, is_traced=False)
+        if series_key in self._series and end.ns > first.ns:
+            steps, total_ns = end.step - first.step, end.ns - first.ns
+            series, mean_ns = self._periods.setdefault(series_key, StepSeries()), total_ns // steps
+            series.add(first.step, first.ns, end.ns, total_ns, steps, mean_ns, mean_ns)
 
     def add_sample(self, t_ns: int, values: Mapping[str, Any]) -> None:
         """Add a sample of the job's processes."""
@@ -110,24 +143,32 @@ class JobWatch:
         new_alerts, self._alerts = self._alerts, []
         return new_alerts
 
-    def shifts(self, now_ns: int) -> list[tuple[SeriesKey, Shift]]:
-        """Return the series whose steps became slower, each with its shift.
+    def shifts(self, now_ns: int) -> list[SeriesShift]:
+        """Return the shifts of the step times, then those of the pauses between steps.
 
         The series with the most step time comes first. Series with less than SHARE_MIN of the job's
         step time are left out.
         """
-        series_shifts = []
         total_ns = sum(series.total_ns for series in self._series.values())
-        for series_key, series in self._series.items():
-            series.close_until(now_ns - SECOND_NS)
-            shift = series.shift()
-            if shift is not None and series.total_ns >= SHARE_MIN * total_ns:
-                series_shifts.append((series_key, shift))
-        return sorted(series_shifts, key=lambda pair: -self._series[pair[0]].total_ns)
+        keys = sorted(self._series, key=lambda series_key: -self._series[series_key].total_ns)
+        large_keys = [series_key for series_key in keys if self._series[series_key].total_ns >= SHARE_MIN * total_ns]
+        found = [
+            SeriesShift(slug, series_key, series_by_key[series_key], shift)
+            for slug, series_by_key in ((SLOWER, self._series), (PAUSES, self._periods))
+            for series_key in large_keys
+            if series_key in series_by_key and (shift := series_by_key[series_key].shift(now_ns)) is not None
+        ]
+        return [shift for shift in found if shift.slug == SLOWER or not self._is_growth_in_steps(shift)]
+
+    def _is_growth_in_steps(self, found: SeriesShift) -> bool:
+        """Return whether the steps themselves may account for most of a longer time from start to start."""
+        _, series_key, _, shift = found
+        medians = self._series[series_key].medians(shift.from_ns, shift.since_ns)
+        return medians is None or medians[1] - medians[0] > (shift.now_ns - shift.before_ns) / 2
 
     def restart(self) -> None:
-        """Restart all series, so that their current step times become the usual ones."""
-        for series in self._series.values():
+        """Restart all series, so that their current times become the usual ones."""
+        for series in (*self._series.values(), *self._periods.values()):
             series.restart()
 
     def slowdown(self, shift: Shift) -> float | None:
@@ -136,15 +177,11 @@ class JobWatch:
         None if it is unknown.
         """
         series_key = self._main_series_key()
-        return None if series_key is None else self._series[series_key].ratio(shift.from_ns, shift.since_ns)
+        medians = None if series_key is None else self._series[series_key].medians(shift.from_ns, shift.since_ns)
+        return None if medians is None else medians[1] / medians[0]
 
-    def fastest_step_factor(self, series_key: SeriesKey, shift: Shift) -> float:
-        """Return the time of the fastest steps since ``shift``, relative to the steps before it."""
-        return self._series[series_key].median_min_ns(shift.since_ns) / shift.before_ns
-
-    def cpu_growth(self, series_key: SeriesKey, shift: Shift) -> float:
+    def cpu_growth(self, series: StepSeries, shift: Shift) -> float:
         """Return the growth factor of the processor time per step at ``shift``, 0 if unknown."""
-        series = self._series[series_key]
         cores_before, cores_now = self.load.cores(shift.from_ns, shift.since_ns), self.load.cores(shift.since_ns)
         rate_before, rate_now = series.rate(shift.from_ns, shift.since_ns), series.rate(shift.since_ns)
         if not (cores_before and cores_now and rate_before and rate_now):

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ...formats import layout
-from ..numbers import count, duration, quantity, size
-from .alert import LOSSES, MEMORY_GROWTH, SLOWER, SPIKE, STALL, Alert
+from ..numbers import count, duration, size
+from .alert import LOSSES, MEMORY_GROWTH, PAUSES, SLOWER, SPIKE, STALL, Alert
 
 
 def sentence(alert: Alert, names: Mapping[int, str]) -> str:
@@ -24,12 +24,17 @@ def _step_text(alert: Alert, names: Mapping[int, str]) -> str:
 
 
 def _factor(alert: Alert) -> str:
-    return f"{quantity(round(alert.now / alert.before, 1))}x" if alert.before else "more than"
+    return f"{alert.now / alert.before:,.1f}x" if alert.before else "more than"
 
 
 def _slower(alert: Alert, step: str) -> str:
     usual = duration(alert.before)
     return f"steps are slower from {step} on: {duration(alert.now)}, {_factor(alert)} the usual {usual}"
+
+
+def _pauses(alert: Alert, step: str) -> str:
+    times = f"{duration(alert.now)} from a start to the next one, {_factor(alert)} the usual {duration(alert.before)}"
+    return f"pauses between steps are longer from {step} on: {times}"
 
 
 def _spike(alert: Alert, step: str) -> str:
@@ -53,6 +58,7 @@ def _losses(alert: Alert, _step: str) -> str:
 
 _SENTENCES: Final[Mapping[str, Callable[[Alert, str], str]]] = {
     SLOWER: _slower,
+    PAUSES: _pauses,
     SPIKE: _spike,
     STALL: _stall,
     MEMORY_GROWTH: _memory_growth,

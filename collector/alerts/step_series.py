@@ -1,4 +1,7 @@
-"""Step times of one kind and key by second, and the detection of changes in them."""
+"""Step times of one kind and key by second, and the detection of changes in them.
+
+The times are those of the steps, or those from the start of a step to the next start.
+"""
 
 from collections import deque
 from collections.abc import Sequence
@@ -152,8 +155,9 @@ class StepSeries:
             self._usual_ns = median(second.mean_ns for second in self._seconds)
         self._update_shift()
 
-    def shift(self) -> Shift | None:
-        """Return the current shift, if any, at most once for each new second."""
+    def shift(self, now_ns: int) -> Shift | None:
+        """Return the current shift at ``now_ns``, if any, at most once for each new second."""
+        self.close_until(now_ns - SECOND_NS)
         has_new_second, self._has_new_second = self._has_new_second, False
         return self._current_shift if has_new_second else None
 
@@ -207,10 +211,10 @@ class StepSeries:
         """Return the median time of the fastest step of each second since ``since_ns``, or 0."""
         return median([second.min_ns for second in self._seconds if second.number > since_ns // SECOND_NS] or [0])
 
-    def ratio(self, from_ns: int, since_ns: int) -> float | None:
-        """Return the ratio of the median step times after and before ``since_ns``.
+    def medians(self, from_ns: int, since_ns: int) -> tuple[float, float] | None:
+        """Return the median step times (ns) from ``from_ns`` to ``since_ns``, and since then.
 
-        The time before begins at ``from_ns``. None if there are too few seconds on either side.
+        None if there are too few seconds on either side.
         """
         self.close_until(since_ns)
         first, middle = from_ns // SECOND_NS, since_ns // SECOND_NS
@@ -218,7 +222,7 @@ class StepSeries:
         times_after = [second.mean_ns for second in self._seconds if second.number >= middle]
         if len(times_before) < RECENT or len(times_after) < RECENT // 2:
             return None
-        return median(times_after) / median(times_before)
+        return median(times_before), median(times_after)
 
 
 def _first_above(seconds: Sequence[Second], level_ns: float) -> Second:

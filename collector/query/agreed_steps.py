@@ -3,14 +3,13 @@
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ...formats import orders
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import functions_of
 from ..summaries.order_results import JobAnswers, OrderTarget
-from ..summaries.step_records import TimedSteps
+from ..summaries.step_records import TimedSteps, periods
 from .timed_steps import main_kind, steps_of_kind
 
 #: Time from the last stored step to the first agreed one (seconds). Steps are stored up to three
@@ -62,10 +61,9 @@ def first_common(workers: Iterable[Progress]) -> int:
 
 
 def progress_in(steps: Sequence[TimedSteps]) -> Progress | None:
-    """Return the progress in the timed ``steps`` of a job, None if there are fewer than two."""
-    latest = steps[-_PACE_STEPS:]
-    periods = [(after.start_ns - before.start_ns) / before.steps for before, after in pairwise(latest)]
-    return Progress(latest[-1].last, statistics.median(periods)) if periods else None
+    """Return the progress in the timed ``steps`` of a job, None if no time from step to step is known."""
+    times_ns = [period.ns for period in periods(steps[-_PACE_STEPS:])]
+    return Progress(steps[-1].last, statistics.median(times_ns)) if times_ns else None
 
 
 def _progress_of(job: JobReader) -> Progress | None:

@@ -1,7 +1,6 @@
 """Finds the step from which on a job's main kind of step takes longer, or the pauses after it."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 from statistics import median
 from typing import Final
 
@@ -9,12 +8,12 @@ from ...formats import layout
 from ..advice.evidence import StepShift
 from ..advice.main_call import steps_of_main_call
 from ..advice.slower import shift_text
-from ..alerts.alert import SLOWER
+from ..alerts.alert import PAUSES, SLOWER
 from ..store.protocols import JobReader
 from ..summaries.kinds import KINDS_BY_NAME
 from ..summaries.level_shift import level_shift
 from ..summaries.parts import median_step_ns
-from ..summaries.step_records import TimedSteps
+from ..summaries.step_records import TimedSteps, periods
 from .alerts import changed_ops
 from .timed_steps import timed_steps
 
@@ -41,7 +40,6 @@ def step_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepSh
     if shift is None:
         return None
     first = normal_steps[shift.first]
-    alerts = job.table("alerts", ["slug", "kind", "since_ns"]).to_pylist()
     return StepShift(
         first.ordinal,
         first.key,
@@ -49,39 +47,39 @@ def step_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepSh
         median_step_ns(normal_steps[: shift.first]),
         median_step_ns(normal_steps[shift.first :]),
         shift.is_gradual,
-        any(
-            alert["slug"] == SLOWER
-            and alert["kind"] == KINDS_BY_NAME[kind]
-            and abs(alert["since_ns"] - first.start_ns) <= _ALERT_NS
-            for alert in alerts
-        ),
+        _has_alert(job, SLOWER, kind, first.start_ns),
         changed_ops(job, KINDS_BY_NAME[kind], first.key, first.ordinal).ops,
     )
 
 
-def pause_shift(steps: Sequence[TimedSteps]) -> StepShift | None:
+def _has_alert(job: JobReader, slug: str, kind: str, start_ns: int) -> bool:
+    return any(
+        alert["slug"] == slug
+        and alert["kind"] == KINDS_BY_NAME[kind]
+        and abs(alert["since_ns"] - start_ns) <= _ALERT_NS
+        for alert in job.table("alerts", ["slug", "kind", "since_ns"]).to_pylist()
+    )
+
+
+def pause_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepShift | None:
     """Return the shift in the times from the start of a step to the next start, or None.
 
     ``steps`` are those of the main kind, whose own times have no shift.
     """
-    period_of = {
-        group.ordinal: (next_group.start_ns - group.start_ns) / group.steps
-        for group, next_group in pairwise(steps)
-        if group.is_normal and group.last + 1 == next_group.ordinal
-    }
-    groups = steps_of_main_call([group for group in steps if group.ordinal in period_of])
-    periods_ns = [period_of[group.ordinal] for group in groups]
+    period_of = {period.steps.ordinal: period for period in periods(steps) if period.steps.is_normal}
+    groups = steps_of_main_call([period.steps for period in period_of.values()])
+    periods_ns = [period_of[group.ordinal].ns for group in groups]
     shift = level_shift(periods_ns)
     if shift is None:
         return None
-    first = groups[shift.first]
+    first = period_of[groups[shift.first].ordinal].first
     return StepShift(
-        first.ordinal,
-        first.key,
-        first.start_ns,
+        first.step,
+        groups[shift.first].key,
+        first.ns,
         median(periods_ns[: shift.first]),
         median(periods_ns[shift.first :]),
         shift.is_gradual,
-        has_alert=False,
+        _has_alert(job, PAUSES, kind, first.ns),
         of_pauses=True,
     )

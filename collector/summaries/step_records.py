@@ -1,12 +1,17 @@
 """What is recorded about steps: timed steps, what ran beside them, and traced steps."""
 
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
+
+from ..records import StepStart, measured_start
 
 
 class TimedSteps(NamedTuple):
     """Consecutive steps of one thread that were timed together; times in ns.
 
     `steps`: their number; `total_ns`: sum of their durations, without the pauses between them.
+    Of sampled steps only the last one was timed: `total_ns` is an estimate, and so is `start_ns`.
     """
 
     ordinal: int
@@ -15,11 +20,36 @@ class TimedSteps(NamedTuple):
     total_ns: int
     is_normal: bool  # neither traced nor failed, and not a setup step
     key: int = 0  # equal for steps of the same call
+    is_sampled: bool = False
 
     @property
     def last(self) -> int:
         """The ordinal of the last one."""
         return self.ordinal + self.steps - 1
+
+    @property
+    def measured_start(self) -> StepStart:
+        """The one start that was measured of these steps."""
+        return measured_start(self.ordinal, self.steps, self.start_ns, self.total_ns, is_sampled=self.is_sampled)
+
+
+class Period(NamedTuple):
+    """The mean time, ns, from the start of a step to the next start, from step ``first`` on.
+
+    ``steps`` are the timed ones to which ``first`` belongs.
+    """
+
+    first: StepStart
+    steps: TimedSteps
+    ns: float
+
+
+def periods(steps: Sequence[TimedSteps]) -> Iterator[Period]:
+    """Yield the periods of those of ``steps`` that the next ones directly follow, by time."""
+    for group, next_group in pairwise(steps):
+        first, end = group.measured_start, next_group.measured_start
+        if group.last + 1 == next_group.ordinal:
+            yield Period(first, group, (end.ns - first.ns) / (end.step - first.step))
 
 
 class OtherSpan(NamedTuple):

@@ -148,7 +148,7 @@ ALLOWED = {
     "collector.store": "collector.errors collector.moment collector.suggestion formats",
     "collector.suggestion": "",
     "collector.summaries": (
-        "collector.errors collector.numbers collector.store.catalog "
+        "collector.errors collector.numbers collector.records collector.store.catalog "
         "collector.store.columns collector.store.selectors collector.tfviews formats"
     ),
     "collector.tables": (

@@ -1,7 +1,7 @@
 import random
 
 import pytest
-from tfprof.collector.alerts.alert import LOSSES, MEMORY_GROWTH, SLOWER, SPIKE, STALL, Alert
+from tfprof.collector.alerts.alert import LOSSES, MEMORY_GROWTH, PAUSES, SLOWER, SPIKE, STALL, Alert
 from tfprof.collector.alerts.detector import Detector
 from tfprof.collector.records import Span
 from tfprof.formats import layout
@@ -33,6 +33,7 @@ class Host:
         self.steps = dict.fromkeys(self.jobs, 0)
         self.step_ns = dict.fromkeys(self.jobs, 20e6)
         self.pause_ns = dict.fromkeys(self.jobs, 0)
+        self.next_step_ns = dict.fromkeys(self.jobs, START)
         self.noise = 0.1
         self.alerts: list[tuple[int, Alert]] = []
         for uid in self.jobs:
@@ -58,12 +59,13 @@ class Host:
             self.alerts += [(uid, alert) for alert in self.detector.alerts(uid, self.now)]
 
     def _steps_in_second(self, uid):
-        at, entries = self.now, []
+        at, entries = max(self.now, self.next_step_ns[uid]), []
         while at < self.now + NS:
             duration_ns = int(self.step_ns[uid] * self.random.lognormvariate(0, self.noise))
             self.steps[uid] += 1
             entries.append(span(at, duration_ns, self.steps[uid]))
-            at += duration_ns + self.pause_ns[uid]
+            at += duration_ns + int(self.pause_ns[uid])
+        self.next_step_ns[uid] = at
         return entries
 
     @property
@@ -76,7 +78,7 @@ def test_a_steady_job_raises_no_alert():
 
 
 def test_steady_jobs_on_a_noisy_host_raise_no_alert():
-    host = Host(jobs=5, cpus=2, busy=2.0)
+    host = Host(jobs=5, cpus=2, busy=2.0, seed=2)
     host.noise = 0.6
     for _ in range(60):  # the load changes for all jobs
         factor = host.random.choice([1.0, 1.0, 1.3, 2.0])
@@ -168,6 +170,46 @@ def test_a_second_slow_down_raises_a_second_alert():
     host.run(60)
     host.step_ns[1] *= 2
     assert host.run(20).slugs == [SLOWER, SLOWER]
+
+
+@pytest.mark.parametrize("pause_ns", [20e6, 3e9])
+def test_longer_pauses_between_steps_raise_one_alert(pause_ns):
+    host = Host()
+    host.pause_ns[1] = 4e6
+    host.run(60)
+    step = host.steps[1]
+    host.pause_ns[1] = pause_ns
+    host.run(20)
+    [(uid, alert)] = host.alerts
+    assert (uid, alert.slug, alert.kind) == (1, PAUSES, layout.BATCH)
+    assert abs(alert.step - step) <= 50
+    assert alert.before == pytest.approx(24e6, rel=0.1)
+    assert alert.now == pytest.approx(20e6 + pause_ns, rel=0.15)
+    assert host.run(300).slugs == [PAUSES]
+
+
+def test_pauses_that_grow_less_than_the_steps_raise_no_alert_of_their_own():
+    host = Host()
+    host.pause_ns[1] = 10e6
+    host.run(60)
+    host.step_ns[1], host.pause_ns[1] = 40e6, 20e6
+    assert host.run(120).slugs == [SLOWER]
+
+
+def test_longer_pauses_of_all_jobs_of_a_saturated_host_raise_no_alert():
+    host = Host(jobs=5, cpus=2, busy=2.0)
+    host.pause_ns = dict.fromkeys(host.jobs, 10e6)
+    host.run(60)
+    host.step_ns, host.pause_ns = dict.fromkeys(host.jobs, 24e6), dict.fromkeys(host.jobs, 25e6)
+    assert host.run(120).slugs == []
+
+
+def test_pauses_for_an_evaluation_raise_no_alert():
+    host = Host().run(60)
+    for _ in range(10):  # epochs of 8 s
+        host.run(3, steps=False)
+        host.run(5)
+    assert host.slugs == []
 
 
 def test_spikes_raise_one_alert_per_interval():

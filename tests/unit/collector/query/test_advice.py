@@ -787,7 +787,7 @@ def test_a_lasting_increase_of_the_step_time_is_one_finding(tmp_path: Path) -> N
     job = job_on_host(tmp_path, [QUIET] * 8, SLOWER)
     (report,) = reports(job, "slower")
     assert re.fullmatch(
-        r"since run 301 \(..:..:..\), steps take 8 times as long as before: 80\.0 ms instead of 10\.0 ms\."
+        r"since run 301 \(..:..:..\), steps take 8\.0 times as long as before: 80\.0 ms instead of 10\.0 ms\."
         r" The reason is in the job: other processes of the host use 0\.00 of its 2 CPUs, before 0\.00\.",
         report.text,
     )
@@ -810,12 +810,28 @@ def paused_runs(pauses_ms: Sequence[float]) -> list[dict[str, int]]:
 def test_a_lasting_increase_of_the_pauses_is_one_finding(tmp_path: Path) -> None:
     (report,) = reports(job_of(tmp_path, spans=paused_runs([5] * 100 + [35] * 60)), "slower")
     assert re.fullmatch(
-        r"since run 101 \(..:..:..\), the time from the start of a step to the next start is 4 times as long as before:"
+        r"since run 101 \(..:..:..\), the time from the start of a step to the next start is 4\.0 times as long as before:"
         r" 40\.0 ms instead of 10\.0 ms\. The steps take as long as before; the pauses between them are longer\.",
         report.text,
     )
     assert "tfprof breakdown" in report.remedy
     assert report.saving == pytest.approx(0.75)
+
+
+def test_a_lasting_increase_of_the_pauses_between_sampled_steps_is_found(tmp_path: Path) -> None:
+    entries = [
+        span(layout.RUN, last - steps + 1, start_ms + 1 - steps, steps, count=steps, flags=layout.FLAG_SAMPLED)
+        for last, steps, start_ms in sampled_steps([10] * 2000 + [40] * 1500)
+    ]
+    (report,) = reports(job_of(tmp_path, spans=entries), "slower")
+    assert re.search(r"is 4\.0 times as long as before: 40\.0 ms instead of 10\.0 ms\.", report.text)
+
+
+def sampled_steps(periods_ms: Sequence[float]) -> list[tuple[int, int, float]]:
+    """Return the timed ones of steps of 1 ms: number, steps since the last timed one, and start."""
+    starts_ms = list(accumulate(periods_ms, initial=0.0))
+    lengths = [20, 70, 35, 90, 5, 60] * 12
+    return [(last, length, starts_ms[last - 1]) for last, length in zip(accumulate(lengths), lengths, strict=True)]
 
 
 @pytest.mark.parametrize("pauses_ms", [[5, 35] * 60, [5] * 100 + [6] * 60, [5] * 100 + [900] + [5] * 60])

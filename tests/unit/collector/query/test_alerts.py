@@ -82,7 +82,7 @@ def test_the_document_has_numbers_and_the_text(store):
         1e6,
         3e6,
     )
-    assert document["text"] == "steps are slower from run 4 on: 3.00 ms, 3x the usual 1.00 ms"
+    assert document["text"] == "steps are slower from run 4 on: 3.00 ms, 3.0x the usual 1.00 ms"
     assert document["ops"][0]["op"] == "Conv2D"
 
 
@@ -124,6 +124,6 @@ def test_a_view_says_since_when_the_steps_of_a_job_are_slower(store, alert_rows,
     made_job(store, [step(500)] * 3, GRAPH, **tables)
     notes = " ".join(CliRunner().invoke(op, ["last", "--store", str(store)]).stderr.split())
     assert ("since run 41 (" in notes) == has_note
-    assert ("steps take 8 times as long as before: 8.00 ms instead of 1.00 ms. Only these: --steps 41-80" in notes) == (
-        has_note
-    )
+    assert (
+        "steps take 8.0 times as long as before: 8.00 ms instead of 1.00 ms. Only these: --steps 41-80" in notes
+    ) == (has_note)

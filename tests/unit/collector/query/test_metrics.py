@@ -133,7 +133,7 @@ def test_alerts_are_counted_and_begin_at_zero(writer: LocalStoreWriter, reader: 
     assert set(only(reader.update(NOW)).alerts.values()) == {0}
     job.append({"alerts": rows("alerts", [{"found_ns": NOW, "slug": slug} for slug in ("spike", "spike", "forged")])})
     alerts = only(reader.update(NOW)).alerts
-    assert alerts == {"slower": 0, "spike": 2, "stall": 0, "memory-growth": 0, "losses": 0}
+    assert alerts == {"slower": 0, "pauses": 0, "spike": 2, "stall": 0, "memory-growth": 0, "losses": 0}
 
 
 def test_jobs_by_state_and_what_is_left_out(
