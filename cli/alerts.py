@@ -48,7 +48,7 @@ def _note(job_alert: JobAlert) -> str:
 @json_option
 @store_option
 def alerts(jobs: Sequence[str], store: str, as_json: bool, last: int | None, since_ns: int) -> None:
-    """Show alerts about JOB (all jobs): slower steps, longer pauses, spikes, stalls, memory, losses.
+    """Show alerts about JOB (all jobs): slower steps, pauses, spikes, stalls, memory, losses.
 
     The collector raises alerts while jobs run. An alert shows the numbers that raised it. An
     alert about slower steps lists the ops that take longer than before.

@@ -161,7 +161,7 @@ class JobWatch:
         return [shift for shift in found if shift.slug == SLOWER or not self._is_growth_in_steps(shift)]
 
     def _is_growth_in_steps(self, found: SeriesShift) -> bool:
-        """Return whether the steps themselves may account for most of a longer time from start to start."""
+        """Return whether most of a longer time from start to start may be that of the steps."""
         _, series_key, _, shift = found
         medians = self._series[series_key].medians(shift.from_ns, shift.since_ns)
         return medians is None or medians[1] - medians[0] > (shift.now_ns - shift.before_ns) / 2

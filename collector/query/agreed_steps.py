@@ -61,7 +61,7 @@ def first_common(workers: Iterable[Progress]) -> int:
 
 
 def progress_in(steps: Sequence[TimedSteps]) -> Progress | None:
-    """Return the progress in the timed ``steps`` of a job, None if no time from step to step is known."""
+    """Return the progress in the timed ``steps`` of a job, None if their period is unknown."""
     times_ns = [period.ns for period in periods(steps[-_PACE_STEPS:])]
     return Progress(steps[-1].last, statistics.median(times_ns)) if times_ns else None
 
