@@ -810,8 +810,9 @@ def paused_runs(pauses_ms: Sequence[float]) -> list[dict[str, int]]:
 def test_a_lasting_increase_of_the_pauses_is_one_finding(tmp_path: Path) -> None:
     (report,) = reports(job_of(tmp_path, spans=paused_runs([5] * 100 + [35] * 60)), "slower")
     assert re.fullmatch(
-        r"since run 101 \(..:..:..\), the time from the start of a step to the next start is 4\.0 times as long"
-        r" as before: 40\.0 ms instead of 10\.0 ms\. The steps take as long as before; the pauses between them are longer\.",
+        r"since run 101 \(..:..:..\), the time from the start of a step to the next start is 4\.0 times as"
+        r" long as before: 40\.0 ms instead of 10\.0 ms\. The steps take as long as before; the pauses between"
+        r" them are longer\.",
         report.text,
     )
     assert "tfprof breakdown" in report.remedy
