@@ -68,7 +68,10 @@ def steps_of_kind(spans: pa.Table, kind: int, names: FunctionNames) -> StepsOfKi
     rows = row_tuples(steps, *_TIMED_COLUMNS)
     others = spans.filter(pc.and_(pc.invert(is_of_kind), pc.greater_equal(spans["start_ns"], steps["start_ns"][0])))
     return StepsOfKind(
-        tuple(TimedSteps(*row[:4], not row[4] & SPECIAL, row[5], bool(row[4] & layout.FLAG_SAMPLED)) for row in rows),
+        tuple(
+            TimedSteps._make((*row[:4], not row[4] & SPECIAL, row[5], bool(row[4] & layout.FLAG_SAMPLED)))
+            for row in rows
+        ),
         tuple(_other_spans(others, thread, span_kind(kind), names)),
         thread.as_py(),
     )
