@@ -21,9 +21,9 @@ _NUMBERS: Final = frozenset({"pid", "steps", "time/step", "traced", "share", "ca
 
 
 def preformatted(lines: Sequence[str]) -> str:
-    """Return lines of text as they are."""
+    """Return lines of text as they are; JupyterLab would wrap long ones."""
     text = "\n".join(lines)
-    return f"<pre>{_text(text)}</pre>"
+    return f'<pre style="white-space: pre; overflow-x: auto">{_text(text)}</pre>'
 
 
 def jobs_table(rows: Sequence[JobRow], now_ns: int) -> str:

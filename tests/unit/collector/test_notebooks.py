@@ -69,7 +69,7 @@ def test_a_view_is_the_screen_of_its_command(run: Run, tmp_path: Path) -> None:
         view = job.view(name, select=["time", "memory"], max_depth=2, **words)
         assert str(view).startswith(screen.rstrip("\n"))
         assert repr(view) == str(view)
-        assert unescape(view._repr_html_()) == f"<pre>{view}</pre>"
+        assert unescape(view._repr_html_()).partition(">")[2] == f"{view}</pre>"
 
 
 def test_a_wrong_view_option_or_value_is_refused(tmp_path: Path) -> None:
