@@ -12,7 +12,7 @@ from ..commands.streams import print_lines
 from .values import NON_EMPTY
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def keys() -> None:
     """Manage the keys of hosts that send to the collector of this one (tfprof serve --listen).
 

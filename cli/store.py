@@ -16,7 +16,7 @@ from .values import NON_EMPTY, WHOLE
 _ADDRESS = "DIR|URL"
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def store() -> None:
     """Copy jobs between stores, or create the tables of a store in ClickHouse."""
 
@@ -32,9 +32,9 @@ def store() -> None:
 )
 @click.option("--print", "only_print", is_flag=True, help="Print the statements, and run none.")
 def init(url: str, keep_days: int, admins: str | None, *, only_print: bool) -> None:
-    """Create the database and the tables of a store at URL: clickhouse://HOST/DATABASE.
+    """Create the tables of a store in ClickHouse.
 
-    What is there already stays as it is.
+    URL is clickhouse://HOST/DATABASE; the database is created, too. What is there already stays as it is.
     """
     if not scheme_of(url):
         raise UsageError(f"{url!r} is not a URL: a folder needs no tables")
@@ -47,7 +47,9 @@ def init(url: str, keep_days: int, admins: str | None, *, only_print: bool) -> N
 @click.argument("target", metavar=_ADDRESS, type=NON_EMPTY)
 @click.option("--job", "selectors", multiple=True, metavar="JOB", type=NON_EMPTY, help="Only JOB (default: all jobs).")
 def copy(source: str, target: str, selectors: Sequence[str]) -> int:
-    """Copy the ended jobs of one store into another: a folder, or clickhouse://HOST/DATABASE.
+    """Copy the ended jobs of a store into another.
+
+    A store is a folder, or clickhouse://HOST/DATABASE.
 
     A job that is there already is left out, so an interrupted copy goes on where it was.
     """

@@ -222,6 +222,8 @@ BAD_COMBINATIONS = (
     ("attach", "4194305", "--steps", "0"),
     ("attach", "4194305", "--steps", "3", "--trace", "all"),
     ("op", "nosuch", "-show_name_regexes", "((", "--exact-tf"),
+    ("keys",),
+    ("store",),
     ("serve", "--system"),
     ("serve", "--print", "--force"),
     ("serve", "--print", "--system", "--user", "no such user"),
