@@ -130,14 +130,14 @@ def own_traces_note(job: JobReader) -> str | None:
     return f"the job itself traced {number:,} of its session runs: it requested their RunMetadata" if number else None
 
 
-def programs_note(job: JobReader, ops: Iterable[str], job_id: str) -> str | None:
+def programs_note(job: JobReader, ops: Iterable[str]) -> str | None:
     """Return where to see what XLA compiled, None if it compiled nothing.
 
-    ``ops``: the types of the ops that ran; ``job_id``: the job in the command.
+    ``ops``: the types of the ops that ran.
     """
     if not LAUNCHES.intersection(ops) and not job.table("programs", ["module"]).num_rows:
         return None
-    return f"XLA compiled some of these ops: tfprof compiled {job_id}"
+    return f"XLA compiled some of these ops: tfprof compiled {ids_of([job])[job.info.hex]}"
 
 
 def _own_traces(job: JobReader) -> int:
@@ -329,7 +329,7 @@ def notes_of(answer: Answer, *, in_own_layout: bool) -> list[str]:
         notes.append("Note: code view ignores account_displayed_op_only")
     if in_own_layout and answer.view.name == "op" and answer.profile is not None and len(answer.selection.jobs) == 1:
         job = answer.selection.jobs[0]
-        notes.append(programs_note(job, (node.op for node in answer.profile.nodes), ids_of([job])[job.info.hex]))
+        notes.append(programs_note(job, (node.op for node in answer.profile.nodes)))
     if in_own_layout and answer.profile is not None and answer.profile.omits_pipeline:
         notes.append("left out: the ops of the input pipeline's functions, beside the steps (--device tf.data)")
     if in_own_layout and answer.profile is not None and answer.profile.missing_stream:

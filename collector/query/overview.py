@@ -137,7 +137,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
                 own_traces_note(job),
                 cost_note(job, row),
                 host_damage,
-                programs_note(job, (op.op for op in ops.ops), short_id),
+                programs_note(job, (op.op for op in ops.ops)),
             )
             if text
         ],
