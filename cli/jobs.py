@@ -8,7 +8,7 @@ from ..collector.query.listing import ALL_JOBS, STATES, JobFilter, JobListing, j
 from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
 from ..collector.store.opening import open_reader
-from ..collector.summaries.host import UNKNOWN_USAGE
+from ..collector.summaries.jobs import UNKNOWN_USAGE
 from ..commands.streams import note, print_lines
 from .command import json_option, names_option, print_json, store_option, width
 from .values import MOMENT, Words

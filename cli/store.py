@@ -34,7 +34,8 @@ def store() -> None:
 def init(url: str, keep_days: int, admins: str | None, *, only_print: bool) -> None:
     """Create the tables of a store in ClickHouse.
 
-    URL is clickhouse://HOST/DATABASE; the database is created, too. What is there already stays as it is.
+    URL is clickhouse://HOST/DATABASE; the database is created, too. What is there already stays as
+    it is.
     """
     if not scheme_of(url):
         raise UsageError(f"{url!r} is not a URL: a folder needs no tables")

@@ -3,8 +3,7 @@
 from typing import Annotated, Literal, TypedDict
 
 from ..query.listing import JobListing
-from ..summaries.host import UNKNOWN_USAGE, Usage
-from ..summaries.jobs import JobRow
+from ..summaries.jobs import UNKNOWN_USAGE, JobRow, Usage
 
 
 class JobFields(TypedDict):

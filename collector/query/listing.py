@@ -1,17 +1,15 @@
 """Lists the jobs of a store: their state, resource use and tags."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from ..errors import NoSuchJobError, StoreError
+from ..errors import DamagedJobError, NoSuchJobError, StoreError
 from ..store import catalog
-from ..store.columns import column_list
 from ..store.protocols import JobReader, StoreReader
 from ..store.selectors import short_ids
-from ..summaries.host import UNKNOWN_USAGE, Usage, usage
-from ..summaries.jobs import STARTING, JobRow, job_rows, unreadable_row
+from ..summaries.jobs import STARTING, UNKNOWN_USAGE, JobRow, Usage, job_rows, unreadable_row, usage
 from ..summaries.kinds import KINDS_BY_NAME
 
 #: States to select by; a job without a step yet is both starting and running.
@@ -99,9 +97,9 @@ class JobListing:
 
 def job_listing(store: StoreReader, now_ns: int, job_filter: JobFilter = ALL_JOBS) -> JobListing:
     """Return the jobs that ``job_filter`` selects, in the order in which they were opened."""
-    jobs = store.jobs()
+    jobs, errors = store.read()
     rows = job_rows([job.info for job in jobs], now_ns)
-    unreadable = _unreadable_jobs(store, job_filter)
+    unreadable = _unreadable_jobs(jobs, errors) if job_filter == ALL_JOBS else []
     return JobListing(store.address, list(_matching_jobs(jobs, rows, job_filter)), unreadable, len(jobs))
 
 
@@ -120,10 +118,8 @@ def _matching_jobs(jobs: Sequence[JobReader], rows: Sequence[JobRow], job_filter
 
 def _listed_job(job: JobReader, row: JobRow) -> ListedJob:
     try:
-        resource_use, traced = job.on_one_snapshot(
-            lambda snapshot: (_resource_use(snapshot), _traced_count(snapshot, row.step_kind))
-        )
-        return ListedJob(job, row, resource_use, all_tags(job), traced)
+        bounds, traced = job.totals()
+        return ListedJob(job, row, usage(bounds), all_tags(job), _number_of(traced, row.step_kind))
     except StoreError as error:
         return ListedJob(job, replace(row, state=catalog.DAMAGED), UNKNOWN_USAGE, all_tags(job), None, error)
     except NoSuchJobError:  # removed meanwhile
@@ -135,17 +131,12 @@ def all_tags(job: JobReader) -> tuple[str, ...]:
     return (*filter(None, [job.info.series]), *job.tags())
 
 
-def _traced_count(job: JobReader, kind: str) -> int:
-    kinds = column_list(job.table("traces", ("kind",)), "kind")
-    return kinds.count(KINDS_BY_NAME[kind]) if kind in KINDS_BY_NAME else len(kinds)
+def _number_of(traced: Mapping[str, int], kind: str) -> int:
+    """Return the number of traces of ``kind``, of all kinds if its name is unknown."""
+    return traced.get(str(KINDS_BY_NAME[kind]), 0) if kind in KINDS_BY_NAME else sum(traced.values())
 
 
-def _resource_use(job: JobReader) -> Usage:
-    return usage(job.table("samples", ("t_ns", "cpu_user_s", "cpu_system_s", "rss_bytes")))
-
-
-def _unreadable_jobs(store: StoreReader, job_filter: JobFilter = ALL_JOBS) -> list[UnreadableJob]:
-    """Return the jobs whose job file cannot be read; none if ``job_filter`` selects some jobs."""
-    errors = store.damaged() if job_filter == ALL_JOBS else ()
-    ids = short_ids([*(error.uid for error in errors), *(job.info.hex for job in store.jobs())]) if errors else {}
+def _unreadable_jobs(jobs: Sequence[JobReader], errors: Sequence[DamagedJobError]) -> list[UnreadableJob]:
+    """Return the jobs whose job file cannot be read, by their ``errors``; ``jobs``: the others."""
+    ids = short_ids([*(error.uid for error in errors), *(job.info.hex for job in jobs)]) if errors else {}
     return [UnreadableJob(unreadable_row(error.uid, ids[error.uid]), error) for error in errors]

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from .. import numbers
-from ..summaries.host import Usage
-from ..summaries.jobs import STARTING, JobRow
+from ..summaries.jobs import STARTING, JobRow, Usage
 from .table import Column, render
 
 _COLUMNS: Final = (

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import math
 import os
 import re
 import stat
@@ -35,6 +36,9 @@ IMPORTED: Final = "imported"
 #: Counters of lost data in a job file; a dropped trace is also a dropped record.
 LOST_COUNTERS: Final = ("dropped_records", "dropped_spans", "never_stored")
 
+#: Columns of `samples` whose least and largest values a job file has.
+USAGE_COLUMNS: Final = ("t_ns", "cpu_user_s", "cpu_system_s", "rss_bytes")
+
 _UID = re.compile(r"[0-9a-f]{16}")
 #: Beginning of the name of a series of runs.
 SERIES_PREFIX: Final = "repeat:"
@@ -63,6 +67,8 @@ class JobInfo:
     closed_ns: int | None = None
     collector: Mapping[str, Any] = field(default_factory=dict)
     removed: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, Sequence[float]] | None = None
+    traced: Mapping[str, int] | None = None
 
     @property
     def hex(self) -> str:
@@ -121,13 +127,13 @@ def parse(data: bytes, place: str) -> JobInfo:
     """
     document = _json(data, place)
     check_version(document.get("version"), place)
-    document.setdefault("removed", {})  # older collectors removed no rows
+    document = {**_MISSING, **document}
     try:
         _check_values(document)
         uid = int(document["uid"], 16)
         acked = {int(about): last for about, last in document["acked"].items()}
         return JobInfo(uid=uid, **{name: document[name] for name in _TYPES} | {"acked": acked})
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
         raise StoreError(f"{place} is damaged: {type(error).__name__} {error}", "store-damaged") from None
 
 
@@ -146,7 +152,11 @@ _TYPES: Final = {
     "closed_ns": int | None,
     "collector": dict,
     "removed": dict,
+    "usage": dict | None,
+    "traced": dict | None,
 }
+#: Values of a job file that older collectors did not write.
+_MISSING: Final[Mapping[str, Any]] = {"removed": {}, "usage": None, "traced": None}
 
 
 def _check_values(document: Mapping[str, Any]) -> None:
@@ -154,7 +164,7 @@ def _check_values(document: Mapping[str, Any]) -> None:
     for name, kind in _TYPES.items():
         if not isinstance(document[name], kind):
             raise TypeError(f"in {name}")
-    numbers = [number for name in ("rows", "acked", "removed") for number in document[name].values()]
+    numbers = [number for name in ("rows", "acked", "removed", "traced") for number in (document[name] or {}).values()]
     numbers += [document[name] or 0 for name in ("sealed", "total", "opened_ns", "closed_ns")]
     for generations in document["parts"].values():
         if sorted(set(generations)) != generations:
@@ -162,6 +172,9 @@ def _check_values(document: Mapping[str, Any]) -> None:
         numbers += generations
     if not all(type(number) is int and -1 <= number <= _NUMBER_MAX for number in numbers):
         raise ValueError("in a number")
+    usage = document["usage"]
+    if usage and not all(math.isfinite(bound) for name in USAGE_COLUMNS for bound in (usage[name][0], usage[name][1])):
+        raise ValueError("in usage")
 
 
 def save(folder: Path, info: JobInfo) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import pyarrow as pa
 
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
-from . import catalog, sql_queries, step_times
+from . import catalog, sql_queries, step_times, totals
 from . import clickhouse_aggregates as aggregates
 from .catalog import JobInfo
 from .clickhouse_dialect import CLICKHOUSE, of_job, rows_of_job
@@ -19,7 +19,7 @@ from .clickhouse_tables import CANONICAL_NAME, JOBS, ROW_TABLES
 from .columns import row_tuples
 from .devices import Devices, device_rows
 from .executions import TRACE_COLUMNS
-from .protocols import Executions, JobReader, RecordedOutputs
+from .protocols import Executions, JobReader, JobTotals, RecordedOutputs
 from .selectors import selected
 
 T = TypeVar("T")
@@ -84,6 +84,10 @@ class EngineJob:
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return table ``name``, or only ``columns`` of it, in the order in which it was stored."""
         return self._rows(name, columns)
+
+    def totals(self) -> JobTotals:
+        """Return the totals in the job file, or if it has none, those of the tables."""
+        return totals.in_job_file(self.info) or totals.of_tables(self.table)
 
     def pieces(self, name: str) -> Iterator[pa.Table]:
         """Yield the rows of table ``name``, one batch at a time."""
@@ -254,17 +258,21 @@ class EngineStore:
         """The URL of the store."""
         return self.server.address.text
 
+    def read(self) -> tuple[list[EngineJob], list[DamagedJobError]]:
+        """Return the readable jobs, and the error of each damaged one."""
+        return self._read()
+
     def jobs(self) -> list[EngineJob]:
         """Return all readable jobs, in the order in which they were opened."""
-        return self._read()[0]
+        return self.read()[0]
 
     def damaged(self) -> list[DamagedJobError]:
         """Return the error of each job whose job file cannot be read."""
-        return self._read()[1]
+        return self.read()[1]
 
     def job(self, selector: str) -> EngineJob:
         """Return the job that ``selector`` means; errors as for `selectors.selected`."""
-        return selected(*self._read(), selector)
+        return selected(*self.read(), selector)
 
     def host(self, name: str) -> EngineJob:
         """Raise NoSuchJobError: samples of hosts are stored with each job."""

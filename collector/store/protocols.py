@@ -17,6 +17,13 @@ T = TypeVar("T")
 Rows = pa.RecordBatch | pa.Table
 
 
+class JobTotals(NamedTuple):
+    """``usage`` and ``traced`` of a job file (docs/store.md)."""
+
+    usage: Mapping[str, Sequence[float]]
+    traced: Mapping[str, int]
+
+
 class ExecutionFilter(NamedTuple):
     """A selection of executions by nodes, devices and ascending traces; None selects all."""
 
@@ -139,6 +146,14 @@ class JobReader(Protocol):
         """Return a table of schema.JOB_TABLES, or only ``columns`` of it.
 
         Rows are in order of arrival, except those of `ops`.
+        """
+        ...
+
+    def totals(self) -> JobTotals:
+        """Return the totals in the job file, or if it has none, those of the tables.
+
+        StoreError if samples or traces are damaged; if the job file has totals, their rows are not
+        read. NoSuchJobError if the job was removed.
         """
         ...
 
@@ -266,6 +281,10 @@ class StoreReader(Protocol):
 
     def jobs(self) -> Sequence[JobReader]:
         """Return all jobs that can be read, in the order in which they were opened."""
+        ...
+
+    def read(self) -> tuple[Sequence[JobReader], Sequence[DamagedJobError]]:
+        """Return the results of ``jobs`` and ``damaged``, read at the same time."""
         ...
 
     def damaged(self) -> Sequence[DamagedJobError]:

@@ -14,9 +14,9 @@ from typing import TypeVar
 import pyarrow as pa
 
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
-from . import catalog, executions, lock, retention, segment, sql_queries, trace_ranges
+from . import catalog, executions, lock, retention, segment, sql_queries, totals, trace_ranges
 from .catalog import JobInfo
-from .protocols import Executions, JobReader, RecordedOutputs
+from .protocols import Executions, JobReader, JobTotals, RecordedOutputs
 from .schema import HOST_SAMPLES
 from .selectors import selected
 from .snapshot import Snapshot, with_stable_snapshot
@@ -44,6 +44,10 @@ class LocalJob:
         in order of arrival.
         """
         return self.with_snapshot(lambda snapshot: snapshot.table(name, columns))
+
+    def totals(self) -> JobTotals:
+        """Return the totals in the job file, or if it has none, those of the tables."""
+        return self.with_snapshot(_totals)
 
     def pieces(self, name: str) -> Iterator[pa.Table]:
         """Yield the rows of each segment of table ``name``, then those of the log."""
@@ -230,6 +234,14 @@ class LocalJob:
         return with_stable_snapshot(self.folder, action) if self._snapshot is None else action(self._snapshot)
 
 
+def _totals(snapshot: Snapshot) -> JobTotals:
+    recorded = totals.in_job_file(snapshot.info)
+    if recorded is None:
+        return totals.of_tables(snapshot.table)
+    snapshot.check(totals.TABLES)
+    return recorded
+
+
 class LocalStore:
     """A store folder, read only."""
 
@@ -255,15 +267,15 @@ class LocalStore:
 
     def jobs(self) -> list[LocalJob]:
         """Return all readable jobs, in the order in which they were opened."""
-        return self._read()[0]
+        return self.read()[0]
 
     def damaged(self) -> list[DamagedJobError]:
         """Return the error of each job whose job file cannot be read."""
-        return self._read()[1]
+        return self.read()[1]
 
     def job(self, selector: str) -> LocalJob:
         """Return the job that ``selector`` means; errors as for `selectors.selected`."""
-        return selected(*self._read(), selector)
+        return selected(*self.read(), selector)
 
     def host(self, name: str) -> LocalJob:
         """Return the samples of host ``name``; NoSuchJobError if there are none."""
@@ -300,7 +312,7 @@ class LocalStore:
         if needed_from is not None:
             retention.remove_hosts(self.path, needed_from)
 
-    def _read(self) -> tuple[list[LocalJob], list[DamagedJobError]]:
+    def read(self) -> tuple[list[LocalJob], list[DamagedJobError]]:
         """Return the readable jobs, and the error of each damaged one."""
         jobs: list[LocalJob] = []
         errors: list[DamagedJobError] = []

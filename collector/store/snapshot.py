@@ -39,9 +39,10 @@ class Snapshot:
         StoreError if the job file is damaged.
         """
         self.folder = folder
+        version = _job_file_version(folder)
         self.info = catalog.load(folder)
         self._files = files(folder)
-        if catalog.load(folder).sealed != self.info.sealed:
+        if _job_file_version(folder) != version and catalog.load(folder).sealed != self.info.sealed:
             raise FileNotFoundError(folder)
 
     @cached_property
@@ -74,6 +75,17 @@ class Snapshot:
         """Return all rows of table ``name``, with all columns or only ``columns``."""
         unsealed_rows = self.unsealed(name, columns)
         return pa.concat_tables([self.sealed(name, columns), unsealed_rows])
+
+    def check(self, names: Sequence[str]) -> None:
+        """Raise StoreError if a file with rows of the tables ``names`` cannot be one of a store.
+
+        FileNotFoundError if one of them is missing.
+        """
+        for name in names:
+            for _, path in self.segments(name):
+                store_files.check(path, store_files.SEGMENT)
+        if self.info.sealed + 1 in self._files.logs:
+            store_files.check(log_file(self.folder, self.info.sealed + 1), store_files.LOG)
 
     def total(self) -> pa.Table:
         """Return the rollup of all sealed generations."""

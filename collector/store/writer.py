@@ -23,6 +23,7 @@ from .protocols import Rows, StoreWriter
 from .sealing import LogState, seal, tidy
 from .small_segments import generations_in_force
 from .snapshot import files, log_file, with_stable_snapshot
+from .totals import Totals, of_tables
 from .wal import WAL_VERSION, Contents, Log, encode
 
 #: Rows of ops, bytes of log and seconds after which a generation is sealed.
@@ -63,10 +64,12 @@ class LocalJobWriter:
         try:
             self.info = catalog.load(folder)
         except FileNotFoundError:
-            self._save(JobInfo(uid, collector=collector))
+            self.info = JobInfo(uid, collector=collector)
+            catalog.save(folder, self.info)
         contents, self._log_state = with_stable_snapshot(
             folder, lambda snapshot: (snapshot.log, LogState.of_snapshot(snapshot))
         )
+        self._totals = _totals(folder)
         if self.info.collector != collector:
             self._save(replace(self.info, collector=collector))
         self._clean()
@@ -85,6 +88,8 @@ class LocalJobWriter:
         if self.is_gone:
             raise StoreError(f"{self.folder} was removed or moved away", "store-removed")
         self._log_state.add(tables, about, last)
+        if self._totals is not None:
+            self._totals.add(tables)
 
     @property
     def is_gone(self) -> bool:
@@ -206,6 +211,8 @@ class LocalJobWriter:
                 self._log = None
 
     def _save(self, info: JobInfo) -> None:
+        usage, traced = self._totals.values() if self._totals is not None else (None, None)
+        info = replace(info, usage=usage, traced=traced)
         catalog.save(self.folder, info)
         self.info = info
         self._is_job_file_dirty = False
@@ -241,6 +248,14 @@ class LocalJobWriter:
         with durable.store_errors(self.folder):
             for path in leftovers:
                 path.unlink(missing_ok=True)
+
+
+def _totals(folder: Path) -> Totals | None:
+    """Return the totals of what is stored, None if a segment is damaged."""
+    try:
+        return with_stable_snapshot(folder, lambda snapshot: Totals(*of_tables(snapshot.table)))
+    except StoreError:
+        return None
 
 
 class LocalStoreWriter:

@@ -139,33 +139,3 @@ def host_series(samples: pa.Table) -> list[Series]:
 def cpus(samples: pa.Table) -> int | None:
     """Return the number of CPUs of the host, None without a sample."""
     return int(samples["cpus"][-1].as_py()) if samples.num_rows else None
-
-
-class Usage(NamedTuple):
-    """Resource use of a job's processes.
-
-    ``cpu_cores``: mean number of busy cores. ``memory_bytes``: most memory of any sample. Each is
-    None if unknown.
-    """
-
-    cpu_cores: float | None
-    memory_bytes: int | None
-
-
-UNKNOWN_USAGE: Final = Usage(None, None)
-
-
-def _bounds(column: Any) -> dict[str, Any]:
-    bounds: Any = pc.min_max(column).as_py()
-    return dict(bounds)
-
-
-def usage(samples: pa.Table) -> Usage:
-    """Return the resource use over the whole time of ``samples`` (columns of SAMPLES)."""
-    if not samples.num_rows:
-        return UNKNOWN_USAGE
-    names = ("t_ns", "cpu_user_s", "cpu_system_s")
-    times, *bounds = (_bounds(samples[name]) for name in names)
-    seconds = (times["max"] - times["min"]) / 1e9
-    busy = sum(bound["max"] - bound["min"] for bound in bounds)
-    return Usage(busy / seconds if seconds > 0 else None, pc.max(samples["rss_bytes"]).as_py() or None)

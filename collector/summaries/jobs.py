@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ...formats import layout
 from ..store.catalog import DAMAGED, LOST, LOST_COUNTERS, RUNNING, JobInfo
@@ -180,3 +180,30 @@ def job_rows(infos: Sequence[JobInfo], now_ns: int) -> list[JobRow]:
     """Return the rows of all jobs of a store, in their order."""
     ids = short_ids([info.hex for info in infos])
     return [job_row(info, ids[info.hex], now_ns) for info in infos]
+
+
+class Usage(NamedTuple):
+    """Resource use of a job's processes.
+
+    ``cpu_cores``: mean number of busy cores. ``memory_bytes``: most memory of any sample. Each is
+    None if unknown.
+    """
+
+    cpu_cores: float | None
+    memory_bytes: int | None
+
+
+UNKNOWN_USAGE: Final = Usage(None, None)
+
+
+def usage(bounds: Mapping[str, Sequence[float]]) -> Usage:
+    """Return the resource use over the whole time of a job's samples.
+
+    ``bounds``: the least and the largest value of columns of SAMPLES; empty without a sample.
+    """
+    if not bounds:
+        return UNKNOWN_USAGE
+    start_ns, end_ns = bounds["t_ns"]
+    busy_s = sum(bounds[name][1] - bounds[name][0] for name in ("cpu_user_s", "cpu_system_s"))
+    memory = int(bounds["rss_bytes"][1])
+    return Usage(busy_s * 1e9 / (end_ns - start_ns) if end_ns > start_ns else None, memory or None)

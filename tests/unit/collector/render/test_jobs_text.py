@@ -3,8 +3,7 @@
 from fakes.made_store import IDENTITY, SECOND, START_NS
 from tfprof.collector.render.jobs_text import Listing, lines, lost_part, start_text, state
 from tfprof.collector.store.catalog import JobInfo
-from tfprof.collector.summaries.host import UNKNOWN_USAGE
-from tfprof.collector.summaries.jobs import JobRow, job_row
+from tfprof.collector.summaries.jobs import UNKNOWN_USAGE, JobRow, job_row
 
 
 def row(name: str = "train.py", job_state: str = "exited", **end: int) -> JobRow:
