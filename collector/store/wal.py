@@ -118,13 +118,13 @@ class Contents(NamedTuple):
         payloads = [payload for append in appends for table, payload in append.batches if table == name]
         stream = pa.py_buffer(b"".join((_SCHEMAS[self.version][name], *payloads)))
         try:
-            batches = list(pa.ipc.open_stream(stream, options=_READ_OPTIONS))
+            reader = pa.ipc.open_stream(stream, options=_READ_OPTIONS)
+            batches = list(reader)
         except (pa.ArrowException, OSError) as error:
             raise StoreError(f"{self.path} is damaged: {error}", "store-damaged") from None
         if len(batches) != len(payloads):
             raise StoreError(f"{self.path} is damaged: a payload is not a batch of {name}", "store-damaged")
-        schema = JOB_TABLES[name]
-        table = pa.Table.from_batches([batch.select(schema.names) for batch in batches], schema)
+        table = pa.Table.from_batches(batches, reader.schema).select(JOB_TABLES[name].names)
         try:
             table.validate(full=True)  # forged offsets and lengths would lead outside of the log
         except pa.ArrowException as error:
