@@ -31,6 +31,7 @@ class Block(NamedTuple):
 
     ``node`` and ``op`` are empty if the node is unknown: the block was there before the step.
     ``use``: schema.OUTPUT_BLOCK, TEMPORARY_BLOCK or PERSISTENT_BLOCK; 0 if it is unknown.
+    ``address``: 0 if it is not recorded.
     """
 
     node: str
@@ -39,6 +40,7 @@ class Block(NamedTuple):
     end_ns: int
     bytes: int
     use: int = 0
+    address: int = 0
 
 
 class Memory(NamedTuple):
@@ -74,12 +76,13 @@ def memories(job: JobReader, traces: pa.Table, kinds: Sequence[int], device: str
     rows = [row for row in _rows(executions.ops, executions.traces) if names[NODE].get(row.node) in nodes]
     allocators = _allocators(rows, names[ALLOCATOR])
     hosts = host_devices(names[DEVICE])
+    addresses = _Addresses(job.rows_of_traces("block_addresses", numbers))
     changes = [
-        *_gpu_changes(executions.allocations, allocators),
         *(
             change._replace(device=hosts.get(change.device, change.device))
-            for change in _changes(job.memory_changes(numbers), names[ALLOCATOR])
+            for change in _changes(job.rows_of_traces("memory_changes", numbers), names[ALLOCATOR], addresses)
         ),
+        *_gpu_changes(executions.allocations, allocators, addresses),
     ]
     if device is not None:
         changes = [change for change in changes if names[NODE].get(change.node) in nodes]
@@ -165,7 +168,7 @@ def _estimated(row: _Row, node: Node, last_uses: Mapping[str, int]) -> Iterator[
 
 
 class _Change(NamedTuple):
-    """An allocation, or a free of negative ``bytes``; ``in_use``: 0 if it is unknown."""
+    """An allocation, or a free of negative ``bytes``; ``in_use``, ``address``: 0 if unknown."""
 
     node: int
     device: int
@@ -175,18 +178,36 @@ class _Change(NamedTuple):
     in_use: int = 0
     fragmentation: float = 0.0
     use: int = 0
+    address: int = 0
 
 
-def _gpu_changes(table: pa.Table, allocators: Mapping[tuple[int, int], str]) -> Iterator[_Change]:
+class _Addresses:
+    """The BLOCK_ADDRESSES of several traces."""
+
+    def __init__(self, table: pa.Table) -> None:
+        by_trace: dict[int, list[int]] = defaultdict(list)
+        for trace, address in row_tuples(table, "trace", "address"):
+            by_trace[trace].append(address)
+        self._by_trace = {trace: iter(addresses) for trace, addresses in by_trace.items()}
+
+    def next(self, trace: int) -> int:
+        """Return the address of the next change of ``trace``, 0 if it is not recorded."""
+        return next(self._by_trace.get(trace, iter(())), 0)
+
+
+def _gpu_changes(
+    table: pa.Table, allocators: Mapping[tuple[int, int], str], addresses: _Addresses
+) -> Iterator[_Change]:
     """Yield the ALLOCATIONS; the allocator is that of the node."""
-    for node, device, t_us, size in row_tuples(table, "node", "device", "t_us", "bytes"):
-        yield _Change(node, device, allocators.get((node, device), ""), t_us * _US, size)
+    for trace, node, device, t_us, size in row_tuples(table, "trace", "node", "device", "t_us", "bytes"):
+        allocator = allocators.get((node, device), "")
+        yield _Change(node, device, allocator, t_us * _US, size, address=addresses.next(trace))
 
 
-def _changes(table: pa.Table, allocators: Mapping[int, str]) -> Iterator[_Change]:
-    columns = ("node", "device", "allocator", "t_us", "bytes", "in_use_bytes", "fragmentation", "use")
-    for node, device, allocator, t_us, *rest in row_tuples(table, *columns):
-        yield _Change(node, device, allocators.get(allocator, ""), t_us * _US, *rest)
+def _changes(table: pa.Table, allocators: Mapping[int, str], addresses: _Addresses) -> Iterator[_Change]:
+    columns = ("trace", "node", "device", "allocator", "t_us", "bytes", "in_use_bytes", "fragmentation", "use")
+    for trace, node, device, allocator, t_us, *rest in row_tuples(table, *columns):
+        yield _Change(node, device, allocators.get(allocator, ""), t_us * _US, *rest, addresses.next(trace))
 
 
 def _grouped(changes: Sequence[_Change]) -> dict[tuple[int, str], list[_Change]]:
@@ -256,7 +277,7 @@ def _recorded(
         name = names.get(number, "")
         op = nodes[name].op if name in nodes else ""
         lives = _lives(entries, first_ns, last_ns)
-        blocks = [Block(name, op, start, end, change.bytes, change.use) for start, end, change in lives]
+        blocks = [Block(name, op, start, end, change.bytes, change.use, change.address) for start, end, change in lives]
         found += _with_uses(blocks, *sizes[number]) if name else blocks
     return sorted(found, key=_start)
 
@@ -264,13 +285,15 @@ def _recorded(
 def _lives(entries: Sequence[_Change], first_ns: int, last_ns: int) -> Iterator[tuple[int, int, _Change]]:
     """Yield the start and the end of each block of a node, and its allocation.
 
-    The bytes are positive.
+    The bytes are positive. Without the address of a free, the first block of its size ends.
     """
-    open_blocks: dict[int, list[_Change]] = defaultdict(list)
+    has_addresses = any(change.address for change in entries if change.bytes < 0)
+    open_blocks: dict[tuple[int, int], list[_Change]] = defaultdict(list)
     for change in sorted(entries, key=lambda entry: (entry.t_ns, -entry.bytes)):
+        begun = open_blocks[abs(change.bytes), change.address if has_addresses else 0]
         if change.bytes > 0:
-            open_blocks[change.bytes].append(change)
-        elif begun := open_blocks[-change.bytes]:
+            begun.append(change)
+        elif begun:
             yield begun[0].t_ns, change.t_ns, begun.pop(0)
         else:
             yield min(first_ns, change.t_ns), change.t_ns, change._replace(bytes=-change.bytes)

@@ -44,15 +44,15 @@ def executions(snapshot: Snapshot, traces: Collection[int], columns: Sequence[st
     return Executions(rows("ops", columns), trace_rows, names, canonical(snapshot, names), allocations, outputs)
 
 
-def memory_changes(snapshot: Snapshot, traces: Collection[int]) -> pa.Table:
-    """Return the MEMORY_CHANGES of ``traces``, in order of arrival within each trace."""
+def rows_of_traces(snapshot: Snapshot, name: str, traces: Collection[int]) -> pa.Table:
+    """Return the rows of table ``name`` of ``traces``, in order of arrival within each trace."""
     ascending_traces = sorted(traces)
-    columns = JOB_TABLES["memory_changes"].names
+    columns = JOB_TABLES[name].names
     groups = (
-        snapshot.groups("memory_changes", sealed.generation, sealed.traces, columns)
+        snapshot.groups(name, sealed.generation, sealed.traces, columns)
         for sealed in generations(snapshot, ascending_traces)
     )
-    rows = pa.concat_tables([*chain.from_iterable(groups), snapshot.unsealed("memory_changes", columns)])
+    rows = pa.concat_tables([*chain.from_iterable(groups), snapshot.unsealed(name, columns)])
     return _rows_of_traces(rows, pa.array(ascending_traces, pa.uint32()))
 
 
