@@ -3,11 +3,11 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from ..store.columns import row_tuples
+from ..store.columns import flat, pc, repeat, row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import ALLOCATOR, DEVICE, NODE, NONE_ID, OUTPUT_BLOCK, PERSISTENT_BLOCK, TEMPORARY_BLOCK
 from ..summaries.top import short_device
@@ -207,7 +207,7 @@ def _gpu_changes(
 def _changes(table: pa.Table, allocators: Mapping[int, str], addresses: _Addresses) -> Iterator[_Change]:
     columns = ("trace", "node", "device", "allocator", "t_us", "bytes", "in_use_bytes", "fragmentation", "use")
     for trace, node, device, allocator, t_us, *rest in row_tuples(table, *columns):
-        yield _Change(node, device, allocators.get(allocator, ""), t_us * _US, *rest, addresses.next(trace))
+        yield _Change(node, device, allocators.get(allocator, ""), t_us * _US, *rest, address=addresses.next(trace))
 
 
 def _grouped(changes: Sequence[_Change]) -> dict[tuple[int, str], list[_Change]]:
@@ -242,6 +242,38 @@ def host_devices(devices: Mapping[int, str]) -> dict[int, int]:
         if _GPU_DEVICE.search(name)
     }
     return {number: host for number, host in hosts.items() if host != number}
+
+
+def memory_peaks(job: JobReader, numbers: Sequence[int], hosts: Mapping[int, int]) -> Iterator[tuple[int, ...]]:
+    """Yield (trace, device, allocator, peak in bytes) of the traces ``numbers``, by their ids.
+
+    The peaks are those of `JobReader.memory_levels`, without SQL: they need the memory of these
+    traces only. ``hosts``: GPU -> CPU of the same process.
+    """
+    for name in ("memory_changes", "allocations"):
+        table = job.rows_of_traces(name, numbers)
+        column: dict[str, Any] = {key: flat(table[key]) for key in ("trace", "device", "t_us", "bytes")}
+        if name == "allocations":
+            column |= {"allocator": repeat(NONE_ID, len(table), pa.uint32())}
+            column |= {"in_use_bytes": repeat(0, len(table), pa.int64())}
+        else:
+            column |= {key: flat(table[key]) for key in ("allocator", "in_use_bytes")}
+            for gpu, host in hosts.items():
+                is_gpu = pc.equal(column["device"], pa.scalar(gpu, pa.uint32()))
+                column["device"] = pc.if_else(is_gpu, pa.scalar(host, pa.uint32()), column["device"])
+        yield from _peaks(pa.table(column))
+
+
+def _peaks(changes: pa.Table) -> Iterator[tuple[int, ...]]:
+    keys = ["trace", "device", "allocator"]
+    changes = changes.sort_by([(key, "ascending") for key in (*keys, "t_us", "bytes")])
+    changes = changes.append_column("level", pc.cumulative_sum(flat(changes["bytes"])))
+    sums: Any = [("level", "max"), ("level", "first"), ("bytes", "first"), ("in_use_bytes", "max")]
+    found = pa.TableGroupBy(changes, keys, use_threads=False).aggregate(sums)
+    for *key, highest, first, first_bytes, in_use in row_tuples(found, *keys, *("_".join(entry) for entry in sums)):
+        peak = in_use if in_use > 0 else highest - first + first_bytes
+        if peak > 0:
+            yield (*key, peak)
 
 
 def _before(changes: Sequence[_Change]) -> int | None:

@@ -183,7 +183,7 @@ class JobReader(Protocol):
     def rows_of_traces(self, name: str, traces: Collection[int]) -> pa.Table:
         """Return the rows of ``traces``, in order of arrival within each trace.
 
-        ``name``: `memory_changes` or `block_addresses`.
+        ``name``: a table with the column `trace`.
         """
         ...
 
