@@ -206,8 +206,9 @@ def _gpu_changes(
 
 def _changes(table: pa.Table, allocators: Mapping[int, str], addresses: _Addresses) -> Iterator[_Change]:
     columns = ("trace", "node", "device", "allocator", "t_us", "bytes", "in_use_bytes", "fragmentation", "use")
-    for trace, node, device, allocator, t_us, *rest in row_tuples(table, *columns):
-        yield _Change(node, device, allocators.get(allocator, ""), t_us * _US, *rest, address=addresses.next(trace))
+    for trace, node, device, number, t_us, size, in_use, fragmentation, use in row_tuples(table, *columns):
+        allocator, address = allocators.get(number, ""), addresses.next(trace)
+        yield _Change(node, device, allocator, t_us * _US, size, in_use, fragmentation, use, address)
 
 
 def _grouped(changes: Sequence[_Change]) -> dict[tuple[int, str], list[_Change]]:
