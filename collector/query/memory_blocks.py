@@ -1,7 +1,7 @@
 """The blocks of memory that the ops of one traced step allocate: their sizes and times."""
 
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -321,13 +321,13 @@ def _lives(entries: Sequence[_Change], first_ns: int, last_ns: int) -> Iterator[
     The bytes are positive. Without the address of a free, the first block of its size ends.
     """
     has_addresses = any(change.address for change in entries if change.bytes < 0)
-    open_blocks: dict[tuple[int, int], list[_Change]] = defaultdict(list)
+    open_blocks: dict[tuple[int, int], deque[_Change]] = defaultdict(deque)
     for change in sorted(entries, key=lambda entry: (entry.t_ns, -entry.bytes)):
         begun = open_blocks[abs(change.bytes), change.address if has_addresses else 0]
         if change.bytes > 0:
             begun.append(change)
         elif begun:
-            yield begun[0].t_ns, change.t_ns, begun.pop(0)
+            yield begun[0].t_ns, change.t_ns, begun.popleft()
         else:
             yield min(first_ns, change.t_ns), change.t_ns, change._replace(bytes=-change.bytes)
     for changes in open_blocks.values():
