@@ -1,4 +1,4 @@
-"""Decodes RunMetadata into rows of `ops`, `allocations` and `memory_changes`.
+"""Decodes RunMetadata into rows of `ops`, `allocations`, `memory_changes` and `block_addresses`.
 
 There are two decoders with equal results: one in C (`walker`), and one that uses protobuf and a
 loop in Python (`python`).
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..errors import DecodeError, UsageError
 from ..store.columns import pc
-from ..store.schema import ALLOCATIONS, MEMORY_CHANGES, NONE_ID, OPS
+from ..store.schema import ALLOCATIONS, BLOCK_ADDRESSES, MEMORY_CHANGES, NONE_ID, OPS
 from . import fallback
 from .columns import from_columns
 from .interner import Interner
@@ -49,10 +49,11 @@ def _decoded_step(rows: int, base_ns: int, accelerator: int, status: int) -> Dec
 
 
 class Allocations(NamedTuple):
-    """The allocations of GPUs (rows of ALLOCATIONS) and of other devices (MEMORY_CHANGES)."""
+    """The allocations of GPUs (ALLOCATIONS) and others (MEMORY_CHANGES), and BLOCK_ADDRESSES."""
 
     on_gpus: pa.RecordBatch
     others: pa.RecordBatch
+    addresses: pa.Table
 
 
 class DecodedSteps(NamedTuple):
@@ -180,9 +181,11 @@ def _allocations(rows: pa.RecordBatch) -> Allocations:
     unknown = pa.nulls(others.num_rows, pa.int64()).fill_null(0)
     changes = [*(others[name] for name in ("trace", "node", "device", "allocator", "t_us", "bytes")), unknown]
     changes += [unknown.cast(pa.float64()), unknown.cast(pa.uint16())]
-    on_gpus = rows.filter(is_on_gpu).select(ALLOCATIONS.names)
-    return Allocations(on_gpus, pa.RecordBatch.from_arrays(changes, schema=MEMORY_CHANGES))
+    on_gpus = rows.filter(is_on_gpu)
+    addresses = pa.Table.from_batches([batch.select(BLOCK_ADDRESSES.names) for batch in (others, on_gpus)])
+    others = pa.RecordBatch.from_arrays(changes, schema=MEMORY_CHANGES)
+    return Allocations(on_gpus.select(ALLOCATIONS.names), others, addresses)
 
 
-_ALLOCATIONS: Final = ALLOCATIONS.append(pa.field("allocator", pa.uint32()))
+_ALLOCATIONS: Final = pa.schema([*ALLOCATIONS, ("allocator", pa.uint32()), ("address", pa.uint64())])
 _TYPES: Final = tuple((arrow_type, arrow_type.bit_width // 8) for arrow_type in OPS.types)

@@ -5,6 +5,7 @@ Tests compare the C decoder with this module, so it follows node.h and walk.h ru
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
+from itertools import islice
 from operator import or_
 from typing import Final, NamedTuple
 
@@ -22,6 +23,8 @@ OK, MALFORMED, NAMES_FULL, TOO_LONG = range(4)
 #: make a row of hundreds of bytes.
 ROWS_MAX: Final = 1 << 18
 ALLOCATIONS_MAX: Final = 1 << 19
+#: Maximum number of outputs of a node execution whose addresses are read.
+ADDRESSES_MAX: Final = 64
 
 Row = tuple[int, ...]
 
@@ -36,9 +39,9 @@ class _RefusedError(Exception):
 
 
 class DecodedRows(NamedTuple):
-    """Decoded rows: OPS as one list per column, ALLOCATIONS and the allocator as tuples.
+    """Decoded rows: OPS as one list per column; ALLOCATIONS, allocator and address as tuples.
 
-    The allocator of an allocation is NONE_ID if it is called *GPU*.
+    The allocator of an allocation is NONE_ID if it is called *GPU*, the address 0 if it is unknown.
     """
 
     ops: list[list[int]]
@@ -114,10 +117,12 @@ def _rows(
                 count += 1
                 allocators = [_id(names, ALLOCATOR, use.allocator_name) for use in node.memory]
                 name, label, outputs = _names(node, names)
+                blocks = _output_blocks(node.output)
                 node_allocations = [
                     (
                         *(trace, name, device_id, record.alloc_micros, record.alloc_bytes),
                         NONE_ID if _GPU in use.allocator_name else allocator,
+                        _take_address(blocks, record.alloc_bytes),
                     )
                     for use, allocator, use_records in zip(node.memory, allocators, next(records), strict=True)
                     for record in use_records
@@ -195,11 +200,30 @@ def _memory(uses: Sequence[AllocatorMemoryUsed]) -> Row:
 
 def _output_bytes(outputs: Sequence[NodeOutput]) -> int:
     """Return the bytes of all outputs."""
-    size = 0
-    for output in outputs:
-        allocation = output.tensor_description.allocation_description
-        size = _saturated(size + max(allocation.allocated_bytes, allocation.requested_bytes))
-    return size
+    return reduce(lambda size, output: _saturated(size + _size(output)), outputs, 0)
+
+
+def _size(output: NodeOutput) -> int:
+    allocation = output.tensor_description.allocation_description
+    return max(allocation.allocated_bytes, allocation.requested_bytes)
+
+
+def _output_blocks(outputs: Sequence[NodeOutput]) -> list[tuple[int, int]]:
+    """Return bytes and address of each output, of the first ADDRESSES_MAX that are described."""
+    described = (output for output in outputs if output.tensor_description.HasField("allocation_description"))
+    return [
+        (_size(output), output.tensor_description.allocation_description.ptr)
+        for output in islice(described, ADDRESSES_MAX)
+    ]
+
+
+def _take_address(blocks: list[tuple[int, int]], size: int) -> int:
+    """Take the first of ``blocks`` of ``size`` bytes and return its address, 0 if there is none."""
+    found = next((block for block in blocks if block[0] == size > 0 and block[1]), None)
+    if found is None:
+        return 0
+    blocks.remove(found)
+    return found[1]
 
 
 def _saturated(value: int) -> int:

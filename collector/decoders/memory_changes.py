@@ -13,6 +13,8 @@ from .interner import Interner
 SIGNS: Final = {b"MemoryAllocation": 1, b"MemoryDeallocation": -1}
 FRAGMENTATION: Final = b"fragmentation"
 _PS_PER_US: Final = 1_000_000
+#: Number of addresses: a job may report any number.
+_ADDRESSES: Final = 1 << 64
 _USES: Final[Mapping[object, int]] = {b"output": OUTPUT_BLOCK, b"temp": TEMPORARY_BLOCK, b"persist": PERSISTENT_BLOCK}
 
 
@@ -44,7 +46,7 @@ def memory_event(
         SIGNS[name],
         node,
         allocator if isinstance(allocator, bytes) else b"",
-        _number(stats, b"addr"),
+        _number(stats, b"addr") % _ADDRESSES,
         size,
         _number(stats, b"bytes_allocated"),
         _USES.get(stats.get(b"region_type"), 0),
@@ -52,14 +54,21 @@ def memory_event(
     )
 
 
-def change_rows(events: Iterable[MemoryEvent], trace: int, interner: Interner) -> pa.RecordBatch:
-    """Return ``events`` as MEMORY_CHANGES rows of the step with trace number ``trace``.
+class MemoryRows(NamedTuple):
+    """Rows of MEMORY_CHANGES, and their BLOCK_ADDRESSES."""
+
+    changes: pa.RecordBatch
+    addresses: pa.RecordBatch
+
+
+def memory_rows(events: Iterable[MemoryEvent], trace: int, interner: Interner) -> MemoryRows:
+    """Return the rows of ``events`` in the step with trace number ``trace``.
 
     A free belongs to the op that allocated the block at this address. A block from before the
     session is left out if its allocator does not know its size. NamesFullError if there are too
     many names.
     """
-    rows = []
+    rows, addresses = [], []
     blocks: dict[tuple[int, int], tuple[int, int]] = {}  # (allocator, address) -> (node, bytes)
     for event in sorted(events, key=lambda event: event.time_ps):
         size, allocator = event.bytes, interner.id(ALLOCATOR, event.allocator)
@@ -74,7 +83,8 @@ def change_rows(events: Iterable[MemoryEvent], trace: int, interner: Interner) -
             continue
         times_and_sizes = map(saturated, (event.time_ps // _PS_PER_US, event.sign * size, event.in_use))
         rows.append((trace, node, NONE_ID, allocator, *times_and_sizes, event.fragmentation, event.use))
-    return from_rows(rows, "memory_changes")
+        addresses.append((trace, event.address))
+    return MemoryRows(from_rows(rows, "memory_changes"), from_rows(addresses, "block_addresses"))
 
 
 def _number(stats: Mapping[bytes, bytes | int], key: bytes) -> int:

@@ -18,6 +18,7 @@ typedef struct {
     uint32_t slot, dtype;
     byte_range shape;
     int64_t requested_bytes, allocated_bytes;
+    uint64_t address;
 } output;
 
 typedef struct {
@@ -109,6 +110,7 @@ static enum status walk_allocation(byte_range s, output *o) {
         switch (tag) {
         case TAG(1, VARINT): CHECK(read_int64(&s, &o->requested_bytes)); break;
         case TAG(2, VARINT): CHECK(read_int64(&s, &o->allocated_bytes)); break;
+        case TAG(6, VARINT): CHECK(read_varint(&s, &o->address)); break;
         default: CHECK(skip_field(&s, tag, 7));
         }
     }
@@ -180,6 +182,8 @@ static enum status walk_output(byte_range s, node *n, row_sink *sink) {
     if (o.allocated) {
         int64_t size = o.allocated_bytes > o.requested_bytes ? o.allocated_bytes : o.requested_bytes;
         n->output_bytes = saturating_sum(n->output_bytes, size);
+        if (sink->output_block_count < ADDRESSES_MAX)
+            sink->output_blocks[sink->output_block_count++] = (output_block){size, o.address};
     }
     return sink->columns ? append_signature(sink, &o) : OK;
 }

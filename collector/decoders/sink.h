@@ -32,14 +32,16 @@ typedef struct {
 } columns;
 #undef DECLARE
 
-/* The columns of schema.ALLOCATIONS in its order: (type, name); and the allocator, NO_ID for those called *GPU*. */
+/* The columns of schema.ALLOCATIONS in its order: (type, name); and the allocator, NO_ID for those called *GPU*;
+ * and the address, 0 if it is not recorded. */
 #define ALLOCATION_COLUMNS(X)                                                                                          \
     X(uint32_t, trace)                                                                                                 \
     X(uint32_t, node)                                                                                                  \
     X(uint32_t, device)                                                                                                \
     X(int64_t, t_us)                                                                                                   \
     X(int64_t, bytes)                                                                                                  \
-    X(uint32_t, allocator)
+    X(uint32_t, allocator)                                                                                             \
+    X(uint64_t, address)
 
 #define MEMBER(type, name) type name;
 typedef struct {
@@ -51,6 +53,15 @@ typedef struct {
  * a row of more than a hundred bytes. */
 #define ROWS_MAX ((size_t)1 << 18)
 #define ALLOCATIONS_MAX ((size_t)1 << 19)
+
+/* Maximum number of outputs of a node execution whose addresses are read: each allocation is compared with them. */
+#define ADDRESSES_MAX 64
+
+/* The memory of an output. */
+typedef struct {
+    int64_t bytes;
+    uint64_t address;
+} output_block;
 
 /* Flags of a device, by its name (collector/store/devices.py). */
 enum { GPU = 1, STREAMS = 2 };
@@ -66,6 +77,8 @@ typedef struct {
     size_t signature_size, signature_room;
     allocation *allocations;
     size_t allocation_count, allocations_before, allocations_room; /* number of allocations, number before the step */
+    output_block output_blocks[ADDRESSES_MAX]; /* of the current node */
+    size_t output_block_count;
 } row_sink;
 
 #define CHECK(call)                                                                                                    \

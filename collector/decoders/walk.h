@@ -36,7 +36,20 @@ static enum status put_names(row_sink *sink, const node *n) {
     return OK;
 }
 
-/* Set trace, node and device of the allocations from `first_allocation` on. Drop them if the node has no start
+/* Return the address of the first output of `bytes` that has no allocation yet, 0 if there is none. */
+static uint64_t take_address(row_sink *sink, int64_t bytes) {
+    for (size_t i = 0; i < sink->output_block_count; i++) {
+        output_block *block = &sink->output_blocks[i];
+        if (block->address && block->bytes == bytes) {
+            uint64_t address = block->address;
+            block->address = 0;
+            return address;
+        }
+    }
+    return 0;
+}
+
+/* Set trace, node, device and address of the allocations from `first_allocation` on. Drop them if the node has no start
  * time, as the TF profiler does. */
 static enum status put_allocations(row_sink *sink, const node *n, uint32_t device, size_t first_allocation) {
     if (n->all_start.micros <= 0) {
@@ -48,6 +61,7 @@ static enum status put_allocations(row_sink *sink, const node *n, uint32_t devic
         entry->trace = sink->trace;
         entry->node = sink->columns->node[sink->row];
         entry->device = device;
+        entry->address = entry->bytes > 0 ? take_address(sink, entry->bytes) : 0;
     }
     return sink->allocation_count - sink->allocations_before > ALLOCATIONS_MAX ? TOO_LONG : OK;
 }
@@ -125,6 +139,7 @@ static enum status walk_device(byte_range s, row_sink *sink) {
         CHECK(read_chunk(&s, &chunk));
         node n = {.name = {chunk.at, chunk.at}, .label = {chunk.at, chunk.at}, .allocator = NO_ID};
         size_t first_allocation = sink->allocation_count;
+        sink->output_block_count = 0;
         sink->signature_size = 0;
         CHECK(walk_node(chunk, &n, sink));
         if (!sink->columns) continue;

@@ -17,7 +17,7 @@ from ..store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS
 from .columns import from_rows, saturated
 from .decode import DecodedStep
 from .interner import Interner, NamesFullError
-from .memory_changes import MemoryEvent, change_rows
+from .memory_changes import MemoryEvent, MemoryRows, memory_rows
 from .placement import Placement
 from .proto.xplane_pb2 import XLine, XPlane, XSpace
 from .session_ops import HOST_DEVICE, Execution, Marker, executions, markers, runs_no_op
@@ -33,14 +33,14 @@ _BATCH_ROWS: Final = 16_384
 
 
 class SessionRows(NamedTuple):
-    """OPS and MEMORY_CHANGES rows of a session, and the facts about its step.
+    """The rows of a session's ops and memory, and the facts about its step.
 
     ``programs``: what XLA compiled, as HloProto, by module. ``ran_no_op``: the session shows that
     there is no op to record: XLA or a remote server ran them all, or the step has none.
     """
 
     ops: pa.Table
-    memory_changes: pa.RecordBatch
+    memory: MemoryRows
     programs: Mapping[bytes, bytes]
     step: DecodedStep
     ran_no_op: bool
@@ -73,11 +73,11 @@ def xspace(
     mark = interner.mark()
     try:
         rows, step = step_rows(ops, trace, interner)
-        changes = change_rows(memory, trace, interner)
+        memory_tables = memory_rows(memory, trace, interner)
     except NamesFullError as error:
         interner.rollback(mark)
         raise DecodeError(error.args[0], error.slug) from error
-    return SessionRows(rows, changes, programs, step, ran_no_op)
+    return SessionRows(rows, memory_tables, programs, step, ran_no_op)
 
 
 def step_rows(ops: Sequence[Execution], trace: int, interner: Interner) -> tuple[pa.Table, DecodedStep]:

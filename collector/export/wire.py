@@ -6,13 +6,24 @@ from ...formats.pb_wire import BYTES, FIXED64, VARINT, encode_varint
 from ..tfviews.encoding import valid_utf8
 
 _WORD = 1 << 64
+_PAIR_BITS = 14
+_PAIR = 1 << _PAIR_BITS
 #: The varints of small numbers, which are most of all.
-_SMALL = tuple(encode_varint(value) for value in range(1 << 14))
+_SMALL = tuple(encode_varint(value) for value in range(_PAIR))
+#: Two bytes of a varint that continues.
+_CONTINUED = tuple(bytes((value & 0x7F | 0x80, value >> 7 | 0x80)) for value in range(_PAIR))
 
 
 def varint(value: int) -> bytes:
     """Return ``value`` as a varint; negative numbers have ten bytes, as in an int64."""
-    return _SMALL[value] if 0 <= value < len(_SMALL) else encode_varint(value % _WORD)
+    if 0 <= value < _PAIR:
+        return _SMALL[value]
+    value %= _WORD
+    head = b""
+    while value >= _PAIR:
+        head += _CONTINUED[value % _PAIR]
+        value >>= _PAIR_BITS
+    return head + _SMALL[value]
 
 
 def tag(number: int, kind: int) -> bytes:

@@ -2,13 +2,18 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow.csv import CSVWriter, WriteOptions
 
+from ..store.columns import flat, pc
 from ..tables.table import rows_of
 from .request import Request
 from .sink import Sink
+
+#: The beginning of a text that a spreadsheet takes for a formula, and runs.
+_FORMULA: Final = r"^[=+\-@\t\r]"
 
 
 def pieces(request: Request) -> Iterator[bytes]:
@@ -18,15 +23,20 @@ def pieces(request: Request) -> Iterator[bytes]:
     schema = pa.schema([field.with_type(pa.utf8()) if pa.types.is_list(field.type) else field for field in rows.schema])
     with CSVWriter(sink, schema, write_options=WriteOptions(quoting_style="needed")) as writer:
         for table in rows.tables:
-            writer.write_table(_without_lists(table, schema))
+            writer.write_table(pa.table(list(map(_cells, table.columns)), schema=schema))
             yield sink.take()
     yield sink.take()
 
 
-def _without_lists(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return ``table`` with its lists as JSON."""
-    columns = [
-        pa.array(map(json.dumps, column.to_pylist()), pa.utf8()) if pa.types.is_list(column.type) else column
-        for column in table.columns
-    ]
-    return pa.table(columns, schema=schema)
+def _cells(column: Any) -> Any:
+    """Return a column with lists as JSON, and with `'` before formulas."""
+    if pa.types.is_list(column.type):
+        return pa.array(map(json.dumps, column.to_pylist()), pa.utf8())
+    if not pa.types.is_string(column.type):
+        return column
+    texts = flat(column).dictionary_encode()
+    is_formula = pc.match_substring_regex(texts.dictionary, _FORMULA)
+    if not pc.any(is_formula).as_py():
+        return column
+    quoted = pc.binary_join_element_wise("'", texts.dictionary, "")
+    return pc.if_else(is_formula, quoted, texts.dictionary).take(texts.indices)

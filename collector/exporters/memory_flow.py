@@ -1,18 +1,20 @@
 """The format `memory-flow`: the memory of one step over time as a picture (SVG).
 
 A rectangle is a block of memory; its height is the size of the block, so the blocks that are alive
-at one time do not overlap.
+at one time do not overlap. Each allocator has a part with the blocks above each other and, if their
+addresses are recorded, one with the blocks at their addresses.
 """
 
 import re
-from bisect import insort
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from bisect import bisect_right, insort
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
 from ..errors import StoreError
-from ..numbers import duration, size
+from ..numbers import counted, duration, size
 from ..query.explanations import untraced_reason
 from ..query.memory_blocks import Block, Memory, memories, peak
 from ..store.columns import row_tuples
@@ -36,10 +38,15 @@ _HOLDERS_MAX: Final = 8
 _PLOT, _LEFT, _SIDE = 800, 90, 330
 _HEIGHT, _HEAD, _FOOT = 320, 60, 50
 _TICKS: Final = 4
+#: A gap between addresses above this share of the drawn bytes is shortened to it, or to less if
+#: there are many: all gaps together take at most half as much as the bytes.
+_GAP: Final = 0.02
+_GAPS: Final = 0.5
+_TICK_DISTANCE: Final = 14
 _INVALID: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\x7f-\x9f]|\\s+")
 _STYLE: Final = (
     "text{font-family:DejaVu Sans,Liberation Sans,Noto Sans,Arial,sans-serif;font-size:12px;fill:#222}"
-    ".h{font-weight:bold}.b{fill:#fff}.a{stroke:#888;stroke-width:1}"
+    ".h{font-weight:bold}.b{fill:#fff}.a{stroke:#888;stroke-width:1}.g{stroke:#ccc;stroke-width:1}"
     ".p{stroke:#b00020;stroke-width:1.5;stroke-dasharray:5 3}"
 )
 
@@ -75,7 +82,8 @@ def pieces(request: Request) -> Iterator[bytes]:
 
 def _picture(job: JobReader, title: str, found: Sequence[Memory], start_ns: int) -> Iterator[str]:
     width, panel = _LEFT + _PLOT + _SIDE, _HEAD + _HEIGHT + _FOOT
-    height = 30 + panel * len(found)
+    panels = [*chain.from_iterable(_panels(memory, start_ns) for memory in found)]
+    height = 30 + panel * len(panels)
     description = "; ".join(_headline(memory, start_ns) for memory in found)
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:tag="https://megengine.org.cn" viewBox="0 0 {width} {height}"'
@@ -85,8 +93,8 @@ def _picture(job: JobReader, title: str, found: Sequence[Memory], start_ns: int)
         f'<style>{_STYLE}</style>\n<rect class="b" width="{width}" height="{height}"/>\n'
         f'<text class="h" x="{_LEFT}" y="20">{escape(title)}</text>\n'
     )
-    for number, memory in enumerate(found):
-        yield from _panel(memory, start_ns, 30 + number * panel)
+    for number, draw in enumerate(panels):
+        yield from draw(30 + number * panel)
     yield "</svg>\n"
 
 
@@ -94,6 +102,8 @@ def _headline(memory: Memory, start_ns: int) -> str:
     top = peak(memory.blocks)
     where = " ".join(filter(None, (memory.device, memory.allocator and f"allocator {_text(memory.allocator)}")))
     how = "recorded" if memory.is_recorded else "estimated: an output lives until the last op that uses it has ended"
+    if memory.is_recorded and not any(block.address for block in memory.blocks):
+        how += ", without addresses"
     return f"{where}: peak {size(top.bytes)} after {duration(top.time_ns - start_ns)} ({how})"
 
 
@@ -112,52 +122,167 @@ class _Scale(NamedTuple):
         return self.bottom - offset / max(1, self.bytes) * _HEIGHT
 
 
-def _panel(memory: Memory, start_ns: int, top: int) -> Iterator[str]:
-    drawn = sorted(sorted(memory.blocks, key=lambda block: -block.bytes)[:BLOCKS_MAX], key=lambda block: block.start_ns)
+def _panels(memory: Memory, start_ns: int) -> Iterator[Callable[[int], Iterator[str]]]:
+    """Yield the functions that draw the parts of an allocator; they get the top edge (px)."""
+    colors = _colors(memory.blocks)
+    yield partial(_stacked, memory, colors, start_ns)
+    if any(block.address for block in memory.blocks):
+        yield partial(_at_addresses, memory, colors, start_ns)
+
+
+def _stacked(memory: Memory, colors: dict[str, str], start_ns: int, top: int) -> Iterator[str]:
+    """Yield the part with the blocks above each other."""
+    drawn = _drawn(memory.blocks)
     offsets = _offsets(drawn)
-    most = max(offset + block.bytes for offset, block in zip(offsets, drawn, strict=True))
-    first, last = min(block.start_ns for block in drawn), max(block.end_ns for block in drawn)
-    scale = _Scale(first, last, most, top + _HEAD + _HEIGHT)
-    colors = _colors(drawn)
-    left_out = memory.blocks[len(drawn) :] and len(memory.blocks) - len(drawn)
+    scale = _scale(drawn, max(map(_end, offsets, drawn)), top)
     yield f'<text x="{_LEFT}" y="{top + 22}">{escape(_headline(memory, start_ns))}</text>\n'
-    if left_out:
+    if left_out := len(memory.blocks) - len(drawn):
         text = f"the {len(drawn):,} largest blocks; {left_out:,} more are smaller"
         yield f'<text x="{_LEFT}" y="{top + 38}">{text}</text>\n'
     yield from _axes(scale, start_ns)
+    yield from _size_ticks(scale)
     for offset, block in zip(offsets, drawn, strict=True):
-        yield _rectangle(block, offset, scale, colors.get(_scope(block), _OTHER_COLOR), start_ns)
+        yield _rectangle(
+            block, offset, scale, colors.get(_scope(block), _OTHER_COLOR), start_ns, _tags(block, start_ns)
+        )
     yield from _peak(memory, scale, start_ns)
     yield from _legend(colors, drawn, scale)
 
 
-def _rectangle(block: Block, offset: int, scale: _Scale, color: str, start_ns: int) -> str:
+def _at_addresses(memory: Memory, colors: dict[str, str], start_ns: int, top: int) -> Iterator[str]:
+    """Yield the part with the blocks at their addresses."""
+    known = [block for block in memory.blocks if block.address]
+    drawn = _drawn(known)
+    regions = _regions(drawn)
+    offsets = _region_offsets(drawn, regions)
+    scale = _scale(drawn, regions[-1].offset + regions[-1].bytes, top)
+    notes = [f"by address, from {regions[0].address:#x} on"]
+    if len(regions) > 1:
+        notes.append(f"gaps shortened at {counted(len(regions) - 1, 'gray line')}")
+    if unknown := len(memory.blocks) - len(known):
+        notes.append(f"without {counted(unknown, 'block')} whose address is not recorded")
+    if left_out := len(known) - len(drawn):
+        notes.append(f"without {counted(left_out, 'smaller block')}")
+    yield f'<text x="{_LEFT}" y="{top + 38}">{"; ".join(notes)}</text>\n'
+    yield from _axes(scale, start_ns)
+    yield from _region_ticks(regions, scale)
+    for offset, block in zip(offsets, drawn, strict=True):
+        yield _rectangle(block, offset, scale, colors.get(_scope(block), _OTHER_COLOR), start_ns)
+    x = scale.x(peak(memory.blocks).time_ns)
+    yield f'<line class="p" x1="{x:.1f}" x2="{x:.1f}" y1="{scale.bottom - _HEIGHT - 6}" y2="{scale.bottom}"/>\n'
+
+
+def _drawn(blocks: Sequence[Block]) -> list[Block]:
+    """Return the largest blocks, by start."""
+    return sorted(sorted(blocks, key=lambda block: -block.bytes)[:BLOCKS_MAX], key=lambda block: block.start_ns)
+
+
+def _end(offset: int, block: Block) -> int:
+    return offset + block.bytes
+
+
+def _scale(drawn: Sequence[Block], bytes_: int, top: int) -> _Scale:
+    first, last = min(block.start_ns for block in drawn), max(block.end_ns for block in drawn)
+    return _Scale(first, last, bytes_, top + _HEAD + _HEIGHT)
+
+
+class _Region(NamedTuple):
+    """Addresses that are drawn as they are: the lowest, their number, the place of the lowest."""
+
+    address: int
+    bytes: int
+    offset: int
+
+
+def _regions(blocks: Sequence[Block]) -> list[_Region]:
+    """Return the regions of the addresses of ``blocks``, in order; larger gaps lie between them."""
+    spans: list[list[int]] = []
+    for first, end in sorted((block.address, block.address + block.bytes) for block in blocks):
+        if spans and first <= spans[-1][1]:
+            spans[-1][1] = max(spans[-1][1], end)
+        else:
+            spans.append([first, end])
+    used = sum(end - first for first, end in spans)
+    gap = max(1, min(int(used * _GAP), int(used * _GAPS / len(spans))))
+    regions: list[_Region] = []
+    for first, end in spans:
+        before = regions[-1] if regions else None
+        if before and first - before.address - before.bytes <= gap:
+            regions[-1] = before._replace(bytes=end - before.address)
+        else:
+            regions.append(_Region(first, end - first, before.offset + before.bytes + gap if before else 0))
+    return regions
+
+
+def _region_offsets(blocks: Sequence[Block], regions: Sequence[_Region]) -> list[int]:
+    """Return the places of ``blocks``."""
+    starts = [region.address for region in regions]
+    of_blocks = (regions[bisect_right(starts, block.address) - 1] for block in blocks)
+    return [region.offset + block.address - region.address for region, block in zip(of_blocks, blocks, strict=True)]
+
+
+def _rectangle(block: Block, offset: int, scale: _Scale, color: str, start_ns: int, tags: str = "") -> str:
     left, right, low, high = (
         scale.x(block.start_ns),
         scale.x(block.end_ns),
         scale.y(offset),
         scale.y(offset + block.bytes),
     )
-    name = escape(_text(block.node), {'"': "&quot;"})
-    began, ended = (block.start_ns - start_ns) / 1000, (block.end_ns - start_ns) / 1000
+    began, ended = _times(block, start_ns)
+    where = f" at {block.address:#x}" if block.address else ""
     return (
         f'<rect x="{left:.2f}" y="{high:.2f}" width="{max(0.3, right - left):.2f}" height="{max(0.3, low - high):.2f}"'
-        f' fill="{color}" tag:type="tensor" tag:name="{name}" tag:size="{block.bytes}" tag:produced="{began:.3f}us"'
-        f' tag:erased="{ended:.3f}us" tag:duration="{ended - began:.3f}us"><title>{name} ({escape(_text(block.op))}):'
-        f" {block.bytes:,} bytes, {began:.3f} to {ended:.3f} µs</title></rect>\n"
+        f' fill="{color}"{tags}><title>{escape(_text(_name(block)))} ({escape(_text(block.op))}):'
+        f" {block.bytes:,} bytes{where}, {began:.3f} to {ended:.3f} µs</title></rect>\n"
     )
+
+
+def _tags(block: Block, start_ns: int) -> str:
+    """Return the attributes of a block that MegEngine's memory_flow.svg has."""
+    name = escape(_text(_name(block)), {'"': "&quot;"})
+    began, ended = _times(block, start_ns)
+    address = f' tag:address="{block.address:#x}"' if block.address else ""
+    return (
+        f' tag:type="tensor" tag:name="{name}"{address} tag:size="{block.bytes}" tag:produced="{began:.3f}us"'
+        f' tag:erased="{ended:.3f}us" tag:duration="{ended - began:.3f}us"'
+    )
+
+
+def _times(block: Block, start_ns: int) -> tuple[float, float]:
+    """Return the start and the end of a block, in µs after the start of the step."""
+    return (block.start_ns - start_ns) / 1000, (block.end_ns - start_ns) / 1000
 
 
 def _axes(scale: _Scale, start_ns: int) -> Iterator[str]:
     top = scale.bottom - _HEIGHT
     yield f'<path class="a" fill="none" d="M{_LEFT} {top}V{scale.bottom}H{_LEFT + _PLOT}"/>\n'
     for tick in range(_TICKS + 1):
-        offset = scale.bytes * tick // _TICKS
-        yield f'<text x="{_LEFT - 8}" y="{scale.y(offset) + 4:.1f}" text-anchor="end">{size(offset)}</text>\n'
         moment = scale.first_ns + (scale.last_ns - scale.first_ns) * tick // _TICKS
         label = duration(max(0, moment - start_ns))
         yield f'<text x="{scale.x(moment):.1f}" y="{scale.bottom + 18}" text-anchor="middle">{label}</text>\n'
     yield f'<text x="{_LEFT + _PLOT / 2}" y="{scale.bottom + 36}" text-anchor="middle">time in the step</text>\n'
+
+
+def _size_ticks(scale: _Scale) -> Iterator[str]:
+    for tick in range(_TICKS + 1):
+        offset = scale.bytes * tick // _TICKS
+        yield _tick(scale.y(offset), size(offset))
+
+
+def _region_ticks(regions: Sequence[_Region], scale: _Scale) -> Iterator[str]:
+    """Yield the lines at the gaps, and the distance of each region from the lowest address."""
+    gaps = "".join(f"M{_LEFT} {scale.y(region.offset):.1f}h{_PLOT}" for region in regions[1:])
+    yield f'<path class="g" fill="none" d="{gaps}"/>\n' if gaps else ""
+    last = scale.bottom + _TICK_DISTANCE
+    for region in regions:
+        y = scale.y(region.offset)
+        if last - y >= _TICK_DISTANCE:
+            last = y
+            yield _tick(y, size(region.address - regions[0].address))
+
+
+def _tick(y: float, label: str) -> str:
+    return f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{label}</text>\n'
 
 
 def _peak(memory: Memory, scale: _Scale, start_ns: int) -> Iterator[str]:
@@ -168,7 +293,7 @@ def _peak(memory: Memory, scale: _Scale, start_ns: int) -> Iterator[str]:
     head = f"peak: {size(top.bytes)} in {len(top.holders):,} blocks after {duration(top.time_ns - start_ns)}"
     yield f'<text class="h" x="{side}" y="{high}">{head}</text>\n'
     for row, block in enumerate(top.holders[:_HOLDERS_MAX], 1):
-        name = _text(block.node)
+        name = _text(_name(block))
         short = name if len(name) <= 36 else f"…{name[-35:]}"
         yield f'<text x="{side}" y="{high + 16 * row}">{size(block.bytes)} {escape(short)}</text>\n'
     rest = top.holders[_HOLDERS_MAX:]
@@ -209,7 +334,11 @@ def _offsets(blocks: Sequence[Block]) -> list[int]:
 def _scope(block: Block) -> str:
     """Return the outermost name scope of the node, or the op type of one without a scope."""
     scope, slash, _ = block.node.partition("/")
-    return scope if slash else block.op
+    return scope if slash else block.op or _name(block)
+
+
+def _name(block: Block) -> str:
+    return block.node or "(from before the step)"
 
 
 def _colors(blocks: Sequence[Block]) -> dict[str, str]:

@@ -59,7 +59,7 @@ def spans(request: Request) -> Iterator[Spans]:
     trace = Trace(request.selection)
     writer: _Job | None = None
     is_empty = True
-    for part in trace.parts(with_executions=False):
+    for part in trace.parts(with_executions=False, with_curves=False):
         if isinstance(part, Process):
             yield from writer.end() if writer else ()
             writer = _Job(part, jobs[part.number - 1])

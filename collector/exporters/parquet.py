@@ -1,7 +1,9 @@
 """The format `parquet`: one of the tables as a Parquet file."""
 
 from collections.abc import Iterator
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..tables.table import rows_of
@@ -13,8 +15,15 @@ def pieces(request: Request) -> Iterator[bytes]:
     """Yield the file; errors are those of `rows_of`."""
     rows = rows_of(request.selection, request.table)
     sink = Sink()
-    with pq.ParquetWriter(sink, rows.schema, compression="zstd") as writer:
+    # Times hardly recur: with a dictionary the file is half as large again, and takes longer.
+    recurring: Any = [_path(field) for field in rows.schema if not field.name.endswith("_ns")]
+    with pq.ParquetWriter(sink, rows.schema, compression="zstd", use_dictionary=recurring) as writer:
         for table in rows.tables:
             writer.write_table(table)
             yield sink.take()
     yield sink.take()
+
+
+def _path(field: Any) -> str:
+    """Return the path of a column in Parquet."""
+    return f"{field.name}.list.element" if pa.types.is_list(field.type) else str(field.name)

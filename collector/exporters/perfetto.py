@@ -59,6 +59,7 @@ class _Writer:
         self._processes: dict[int, int] = {}
         self._groups: dict[tuple[int, str], int] = {}
         self._tracks: dict[int, int] = {}
+        self._track_ends: dict[int, bytes] = {}  # the event that ends a slice
         self._interned: dict[tuple[int, str], int] = {}
         self._pending: list[bytes] = []  # packets that define interned texts
         self._labels: dict[int, list[bytes]] = {}  # process -> part of the event of each label
@@ -87,6 +88,7 @@ class _Writer:
             uuid = self._groups[key] = next(self._uuids)
             yield self._child(self._processes[track.process], uuid, track.group, number_field(_ORDER, _EXPLICIT_ORDER))
         uuid = self._tracks[track.number] = next(self._uuids)
+        self._track_ends[track.number] = self._event(_END, track.number)
         order = number_field(_RANK, track.lane) + number_field(_MERGING, _NEVER_MERGED)
         yield self._child(self._groups[key], uuid, track.title, order)
 
@@ -137,7 +139,7 @@ class _Writer:
         return number_field(_TYPE, kind) + number_field(_TRACK, self._tracks[track])
 
     def _end(self, track: int, end_ns: int) -> bytes:
-        return self._timed(end_ns, self._event(_END, track))
+        return self._timed(end_ns, self._track_ends[track])
 
     def _timed(self, time_ns: int, event: bytes) -> bytes:
         packet = _EVENT_HEAD + varint(time_ns - self._origin_ns) + _EVENT_TAG + varint(len(event)) + event

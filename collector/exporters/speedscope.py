@@ -31,7 +31,8 @@ def pieces(request: Request) -> Iterator[bytes]:
         yield _json(head)[:-1] + b',"profiles":[\n'
         comma = b""
         for profile in writer.profiles():
-            yield comma + profile
+            yield comma
+            yield from profile
             comma = b",\n"
         yield b'],"shared":{"frames":%b}}\n' % _json(writer.frames())
 
@@ -106,21 +107,29 @@ class _Writer:
             for call in self._frames
         ]
 
-    def profiles(self) -> Iterator[bytes]:
-        """Yield the profiles. Timelines have the same start and end, so that they are aligned."""
+    def profiles(self) -> Iterator[Iterator[bytes]]:
+        """Yield the profiles, each in pieces.
+
+        Timelines have the same start and end, so that they are aligned.
+        """
         for number, sums in self._sums.items():
             for name, stack_of in _STACKS:
                 stacks = [[self._frame(call) for call in stack_of(label)] for label in sums]
-                yield self._profile("sampled", f"{self._processes[number].title}: {name}", sum(sums.values()))[:-1] + (
-                    b',"samples":%b,"weights":%b}' % (_json(stacks), _json(list(sums.values())))
-                )
+                head = self._profile("sampled", f"{self._processes[number].title}: {name}", sum(sums.values()))
+                yield iter([head[:-1], b',"samples":%b,"weights":%b}' % (_json(stacks), _json(list(sums.values())))])
         for lane in self._lanes.values():
             self._keep(lane, list(lane.closed(0)))
             if lane.pieces:
-                events = b",".join(map(self._piece, lane.pieces))
-                yield self._profile("evented", lane.name, self._end_ns - self._origin_ns)[:-1] + (
-                    b',"events":[%b]}' % events
-                )
+                yield self._timeline(lane)
+
+    def _timeline(self, lane: _Lane) -> Iterator[bytes]:
+        yield self._profile("evented", lane.name, self._end_ns - self._origin_ns)[:-1]
+        start = b',"events":['
+        for offset, size in lane.pieces:
+            self._events.seek(offset)
+            yield start + self._events.read(size)
+            start = b","
+        yield b"]}"
 
     def _profile(self, kind: str, name: str, end: int) -> bytes:
         return _json({"type": kind, "name": name, "unit": "nanoseconds", "startValue": 0, "endValue": end})
@@ -144,11 +153,6 @@ class _Writer:
             )
             lane.pieces.append((self._events.seek(0, 2), len(text)))
             self._events.write(text)
-
-    def _piece(self, piece: tuple[int, int]) -> bytes:
-        offset, size = piece
-        self._events.seek(offset)
-        return self._events.read(size)
 
 
 def _json(value: object) -> bytes:

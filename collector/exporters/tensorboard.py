@@ -12,7 +12,7 @@ from ..errors import StoreError
 from ..export.folders import Folder
 from ..query.explanations import untraced_reason
 from ..store.protocols import JobReader
-from ..traces.model import Curve, Mark, Part, Process, Slices, Track
+from ..traces.model import Mark, Part, Process, Slices, Track
 from ..traces.trace import Trace
 from .request import Request
 from .timelines import trace_of
@@ -53,7 +53,7 @@ def _window(trace: Trace) -> tuple[int, int]:
 
 def _files(request: Request, trace: Trace) -> Iterator[tuple[str, Iterable[bytes]]]:
     """Yield the file of each job, as the parts of the jobs are read."""
-    parts = _Parts(trace.parts())
+    parts = _Parts(trace.parts(with_curves=False))
     names: set[str] = set()
     window = _window(trace)
     for process in parts.processes():
@@ -91,14 +91,9 @@ class _Parts:
             yield part
 
 
-def _no_curve(_space: XSpace, _curve: Curve) -> None:
-    """Leave out a curve: XSpaces have none."""
-
-
 _WRITERS: Final[dict[type[Any], Any]] = {
     Process: XSpace.process,
     Track: XSpace.track,
     Slices: XSpace.slices,
     Mark: XSpace.mark,
-    Curve: _no_curve,
 }

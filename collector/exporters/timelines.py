@@ -6,6 +6,7 @@ from typing import Any
 from ..errors import StoreError
 from ..query.explanations import untraced_reason
 from ..traces.chosen import SLICES_MAX
+from ..traces.model import Curve
 from ..traces.trace import Trace
 from .request import Request
 
@@ -32,6 +33,6 @@ def written(trace: Trace, writers: Mapping[type[Any], Callable[[Any], Iterable[b
 
     Parts without a writer are left out.
     """
-    for part in trace.parts():
+    for part in trace.parts(with_curves=Curve in writers):
         if type(part) in writers:
             yield from writers[type(part)](part)

@@ -91,6 +91,7 @@ class StepTables:
             "ops": ops,
             "allocations": allocations.on_gpus,
             "memory_changes": allocations.others,
+            "block_addresses": allocations.addresses,
             "output_memory": self._output_memory(step, trace),
             "names": _with_colons(self._interner.new_names()) if step.has_escaped_names else self._interner.new_names(),
             "traces": trace_rows([_trace(step, trace, results[0])]),

@@ -121,6 +121,7 @@ class RowMaker:
         rows.add("ops", steps.ops)
         rows.add("allocations", steps.allocations.on_gpus)
         rows.add("memory_changes", steps.allocations.others)
+        rows.add("block_addresses", steps.allocations.addresses)
         for record, number, decoded in zip(records, numbers, steps.results, strict=True):
             if decoded.error is not None:
                 rows.add_undecodable(record, decoded.error)
@@ -145,7 +146,8 @@ class RowMaker:
                 rows.add_undecodable(record, error.args[0])
                 continue
             rows.add("ops", session.ops)
-            rows.add("memory_changes", session.memory_changes)
+            rows.add("memory_changes", session.memory.changes)
+            rows.add("block_addresses", session.memory.addresses)
             for module in session.programs.keys() - self._modules:
                 rows.add("programs", program_rows(module, session.programs[module]))
             self._modules |= session.programs.keys()

@@ -1,13 +1,13 @@
 """The blocks of memory that the ops of one traced step allocate: their sizes and times."""
 
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from ..store.columns import row_tuples
+from ..store.columns import flat, pc, repeat, row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import ALLOCATOR, DEVICE, NODE, NONE_ID, OUTPUT_BLOCK, PERSISTENT_BLOCK, TEMPORARY_BLOCK
 from ..summaries.top import short_device
@@ -31,6 +31,7 @@ class Block(NamedTuple):
 
     ``node`` and ``op`` are empty if the node is unknown: the block was there before the step.
     ``use``: schema.OUTPUT_BLOCK, TEMPORARY_BLOCK or PERSISTENT_BLOCK; 0 if it is unknown.
+    ``address``: 0 if it is not recorded.
     """
 
     node: str
@@ -39,6 +40,7 @@ class Block(NamedTuple):
     end_ns: int
     bytes: int
     use: int = 0
+    address: int = 0
 
 
 class Memory(NamedTuple):
@@ -74,12 +76,13 @@ def memories(job: JobReader, traces: pa.Table, kinds: Sequence[int], device: str
     rows = [row for row in _rows(executions.ops, executions.traces) if names[NODE].get(row.node) in nodes]
     allocators = _allocators(rows, names[ALLOCATOR])
     hosts = host_devices(names[DEVICE])
+    addresses = _Addresses(job.rows_of_traces("block_addresses", numbers))
     changes = [
-        *_gpu_changes(executions.allocations, allocators),
         *(
             change._replace(device=hosts.get(change.device, change.device))
-            for change in _changes(job.memory_changes(numbers), names[ALLOCATOR])
+            for change in _changes(job.rows_of_traces("memory_changes", numbers), names[ALLOCATOR], addresses)
         ),
+        *_gpu_changes(executions.allocations, allocators, addresses),
     ]
     if device is not None:
         changes = [change for change in changes if names[NODE].get(change.node) in nodes]
@@ -165,7 +168,7 @@ def _estimated(row: _Row, node: Node, last_uses: Mapping[str, int]) -> Iterator[
 
 
 class _Change(NamedTuple):
-    """An allocation, or a free of negative ``bytes``; ``in_use``: 0 if it is unknown."""
+    """An allocation, or a free of negative ``bytes``; ``in_use``, ``address``: 0 if unknown."""
 
     node: int
     device: int
@@ -175,18 +178,37 @@ class _Change(NamedTuple):
     in_use: int = 0
     fragmentation: float = 0.0
     use: int = 0
+    address: int = 0
 
 
-def _gpu_changes(table: pa.Table, allocators: Mapping[tuple[int, int], str]) -> Iterator[_Change]:
+class _Addresses:
+    """The BLOCK_ADDRESSES of several traces."""
+
+    def __init__(self, table: pa.Table) -> None:
+        by_trace: dict[int, list[int]] = defaultdict(list)
+        for trace, address in row_tuples(table, "trace", "address"):
+            by_trace[trace].append(address)
+        self._by_trace = {trace: iter(addresses) for trace, addresses in by_trace.items()}
+
+    def next(self, trace: int) -> int:
+        """Return the address of the next change of ``trace``, 0 if it is not recorded."""
+        return next(self._by_trace.get(trace, iter(())), 0)
+
+
+def _gpu_changes(
+    table: pa.Table, allocators: Mapping[tuple[int, int], str], addresses: _Addresses
+) -> Iterator[_Change]:
     """Yield the ALLOCATIONS; the allocator is that of the node."""
-    for node, device, t_us, size in row_tuples(table, "node", "device", "t_us", "bytes"):
-        yield _Change(node, device, allocators.get((node, device), ""), t_us * _US, size)
+    for trace, node, device, t_us, size in row_tuples(table, "trace", "node", "device", "t_us", "bytes"):
+        allocator = allocators.get((node, device), "")
+        yield _Change(node, device, allocator, t_us * _US, size, address=addresses.next(trace))
 
 
-def _changes(table: pa.Table, allocators: Mapping[int, str]) -> Iterator[_Change]:
-    columns = ("node", "device", "allocator", "t_us", "bytes", "in_use_bytes", "fragmentation", "use")
-    for node, device, allocator, t_us, *rest in row_tuples(table, *columns):
-        yield _Change(node, device, allocators.get(allocator, ""), t_us * _US, *rest)
+def _changes(table: pa.Table, allocators: Mapping[int, str], addresses: _Addresses) -> Iterator[_Change]:
+    columns = ("trace", "node", "device", "allocator", "t_us", "bytes", "in_use_bytes", "fragmentation", "use")
+    for trace, node, device, number, t_us, size, in_use, fragmentation, use in row_tuples(table, *columns):
+        allocator, address = allocators.get(number, ""), addresses.next(trace)
+        yield _Change(node, device, allocator, t_us * _US, size, in_use, fragmentation, use, address)
 
 
 def _grouped(changes: Sequence[_Change]) -> dict[tuple[int, str], list[_Change]]:
@@ -223,6 +245,38 @@ def host_devices(devices: Mapping[int, str]) -> dict[int, int]:
     return {number: host for number, host in hosts.items() if host != number}
 
 
+def memory_peaks(job: JobReader, numbers: Sequence[int], hosts: Mapping[int, int]) -> Iterator[tuple[int, ...]]:
+    """Yield (trace, device, allocator, peak in bytes) of the traces ``numbers``, by their ids.
+
+    The peaks are those of `JobReader.memory_levels`, without SQL: they need the memory of these
+    traces only. ``hosts``: GPU -> CPU of the same process.
+    """
+    for name in ("memory_changes", "allocations"):
+        table = job.rows_of_traces(name, numbers)
+        column: dict[str, Any] = {key: flat(table[key]) for key in ("trace", "device", "t_us", "bytes")}
+        if name == "allocations":
+            column |= {"allocator": repeat(NONE_ID, len(table), pa.uint32())}
+            column |= {"in_use_bytes": repeat(0, len(table), pa.int64())}
+        else:
+            column |= {key: flat(table[key]) for key in ("allocator", "in_use_bytes")}
+            for gpu, host in hosts.items():
+                is_gpu = pc.equal(column["device"], pa.scalar(gpu, pa.uint32()))
+                column["device"] = pc.if_else(is_gpu, pa.scalar(host, pa.uint32()), column["device"])
+        yield from _peaks(pa.table(column))
+
+
+def _peaks(changes: pa.Table) -> Iterator[tuple[int, ...]]:
+    keys = ["trace", "device", "allocator"]
+    changes = changes.sort_by([(key, "ascending") for key in (*keys, "t_us", "bytes")])
+    changes = changes.append_column("level", pc.cumulative_sum(flat(changes["bytes"])))
+    sums: Any = [("level", "max"), ("level", "first"), ("bytes", "first"), ("in_use_bytes", "max")]
+    found = pa.TableGroupBy(changes, keys, use_threads=False).aggregate(sums)
+    for *key, highest, first, first_bytes, in_use in row_tuples(found, *keys, *("_".join(entry) for entry in sums)):
+        peak = in_use if in_use > 0 else highest - first + first_bytes
+        if peak > 0:
+            yield (*key, peak)
+
+
 def _before(changes: Sequence[_Change]) -> int | None:
     """Return the bytes in use before the first of ``changes`` that none of them frees."""
     if not changes[0].in_use:
@@ -256,7 +310,7 @@ def _recorded(
         name = names.get(number, "")
         op = nodes[name].op if name in nodes else ""
         lives = _lives(entries, first_ns, last_ns)
-        blocks = [Block(name, op, start, end, change.bytes, change.use) for start, end, change in lives]
+        blocks = [Block(name, op, start, end, change.bytes, change.use, change.address) for start, end, change in lives]
         found += _with_uses(blocks, *sizes[number]) if name else blocks
     return sorted(found, key=_start)
 
@@ -264,14 +318,16 @@ def _recorded(
 def _lives(entries: Sequence[_Change], first_ns: int, last_ns: int) -> Iterator[tuple[int, int, _Change]]:
     """Yield the start and the end of each block of a node, and its allocation.
 
-    The bytes are positive.
+    The bytes are positive. Without the address of a free, the first block of its size ends.
     """
-    open_blocks: dict[int, list[_Change]] = defaultdict(list)
+    has_addresses = any(change.address for change in entries if change.bytes < 0)
+    open_blocks: dict[tuple[int, int], deque[_Change]] = defaultdict(deque)
     for change in sorted(entries, key=lambda entry: (entry.t_ns, -entry.bytes)):
+        begun = open_blocks[abs(change.bytes), change.address if has_addresses else 0]
         if change.bytes > 0:
-            open_blocks[change.bytes].append(change)
-        elif begun := open_blocks[-change.bytes]:
-            yield begun[0].t_ns, change.t_ns, begun.pop(0)
+            begun.append(change)
+        elif begun:
+            yield begun[0].t_ns, change.t_ns, begun.popleft()
         else:
             yield min(first_ns, change.t_ns), change.t_ns, change._replace(bytes=-change.bytes)
     for changes in open_blocks.values():

@@ -127,9 +127,9 @@ class EngineJob:
         """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
         return list(row_tuples(aggregates.persistent_allocations(self._query, self._devices)))
 
-    def memory_changes(self, traces: Collection[int]) -> pa.Table:
-        """Return the MEMORY_CHANGES of ``traces``, in order of arrival."""
-        return self._rows("memory_changes", None, f" AND trace IN ({_list(traces)})")
+    def rows_of_traces(self, name: str, traces: Collection[int]) -> pa.Table:
+        """Return the rows of table ``name`` of ``traces``, in order of arrival."""
+        return self._rows(name, None, f" AND trace IN ({_list(traces)})")
 
     def host_samples(self) -> pa.Table:
         """Return the samples of the job's host, from the time of the job."""

@@ -70,6 +70,7 @@ _ORDER: Final = {
     "traces": "trace, row",
     "allocations": "trace, row",
     "memory_changes": "trace, row",
+    "block_addresses": "trace, row",
     "output_memory": "trace, row",
     "spans": "start_ns, row",
     "samples": "t_ns, row",

@@ -13,7 +13,7 @@ from .protocols import Executions
 from .rollup import canonical_after, canonical_of
 from .schema import JOB_TABLES, NONE_ID
 from .snapshot import Snapshot
-from .trace_ranges import generations
+from .trace_ranges import SealedGeneration, generations
 
 TRACE_COLUMNS: Final = ("trace", "step", "base_ns")
 _START_COLUMNS: Final = ("trace", "base_ns")
@@ -28,32 +28,39 @@ def executions(snapshot: Snapshot, traces: Collection[int], columns: Sequence[st
     ascending_traces = sorted(traces)
     numbers = pa.array(ascending_traces, pa.uint32())
     sealed_generations = list(generations(snapshot, ascending_traces))
-
-    def rows(name: str, columns: Sequence[str]) -> pa.Table:
-        """Return the rows of table ``name`` that may belong to the traces.
-
-        All unsealed rows are included.
-        """
-        groups = (snapshot.groups(name, sealed.generation, sealed.traces, columns) for sealed in sealed_generations)
-        return pa.concat_tables([*chain.from_iterable(groups), snapshot.unsealed(name, columns)])
-
     allocations, outputs = (
-        _rows_of_traces(rows(name, JOB_TABLES[name].names), numbers) for name in ("allocations", "output_memory")
+        _rows_of_traces(_rows(snapshot, name, ascending_traces, sealed_generations), numbers)
+        for name in ("allocations", "output_memory")
     )
     names, trace_rows = snapshot.table("names"), _rows_of_traces(snapshot.table("traces", TRACE_COLUMNS), numbers)
-    return Executions(rows("ops", columns), trace_rows, names, canonical(snapshot, names), allocations, outputs)
+    ops = _rows(snapshot, "ops", ascending_traces, sealed_generations, columns)
+    return Executions(ops, trace_rows, names, canonical(snapshot, names), allocations, outputs)
 
 
-def memory_changes(snapshot: Snapshot, traces: Collection[int]) -> pa.Table:
-    """Return the MEMORY_CHANGES of ``traces``, in order of arrival within each trace."""
+def rows_of_traces(snapshot: Snapshot, name: str, traces: Collection[int]) -> pa.Table:
+    """Return the rows of table ``name`` of ``traces``, in order of arrival within each trace."""
     ascending_traces = sorted(traces)
-    columns = JOB_TABLES["memory_changes"].names
-    groups = (
-        snapshot.groups("memory_changes", sealed.generation, sealed.traces, columns)
-        for sealed in generations(snapshot, ascending_traces)
-    )
-    rows = pa.concat_tables([*chain.from_iterable(groups), snapshot.unsealed("memory_changes", columns)])
+    rows = _rows(snapshot, name, ascending_traces, list(generations(snapshot, ascending_traces)))
     return _rows_of_traces(rows, pa.array(ascending_traces, pa.uint32()))
+
+
+def _rows(
+    snapshot: Snapshot,
+    name: str,
+    traces: Sequence[int],
+    sealed_generations: Sequence[SealedGeneration],
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """Return the rows of table ``name`` that may belong to the ascending ``traces``.
+
+    All unsealed rows are included if one of the traces may be unsealed.
+    """
+    columns = JOB_TABLES[name].names if columns is None else columns
+    groups = (snapshot.groups(name, sealed.generation, sealed.traces, columns) for sealed in sealed_generations)
+    tables = [JOB_TABLES[name].empty_table().select(list(columns)), *chain.from_iterable(groups)]
+    if sum(len(sealed.traces) for sealed in sealed_generations) < len(traces):
+        tables.append(snapshot.unsealed(name, columns))
+    return pa.concat_tables(tables)
 
 
 def canonical(snapshot: Snapshot, names: pa.Table) -> dict[int, int]:

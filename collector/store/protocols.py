@@ -195,8 +195,11 @@ class JobReader(Protocol):
         """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
         ...
 
-    def memory_changes(self, traces: Collection[int]) -> pa.Table:
-        """Return the MEMORY_CHANGES of ``traces``, in order of arrival within each trace."""
+    def rows_of_traces(self, name: str, traces: Collection[int]) -> pa.Table:
+        """Return the rows of ``traces``, in order of arrival within each trace.
+
+        ``name``: a table with the column `trace`.
+        """
         ...
 
     def host_samples(self) -> pa.Table:

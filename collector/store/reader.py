@@ -125,9 +125,9 @@ class LocalJob:
         """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
         return self.with_snapshot(executions.persistent_allocations)
 
-    def memory_changes(self, traces: Collection[int]) -> pa.Table:
-        """Return the MEMORY_CHANGES of ``traces``."""
-        return self.with_snapshot(lambda snapshot: executions.memory_changes(snapshot, traces))
+    def rows_of_traces(self, name: str, traces: Collection[int]) -> pa.Table:
+        """Return the rows of table ``name`` of ``traces``."""
+        return self.with_snapshot(lambda snapshot: executions.rows_of_traces(snapshot, name, traces))
 
     def host_samples(self) -> pa.Table:
         """Return all samples of the job's host; the table may be empty.

@@ -188,6 +188,10 @@ MEMORY_CHANGES = pa.schema(
 #: What an op allocates a block for: an output, its own work, or its later runs.
 OUTPUT_BLOCK, TEMPORARY_BLOCK, PERSISTENT_BLOCK = range(1, 4)
 
+#: The addresses of the blocks: of each trace, one row per row of `memory_changes`, then one per row
+#: of `allocations`, in their order. The address is 0 if it is not recorded.
+BLOCK_ADDRESSES = pa.schema([("trace", _U32), ("address", _U64)])
+
 #: One row per output with an allocation_description, in executions with a start time. Only imported
 #: jobs have such rows: the addresses would double the size of live jobs.
 OUTPUT_MEMORY = pa.schema(
@@ -307,6 +311,7 @@ JOB_TABLES: Final = {
     "thread_samples": THREAD_SAMPLES,
     "memory_changes": MEMORY_CHANGES,
     "programs": PROGRAMS,
+    "block_addresses": BLOCK_ADDRESSES,
 }
 
 _AFTER_OP_END: Final = OPS.get_field_index("op_end_ns") + 1

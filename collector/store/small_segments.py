@@ -16,7 +16,7 @@ FULL_BYTES: Final = 1 << 18
 #: Tables that are never merged: large tables, and tables that are read by generation.
 _NEVER_MERGED: Final = frozenset(
     {
-        *("ops", "allocations", "output_memory", "memory_changes"),
+        *("ops", "allocations", "output_memory", "memory_changes", "block_addresses"),
         *(segment.ROLLUP_NAME, segment.TIMES_NAME, *segment.TOTALS),
     }
 )

@@ -14,7 +14,7 @@ from ..summaries.kinds import is_activity, kind_name, step_kind_of
 from ..summaries.waiting_ops import WAITING_OPS
 from ..tfviews.nodes import interned_bytes, interned_texts
 from .chosen import JobTraces
-from .curves import curves
+from .curves import curves, memory_curves
 from .executions import Batch, batches
 from .flows import flows
 from .groups import Groups
@@ -77,13 +77,15 @@ class JobTrace:
             if len(times):
                 yield pc.min(times).as_py()
 
-    def parts(self, *, with_executions: bool = True) -> Iterator[Part]:
+    def parts(self, *, with_executions: bool = True, with_curves: bool = True) -> Iterator[Part]:
         """Yield the parts of the job."""
         yield self._process
         yield from self._step_slices(SPANS, SPAN, self._spans, "ordinal", "total_ns")
         yield from self._step_slices(TRACED_STEPS, STEP, self._chosen.traces, "step", "duration_ns")
         yield from self._marks()
-        yield from curves(self._process.number, self._job, self._samples)
+        if with_curves:
+            yield from curves(self._process.number, self._job, self._samples)
+            yield from memory_curves(self._process.number, self._job, self._chosen.traces)
         if with_executions:
             yield from self._executions()
 

@@ -40,13 +40,13 @@ class Trace:
         self.windows_ns = [window for traces in chosen for window in (traces.executed_ns,) if window]
         self.is_empty, self.origin_ns = not starts_ns, min(starts_ns, default=0)
 
-    def parts(self, *, with_executions: bool = True) -> Iterator[Part]:
+    def parts(self, *, with_executions: bool = True, with_curves: bool = True) -> Iterator[Part]:
         """Yield the parts: of each job its process, its spans, marks and curves, its executions.
 
         A track comes before what is on it. Executions are read in batches of whole steps.
         """
         for job in self._jobs:
-            yield from job.parts(with_executions=with_executions)
+            yield from job.parts(with_executions=with_executions, with_curves=with_curves)
 
 
 def _processes(jobs: Sequence[JobReader]) -> Iterator[Process]:

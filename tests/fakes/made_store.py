@@ -77,6 +77,7 @@ def trace_tables(graph: bytes, messages: Sequence[bytes]) -> dict[str, pa.Table 
         "ops": pa.Table.from_batches([steps.ops]),
         "allocations": pa.Table.from_batches([steps.allocations.on_gpus]),
         "memory_changes": pa.Table.from_batches([steps.allocations.others]),
+        "block_addresses": steps.allocations.addresses,
         "traces": rows(
             "traces",
             [

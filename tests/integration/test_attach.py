@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 
 import psutil
+import pyarrow.parquet as pq
 import pytest
+from fakes import exported_slices
 from fakes.polling import until
 from tfprof.agent import processes
 from tfprof.agent.attach.attachment import Attachment, AttachOptions
@@ -195,10 +197,11 @@ def test_after_an_attach_no_function_call_in_a_batch_is_a_step(kind, private_sto
 
 
 @pytest.mark.parametrize(("venv", "kind"), [("tf1", "session"), ("tf2", "executions")])
-def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, venv, kind, private_store):
+def test_the_command_traces_steps_writes_them_prints_their_ops_and_detaches(loop, venv, kind, private_store, tmp_path):
     job = loop(venv, kind)
+    files = [tmp_path / "a.parquet", tmp_path / "a.json"]
     completed = subprocess.run(
-        [*TFPROF, "attach", str(job.pid), "-o", "ops"],
+        [*TFPROF, "attach", str(job.pid), "-o", "ops", "-o", str(files[0]), "-o", str(files[1])],
         capture_output=True,
         text=True,
         timeout=120,
@@ -207,6 +210,10 @@ def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, venv, kind
     assert completed.returncode == 0, completed.stderr
     assert re.search(r"attached by (pending-call|gil-callback), longest stop \d", completed.stderr)
     assert "MatMul" in completed.stdout
+    executions = pq.read_table(files[0])
+    assert 10 <= len(executions["step"].unique()) <= 20  # the steps of one kind
+    slices = exported_slices.chrome(files[1].read_bytes()).slices
+    assert len([piece for piece in slices if piece.node]) == executions.num_rows
     assert job.end()["objects"] == []
     assert LocalStore(str(private_store)).jobs()[0].info.state == "detached"
 

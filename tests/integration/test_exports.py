@@ -1,5 +1,6 @@
 """Exports of real jobs: every execution is in every file, with the same times by op type."""
 
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from integration.perfetto_ui import perfetto_ui
 from integration.test_timeline_browser import write_gpu_job
 from integration.trace_viewer import trace_viewer
 from tfprof.collector import open_store
-from tfprof.collector.store.schema import DEVICE, NODE
+from tfprof.collector.store.schema import DEVICE, NODE, NONE_ID
 
 pytestmark = pytest.mark.tf
 #: Version of TensorFlow -> the package of Keras for the job.
@@ -161,3 +162,34 @@ def test_perfetto_draws_flows_between_devices(name: str, tmp_path: Path) -> None
             " JOIN slice source ON source.id = slice_out JOIN slice target ON target.id = slice_in ORDER BY 1, 2"
         )
     assert flows == [["conv", "conv"], ["conv", "loss"], ["images", "conv"], ["relu", "loss"]]
+
+
+def test_memory_at_the_peak_is_the_sum_of_the_records_and_no_address_is_used_twice(
+    job: ProfiledScripts, tmp_path: Path
+) -> None:
+    root = ET.parse(export(job, tmp_path / "a.svg")).getroot()
+    tag = "{https://megengine.org.cn}"
+    blocks = [
+        tuple(element.get(tag + name, "0") for name in ("name", "size", "produced", "erased", "address"))
+        for element in root.iter("{http://www.w3.org/2000/svg}rect")
+        if element.get(f"{tag}type") == "tensor"
+    ]
+    blocks = [
+        (name, int(size), float(start[:-2]), float(end[:-2]), int(address, 16))
+        for name, size, start, end, address in blocks
+    ]
+    step = int(root.findtext("{http://www.w3.org/2000/svg}title", "").rpartition("batch step ")[2])
+    traces = [row for row in job.job.table("traces").to_pylist() if (row["kind"], row["step"]) == (2, step)]
+    changes = job.job.rows_of_traces("memory_changes", [row["trace"] for row in traces]).to_pylist()
+    alive = most = -sum(row["bytes"] for row in changes if row["node"] == NONE_ID and row["bytes"] < 0)
+    for row in sorted(changes, key=lambda row: (row["t_us"], row["bytes"])):
+        alive += row["bytes"]
+        most = max(most, alive)
+    drawn = max(sum(size for _, size, start, end, _ in blocks if start <= at < end) for _, _, at, _, _ in blocks)
+    assert drawn == most > 100_000
+    known = [block for block in blocks if block[4]]
+    assert len(known) > 0.7 * len(blocks)
+    for name, size, start, end, address in known:
+        for other in known:
+            if other != (name, size, start, end, address) and other[2] < end - 1 and start < other[3] - 1:
+                assert other[4] + other[1] <= address or address + size <= other[4]

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from fakes import exported_slices
 from fakes.armed_job import FAKE_TENSORFLOW, JOBS, ROOT
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
@@ -45,9 +47,17 @@ class Host:
         self.launch(python, loop, name=name, trace=trace, pause_s=pause_s)
         return self.job(name, lambda job: any(_step_counts(job).values()))
 
-    def launch(self, python: str, loop: str, *, name: str = "job", trace: str = "off", pause_s: float = 0.05) -> None:
-        """Start a job that loops."""
-        command = [BIN / "tfprof-run", "--trace", trace, "--name", name, PYTHONS[python], "-W", "ignore"]
+    def launch(
+        self,
+        python: str,
+        loop: str,
+        *options: str,
+        name: str = "job",
+        trace: str = "off",
+        pause_s: float = 0.05,
+    ) -> None:
+        """Start a job that loops; ``options``: further ones of `tfprof-run`."""
+        command = [BIN / "tfprof-run", *options, "--trace", trace, "--name", name, PYTHONS[python], "-W", "ignore"]
         script = "ordered_quick.py" if python == "fake" else "ordered.py"
         process = subprocess.Popen(
             [*map(str, command), str(JOBS / script), loop, str(pause_s)],
@@ -164,6 +174,31 @@ def test_an_order_names_the_first_step_that_it_traces_and_ends_with_end(host: Ho
     host.processes[0].communicate()
     job = host.job("job", lambda job: job.info.state != "running")
     assert max(traced_steps(job, answer["kind"])) == end - 1
+
+
+@pytest.mark.tf
+def test_files_are_written_after_an_order_and_at_the_end_of_the_job(host: Host, tmp_path: Path) -> None:
+    at_end = [f"{tmp_path}/{name}" for name in ("end.parquet", "end.pftrace", "profile/")]
+    host.launch("tf2", "function", *(word for path in at_end for word in ("-o", path)))
+    host.job("job", lambda job: _step_counts(job)["function"])
+    ordered = [str(tmp_path / name) for name in ("ordered.parquet", "ordered.json.gz")]
+    words = [word for path in ordered for word in ("-o", path)]
+    status, answers = host.order("trace", "job", "--steps", "4", *words, "--wait", "60s")
+    assert (status, answers["job"]["traced"]) == (0, 4)
+    first = answers["job"]["step"]
+    steps = set(range(first, first + 4))
+    assert set(pq.read_table(ordered[0])["step"].to_pylist()) == steps
+    slices = exported_slices.chrome(exported_slices.content(Path(ordered[1]))).slices
+    assert {piece.step for piece in slices if piece.category == "op"} == steps
+    assert any(piece.name == "MatMul" for piece in slices)
+    assert not any(map(os.path.exists, at_end))
+
+    host.processes[0].communicate(timeout=TIMEOUT_S)
+    by_time = [("start_ns", "ascending"), ("node", "ascending")]
+    assert pq.read_table(at_end[0]).sort_by(by_time) == pq.read_table(ordered[0]).sort_by(by_time)
+    found = exported_slices.perfetto(Path(at_end[1]).read_bytes()).slices
+    assert {piece.step for piece in found if piece.category == "op"} == steps
+    assert len(os.listdir(tmp_path / "profile" / "step_stats")) == 4
 
 
 @pytest.mark.tf

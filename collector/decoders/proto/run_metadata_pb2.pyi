@@ -112,9 +112,11 @@ class TensorDescription(_message.Message):
     def __init__(self, dtype: _Optional[int] = ..., shape: _Optional[bytes] = ..., allocation_description: _Optional[_Union[AllocationDescription, _Mapping]] = ...) -> None: ...
 
 class AllocationDescription(_message.Message):
-    __slots__ = ("requested_bytes", "allocated_bytes")
+    __slots__ = ("requested_bytes", "allocated_bytes", "ptr")
     REQUESTED_BYTES_FIELD_NUMBER: _ClassVar[int]
     ALLOCATED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PTR_FIELD_NUMBER: _ClassVar[int]
     requested_bytes: int
     allocated_bytes: int
-    def __init__(self, requested_bytes: _Optional[int] = ..., allocated_bytes: _Optional[int] = ...) -> None: ...
+    ptr: int
+    def __init__(self, requested_bytes: _Optional[int] = ..., allocated_bytes: _Optional[int] = ..., ptr: _Optional[int] = ...) -> None: ...

@@ -295,6 +295,30 @@ def test_allocations_are_decoded_for_gpus_and_started_executions(kind: str) -> N
     }
 
 
+def _output(address: int, requested: int, allocated: int = 0) -> bytes:
+    return text(7, text(3, text(4, number(1, requested) + number(2, allocated) + number(6, address))))
+
+
+@BOTH_DECODERS
+def test_an_allocation_has_the_address_of_the_output_with_its_bytes(kind: str) -> None:
+    message = _metadata(
+        node(b"a", 5)
+        + _allocator_memory(b"cpu", (7, 64), (8, 64), (9, -64), (9, 64), (9, 8))
+        + _allocator_memory(b"GPU_0_bfc", (7, 256))
+        + _output(0xFFFF_0000_0000_0001, 64)
+        + _output(0, 64)
+        + _output(2, 60, 64)
+        + _output(3, 200, 256),
+        node(b"b", 5) + _allocator_memory(b"cpu", (7, 8)) + _output(4, 4) * 64 + _output(5, 8),
+        _output(6, 8) + node(b"c", 5) + _allocator_memory(b"cpu", (7, 8)),
+        device=b"gpu:0",
+    )
+    _, allocations, _ = decoder(kind).run_metadata([_metadata(), message], [3, 4], Interner())
+    assert allocations.others["bytes"].to_pylist() == [64, 64, -64, 64, 8, 8, 8]
+    assert allocations.addresses["address"].to_pylist() == [0xFFFF_0000_0000_0001, 2, 0, 0, 0, 0, 6, 3]
+    assert set(allocations.addresses["trace"].to_pylist()) == {4}
+
+
 @BOTH_DECODERS
 def test_allocation_records_are_checked_for_all_allocators(kind: str) -> None:
     broken = text(6, b"\xff")
@@ -460,7 +484,7 @@ def test_a_buffer_that_is_too_small_loses_no_rows() -> None:
 def test_the_walker_returns_none_if_the_buffer_is_too_small() -> None:
     block = bytearray(native.walker.block_size(2))
     assert native.walker.walk([_metadata(b"", b"", b"")], [0], name_table(), block, 2) is None
-    assert native.walker.walk([_metadata(b"", b"")], [0], name_table(), block, 2) == ([(2, 0, 0, 0)], [b""] * 6)
+    assert native.walker.walk([_metadata(b"", b"")], [0], name_table(), block, 2) == ([(2, 0, 0, 0)], [b""] * 7)
 
 
 def test_a_build_without_the_walker_decodes_by_python(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import importlib.util
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from fakes.command import Run, caller
 from fakes.made_store import START_NS, rows, trace_tables, write_job
@@ -84,7 +85,9 @@ def test_blocks_are_the_records_and_the_peak_is_their_sum(run: Run) -> None:
     alive = 300 + max(sum(size for _, us, size in RECORDS if us <= moment) for _, moment, _ in RECORDS)
     assert alive == 2500
     assert "peak: 2.5 KB in 2 blocks after 40.0 µs" in texts
-    assert any(text.startswith("GPU:0 allocator GPU_0_bfc: peak") and "(recorded)" in text for text in texts)
+    assert any(
+        text.startswith("GPU:0 allocator GPU_0_bfc: peak") and "(recorded, without addresses)" in text for text in texts
+    )
     assert root.findtext(f"{SVG}title", "").startswith("Memory of gpu")
     assert "peak 2.5 KB" in root.findtext(f"{SVG}desc", "")
 
@@ -121,7 +124,78 @@ def test_the_memory_of_a_cpu_is_recorded(run: Run) -> None:
     files = ("--graph_path", str(DATA / "tf1.graph"), "--run_meta_path", str(DATA / "tf1_software.run_metadata"))
     assert run("import", *files, "--name", "tf")[0] == 0
     assert run("export", "tf", "-o", "tf.svg") == (0, "", "")
-    assert "(recorded)" in Path("tf.svg").read_text()
+    text = Path("tf.svg").read_text()
+    assert "(recorded)" in text
+    assert "without 3 blocks whose address is not recorded" in text
+    drawn = [element for element in ET.fromstring(text).iter(f"{SVG}rect") if element.get(f"{TAG}type") == "tensor"]
+    addresses = [element.get(f"{TAG}address") for element in drawn]
+    assert (len(drawn), addresses.count(None)) == (62, 3)
+
+
+def with_addresses(changes: list[tuple[int, int, int]], addresses: list[int]) -> dict[str, pa.Table]:
+    """Return the tables of a step with (time in µs, bytes, node) and the address of each change."""
+    texts = [(schema.NODE, node, b"node_%d" % node) for node in range(3)]
+    texts += [(schema.DEVICE, 0, CPU), (schema.ALLOCATOR, 0, b"cpu")]
+    ops = [{"node": node, "op_end_ns": 900, "outputs": schema.NONE_ID} for node in range(3)]
+    trace = {"kind": layout.BATCH, "step": 4, "rows": 3, "start_ns": START_NS, "base_ns": START_NS}
+    return {
+        "ops": rows("ops", ops),
+        "traces": rows("traces", [{**trace, "duration_ns": 100_000, "source": layout.XSPACE}]),
+        "names": rows("names", [{"kind": kind, "id": number, "text": text} for kind, number, text in texts]),
+        "memory_changes": rows(
+            "memory_changes",
+            [
+                {"t_us": START_NS // 1000 + us, "bytes": size, "node": node, "device": schema.NONE_ID}
+                for us, size, node in changes
+            ],
+        ),
+        "block_addresses": rows("block_addresses", [{"address": address} for address in addresses]),
+    }
+
+
+def at_addresses(path: str) -> list[tuple[str, float, float, float, float]]:
+    """Return tooltip, left, top, width and height of the blocks in the parts by address."""
+    return [
+        (element.findtext(f"{SVG}title", ""), *(float(element.get(name, "")) for name in ("x", "y", "width", "height")))
+        for element in ET.parse(path).getroot().iter(f"{SVG}rect")
+        if element.find(f"{SVG}title") is not None and element.get(f"{TAG}type") is None
+    ]
+
+
+def test_blocks_are_drawn_at_their_addresses(run: Run, tmp_path: Path) -> None:
+    changes = [(0, 100, 0), (10, 100, 0), (20, -100, 0), (30, 100, 1), (40, 700, 2)]
+    tables = with_addresses(changes, [0x1000, 0x1064, 0x1064, 0x1064, 0xFF00_0000_0000_0000])
+    write_job(tmp_path / "store", 5 << 60, tables)
+    assert run("export", "5000", "-o", "a.svg") == (0, "", "")
+    first, second, third, far = sorted(at_addresses("a.svg"))
+    assert [block[0].split(" at ")[1] for block in (first, second, third, far)] == [
+        "0x1000, 0.000 to 100.000 µs",
+        "0x1064, 10.000 to 20.000 µs",
+        "0x1064, 30.000 to 100.000 µs",
+        "0xff00000000000000, 40.000 to 100.000 µs",
+    ]
+    assert second[2] == third[2] == pytest.approx(first[2] - first[4], abs=0.02)
+    assert second[2] - far[2] - far[4] == pytest.approx(0.02 * 900 / 918 * 320, abs=0.02)  # the gap is shortened
+    assert sum(block[4] for block in (first, second, far)) == pytest.approx(900 / 918 * 320, abs=0.1)
+    text = Path("a.svg").read_text()
+    assert "by address, from 0x1000 on; gaps shortened at 1 gray line" in text
+    assert "peak: 900 B in 3 blocks after 40.0 µs" in text
+
+
+def test_many_gaps_leave_room_for_the_blocks(run: Run, tmp_path: Path) -> None:
+    changes = [(0, 8, 0)] * 500
+    tables = with_addresses(changes, [1 + at * 0x10_0000 for at in range(500)])
+    write_job(tmp_path / "store", 5 << 60, tables)
+    assert run("export", "5000", "-o", "a.svg") == (0, "", "")
+    assert sum(block[4] for block in at_addresses("a.svg")) > 0.6 * 320
+
+
+def test_a_store_without_addresses_has_the_other_parts(run: Run, tmp_path: Path) -> None:
+    tables = with_addresses([(0, 100, 0), (10, 100, 0)], [])
+    write_job(tmp_path / "store", 5 << 60, tables)
+    assert run("export", "5000", "-o", "a.svg") == (0, "", "")
+    assert "(recorded, without addresses)" in Path("a.svg").read_text()
+    assert at_addresses("a.svg") == []
 
 
 def test_a_job_without_memory_or_traces_has_no_picture(run: Run, tmp_path: Path) -> None:

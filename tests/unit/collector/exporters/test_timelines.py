@@ -1,5 +1,6 @@
 """Timelines: what is in the store is in the files, read by independent readers."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tfprof.collector.store.schema import DEVICE, NODE
 from tfprof.collector.traces import executions
 from tfprof.formats import layout
 
+DATA = Path(__file__).parents[3] / "contract" / "data"
 FILES = ("out.perfetto-trace", "out.pftrace.gz", "out.json", "out.json.gz")
 
 
@@ -70,6 +72,16 @@ def test_steps_phases_events_alerts_and_curves_are_shown(name: str, run: Run, tm
     assert [(mark[0], mark[1]) for mark in sorted(timeline.marks)] == [(START_NS, "gap"), (START_NS, "stall")]
     assert timeline.curves["job.rss_bytes"] == [10**9] * 30
     assert timeline.curves["host.cpu_cores"] == [3.0] * 29
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_peak_of_each_step_is_a_curve(name: str, run: Run, tmp_path: Path) -> None:
+    files = ("--graph_path", DATA / "tf1.graph", "--run_meta_path", DATA / "tf1_software.run_metadata")
+    assert run("import", *files, "--name", "tf")[0] == 0
+    assert run("export", "tf", "-o", tmp_path / name) == (0, "", "")
+    _, out, _ = run("memory", "tf", "--json")
+    (allocator,) = json.loads(out)["allocators"]
+    assert read(tmp_path / name).curves["step.peak_bytes CPU:0 cpu"] == [allocator["peak_bytes"]]
 
 
 @pytest.mark.parametrize("name", FILES)
