@@ -8,15 +8,16 @@ from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 
+from ...collector.daemon_status import stall
 from ...collector.documents.watched import TopDocument, top_document
 from ...collector.errors import TfprofError
 from ...collector.query.watching import Watch, sorted_jobs
 from ...collector.store.reader import LocalStore
+from ...commands.streams import log
 
 #: Interval of updates, and of a sign of life if nothing changes (seconds).
 UPDATE_S: Final = 1.0
-_ALIVE_S: Final = 15.0
-_ALIVE: Final = ": alive\n\n"
+_ALIVE_S: Final = 5.0
 
 
 class Live:
@@ -52,27 +53,26 @@ class Live:
                 async with asyncio.timeout(_ALIVE_S):
                     await self._changed.wait_for(lambda: self._number > seen)
             except TimeoutError:
-                return _ALIVE, seen
+                return _event("alive", {}), seen
             return self._message, self._number
 
     async def _read(self) -> None:
         watch: Watch | None = None
         last = ""
-        content: Mapping[str, object]
         while True:
             start = time.monotonic()
             try:
                 if watch is None:
                     watch = Watch(LocalStore(self._path), shows_all=True)
-                document = await run_in_threadpool(_state, watch, self._path)
-                event, content = "top", {**document}
-            except (TfprofError, OSError) as error:
+                document, problem = await run_in_threadpool(_state, watch, self._path)
+                compared = json.dumps([{**document, "at_ns": 0}, problem])
+                message = _event("problem", {"error": problem}) + _event("top", document)
+            except Exception as error:  # noqa: BLE001  # the viewers wait for this task
                 watch = None
-                event, content = "problem", {"error": str(error)}
-            compared = json.dumps([event, {**content, "at_ns": 0}])
+                compared = message = _event("problem", {"error": _unreadable(error)})
             if compared != last:
                 last = compared
-                await self._publish(f"event: {event}\ndata: {json.dumps(content)}\n\n")
+                await self._publish(message)
             took = time.monotonic() - start
             await asyncio.sleep(max(UPDATE_S, 10 * took))
 
@@ -83,7 +83,21 @@ class Live:
             self._changed.notify_all()
 
 
-def _state(watch: Watch, path: str) -> TopDocument:
+def _state(watch: Watch, path: str) -> tuple[TopDocument, str | None]:
+    """Return the state of all jobs, and why nothing new is stored, None if data can be stored."""
     LocalStore(path)  # StoreError if it was moved, of which a watch sees only that there are no jobs
     watched = watch.update(time.time_ns())
-    return top_document(watched, sorted_jobs(watched.jobs, "slow"))
+    reason = stall(path)
+    problem = f"Nothing is stored now: {reason}." if reason else None
+    return top_document(watched, sorted_jobs(watched.jobs, "slow")), problem
+
+
+def _unreadable(error: Exception) -> str:
+    if isinstance(error, (TfprofError, OSError)):
+        return f"The store cannot be read: {error}."
+    log(f"tfprof web: {type(error).__name__}: {error}")
+    return "The store cannot be read; the terminal of tfprof web says why."
+
+
+def _event(name: str, content: Mapping[str, object]) -> str:
+    return f"event: {name}\ndata: {json.dumps(content)}\n\n"

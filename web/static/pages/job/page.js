@@ -31,6 +31,8 @@ export function JobPage({ uid }) {
     document.title = job === null ? "tfprof" : `${isReport ? "tfprof report: " : ""}${job.name || job.id} - tfprof`;
   }, [job?.name]);
   const crumbs = html`<span class="muted">/</span><b>${job?.name || uid.slice(0, 8)}</b>`;
+  const isRunning = (now ?? job)?.state === "running";
+  const newer = isRunning ? undefined : top?.jobs.find((each) => each.name === job?.name && each.state === "running" && each.started_ns > job.started_ns);
   if (job === null) {
     const text = show.problem === null ? "Reading the job …" : show.problem.message;
     return html`<${Bar} crumbs=${crumbs} /><main id="content"><${Notices} /><h1>${show.problem === null ? "" : "This job cannot be shown"}</h1><p>${text}</p></main>`;
@@ -38,6 +40,7 @@ export function JobPage({ uid }) {
   return html`<${Bar} crumbs=${crumbs} />
     <main id="content">
       <${Notices} problem=${show.problem?.message ?? ((now ?? job).state === "stale" ? STALE : null)} />
+      ${newer && html`<p class="notice">A newer job of this name runs: <a href=${`/job/${newer.uid}`}>${newer.name} ${newer.id}</a></p>`}
       <${Head} job=${job} now=${now} />
       <${Advice} base=${base} version=${stored} job=${job} />
       <${Steps} base=${base} version=${version} job=${job} />
