@@ -11,6 +11,7 @@ import { Hosts } from "./hosts.js";
 import { Lines } from "./lines.js";
 import { Memory } from "./memory.js";
 import { Ops } from "./ops.js";
+import { Programs } from "./programs.js";
 import { Scopes } from "./scopes.js";
 import { Source } from "./source.js";
 import { Spans } from "./spans.js";
@@ -46,6 +47,7 @@ export function JobPage({ uid }) {
       <${Steps} base=${base} version=${version} job=${job} />
       <${Breakdown} base=${base} version=${stored} />
       <${Ops} base=${base} version=${stored} job=${job} />
+      <${Programs} base=${base} version=${stored} job=${job} />
       <${Scopes} base=${base} version=${stored} />
       <${Lines} base=${base} version=${stored} />
       <${Source} base=${base} version=${stored} />
