@@ -12,8 +12,7 @@ from ..traces.model import Curve, Label, Mark, Process, Slices, Step, Track
 from .request import Request
 from .timelines import trace_of, written
 
-
-#: Faster than json.dumps, which makes an encoder for each call with other than the default arguments.
+#: Faster than json.dumps, which makes an encoder for each call with such arguments.
 _encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 

@@ -45,7 +45,9 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
     period = steady_period(spans)
     shift = step_shift(job, step_kind, steps_of_kind)
     latest = latest_traces(job, nodes, steps)
-    known = None if averaged or job_profile is None else TracedSteps(job_profile.kind_numbers, steps, nodes, latest)
+    known = None
+    if job_profile is not None and parity == DEFAULT:
+        known = TracedSteps(job_profile.kind_numbers, steps, nodes, latest)
     return Evidence(
         nodes=nodes,
         has_steps=bool(steps),

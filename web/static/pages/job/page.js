@@ -33,7 +33,7 @@ export function JobPage({ uid }) {
   }, [job?.name]);
   const crumbs = html`<span class="muted">/</span><b>${job?.name || uid.slice(0, 8)}</b>`;
   const isRunning = (now ?? job)?.state === "running";
-  const newer = isRunning ? undefined : top?.jobs.find((each) => each.name === job?.name && each.state === "running" && each.started_ns > job.started_ns);
+  const newer = !isRunning && job?.name ? top?.jobs.find((each) => each.name === job.name && each.state === "running" && each.started_ns > job.started_ns) : undefined;
   if (job === null) {
     const text = show.problem === null ? "Reading the job …" : show.problem.message;
     return html`<${Bar} crumbs=${crumbs} /><main id="content"><${Notices} /><h1>${show.problem === null ? "" : "This job cannot be shown"}</h1><p>${text}</p></main>`;
