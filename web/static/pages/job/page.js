@@ -15,9 +15,8 @@ import { Programs } from "./programs.js";
 import { Scopes } from "./scopes.js";
 import { Source } from "./source.js";
 import { Spans } from "./spans.js";
+import { STALE } from "./state.js";
 import { Steps } from "./steps.js";
-
-const STALE = "The collector of this job has ended: the figures are those until then. They go on when a collector runs again (tfprof start).";
 
 /** The page. */
 export function JobPage({ uid }) {
