@@ -41,7 +41,10 @@ def wait_for_recovery(tab: Any) -> None:
 
 def test_a_store_that_is_moved_away_and_back(store: Path, runtime: Path) -> None:
     with page_server(store, runtime, "--port", "0") as server, browser_page() as browser:
-        jobs, step, late = (browser.page.context.new_page() for _ in range(3))
+        context = browser.page.context
+        connections: list[str] = []
+        context.on("request", lambda request: request.url.endswith("/api/live") and connections.append(request.url))
+        jobs, step, late = (context.new_page() for _ in range(3))
         jobs.goto(server.link)
         step.goto(f"{jobs.url[:-1]}{JOB}/step/1?kind=run")
         step.get_by_role("heading", name="Slices", exact=True).wait_for()
@@ -56,6 +59,12 @@ def test_a_store_that_is_moved_away_and_back(store: Path, runtime: Path) -> None
         late.get_by_role("heading", name="Advice", exact=True).wait_for()
         for tab in (jobs, step, late):
             wait_for_recovery(tab)
+        assert len(connections) == 1, "of one page, for all"
+        jobs.close()
+        shutil.move(store, away)
+        for tab in (step, late):
+            wait_for_notice(tab, "The store cannot be read", "no new figures")
+        shutil.move(away, store)
 
 
 def test_a_server_that_falls_silent_and_one_that_is_started_again(store: Path, runtime: Path) -> None:
