@@ -43,6 +43,7 @@ function look() {
   };
   channel.postMessage(HELLO);
   const lead = () => {
+    if (waiting.signal.aborted) return undefined;
     connect();
     return new Promise((resolve) => (leave = () => resolve(undefined)));
   };
