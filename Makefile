@@ -21,7 +21,7 @@ AGAIN_MAX := 5
 PAGES := $(wildcard docs/questions/*.md)
 
 .PHONY: help venv venvs matrix matrix-venvs demo picture pages docs test test-fast test-thorough compiled-tests format lint check types \
-	bench protos schemas clean $(VENVS) $(MATRIX_VENVS)
+	types-js bench protos schemas clean $(VENVS) $(MATRIX_VENVS)
 
 help:
 	@echo "make demo     profile two unmodified training scripts, end to end"
@@ -30,6 +30,7 @@ help:
 	@echo "make test-fast   unit, house and contract tests, without TensorFlow"
 	@echo "make format   format the code        make check    ruff and house rules"
 	@echo "make types    mypy, strict           make bench    overhead, ingest and query against their limits"
+	@echo "make types-js the types of the page's modules; it needs npx"
 	@echo "make schemas  the JSON Schemas of the documents"
 	@echo "make docs     the pages and man pages   make picture  the picture of the README"
 	@echo "make pages    the outputs on the pages of docs/questions"
@@ -159,6 +160,13 @@ types: venv
 	MYPYPATH=build/types $(PYTHON) -m mypy \
 		-p tfprof.formats -p tfprof.commands -p tfprof.shim -p tfprof.agent -p tfprof.collector -p tfprof.cli -p tfprof.web
 	MYPYPATH=build/types:tests $(PYTHON) -m mypy tests/conftest.py tests/house tests/fakes tests/unit/shim tests/unit/agent
+
+# The types in comments of the page's modules. Nothing else needs TypeScript.
+TSC := npx --yes --package typescript@5 tsc
+
+types-js:
+	@$(TSC) --version
+	@! $(TSC) --project web/tsconfig.json | grep -v -e '^web/static/vendor/' -e '^ '
 
 bench: venv venvs
 	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(PYTHON) $$script || exit 1; done

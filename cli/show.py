@@ -10,7 +10,7 @@ from ..collector.render import overview_text
 from ..collector.render.overview_text import OP_ROWS_MAX
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
-from .command import check_top, job_argument, json_option, print_json, store_option, width
+from .command import check_top, job_argument, json_option, print_json, store_option, width, without_gc
 from .selection import top_option
 
 
@@ -19,6 +19,7 @@ from .selection import top_option
 @top_option(f"op types with the most time ({OP_ROWS_MAX})")
 @json_option
 @store_option
+@without_gc()
 def show(job: str, store: str, as_json: bool, top: int) -> None:
     """Show JOB on one screen: phases, step times, resource use, top ops, warnings, advice.
 

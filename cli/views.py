@@ -1,6 +1,5 @@
 """`tfprof scope`, `graph`, `op`, `code`: the views of jobs."""
 
-import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +18,7 @@ from ..collector.tfviews.output_option import NONE, STDOUT
 from ..collector.tfviews.parity import Parity
 from ..collector.write_output import AnswerText, Terminal, write_output
 from ..commands.streams import note
-from .command import json_option, print_json, width
+from .command import json_option, print_json, width, without_gc
 from .print_answer import print_answer
 from .selection import (
     TfprofCommand,
@@ -103,22 +102,7 @@ def _of_ops(ops: Sequence[str], answer_text: AnswerText) -> AnswerText:
     return answer_text._replace(notes=[text for text in answer_text.notes if text != reason or not answer.has_entries])
 
 
-@contextmanager
-def _without_gc() -> Iterator[None]:
-    """Disable the garbage collector for a command.
-
-    The command ends soon, and collections take a quarter of the time of a large view.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-@_without_gc()
+@without_gc()
 def _show(view: str, options: Options, as_json: bool, ops: Sequence[str], **job_options: Any) -> None:
     if options.top and (as_json or not job_options["parity"].has_own_layout):
         raise UsageError("--top limits the rows of the screen: --json has all rows, and --exact-tf has -max_depth")

@@ -51,6 +51,17 @@ def _may_become_store(store: str) -> bool:
         return error.errno == errno.ENOENT
 
 
+def stall(store: str) -> str:
+    """Return why a running agent or collector of ``store`` cannot store data now, '' if it can."""
+    instance_dir = runtime_dir.instance_dir(store)
+    for name, key in (("agent", "stall"), ("collector", "stalled")):
+        status = read_status(instance_dir, name) or {}
+        reason = status.get(key) if status.get("alive") else None
+        if isinstance(reason, Mapping):
+            return str(reason.get("text"))
+    return ""
+
+
 def daemon_status(store: str) -> DaemonStatus:
     """Return the last status of each daemon of ``store``.
 

@@ -62,6 +62,12 @@ def memory_rows(memory: Mapping[str, Any], caps: Caps) -> dict[str, Any]:
     return {**memory, "allocators": allocators}
 
 
+def program_rows(compiled: Mapping[str, Any], caps: Caps) -> dict[str, Any]:
+    """Return the compiled programs with the longest time, each with its longest ops."""
+    programs = compiled["programs"][: caps.rows]
+    return {**compiled, "programs": [{**program, "ops": program["ops"][: caps.nodes]} for program in programs]}
+
+
 def tree_rows(view: Mapping[str, Any], caps: Caps) -> dict[str, Any]:
     """Return a tree view without rows below the share, and without nodes.
 

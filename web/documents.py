@@ -10,6 +10,7 @@ from ..collector.documents.advice import advice_document
 from ..collector.documents.alerts import alerts_document
 from ..collector.documents.breakdown import breakdown_document
 from ..collector.documents.comparison import diff_document
+from ..collector.documents.compiled import compiled_document
 from ..collector.documents.curves import curves_document
 from ..collector.documents.host import host_document
 from ..collector.documents.jobs import jobs_document
@@ -23,6 +24,7 @@ from ..collector.errors import UsageError
 from ..collector.query import advising, own_layout
 from ..collector.query.alerts import alerts_of, all_alerts
 from ..collector.query.breakdown import breakdowns
+from ..collector.query.compiled import compiled
 from ..collector.query.curves import job_curves
 from ..collector.query.diffing import diff
 from ..collector.query.engine import QueryEngine, Selection
@@ -115,6 +117,7 @@ DOCUMENTS: Final = {
     "memory": Document(lambda _store, jobs, _: memory_document(job_memory(jobs[0]))),
     "alerts": Document(_alerts),
     "advise": Document(lambda _store, jobs, _: advice_document(advising.advise(Selection((jobs[0],))))),
+    "compiled": Document(lambda _store, jobs, _: compiled_document(compiled(jobs[0]))),
     "op": _view("op"),
     "scope": _view("scope"),
     "code": _view("code"),

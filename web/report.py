@@ -14,7 +14,7 @@ from ..collector.query.curves import job_curves
 from ..collector.store.protocols import JobReader, StoreReader
 from ..formats.version import VERSION
 from . import assets, bundle
-from .caps import LADDER, Caps, memory_rows, op_rows, shortened, tree_rows
+from .caps import LADDER, Caps, memory_rows, op_rows, program_rows, shortened, tree_rows
 from .documents import document
 
 #: Maximum size of a report (bytes).
@@ -23,12 +23,21 @@ _STYLES: Final = ("vendor/uplot.css", "tokens.css", "page.css")
 _CHART: Final = "vendor/uplot.js"
 _ENTRY: Final = "main.js"
 #: Documents of a job's page.
-_NAMES: Final = ("show", "advise", "steps", "alerts", "spans", "breakdown", "memory", "op", "scope", "code", "source")
+_NAMES: Final = (
+    *("show", "advise", "steps", "alerts", "spans", "breakdown", "memory"),
+    *("compiled", "op", "scope", "code", "source"),
+)
 #: The lists of documents that are cut at their end, and those that are cut at their beginning.
 _LISTS: Final = {"spans": ("spans", "activities")}
 _LATEST: Final = {"alerts": "alerts", "steps": "events"}
 #: The functions that shorten further documents.
-_SHORTENERS: Final = {"op": op_rows, "memory": memory_rows, "scope": tree_rows, "code": tree_rows}
+_SHORTENERS: Final = {
+    "op": op_rows,
+    "memory": memory_rows,
+    "compiled": program_rows,
+    "scope": tree_rows,
+    "code": tree_rows,
+}
 
 
 def job_report(store: StoreReader, job: JobReader) -> str:

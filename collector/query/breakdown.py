@@ -1,6 +1,6 @@
 """Reads what is recorded about the steps of a job, and breaks them down into parts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -36,6 +36,18 @@ class JobBreakdown(NamedTuple):
     breakdowns: tuple[Breakdown, ...]
 
 
+class TracedSteps(NamedTuple):
+    """Traced steps of ``kinds`` that have been read, with their traces by step.
+
+    ``nodes`` have sums over all of these steps; ``latest`` are the latest of them.
+    """
+
+    kinds: Sequence[int]
+    by_step: Mapping[int, Sequence[int]]
+    nodes: Sequence[Node]
+    latest: tuple[StepTrace, ...]
+
+
 def breakdowns(
     job: JobReader, kinds: Sequence[int] | None = None, steps: tuple[int, int] | None = None, since_ns: int = 0
 ) -> JobBreakdown:
@@ -61,9 +73,12 @@ def _on_snapshot(
     return JobBreakdown(job, found)
 
 
-def main_breakdown(job: JobReader, spans: pa.Table) -> Breakdown | None:
-    """Return the parts of the steps of the main kind; None if none was timed."""
-    return next((_of_kind(job, spans, kind, None) for kind in _main_kinds(job, spans)), None)
+def main_breakdown(job: JobReader, spans: pa.Table, known: TracedSteps | None = None) -> Breakdown | None:
+    """Return the parts of the steps of the main kind; None if none was timed.
+
+    ``known`` is not read again if it is what is needed.
+    """
+    return next((_of_kind(job, spans, kind, None, known=known) for kind in _main_kinds(job, spans)), None)
 
 
 def breakdown_of_steps(job: JobReader, kind: int, steps: tuple[int, int]) -> Breakdown | None:
@@ -102,7 +117,12 @@ def _present(spans: pa.Table, kinds: Sequence[int]) -> tuple[int, ...]:
 
 
 def _of_kind(
-    job: JobReader, spans: pa.Table, kind: int, steps: tuple[int, int] | None, since_ns: int = 0
+    job: JobReader,
+    spans: pa.Table,
+    kind: int,
+    steps: tuple[int, int] | None,
+    since_ns: int = 0,
+    known: TracedSteps | None = None,
 ) -> Breakdown | None:
     names = functions_of(job.info)
     recorded = steps_of_kind(spans, kind, names) if rows_of_kinds(spans, (kind,)).num_rows else _traced_steps(job, kind)
@@ -115,7 +135,7 @@ def _of_kind(
         return None
     if since_ns:
         steps = timed[0].ordinal, timed[-1].last
-    nodes, traces = _traces(job, kind, steps)
+    nodes, traces = _traces(job, kind, steps, known)
     period = timed[0].start_ns, timed[-1].start_ns + timed[-1].total_ns
     return break_down(
         Recording(
@@ -144,7 +164,9 @@ def _traced_steps(job: JobReader, kind: int) -> StepsOfKind:
     return StepsOfKind(steps, (), 0)
 
 
-def _traces(job: JobReader, kind: int, steps: tuple[int, int] | None) -> tuple[Sequence[Node], tuple[StepTrace, ...]]:
+def _traces(
+    job: JobReader, kind: int, steps: tuple[int, int] | None, known: TracedSteps | None
+) -> tuple[Sequence[Node], tuple[StepTrace, ...]]:
     """Return the nodes and the latest traces of the traced steps of ``kind``."""
     if kind not in traces_by_kind([job.table("traces", COLUMNS)]):
         return (), ()
@@ -155,6 +177,8 @@ def _traces(job: JobReader, kind: int, steps: tuple[int, int] | None) -> tuple[S
     }
     if not by_step:
         return (), ()
+    if known is not None and tuple(known.kinds) == (kind,) and known.by_step == by_step:
+        return known.nodes, known.latest
     job_profile = profile(
         job, steps=(min(by_step), max(by_step)), kinds=(kind,), averaged=False, required_facts=(GRAPH, STACKS)
     )

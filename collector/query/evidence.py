@@ -19,7 +19,7 @@ from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node, interned_texts
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.places import Places
-from .breakdown import main_breakdown
+from .breakdown import TracedSteps, main_breakdown
 from .latest_traces import latest_traces
 from .node_times import node_times
 from .profile import profile
@@ -44,6 +44,10 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
     step_kind, steps_of_kind = timed_steps(job, spans)
     period = steady_period(spans)
     shift = step_shift(job, step_kind, steps_of_kind)
+    latest = latest_traces(job, nodes, steps)
+    known = None
+    if job_profile is not None and parity == DEFAULT:
+        known = TracedSteps(job_profile.kind_numbers, steps, nodes, latest)
     return Evidence(
         nodes=nodes,
         has_steps=bool(steps),
@@ -56,12 +60,12 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         epochs=spans_of_kinds(spans, (layout.EPOCH,)).num_rows,
         predict_calls=spans_of_kinds(spans, (layout.PREDICT,)).num_rows,
         thread_use=_thread_use(job, period),
-        breakdown=main_breakdown(job, spans),
+        breakdown=main_breakdown(job, spans, known),
         timed_steps=steps_of_kind,
         shift=shift,
         pause_shift=pause_shift(job, step_kind, steps_of_kind) if shift is None else None,
         use=use_between(samples, period) if period else None,
-        step_traces=tuple(map(_without_pipeline, latest_traces(job, nodes, steps))),
+        step_traces=tuple(map(_without_pipeline, latest)),
         step_memory=_step_memory(job, steps),
         memory_samples=memory_levels(samples, period) if period else (),
         load=cpu_loads(samples, host.rows),

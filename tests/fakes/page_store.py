@@ -38,11 +38,16 @@ def _tables(slower: int) -> dict[str, Any]:
         {"trace": 1, "node": node, "t_us": START_NS // 1000 + 10 + node, "bytes": size, "use": schema.OUTPUT_BLOCK}
         for node, size in enumerate((4 * 10**6, 3 * 10**6))
     ]
+    programs = [
+        {"module": SCRIPT, "node": node, "op": op, "fused_into": into, "instructions": 1}
+        for node, op, into in (("net/MatMul", "MatMul", ""), (SCRIPT, SCRIPT, _NODE))
+    ]
     return {
         **trace_tables(graph_pb2.GraphDef(node=nodes).SerializeToString(), steps),
         "memory_changes": rows("memory_changes", blocks),
         "frames": rows("frames", [frame | {"stack": 0}]),
         "stacks": rows("stacks", [{"name": node.name} for node in nodes]),
+        "programs": rows("programs", programs),
         "spans": rows("spans", spans),
         "samples": rows("samples", samples),
         "events": rows("events", [{"t_ns": START_NS, "slug": "gap", "text": SCRIPT, "count": 2}]),

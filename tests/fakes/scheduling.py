@@ -26,6 +26,7 @@ WAITING_FILES = tuple(
         "test_launcher_terminal",
         "test_watching_processes",
         "test_page_browser",
+        "test_page_states",
     )
 )
 #: The folder whose files share the answers of TensorFlow.

@@ -178,8 +178,8 @@ ALLOWED = {
         "collector.summaries collector.tfviews commands formats"
     ),
     "web.server": (
-        "collector.documents collector.errors collector.exporters collector.exports collector.query collector.store "
-        "collector.summaries commands formats web"
+        "collector.daemon_status collector.documents collector.errors collector.exporters collector.exports "
+        "collector.query collector.store collector.summaries commands formats web"
     ),
 }
 GENERATED = {"collector.proto", "collector.decoders.proto"}

@@ -92,7 +92,7 @@ def check_figures(page: Page, run: Run) -> None:
     """Check figures of a job's page against the documents of the commands."""
     show, steps, alerts = document(run, "show", UID), document(run, "steps", UID), document(run, "alerts", UID)
     spread = show["step_times"][0]["spread"]
-    for section in ("#advice", "#steps table", "#ops table", "#memory"):  # each from a request of its own
+    for section in ("#advice", "#steps table", "#ops table", "#programs", "#memory"):  # each from a request of its own
         page.page.locator(section).first.wait_for()
     text = page.text()
     assert numbers.count(show["steps"]) in text
@@ -114,6 +114,12 @@ def check_figures(page: Page, run: Run) -> None:
     (memory,) = document(run, "memory", UID)["allocators"]
     held = [(row[0], row[3]) for row in rows(page, "who holds it on CPU:0 (cpu)")]
     assert held == [(holder["node"], numbers.size(holder["bytes"])) for holder in memory["holders"]]
+    (program,) = document(run, "compiled", UID)["programs"]
+    (shown_program,) = rows(page, "programs")
+    assert shown_program[1:4] == [program["name"], numbers.duration(program["ns"]), numbers.percent(program["share"])]
+    page.page.locator("#programs button[aria-expanded]").click()
+    nodes = page.page.locator("#programs table table td:first-child").all_inner_texts()
+    assert nodes == [op["node"] for op in program["ops"]]
     assert [row[2] for row in rows(page, "alerts")] == [alert["text"] for alert in alerts["alerts"]]
     for report in show["advice"]:
         assert report["text"].rstrip(".").lower() in text.lower()

@@ -4,19 +4,33 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from starlette.concurrency import run_in_threadpool
 
-from ...collector.documents.watched import TopDocument, top_document
+from ...collector.daemon_status import stall
+from ...collector.documents.watched import top_document
 from ...collector.errors import TfprofError
 from ...collector.query.watching import Watch, sorted_jobs
 from ...collector.store.reader import LocalStore
+from ...commands.streams import log
+from .fence import caught
 
 #: Interval of updates, and of a sign of life if nothing changes (seconds).
 UPDATE_S: Final = 1.0
-_ALIVE_S: Final = 15.0
-_ALIVE: Final = ": alive\n\n"
+_ALIVE_S: Final = 5.0
+
+
+class _State(NamedTuple):
+    """What the viewers get, and what of it is compared with the last.
+
+    ``watch`` has been read so far, None after an error; ``logged``: what the terminal shows.
+    """
+
+    message: str
+    compared: str
+    watch: Watch | None
+    logged: str = ""
 
 
 class Live:
@@ -29,14 +43,16 @@ class Live:
         self._changed = asyncio.Condition()
         self._message = ""
         self._number = 0
+        self._old = 0  # the number of the last message when reading began
 
     async def messages(self) -> AsyncIterator[str]:
         """Yield the state now and after each change; of several changes, only the last."""
         self._viewers += 1
         try:
             if self._reader is None:
+                self._old = self._number
                 self._reader = asyncio.create_task(self._read())
-            seen = 0
+            seen = self._old
             while True:
                 message, seen = await self._next(seen)
                 yield message
@@ -52,27 +68,19 @@ class Live:
                 async with asyncio.timeout(_ALIVE_S):
                     await self._changed.wait_for(lambda: self._number > seen)
             except TimeoutError:
-                return _ALIVE, seen
+                return _event("alive", {}), seen
             return self._message, self._number
 
     async def _read(self) -> None:
-        watch: Watch | None = None
-        last = ""
-        content: Mapping[str, object]
+        state = _State("", "", None)
         while True:
             start = time.monotonic()
-            try:
-                if watch is None:
-                    watch = Watch(LocalStore(self._path), shows_all=True)
-                document = await run_in_threadpool(_state, watch, self._path)
-                event, content = "top", {**document}
-            except (TfprofError, OSError) as error:
-                watch = None
-                event, content = "problem", {"error": str(error)}
-            compared = json.dumps([event, {**content, "at_ns": 0}])
-            if compared != last:
-                last = compared
-                await self._publish(f"event: {event}\ndata: {json.dumps(content)}\n\n")
+            last, watch = state.compared, state.watch
+            state = await run_in_threadpool(caught, lambda: _state(watch, self._path), _failed)  # noqa: B023  # awaited
+            if state.compared != last:
+                if state.logged:
+                    log(f"tfprof web: {state.logged}")
+                await self._publish(state.message)
             took = time.monotonic() - start
             await asyncio.sleep(max(UPDATE_S, 10 * took))
 
@@ -83,7 +91,23 @@ class Live:
             self._changed.notify_all()
 
 
-def _state(watch: Watch, path: str) -> TopDocument:
-    LocalStore(path)  # StoreError if it was moved, of which a watch sees only that there are no jobs
-    watched = watch.update(time.time_ns())
-    return top_document(watched, sorted_jobs(watched.jobs, "slow"))
+def _state(watch: Watch | None, path: str) -> _State:
+    """Read the state of all jobs, and why nothing new is stored."""
+    store = LocalStore(path)  # StoreError if it was moved, of which a watch sees only that there are no jobs
+    watch = watch or Watch(store, shows_all=True)
+    document = top_document(watched := watch.update(time.time_ns()), sorted_jobs(watched.jobs, "slow"))
+    reason = stall(path).rstrip(".")
+    problem = f"Nothing is stored now: {reason}." if reason else None
+    message = _event("problem", {"error": problem}) + _event("top", document)
+    return _State(message, json.dumps([{**document, "at_ns": 0}, problem]), watch)
+
+
+def _failed(error: Exception) -> _State:
+    is_expected = isinstance(error, (TfprofError, OSError))
+    reason = f": {str(error).rstrip('.')}" if is_expected else "; the terminal of tfprof web says why"
+    message = _event("problem", {"error": f"The store cannot be read{reason}."})
+    return _State(message, message, None, "" if is_expected else f"{type(error).__name__}: {error}")
+
+
+def _event(name: str, content: Mapping[str, object]) -> str:
+    return f"event: {name}\ndata: {json.dumps(content)}\n\n"

@@ -7,7 +7,10 @@ import { JobPage } from "./pages/job/page.js";
 import { StepPage } from "./pages/step/page.js";
 import { DiffPage } from "./pages/diff/page.js";
 
-/** Pages by the pattern of their addresses. */
+/**
+ * Pages by the pattern of their addresses.
+ * @type {[RegExp, (...parts: string[]) => any][]}
+ */
 const PAGES = [
   [/^\/$/, () => html`<${JobsPage} />`],
   [/^\/job\/([0-9a-f]{16})$/, (uid) => html`<${JobPage} uid=${uid} />`],

@@ -304,7 +304,7 @@ def test_the_server_ends_with_viewers_connected(store: Path, tmp_path: Path) -> 
         connection = running.connection()
         connection.request("GET", "/api/live")
         events = connection.getresponse()
-        assert events.readline() == b"event: top\n"
+        assert events.readline() == b"event: problem\n"
         running.process.send_signal(signal.SIGTERM)
         assert running.process.wait(20) == 0
     connection.close()

@@ -49,7 +49,12 @@ def test_the_live_document_is_that_of_top(
     connection = server.connection()
     connection.request("GET", "/api/live")
     events = connection.getresponse()
-    assert events.readline() == b"event: top\n"
+    assert [events.readline() for _ in range(4)] == [
+        b"event: problem\n",
+        b'data: {"error": null}\n',
+        b"\n",
+        b"event: top\n",
+    ]
     live = json.loads(events.readline().removeprefix(b"data: "))
     events.close()
     connection.close()

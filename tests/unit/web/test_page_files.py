@@ -90,6 +90,7 @@ def test_no_handler_makes_a_document_of_its_own() -> None:
             "advice",
             "alerts",
             "breakdown",
+            "compiled",
             "curves",
             "diff",
             "host",

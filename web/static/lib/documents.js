@@ -10,6 +10,8 @@ import { useEffect, useRef, useState } from "./dom.js";
 const REFRESH_MS = 2000;
 /** A document is requested at most once in this multiple of the time that the last answer took. */
 const REST = 20;
+/** Time after which a document is requested again that could not be read (ms). */
+const AGAIN_MS = 3000;
 
 const data = document.getElementById("data");
 /** Whether this page is a report, without a server. */
@@ -53,6 +55,15 @@ export function get(path) {
   return answer;
 }
 
+/** The requests that wait for an answer. */
+let pending = new AbortController();
+
+/** End all requests that wait for an answer: their connection is broken. */
+export function giveUp() {
+  pending.abort();
+  pending = new AbortController();
+}
+
 async function read(path) {
   if (report !== null) {
     const { documents } = await report;
@@ -61,7 +72,7 @@ async function read(path) {
   }
   let response;
   try {
-    response = await fetch(path);
+    response = await fetch(path, { signal: pending.signal });
   } catch {
     throw new Problem("no connection to tfprof web: it has ended, or the tunnel is closed", 0);
   }
@@ -70,6 +81,7 @@ async function read(path) {
 }
 
 async function problemText(response) {
+  if (response.status === 403) return "tfprof web has been started again: open the link that it has printed.";
   try {
     return (await response.json()).error;
   } catch {
@@ -78,7 +90,7 @@ async function problemText(response) {
 }
 
 /**
- * Return the document at `path`, which is requested again whenever `version` changes.
+ * Return the document at `path`, which is requested again whenever `version` changes, and while it cannot be read.
  * @param {string | null} path
  * @param {unknown} [version]
  * @returns {{document: any, problem: Problem | null}}
@@ -86,15 +98,17 @@ async function problemText(response) {
 export function useDocument(path, version) {
   const [state, setState] = useState({ document: null, problem: null, path: null });
   const wanted = useRef(path);
-  const pending = useRef({ path: null, next: 0 });
-  wanted.current = path;
+  const [attempt, setAttempt] = useState(0);
+  const asked = useRef({ path: /** @type {string | null} */ (null), next: 0 });
+  const latest = useRef(version);
+  [wanted.current, latest.current] = [path, version];
   useEffect(() => () => (wanted.current = null), []);
   useEffect(() => {
-    if (path === null || pending.current.path === path) return undefined;
-    const wait = state.path === path ? Math.max(0, pending.current.next - performance.now()) : 0;
+    if (path === null || asked.current.path === path) return undefined;
+    const wait = state.path === path ? Math.max(0, asked.current.next - performance.now()) : 0;
     const timer = setTimeout(async () => {
-      const start = performance.now();
-      pending.current.path = path;
+      const [start, askedVersion] = [performance.now(), latest.current];
+      asked.current.path = path;
       let answer;
       try {
         answer = { document: await get(path), problem: null, path };
@@ -102,11 +116,14 @@ export function useDocument(path, version) {
         answer = { document: null, problem, path };
       }
       const end = performance.now();
-      if (pending.current.path === path) pending.current = { path: null, next: end + pause(end - start) };
-      if (wanted.current === path) setState((old) => withOldDocument(answer, old));
+      const isTriedAgain = answer.problem !== null && ![400, 404].includes(answer.problem.status);
+      if (asked.current.path === path) asked.current = { path: null, next: end + (isTriedAgain ? AGAIN_MS : pause(end - start)) };
+      if (wanted.current !== path) return;
+      setState((old) => withOldDocument(answer, old));
+      if (isTriedAgain || latest.current !== askedVersion) setAttempt((old) => old + 1);
     }, wait);
     return () => clearTimeout(timer);
-  }, [path, version]);
+  }, [path, version, attempt]);
   return state.path === path ? state : { document: null, problem: null };
 }
 

@@ -16,22 +16,19 @@ export function Bar({ crumbs = null }) {
 }
 
 function Connection() {
-  const { top, isConnected } = useLive();
-  const isLive = isConnected && top !== null;
+  const { top, problem, isConnected } = useLive();
+  const isLive = isConnected && top !== null && problem === null;
   return html`<span class="state" role="status"
-    ><span class=${isLive ? "dot running" : "dot failed"}></span>${isLive ? "live" : "not connected"}</span
+    ><span class=${isLive ? "dot running" : "dot failed"}></span>${isLive ? "live" : isConnected ? "no new figures" : "not connected"}</span
   >`;
 }
 
 /** What is wrong, in words, above the content of a page. */
 export function Notices({ problem = null }) {
-  const { problem: storeProblem, isConnected, top } = useLive();
-  const texts = [
-    !isConnected && top !== null && "The connection to tfprof web is lost: it has ended, or the tunnel is closed. This page tries again by itself; the figures are the last ones.",
-    storeProblem && `The store cannot be read: ${storeProblem}. This page tries again by itself.`,
-    problem,
-  ].filter(Boolean);
-  return texts.map((text) => html`<p class="notice" role="alert">${text}</p>`);
+  const { problem: liveProblem, top } = useLive();
+  const after = top === null ? "This page tries again by itself." : "This page tries again by itself; the figures are the last ones.";
+  const text = liveProblem === null ? problem : `${liveProblem} ${after}`;
+  return text && html`<p class="notice" role="alert">${text}</p>`;
 }
 
 /** A part of a page with a heading; `note` is beside it, `end` at the right. */

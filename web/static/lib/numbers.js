@@ -1,7 +1,14 @@
 /** Numbers as text, exactly as collector/numbers.py prints them; a table of cases tests both. */
 
+/**
+ * Units by the number from which on they are used.
+ * @typedef {[number, string][]} Units
+ */
+/** @type {Units} */
 const SIZES = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "KB"]];
+/** @type {Units} */
 const QUANTITIES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+/** @type {Units} */
 const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 /** A smaller relative change is none. */
 const CHANGE_MIN = 0.0005;
@@ -65,12 +72,15 @@ export function cores(number) {
   return isMissing(number) ? "-" : fixed(number, 2);
 }
 
+/** @type {Units} */
+const LONGER_TIMES = [[1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
+
 /** Nanoseconds in a suitable unit, from ns to hours; "-" if unknown or not finite. */
 export function duration(ns) {
   if (isMissing(ns) || !Number.isFinite(ns)) return "-";
   const rounded = threeDigits(ns);
   if (rounded < 1e3) return `${fixed(ns, 0)} ns`;
-  for (const [unit, name] of [[1e3, "µs"], [1e6, "ms"], [1e9, "s"]]) {
+  for (const [unit, name] of LONGER_TIMES) {
     if (rounded < unit * 1000 && !(name === "s" && rounded >= 100e9)) {
       return `${fixed(rounded / unit, places(rounded / unit))} ${name}`;
     }

@@ -5,9 +5,9 @@ import { token, useTheme } from "../lib/theme.js";
 
 /**
  * A line of a picture; `values` has null where there is none. `points`: dots without a line.
- * @typedef {{name: string, values: (number | null)[], colour: string, points?: boolean, fill?: boolean}} Line
- * A mark at a place of the axis; `isBand` up to `end`.
- * @typedef {{at: number, end?: number, text: string, colour: string}} Mark
+ * @typedef {{name: string, values: (number | null)[], colour: string, points?: boolean, fill?: boolean, width?: number}} Line
+ * A mark at a place of the axis.
+ * @typedef {{at: number, text: string, colour: string, isDashed?: boolean}} Mark
  */
 
 /** Marks that are dense are drawn without those that are closer than this to the one before (pixels). */

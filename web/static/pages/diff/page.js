@@ -48,7 +48,7 @@ function opColumns(most) {
     { key: "device", title: "device", value: (row) => row.device },
     { key: "before_ns", title: "before", value: (row) => row.before_ns, show: (row) => duration(row.before_ns), isNumber: true },
     { key: "after_ns", title: "after", value: (row) => row.after_ns, show: (row) => duration(row.after_ns), isNumber: true },
-    { key: "change_ns", title: "change", value: changeNs, show: (row) => signed(changeNs(row)), isNumber: true },
+    { key: "change_ns", title: "change", value: changeNs, show: (row) => signed(changeNs(row)), isNumber: true, style: "wide" },
     { key: "bar", title: "", value: () => null, show: (row) => html`<span class="share" style=${{ width: `${Math.max(1, (Math.abs(changeNs(row)) / most) * 100)}px`, background: changeNs(row) > 0 ? "var(--class-6)" : "var(--class-3)" }}></span>`, style: "share-cell" },
     { key: "ratio", title: "ratio", value: (row) => row.ratio, show: (row) => html`<span class=${changeClass(row)}>${row.before_ns === null ? "new" : row.after_ns === null ? "gone" : signedPercent(row.ratio)}</span>`, isNumber: true },
     { key: "own_ratio", title: "own", value: (row) => row.own_ratio, show: (row) => signedPercent(row.own_ratio), isNumber: true, style: "wide", hint: "without the factor that all ops have in common" },

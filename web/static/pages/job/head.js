@@ -10,11 +10,11 @@ import { lostText, stateOf } from "./state.js";
 
 /** The head of the page of `job`; `now`: its live state, null without one. */
 export function Head({ job, now }) {
-  const state = stateOf(job);
+  const state = stateOf(now ?? job);
   const main = job.step_times.find((times) => !times.since && times.kind.split(":")[0] === job.step_kind) ?? job.step_times[0];
   const cpu = job.job_series.cpu_cores;
   const memory = job.job_series.rss_bytes;
-  const isRunning = job.state === "running";
+  const isRunning = (now ?? job).state === "running";
   const spread = main?.spread;
   const figures = [
     [`${job.step_kind || ""} steps`.trim(), count(job.steps), job.epochs ? `${count(job.epochs)} epoch${job.epochs === 1 ? "" : "s"}` : null],

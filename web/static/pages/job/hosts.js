@@ -6,7 +6,10 @@ import { cores, duration, quantity, rate, size } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 import { Curve } from "../../pictures/curve.js";
 
-/** How a quantity is shown, by the end of its name. */
+/**
+ * How a quantity is shown, by the end of its name.
+ * @type {[string, (value: number) => string][]}
+ */
 const FORMATS = [["_bytes_per_s", rate], ["_bytes", size], ["_cores", cores], ["", quantity]];
 
 /** Titles of quantities. */

@@ -11,12 +11,12 @@ import { Hosts } from "./hosts.js";
 import { Lines } from "./lines.js";
 import { Memory } from "./memory.js";
 import { Ops } from "./ops.js";
+import { Programs } from "./programs.js";
 import { Scopes } from "./scopes.js";
 import { Source } from "./source.js";
 import { Spans } from "./spans.js";
+import { STALE } from "./state.js";
 import { Steps } from "./steps.js";
-
-const STALE = "The collector of this job has ended: the figures are those until then. They go on when a collector runs again (tfprof start).";
 
 /** The page. */
 export function JobPage({ uid }) {
@@ -31,6 +31,8 @@ export function JobPage({ uid }) {
     document.title = job === null ? "tfprof" : `${isReport ? "tfprof report: " : ""}${job.name || job.id} - tfprof`;
   }, [job?.name]);
   const crumbs = html`<span class="muted">/</span><b>${job?.name || uid.slice(0, 8)}</b>`;
+  const isRunning = (now ?? job)?.state === "running";
+  const newer = !isRunning && job?.name ? top?.jobs.find((each) => each.name === job.name && each.state === "running" && each.started_ns > job.started_ns) : undefined;
   if (job === null) {
     const text = show.problem === null ? "Reading the job …" : show.problem.message;
     return html`<${Bar} crumbs=${crumbs} /><main id="content"><${Notices} /><h1>${show.problem === null ? "" : "This job cannot be shown"}</h1><p>${text}</p></main>`;
@@ -38,11 +40,13 @@ export function JobPage({ uid }) {
   return html`<${Bar} crumbs=${crumbs} />
     <main id="content">
       <${Notices} problem=${show.problem?.message ?? ((now ?? job).state === "stale" ? STALE : null)} />
+      ${newer && html`<p class="notice">A newer job of this name runs: <a href=${`/job/${newer.uid}`}>${newer.name} ${newer.id}</a></p>`}
       <${Head} job=${job} now=${now} />
       <${Advice} base=${base} version=${stored} job=${job} />
       <${Steps} base=${base} version=${version} job=${job} />
       <${Breakdown} base=${base} version=${stored} />
       <${Ops} base=${base} version=${stored} job=${job} />
+      <${Programs} base=${base} version=${stored} job=${job} />
       <${Scopes} base=${base} version=${stored} />
       <${Lines} base=${base} version=${stored} />
       <${Source} base=${base} version=${stored} />

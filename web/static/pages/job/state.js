@@ -2,6 +2,9 @@
 
 import { count } from "../../lib/numbers.js";
 
+/** What the state `stale` means. */
+export const STALE = "The collector has ended: the figures of stale jobs are those until then. They go on when a collector runs again (tfprof start).";
+
 /** Names of the signals that end processes. */
 const SIGNALS = { 1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 10: "SIGUSR1",
   11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ" };

@@ -10,7 +10,7 @@ const COLUMNS = [
   { key: "kind", title: "steps", value: (row) => [row.kind, row.call].filter(Boolean).join(" "), style: "name" },
   { key: "count", title: "count", value: (row) => row.count, show: (row) => count(row.count), isNumber: true },
   ...[["p50_ns", "median"], ["p90_ns", "p90"], ["p99_ns", "p99"], ["min_ns", "min"], ["max_ns", "max"]].map(([key, title], at) => ({
-    key, title, value: (row) => row.untraced?.[key] ?? null, show: (row) => duration(row.untraced?.[key]), isNumber: true, style: at > 2 ? "wide" : "",
+    key, title, value: (row) => row.untraced?.[key] ?? null, show: (row) => duration(row.untraced?.[key]), isNumber: true, style: at === 1 || at > 2 ? "wide" : "",
   })),
   { key: "traced", title: "traced", value: (row) => row.traced?.count ?? 0, show: (row) => count(row.traced?.count ?? 0), isNumber: true },
   { key: "traced_p50_ns", title: "median traced", value: (row) => row.traced?.p50_ns ?? null, show: (row) => duration(row.traced?.p50_ns), isNumber: true, style: "wide" },

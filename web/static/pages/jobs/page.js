@@ -7,7 +7,7 @@ import { cores, cost, count, duration, factor, size } from "../../lib/numbers.js
 import { CopyButton, ordered } from "../../lib/table.js";
 import { csv } from "../../lib/copy.js";
 import { Spark } from "../../pictures/spark.js";
-import { lostText, stateOf } from "../job/state.js";
+import { lostText, STALE, stateOf } from "../job/state.js";
 
 /** Filters by state. */
 const STATES = { all: () => true, running: (job) => job.state === "running", ended: (job) => job.state !== "running", slow: (job) => job.slow };
@@ -111,7 +111,7 @@ export function JobsPage() {
   const text = () => csv(["uid", "user", "host", ...COLUMNS.map(({ key }) => key)], rows.map((job) => [job.uid, job.user, job.host, ...COLUMNS.map(({ value }) => value(job))]));
   return html`<${Bar} crumbs=${html`<span class="muted">${top === null ? "" : top.store}</span>`} />
     <main id="content">
-      <${Notices} problem=${problem && !listed ? problem.message : null} />
+      <${Notices} problem=${problem && !listed ? problem.message : jobs.some((job) => job.state === "stale") ? STALE : null} />
       <div class="head"><div><h1>Jobs</h1><${Hosts} top=${top} /></div></div>
       <div class="tools">
         <input type="search" placeholder="Name, user, host, tag or state" aria-label="Filter by name, user, host, tag or state" value=${search} onInput=${(event) => setSearch(event.target.value)} />

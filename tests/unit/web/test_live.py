@@ -1,0 +1,80 @@
+"""The messages of the live state: why nothing new is stored, and errors that nobody expected."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tfprof.collector import daemon_status
+from tfprof.web.server import live
+
+
+async def messages(store: Path, number: int) -> list[str]:
+    """Return the first messages."""
+    stream = live.Live(str(store)).messages()
+    try:
+        return [await anext(stream) for _ in range(number)]
+    finally:
+        await stream.aclose()
+
+
+def statuses(monkeypatch: pytest.MonkeyPatch, *collectors: Mapping[str, Any]) -> None:
+    """Let the collector have these states, one after the other; no agent runs."""
+    states = list(collectors)
+
+    def read_status(_folder: str, name: str) -> Mapping[str, Any] | None:
+        return None if name == "agent" else states.pop(0) if len(states) > 1 else states[0]
+
+    monkeypatch.setattr(daemon_status, "read_status", read_status)
+    monkeypatch.setattr(live, "UPDATE_S", 0.01)
+
+
+def test_the_page_says_why_nothing_is_stored(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = {"slug": "store-full", "text": "the disk is full"}
+    statuses(monkeypatch, {"alive": True, "stalled": full}, {"alive": False, "stalled": full})
+    stalled, fine = asyncio.run(messages(store, 2))
+    assert stalled.startswith('event: problem\ndata: {"error": "Nothing is stored now: the disk is full."}\n\n')
+    assert fine.startswith('event: problem\ndata: {"error": null}\n\n')
+    assert "event: top\ndata: " in stalled
+    assert "event: top\ndata: " in fine
+
+
+def test_an_unexpected_error_does_not_end_the_messages(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    statuses(monkeypatch, {})
+    updates = [KeyError("x"), None]
+    update = live.Watch.update
+
+    def failing(watch: live.Watch, now_ns: int) -> Any:
+        if error := updates.pop(0):
+            raise error
+        return update(watch, now_ns)
+
+    monkeypatch.setattr(live.Watch, "update", failing)
+    failed, fine = asyncio.run(messages(store, 2))
+    assert (
+        failed
+        == 'event: problem\ndata: {"error": "The store cannot be read; the terminal of tfprof web says why."}\n\n'
+    )
+    assert "KeyError: 'x'" in capsys.readouterr().err
+    assert "event: top\n" in fine
+
+
+def test_a_viewer_gets_no_state_from_before_it_looked(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = {"alive": True, "stalled": {"slug": "store-full", "text": "the disk is full"}}
+    statuses(monkeypatch, full, {})
+    viewed = live.Live(str(store))
+
+    async def first_messages() -> list[str]:
+        found = []
+        for _ in range(2):
+            stream = viewed.messages()
+            found.append(await anext(stream))
+            await stream.aclose()
+        return found
+
+    before, now = asyncio.run(first_messages())
+    assert "the disk is full" in before
+    assert "the disk is full" not in now
