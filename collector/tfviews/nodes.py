@@ -255,10 +255,12 @@ def nodes_from_rollup(
     devices = device_names(names)
     graph_ops, types, known_facts = _ops(graph), op_types or {}, facts or {}
     sums_by_node = _fold(rollup, devices, times)
-    canonical = canonical_devices(rollup if total is None else total)
+    total = rollup if total is None else total
+    canonical = canonical_devices(total)
+    ran = set(total["node"].to_pylist())  # other names are only those of allocations
     nodes: dict[str, Node] = {}
     for number, name in interned_texts(names, NODE).items():
-        if name not in graph_ops and not is_node(name):
+        if name not in graph_ops and not (number in ran and is_node(name)):
             continue
         device = devices.get(canonical.get(number, NONE_ID), "")
         sums = sums_by_node.get(number)

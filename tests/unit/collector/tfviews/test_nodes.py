@@ -105,3 +105,9 @@ def test_nodes_that_never_ran_are_included_and_all_are_in_name_order() -> None:
 
 def test_the_total_of_no_nodes_is_0() -> None:
     assert total_of([]).runs == 0
+
+
+def test_an_op_that_only_allocated_before_the_step_is_no_node():
+    rows = rollup([{"node": 0, "device": 0, "runs": 1, "sum_us": 5}, node_row(0, 1, 0)])
+    nodes = nodes_from_rollup(rows, names(["a", "adam/Initializer/zeros", "b"], [CPU]), graph(("b", "Add")))
+    assert [node.name for node in nodes] == ["a", "b"]
