@@ -151,6 +151,11 @@ class Job:
         return self._last_sample
 
     @property
+    def unsaved_records(self) -> int:
+        """The number of records that are neither stored nor in the spool."""
+        return max(0, self.channel.word("records") - self.outbox.saved_records)
+
+    @property
     def is_detached(self) -> bool:
         """Whether the shim is disarmed, so that no more data follows."""
         return bool(self.channel.word("detached"))
@@ -203,6 +208,7 @@ class Job:
             "state": self.state,
             "records": counters["records"],
             "acked": self.outbox.acked_records,
+            "spooled": self.outbox.is_spooled,
             "lag_bytes": max(0, counters["head"] - self.channel.tail),
             "dropped_records": counters["dropped_records"],
             "dropped_traces": counters["dropped_traces"],

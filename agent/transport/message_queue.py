@@ -189,10 +189,12 @@ class Outbox:
         self.closes = MessageQueue(wire.CLOSE, uid, 1)
         self._queues = {queue.message_type: queue for queue in (self.opens, self.counters, self.events, self.closes)}
         self.acked_records = 0
+        self.is_spooled = False  # data is on the disk of this host that the collector may not have
         self.refused = 0
         self.stall: dict[str, str] | None = None
         self.progress = 0
         self.is_closed = False
+        self._spooled_records = 0
         self._is_ended = False
         self._is_broken = False
         self.last_answer_s = time.monotonic()
@@ -294,13 +296,34 @@ class Outbox:
     # -- answers ---------------------------------------------------------------------------------
     def note_acked(self, about: int, last: int) -> None:
         """Handle an ACK: release the bytes of the ring, forget the messages."""
+        if about == wire.RECORDS:
+            self.acked_records = max(self.acked_records, last)
+        self._release(about, last)
+
+    def note_spooled(self, about: int, last: int) -> None:
+        """Handle messages that are safe in the spool, which delivers them: as after an ACK."""
+        self.is_spooled = True
+        if about == wire.RECORDS:
+            self._spooled_records = max(self._spooled_records, last)
+        self._release(about, last)
+
+    @property
+    def saved_records(self) -> int:
+        """The number of the last record that is stored or in the spool."""
+        return max(self.acked_records, self._spooled_records)
+
+    def note_delivered(self) -> None:
+        """Record that everything in the spool is stored."""
+        self.is_spooled = False
+        self.acked_records = self.saved_records
+
+    def _release(self, about: int, last: int) -> None:
         self.stall = None
         self.progress += 1
         self.last_answer_s = time.monotonic()
         self._silence_limit_s, self._waiting_since = SILENCE_S, 0.0
         if about == wire.RECORDS:
             self.records.note_acked(last)
-            self.acked_records = max(self.acked_records, last)
             self._channel.release_records(self.records.acked)
         elif about == wire.SPANS:
             self.spans.note_acked(last)

@@ -1,0 +1,164 @@
+"""Keeps messages on disk while the collector of another host is away, and delivers them after."""
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Iterable
+from enum import Enum, auto
+from typing import Any, Final
+
+from ...commands import key_files
+from ...formats import runtime_dir, wire
+from ...formats.addresses import Endpoint
+from ...formats.errors import TfprofError
+from ...formats.wire import Head
+from ..transport.message_queue import Send
+from ..transport.spool.delivery import Delivery, Report
+from ..transport.spool.spool import RETRY_S, Spool, SpoolError, folders
+
+#: Time without a collector that stores data after which messages go to the disk (seconds).
+AWAY_S: Final = 5.0
+#: Answers of a collector about data.
+_ANSWERS: Final = (wire.ACK, wire.STALL, wire.REFUSE, wire.REOPEN)
+
+
+class Route(Enum):
+    """Where the messages of jobs go now."""
+
+    DIRECT = auto()  # to the collector
+    SPOOL = auto()
+    HOLD = auto()  # nowhere: the little that is in the spool is delivered first
+
+
+#: Changes of the route after which what was sent on the earlier one may be unknown on the new one.
+_NEW_STARTS: Final = (
+    (Route.DIRECT, Route.SPOOL),
+    (Route.SPOOL, Route.DIRECT),
+    (Route.HOLD, Route.DIRECT),
+)
+
+
+class Spooling:
+    """The spool of a node for the collector at ``endpoint``, and the choice of the route.
+
+    ``key`` and ``bytes_max`` are the settings `collector-key` and `spool-bytes`. ``report`` is
+    called for data that is given up. The spool is opened when it is first needed, or if an earlier
+    agent has left one.
+    """
+
+    def __init__(self, endpoint: Endpoint, key: str, bytes_max: int, report: Report, now: float) -> None:
+        self._endpoint = endpoint
+        self._key = key
+        self._bytes_max = bytes_max
+        self._report = report
+        self._available_s = now
+        self._is_stalled = False
+        self._next_open_s = -math.inf
+        self._failure: dict[str, str] | None = None
+        self._spool: Spool | None = None
+        self._delivery: Delivery | None = None
+        self.route = Route.DIRECT
+        self._open(now, only_existing=True)
+
+    # -- the route -------------------------------------------------------------------------------
+    def choose(self, now: float, *, is_accepting: bool, has_jobs: bool) -> bool:
+        """Choose the route; return whether everything that is not acked is to be sent again on it.
+
+        ``is_accepting``: whether a collector answers. ``has_jobs``: whether there is data to keep.
+        """
+        if is_accepting and not self._is_stalled:
+            self._available_s = now
+        is_away = now >= self._available_s + AWAY_S
+        if is_away and has_jobs and self._spool is None:
+            self._open(now)
+        previous_route, self.route = self.route, self._chosen(is_away)
+        return (previous_route, self.route) in _NEW_STARTS
+
+    def _chosen(self, is_away: bool) -> Route:
+        segments = 0 if self._spool is None else len(self._spool)
+        if self._spool is not None and (is_away or segments > 1):
+            return Route.SPOOL
+        return Route.HOLD if segments else Route.DIRECT
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits on the disk, as far as this agent knows."""
+        return self._spool is None or not len(self._spool)
+
+    def send(self, direct: Send) -> Send:
+        """Return what sends messages of jobs on the current route; ``direct``: to the collector."""
+        if self.route is Route.SPOOL and self._spool is not None:
+            return self._spool.put
+        return direct if self.route is Route.DIRECT else lambda _head, _body: False
+
+    # -- the disk --------------------------------------------------------------------------------
+    def durable(self, now: float, *, at_once: bool) -> Iterable[Head]:
+        """Return the heads of the messages that have become durable, each once."""
+        if self._spool is None or not (at_once or self._spool.sync_is_due(now)):
+            return ()
+        return self._spool.sync()
+
+    def deliver(self, now: float, send: Send) -> None:
+        """Send to the collector what lies in the spool."""
+        if self._delivery is not None and not self.is_empty:
+            self._delivery.send_due(now, send)
+
+    def handle(self, answer: Head, reason: Callable[[], dict[str, str]], now: float) -> bool:
+        """Take an answer about data that was in the spool; return whether it is one."""
+        if answer.type not in _ANSWERS:
+            return False
+        self._is_stalled = answer.type == wire.STALL
+        if self._delivery is None or self.is_empty:
+            return False
+        self._delivery.note_answer(answer, reason() if answer.type in (wire.STALL, wire.REFUSE) else {}, now)
+        return True
+
+    def restart(self, now: float) -> None:
+        """Deliver from the start of the segment: the collector is a new one."""
+        self._is_stalled = False
+        if self._delivery is not None:
+            self._delivery.restart(now)
+
+    def divert(self, now: float) -> bool:
+        """Send all further messages to the spool, as this agent ends; return whether there is one."""
+        if self._spool is None:
+            self._open(now)
+        if self._spool is not None:
+            self.route = Route.SPOOL
+        return self._spool is not None
+
+    def _open(self, now: float, *, only_existing: bool = False) -> None:
+        if not self._bytes_max or self._endpoint.socket_file is not None or now < self._next_open_s:
+            return
+        try:
+            root = os.path.join(runtime_dir.require_absolute(runtime_dir.state_home()), "tfprof-spool")
+            name = self._name()
+            if only_existing and not any(map(os.path.lexists, folders(root, name))):
+                return
+            self._spool = Spool(root, name, self._bytes_max)
+        except TfprofError as error:
+            self._failure = {"slug": error.slug if isinstance(error, key_files.KeyFileError) else SpoolError.slug}
+            self._failure["text"] = error.args[0]
+            self._next_open_s = now + RETRY_S
+            return
+        self._failure = None
+        self._delivery = Delivery(self._spool, self._report)
+
+    def _name(self) -> str:
+        """Return the name of the spool: jobs of another node or collector are not in it."""
+        is_key = self._key != key_files.NO_KEY
+        node = key_files.node_key(key_files.node_key_path(self._key)).node if is_key else key_files.NO_KEY
+        return f"{hashlib.sha256(self._endpoint.url.encode()).hexdigest()[:12]}-{node}"
+
+    def close(self) -> None:
+        """Close the files; what lies in the spool stays for the next agent."""
+        if self._delivery is not None:
+            self._delivery.close()
+        if self._spool is not None:
+            self._spool.close()
+
+    def status(self) -> dict[str, Any]:
+        """Return the state of the spool for the status file."""
+        if self._spool is None:
+            return {"spool_bytes": 0, "spool_oldest_ns": None, "spool_failure": self._failure}
+        return self._spool.status()
