@@ -21,6 +21,7 @@ from ...formats.version import VERSION
 from ...formats.wire import Head
 from .. import announcements, identity, launches
 from ..folder_watch import FolderWatch
+from ..spool.spooling import Route, Spooling
 from ..transport.connection import CollectorConnection
 from . import collectors, leftovers, lost_processes, remote_orders
 from .event_waiter import NO_EVENT, EventWaiter
@@ -30,7 +31,6 @@ from .job import Job
 from .launch_results import LaunchResults
 from .pending_orders import PendingOrders
 from .samples import Sampler
-from .spooling import Route, Spooling
 
 #: Poll interval of rings and announcements (seconds): idle; transferring; job ending or more to
 #: send than fits into the socket.
@@ -200,7 +200,7 @@ class Agent:
         return [job for job in self.jobs.values() if not job.is_running and job.launch not in living_launches]
 
     def _spool_ended_jobs(self) -> None:
-        """Write to the disk, as far as it fits and time allows, what would be lost with this agent."""
+        """Spool what would be lost with this agent, as far as it fits and time allows."""
         deadline = time.monotonic() + SPOOL_AT_END_S
         jobs = self._abandoned_jobs()
         if not jobs or not self._spooling.divert(time.monotonic()):
@@ -329,16 +329,11 @@ class Agent:
         """
         self._connection.greet(now)
         jobs = list(self.jobs.values())
+        self._queue_changes(jobs, now)
         is_accepting = self._connection.is_accepting(now)
         if self._spooling.choose(now, is_accepting=is_accepting, has_jobs=bool(jobs)):
             self._send_all_again()
         send = self._spooling.send(self._connection.send)
-        for job in jobs:
-            if job.is_running:
-                job.queue_changes(now)
-            else:
-                job.close_if_over(self.instance_dir, now)
-        self._sampler.take(jobs, now)
         room = WINDOW_BYTES - sum(job.outbox.records.in_flight for job in jobs)
         self._draining_uids &= {job.uid for job in jobs if job.is_ending}
         share = WINDOW_BYTES // (sum(job.is_running for job in jobs) + DRAINING_MAX)
@@ -359,8 +354,16 @@ class Agent:
             if job.outbox.is_closed:
                 self._close(job)
 
+    def _queue_changes(self, jobs: list[Job], now: float) -> None:
+        for job in jobs:
+            if job.is_running:
+                job.queue_changes(now)
+            else:
+                job.close_if_over(self.instance_dir, now)
+        self._sampler.take(jobs, now)
+
     def _note_durable(self, now: float, *, at_once: bool) -> None:
-        """Let go of what is on the disk."""
+        """Release what has become durable in the spool."""
         for head in self._spooling.durable(now, at_once=at_once):
             if head.type == wire.SAMPLES:
                 self._sampler.note_acked(head.last, now)
@@ -452,8 +455,10 @@ class Agent:
 
     def _has_data_to_send(self) -> bool:
         """Whether something waits for the collector that only this agent sends."""
-        return bool(self.jobs) or not self._spooling.is_empty or (
-            self._given_up_jobs is not None and lost_processes.has_waiting_jobs(self.instance_dir)
+        return (
+            bool(self.jobs)
+            or not self._spooling.is_empty
+            or (self._given_up_jobs is not None and lost_processes.has_waiting_jobs(self.instance_dir))
         )
 
     def _check_launches(self) -> None:
@@ -474,7 +479,13 @@ class Agent:
 
     def _stall(self) -> dict[str, str] | None:
         """Return the reason why no job's data is stored, None if none is known."""
-        return self._connection.failure or self._collector.failure
+        stall, on_disk = self._connection.failure or self._collector.failure, self._spooling.failure
+        if stall is None or on_disk is None or on_disk["text"] == stall["text"]:
+            return stall
+        return {
+            "slug": on_disk["slug"],
+            "text": f"{stall['text']}, and nothing more is kept on disk: {on_disk['text']}",
+        }
 
     def _write_status(self) -> None:
         jobs = {job.hex: job.summary() for job in self.jobs.values()}

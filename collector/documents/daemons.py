@@ -68,7 +68,7 @@ class AgentDocument(DaemonFields):
     refused: Annotated[int | None, "The number of refusals."]
     refusals: Annotated[list[RefusalDocument], "The last refusals, the latest last."]
     samples_dropped: Annotated[int | None, "The number of samples that it dropped."]
-    spool_bytes: Annotated[int | None, "The size of the data on disk that waits for a collector on another host, bytes."]
+    spool_bytes: Annotated[int | None, "The size of the data on disk that waits for a collector, bytes."]
     spool_oldest_ns: Annotated[int | None, "Since when the oldest of it waits, ns since 1970; null without any."]
     spool_failure: Annotated[ReasonDocument | None, "Why data is not written there now."]
     stall: Annotated[ReasonDocument | None, "Why no data is stored now."]

@@ -1,4 +1,4 @@
-"""Delivers a spool to the collector: in order, segment by segment, each removed once it is acked."""
+"""Delivers a spool to the collector in order; a segment is removed once all of it is acked."""
 
 import math
 import os
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from ....formats import wire
-from ....formats.errors import TfprofError
-from ....formats.ids import hex_id
-from ....formats.wire import Head
-from ..message_queue import REOPEN_S, SILENCE_MAX_S, SILENCE_S, STALL_S, WINDOW_BYTES, Send
+from ...formats import wire
+from ...formats.errors import TfprofError
+from ...formats.ids import hex_id
+from ...formats.wire import Head
+from ..transport.message_queue import REOPEN_S, SILENCE_MAX_S, SILENCE_S, STALL_S, WINDOW_BYTES, Send
 from . import segment
 from .segment import DamagedError, SegmentReader
 from .spool import Spool
@@ -108,9 +108,7 @@ class Delivery:
 
     def _send_messages(self, now: float, send: Send) -> bool:
         """Send messages as far as the limits allow; return whether none is left to send."""
-        while not self._sent or (
-            len(self._sent) < UNANSWERED_MAX and self._at - self._sent[0].at < WINDOW_BYTES
-        ):
+        while not self._sent or (len(self._sent) < UNANSWERED_MAX and self._at - self._sent[0].at < WINDOW_BYTES):
             message = self._next()
             if message is None:
                 return True

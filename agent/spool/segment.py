@@ -19,10 +19,10 @@ import time
 import zlib
 from typing import Final, NamedTuple
 
-from ....formats import wire
-from ....formats.errors import FormatError, VersionError
-from ....formats.private_files import open_regular
-from ....formats.wire import Head
+from ...formats import wire
+from ...formats.errors import FormatError, VersionError
+from ...formats.private_files import open_regular
+from ...formats.wire import Head
 
 _MAGIC: Final = b"TFPSPOOL"
 VERSION: Final = 1

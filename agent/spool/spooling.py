@@ -13,8 +13,8 @@ from ...formats.addresses import Endpoint
 from ...formats.errors import TfprofError
 from ...formats.wire import Head
 from ..transport.message_queue import Send
-from ..transport.spool.delivery import Delivery, Report
-from ..transport.spool.spool import RETRY_S, Spool, SpoolError, folders
+from .delivery import Delivery, Report
+from .spool import RETRY_S, Spool, SpoolError, folders
 
 #: Time without a collector that stores data after which messages go to the disk (seconds).
 AWAY_S: Final = 5.0
@@ -69,16 +69,21 @@ class Spooling:
         if is_accepting and not self._is_stalled:
             self._available_s = now
         is_away = now >= self._available_s + AWAY_S
-        if is_away and has_jobs and self._spool is None:
+        if is_away and has_jobs and self._spool is None and now >= self._next_open_s:
             self._open(now)
         previous_route, self.route = self.route, self._chosen(is_away)
         return (previous_route, self.route) in _NEW_STARTS
 
     def _chosen(self, is_away: bool) -> Route:
         segments = 0 if self._spool is None else len(self._spool)
-        if self._spool is not None and (is_away or segments > 1):
+        if self._spool is not None and self._bytes_max and (is_away or segments > 1):
             return Route.SPOOL
         return Route.HOLD if segments else Route.DIRECT
+
+    @property
+    def failure(self) -> dict[str, str] | None:
+        """The reason why messages cannot be kept on the disk now, None if none is known."""
+        return self._failure if self._spool is None else self._spool.failure
 
     @property
     def is_empty(self) -> bool:
@@ -114,13 +119,18 @@ class Spooling:
         return True
 
     def restart(self, now: float) -> None:
-        """Deliver from the start of the segment: the collector is a new one."""
+        """Deliver from the start of the segment: the collector is a new one.
+
+        A spool that could not be opened before, without a key, is older than what is sent now.
+        """
         self._is_stalled = False
         if self._delivery is not None:
             self._delivery.restart(now)
+        elif self._failure is not None:
+            self._open(now, only_existing=True)
 
     def divert(self, now: float) -> bool:
-        """Send all further messages to the spool, as this agent ends; return whether there is one."""
+        """Send all further messages to the spool; return whether there is one."""
         if self._spool is None:
             self._open(now)
         if self._spool is not None:
@@ -128,7 +138,8 @@ class Spooling:
         return self._spool is not None
 
     def _open(self, now: float, *, only_existing: bool = False) -> None:
-        if not self._bytes_max or self._endpoint.socket_file is not None or now < self._next_open_s:
+        """Open the spool, if it may be used; `_failure` has the reason why it cannot be opened."""
+        if self._endpoint.socket_file is not None or not (self._bytes_max or only_existing):
             return
         try:
             root = os.path.join(runtime_dir.require_absolute(runtime_dir.state_home()), "tfprof-spool")
@@ -137,8 +148,8 @@ class Spooling:
                 return
             self._spool = Spool(root, name, self._bytes_max)
         except TfprofError as error:
-            self._failure = {"slug": error.slug if isinstance(error, key_files.KeyFileError) else SpoolError.slug}
-            self._failure["text"] = error.args[0]
+            slug = error.slug if isinstance(error, key_files.KeyFileError) else SpoolError.slug
+            self._failure = {"slug": slug, "text": error.args[0]}
             self._next_open_s = now + RETRY_S
             return
         self._failure = None
@@ -159,6 +170,5 @@ class Spooling:
 
     def status(self) -> dict[str, Any]:
         """Return the state of the spool for the status file."""
-        if self._spool is None:
-            return {"spool_bytes": 0, "spool_oldest_ns": None, "spool_failure": self._failure}
-        return self._spool.status()
+        size, oldest_ns = (0, None) if self._spool is None else (self._spool.size, self._spool.oldest_ns)
+        return {"spool_bytes": size, "spool_oldest_ns": oldest_ns, "spool_failure": self.failure}

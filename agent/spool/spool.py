@@ -6,13 +6,13 @@ import json
 import os
 import time
 from collections import deque
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from ....formats import runtime_dir, wire
-from ....formats.errors import TfprofError
-from ....formats.private_files import open_regular
-from ....formats.wire import Head
-from ..message_queue import encode
+from ...formats import runtime_dir, wire
+from ...formats.errors import TfprofError
+from ...formats.private_files import open_regular
+from ...formats.wire import Head
+from ..transport.message_queue import encode
 from . import segment
 
 #: Folders of a spool. An agent writes to the first one that no other agent has locked: hosts may
@@ -127,8 +127,8 @@ class Spool:
         return len(self._segments) + (self._fd >= 0)
 
     @property
-    def bytes(self) -> int:
-        """The size of all segments."""
+    def size(self) -> int:
+        """The bytes of all segments."""
         return sum(one.size for one in self._segments) + self._open_segment.size
 
     @property
@@ -186,7 +186,7 @@ class Spool:
 
     def _check_room(self, size: int) -> None:
         """Raise SpoolError if ``size`` more bytes are too many for the spool or the disk."""
-        if self.bytes + size > self._bytes_max:
+        if self.size + size > self._bytes_max:
             raise SpoolError(f"{self._folder} has reached its limit, {self._bytes_max} bytes", "spool-full")
         disk = os.statvfs(self._folder)
         kept_bytes = min(FREE_BYTES, int(FREE_SHARE * disk.f_blocks * disk.f_frsize))
@@ -284,10 +284,6 @@ class Spool:
             _sync_folder(os.path.dirname(path))
         except OSError as error:
             self._note_failure(error)
-
-    def status(self) -> dict[str, Any]:
-        """Return size, time of the oldest segment and failure, for the status file."""
-        return {"spool_bytes": self.bytes, "spool_oldest_ns": self.oldest_ns, "spool_failure": self.failure}
 
 
 def _sync_folder(folder: str) -> None:
