@@ -75,8 +75,9 @@ class Spool:
         self._counters_s: dict[int, float] = {}
         try:
             runtime_dir.make_private(root)
-            self._folder, others = self._lock_folders(root, name)
-            for folder in [*others, self._folder]:
+            own_folder, *other_folders = self._lock_folders(root, name)
+            self._folder = own_folder
+            for folder in [*other_folders, own_folder]:
                 self._add_segments(folder)
         except (OSError, TfprofError) as error:
             self.close()
@@ -84,23 +85,18 @@ class Spool:
                 raise
             raise SpoolError(f"cannot use {error.filename or root}: {error.strerror}") from None
 
-    def _lock_folders(self, root: str, name: str) -> tuple[str, list[str]]:
-        """Return the first folder that could be locked, and further ones that exist."""
+    def _lock_folders(self, root: str, name: str) -> list[str]:
+        """Return the first folder that could be locked, and further ones with segments."""
         locked_folders: list[str] = []
         for folder in folders(root, name):
-            if not locked_folders or os.path.lexists(folder):
-                runtime_dir.make_private(folder)
-                fd = open_regular(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT)
-                try:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    os.close(fd)
-                    continue
-                self._locks.append(fd)
-                locked_folders.append(folder)
+            if not locked_folders or (os.path.lexists(folder) and segment.list_numbers(folder)):
+                fd = _locked(runtime_dir.make_private(folder))
+                if fd is not None:
+                    self._locks.append(fd)
+                    locked_folders.append(folder)
         if not locked_folders:
             raise SpoolError(f"other agents use all {FOLDERS_MAX} folders of {os.path.join(root, name)}")
-        return locked_folders[0], locked_folders[1:]
+        return locked_folders
 
     def _add_segments(self, folder: str) -> None:
         for number in segment.list_numbers(folder):
@@ -284,6 +280,19 @@ class Spool:
             _sync_folder(os.path.dirname(path))
         except OSError as error:
             self._note_failure(error)
+
+
+def _locked(folder: str) -> int | None:
+    """Return the descriptor of the lock of ``folder``, None if another agent has it."""
+    fd = open_regular(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(fd)
+        if isinstance(error, BlockingIOError):
+            return None
+        raise
+    return fd
 
 
 def _sync_folder(folder: str) -> None:
