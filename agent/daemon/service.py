@@ -145,7 +145,8 @@ class Agent:
             or any(job.has_just_ended(now) for job in self.jobs.values())
         ):
             return ENDING_POLL_S
-        jobs = [job for job in self.jobs.values() if job.is_active(now)] if self._connection.is_accepting(now) else []
+        is_taken = self._connection.is_accepting(now) or self._spooling.route is Route.SPOOL
+        jobs = [job for job in self.jobs.values() if job.is_active(now)] if is_taken else []
         if any(not job.is_running for job in jobs):
             return ENDING_POLL_S
         return BUSY_POLL_S if any(job.is_transferring for job in jobs) else POLL_S
@@ -330,8 +331,9 @@ class Agent:
         self._connection.greet(now)
         jobs = list(self.jobs.values())
         self._queue_changes(jobs, now)
-        is_accepting = self._connection.is_accepting(now)
-        if self._spooling.choose(now, is_accepting=is_accepting, has_jobs=bool(jobs)):
+        is_available = self._connection.is_accepting(now) and self._connection.failure is None
+        is_urgent = any(job.wants_answers for job in jobs)
+        if self._spooling.choose(now, is_available=is_available, has_jobs=bool(jobs), is_urgent=is_urgent):
             self._send_all_again()
         send = self._spooling.send(self._connection.send)
         room = WINDOW_BYTES - sum(job.outbox.records.in_flight for job in jobs)
@@ -348,7 +350,7 @@ class Agent:
                 if not self._connection.is_full:
                     job.served_s = now
         self._sampler.send_due(send, now)
-        self._note_durable(now, at_once=any(job.is_ending for job in jobs))
+        self._note_durable(now, at_once=is_urgent)
         self._spooling.deliver(now, self._connection.send)
         for job in jobs:
             if job.outbox.is_closed:

@@ -112,6 +112,8 @@ class Delivery:
             message = self._next()
             if message is None:
                 return True
+            if message.head.type == wire.CLOSE and self._awaits(message.head.uid):
+                return False
             if message.head.uid not in self._refused_uids:
                 if not send(message.head, message.body):
                     return False
@@ -119,6 +121,10 @@ class Delivery:
                 self._sent.append(_Sent(message.head, message.at, message.end))
             self._at = message.end
         return False
+
+    def _awaits(self, uid: int) -> bool:
+        """Return whether data of job ``uid`` is unanswered; the collector takes none after CLOSE."""
+        return any(sent.head.uid == uid and not sent.is_answered for sent in self._sent)
 
     def _next(self) -> segment.Message | None:
         """Return the next message; a torn end is skipped and reported."""

@@ -16,8 +16,10 @@ from ..transport.message_queue import Send
 from .delivery import Delivery, Report
 from .spool import RETRY_S, Spool, SpoolError, folders
 
-#: Time without a collector that stores data after which messages go to the disk (seconds).
+#: Time without a collector that stores data after which messages go to the disk (seconds). The
+#: shorter one applies while a job has ended, or its ring fills.
 AWAY_S: Final = 5.0
+URGENT_AWAY_S: Final = 1.0
 #: Answers of a collector about data.
 _ANSWERS: Final = (wire.ACK, wire.STALL, wire.REFUSE, wire.REOPEN)
 
@@ -61,22 +63,23 @@ class Spooling:
         self._open(now, only_existing=True)
 
     # -- the route -------------------------------------------------------------------------------
-    def choose(self, now: float, *, is_accepting: bool, has_jobs: bool) -> bool:
+    def choose(self, now: float, *, is_available: bool, has_jobs: bool, is_urgent: bool) -> bool:
         """Choose the route; return whether everything that is not acked is to be sent again on it.
 
-        ``is_accepting``: whether a collector answers. ``has_jobs``: whether there is data to keep.
+        ``is_available``: whether a collector answers. ``has_jobs``: whether there may be data to
+        keep. ``is_urgent``: whether a job has ended, or its ring fills.
         """
-        if is_accepting and not self._is_stalled:
+        if is_available and not self._is_stalled:
             self._available_s = now
-        is_away = now >= self._available_s + AWAY_S
+        is_away = now >= self._available_s + (URGENT_AWAY_S if is_urgent else AWAY_S)
         if is_away and has_jobs and self._spool is None and now >= self._next_open_s:
             self._open(now)
-        previous_route, self.route = self.route, self._chosen(is_away)
+        previous_route, self.route = self.route, self._chosen(is_away, is_urgent)
         return (previous_route, self.route) in _NEW_STARTS
 
-    def _chosen(self, is_away: bool) -> Route:
+    def _chosen(self, is_away: bool, is_urgent: bool) -> Route:
         segments = 0 if self._spool is None else len(self._spool)
-        if self._spool is not None and self._bytes_max and (is_away or segments > 1):
+        if self._spool is not None and self._bytes_max and (is_away or segments > 1 or (segments and is_urgent)):
             return Route.SPOOL
         return Route.HOLD if segments else Route.DIRECT
 

@@ -12,7 +12,7 @@ from tfprof.agent.spool.spool import Spool
 from tfprof.formats import wire
 from tfprof.formats.wire import Head
 
-OPEN, RECORDS, CLOSE = wire.OPEN, wire.RECORDS, wire.CLOSE
+OPEN, RECORDS, EVENT, CLOSE = wire.OPEN, wire.RECORDS, wire.EVENT, wire.CLOSE
 UNKNOWN = {"slug": "foreign-job", "text": "it is of another node"}
 
 
@@ -64,12 +64,12 @@ def collector(tmp_path: Path) -> Iterator[FakeCollector]:
 @pytest.fixture
 def two_segments(collector: FakeCollector, monkeypatch) -> list[tuple[int, int, int]]:
     monkeypatch.setattr(segment, "SEGMENT_BYTES", 500)
-    for message in ((OPEN, 7, 1), (RECORDS, 7, 1), (RECORDS, 7, 2), (CLOSE, 7, 1)):
+    for message in ((OPEN, 7, 1), (RECORDS, 7, 1), (RECORDS, 7, 2), (EVENT, 7, 1)):
         collector.put(*message)
     assert len(collector.spool) == 1
     collector.put(OPEN, 8, 1)
     assert len(collector.spool) == 2
-    return [(OPEN, 7, 1), (RECORDS, 7, 1), (RECORDS, 7, 2), (CLOSE, 7, 1)]
+    return [(OPEN, 7, 1), (RECORDS, 7, 1), (RECORDS, 7, 2), (EVENT, 7, 1)]
 
 
 def test_a_segment_follows_when_all_of_the_one_before_is_acked(collector: FakeCollector, two_segments) -> None:
@@ -79,13 +79,25 @@ def test_a_segment_follows_when_all_of_the_one_before_is_acked(collector: FakeCo
     collector.answer(wire.ACK, about=RECORDS, last=2)  # covers record 1, too
     assert collector.turn() == []
     assert len(collector.spool) == 2
-    collector.answer(wire.ACK, about=CLOSE, last=1)
+    collector.answer(wire.ACK, about=EVENT, last=1)
     assert collector.turn() == [(OPEN, 8, 1)]
     assert len(collector.spool) == 1
     collector.acknowledge()
     assert collector.turn() == []
     assert len(collector.spool) == 0
     assert collector.reports == []
+
+
+def test_a_job_is_closed_after_all_its_data_is_acked(collector: FakeCollector) -> None:
+    for message in ((OPEN, 7, 1), (OPEN, 8, 1), (RECORDS, 7, 1), (CLOSE, 7, 1), (CLOSE, 8, 1)):
+        collector.put(*message)
+    assert collector.turn() == [(OPEN, 7, 1), (OPEN, 8, 1), (RECORDS, 7, 1)]
+    collector.answer(wire.ACK, about=OPEN, last=1)
+    assert collector.turn() == []
+    collector.answer(wire.ACK, about=RECORDS, last=1)
+    assert collector.turn() == [(CLOSE, 7, 1)]
+    collector.answer(wire.ACK, 8, about=OPEN, last=1)
+    assert collector.turn() == [(CLOSE, 8, 1)]
 
 
 def test_a_successor_sends_the_segment_again_that_was_not_acked(collector: FakeCollector, two_segments) -> None:

@@ -119,7 +119,9 @@ def test_each_segment_opens_its_jobs_and_no_job_after_its_end(spool: Spool) -> N
         for head, _ in messages:
             known_uids |= {head.uid} if head.type == wire.OPEN else set()
             assert head.uid in known_uids
-    sampled = [json.loads(body)["jobs"] for messages in segments for head, body in messages if head.type == wire.SAMPLES]
+    sampled = [
+        json.loads(body)["jobs"] for messages in segments for head, body in messages if head.type == wire.SAMPLES
+    ]
     assert [[int(uid, 16) for uid in jobs] for jobs in sampled] == [[7, 8], [7, 8], [7]]
 
 
