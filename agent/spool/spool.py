@@ -200,15 +200,15 @@ class Spool:
 
     def _write(self, data: bytes) -> None:
         """Append ``data``; OSError after the file is as it was before."""
-        size = self._open_segment.size
-        rest = memoryview(data)
+        start = self._open_segment.size
+        written = 0
         try:
-            while rest:
-                rest = rest[os.write(self._fd, rest) :]
+            while written < len(data):
+                written += os.pwrite(self._fd, memoryview(data)[written:], start + written)
         except OSError:
-            self._truncate(size)
+            self._truncate(start)
             raise
-        self._open_segment = self._open_segment._replace(size=size + len(data))
+        self._open_segment = self._open_segment._replace(size=start + written)
 
     def _truncate(self, size: int) -> None:
         """Cut the segment after ``size`` bytes and end it; what was written last is not counted."""

@@ -178,19 +178,19 @@ def test_the_last_of_the_disk_is_left_to_others(spool: Spool, monkeypatch) -> No
     assert spool.failure["slug"] == "spool-full"
 
 
-@pytest.mark.parametrize("written", [0, 10])
-def test_a_full_disk_leaves_whole_messages_and_is_tried_again(spool: Spool, monkeypatch, written: int) -> None:
+@pytest.mark.parametrize("written", [False, True])
+def test_a_full_disk_leaves_whole_messages_and_is_tried_again(spool: Spool, monkeypatch, written: bool) -> None:
     spool.put(*opening(7))
     spool.put(*records(7, 1))
 
-    def write_a_part(fd: int, data: bytes) -> int:
-        if len(data) < 500:
+    def write_a_part(fd: int, data: memoryview, at: int) -> int:
+        if len(data) < 500 or not written:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return real_write(fd, data[:written]) if written else write_a_part(fd, b"")
+        return write(fd, data[:100], at)
 
-    real_write = os.write
+    write = os.pwrite
     with monkeypatch.context() as full_disk:
-        full_disk.setattr(module.os, "write", lambda fd, data: write_a_part(fd, data))
+        full_disk.setattr(module.os, "pwrite", write_a_part)
         assert not spool.put(*records(7, 2))
     assert spool.failure == {"slug": "spool", "text": f"cannot write in {spool._folder}: No space left on device"}
     assert [head.type for head in spool.sync()] == [wire.OPEN, wire.RECORDS]
