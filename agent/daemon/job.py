@@ -116,6 +116,11 @@ class Job:
         return self._query_outbox(lambda: self.outbox.wants_answers)
 
     @property
+    def is_filling(self) -> bool:
+        """Whether the job has ended, or unacked data fills much of a ring."""
+        return self._query_outbox(lambda: self.outbox.is_filling)
+
+    @property
     def is_ending(self) -> bool:
         """Whether the process has ended and messages about it are unanswered."""
         return not self.is_running and self.outbox.unanswered > 0

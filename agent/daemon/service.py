@@ -137,6 +137,8 @@ class Agent:
             return ORDER_POLL_S
         if self._connection.is_full and self._connection.is_accepting(now):
             return ENDING_POLL_S
+        if self._spooling.is_writing and any(job.is_filling for job in self.jobs.values()):
+            return ENDING_POLL_S
         wants_scan = self._results.wants_scan(self._finder.scans)
         if (
             wants_scan
@@ -145,7 +147,7 @@ class Agent:
             or any(job.has_just_ended(now) for job in self.jobs.values())
         ):
             return ENDING_POLL_S
-        is_taken = self._connection.is_accepting(now) or self._spooling.route is Route.SPOOL
+        is_taken = self._connection.is_accepting(now) or self._spooling.is_writing
         jobs = [job for job in self.jobs.values() if job.is_active(now)] if is_taken else []
         if any(not job.is_running for job in jobs):
             return ENDING_POLL_S
@@ -332,7 +334,7 @@ class Agent:
         jobs = list(self.jobs.values())
         self._queue_changes(jobs, now)
         is_available = self._connection.is_accepting(now) and self._connection.failure is None
-        is_urgent = any(job.wants_answers for job in jobs)
+        is_urgent = any(job.is_filling for job in jobs)
         if self._spooling.choose(now, is_available=is_available, has_jobs=bool(jobs), is_urgent=is_urgent):
             self._send_all_again()
         send = self._spooling.send(self._connection.send)
@@ -341,7 +343,7 @@ class Agent:
         share = WINDOW_BYTES // (sum(job.is_running for job in jobs) + DRAINING_MAX)
         self._connection.is_full = False
         for job in sorted(jobs, key=lambda job: (not job.is_running, job.served_s, job.outbox.records.last_sent_s)):
-            if self._connection.is_full:
+            if self._connection.is_full or self._spooling.is_blocked:
                 break
             if job.is_running or job.uid in self._draining_uids or len(self._draining_uids) < DRAINING_MAX:
                 room -= job.send_due(now, send, max(0, room), share)

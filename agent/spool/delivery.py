@@ -123,7 +123,7 @@ class Delivery:
         return False
 
     def _awaits(self, uid: int) -> bool:
-        """Return whether data of job ``uid`` is unanswered; the collector takes none after CLOSE."""
+        """Return whether data of job ``uid`` is unanswered; none is taken after its CLOSE."""
         return any(sent.head.uid == uid and not sent.is_answered for sent in self._sent)
 
     def _next(self) -> segment.Message | None:

@@ -142,7 +142,7 @@ class Spool:
         be delivered to a collector that knows nothing of the others.
         """
         now = time.monotonic()
-        if now < self._retry_s or (head.type == wire.COUNTERS and now < self._counters_s.get(head.uid, 0.0)):
+        if self.is_waiting or (head.type == wire.COUNTERS and now < self._counters_s.get(head.uid, 0.0)):
             return False
         try:
             if self._open_segment.size >= segment.SEGMENT_BYTES:
@@ -162,6 +162,11 @@ class Spool:
         self._opened_uids |= uids
         self._note_put(head, body, now)
         return True
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the disk is not tried now, after a failure."""
+        return time.monotonic() < self._retry_s
 
     def _of_known_jobs(self, body: bytes) -> tuple[bytes, set[int]]:
         """Return a body of SAMPLES with the jobs that are open or have ended in this segment."""

@@ -32,6 +32,10 @@ class Route(Enum):
     HOLD = auto()  # nowhere: the little that is in the spool is delivered first
 
 
+def _refuse(_head: Head, _body: bytes) -> bool:
+    return False
+
+
 #: Changes of the route after which what was sent on the earlier one may be unknown on the new one.
 _NEW_STARTS: Final = (
     (Route.DIRECT, Route.SPOOL),
@@ -93,11 +97,23 @@ class Spooling:
         """Whether nothing waits on the disk, as far as this agent knows."""
         return self._spool is None or not len(self._spool)
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether messages go to the disk, and it takes them."""
+        return self.route is Route.SPOOL and self.failure is None
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether no message is taken now, so that none need be read."""
+        return self.route is Route.HOLD or (
+            self.route is Route.SPOOL and self._spool is not None and self._spool.is_waiting
+        )
+
     def send(self, direct: Send) -> Send:
         """Return what sends messages of jobs on the current route; ``direct``: to the collector."""
         if self.route is Route.SPOOL and self._spool is not None:
             return self._spool.put
-        return direct if self.route is Route.DIRECT else lambda _head, _body: False
+        return direct if self.route is Route.DIRECT else _refuse
 
     # -- the disk --------------------------------------------------------------------------------
     def durable(self, now: float, *, at_once: bool) -> Iterable[Head]:

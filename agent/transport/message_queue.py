@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ...formats import wire
+from ...formats import layout, wire
 from ...formats.wire import Head
 from ..channels import ChannelReader, InvalidChannelError, RingSlice
 
@@ -250,6 +250,14 @@ class Outbox:
         """Whether an answer is urgent: it would release much of the ring, or close the job."""
         return self._is_ended or (
             not self._is_broken and self._channel.filled_share(self.records.acked) >= URGENT_SHARE
+        )
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether unacked data fills much of a ring, or the job has ended."""
+        spans_max = URGENT_SHARE * layout.SPAN_COUNT
+        return self.wants_answers or (
+            not self._is_broken and self._channel.unread_spans(self.spans.acked, ended=False) >= spans_max
         )
 
     def send_now(self) -> None:

@@ -41,7 +41,7 @@ def states(head: Host) -> list[tuple[str, str, int, int]]:
 
 
 def stored(head: Host) -> dict[str, tuple[list[str], list[int], list[int]]]:
-    """Return texts of the events, steps, and times of the samples of each job, as they are stored."""
+    """Return texts of the events, steps, and times of the samples of each host's job."""
     store = LocalStore(head.home / "state/tfprof")
     found = {}
     for document in head.jobs():

@@ -8,7 +8,7 @@ from fakes.odd_files import ODD_FILES
 from tfprof.agent.spool import segment
 from tfprof.agent.spool.segment import DamagedError, SegmentReader
 from tfprof.formats import wire
-from tfprof.formats.errors import FormatError, VersionError
+from tfprof.formats.errors import VersionError
 from tfprof.formats.wire import Head
 
 MESSAGES = [
@@ -27,8 +27,7 @@ def read_all(path: Path) -> tuple[list[tuple[Head, bytes]], str]:
         while (message := reader.read(at)) is not None:
             messages.append((message.head, message.body))
             at = message.end
-    except FormatError as error:
-        assert error.slug == "spool-damaged"
+    except DamagedError as error:
         return messages, error.args[0]
     finally:
         reader.close()

@@ -250,8 +250,9 @@ def test_odd_folders_and_locks_are_refused(kind: str, place: str, root: Path) ->
 
 
 def test_counters_of_a_job_are_kept_now_and_then(spool: Spool, monkeypatch) -> None:
-    clock = iter([100.0, 101.0, 140.0])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
-    results = [spool.put(Head(wire.COUNTERS, 7, 0, number, number), b"{}") for number in (1, 2, 3)]
+    results = []
+    for number, now in enumerate((100.0, 101.0, 140.0), 1):
+        with monkeypatch.context() as clock:
+            clock.setattr(module.time, "monotonic", lambda now=now: now)
+            results.append(spool.put(Head(wire.COUNTERS, 7, 0, number, number), b"{}"))
     assert results == [True, False, True]
-    monkeypatch.undo()

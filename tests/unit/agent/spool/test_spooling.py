@@ -1,6 +1,5 @@
 """Which way messages go while a collector on another host is there, away, or stores nothing."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,10 +47,10 @@ class Node:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch) -> Iterator[Path]:
+def home(tmp_path: Path, monkeypatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    yield tmp_path / "tfprof-spool"
+    return tmp_path / "tfprof-spool"
 
 
 def test_an_outage_goes_through_the_spool_and_back(home: Path) -> None:
