@@ -9,6 +9,7 @@ from tfprof.agent.spool import delivery as module
 from tfprof.agent.spool import segment
 from tfprof.agent.spool.delivery import Delivery
 from tfprof.agent.spool.spool import Spool
+from tfprof.agent.transport.message_queue import REOPEN_S, SILENCE_S, STALL_S
 from tfprof.formats import wire
 from tfprof.formats.wire import Head
 
@@ -118,12 +119,12 @@ def test_nothing_is_lost_while_the_connection_takes_nothing(collector: FakeColle
 def test_silence_and_stalls_repeat_what_is_not_acked(collector: FakeCollector, two_segments) -> None:
     collector.turn()
     collector.answer(wire.ACK, about=OPEN, last=1)
-    assert collector.turn(module.SILENCE_S + 1) == two_segments[1:]
-    assert collector.turn(module.SILENCE_S + 1) == []
-    assert collector.turn(module.SILENCE_S + 1) == two_segments[1:]
+    assert collector.turn(SILENCE_S + 1) == two_segments[1:]
+    assert collector.turn(SILENCE_S + 1) == []
+    assert collector.turn(SILENCE_S + 1) == two_segments[1:]
     collector.answer(wire.STALL, about=RECORDS, last=1)
-    assert collector.turn(module.STALL_S / 2) == []
-    assert collector.turn(module.STALL_S) == two_segments[1:]
+    assert collector.turn(STALL_S / 2) == []
+    assert collector.turn(STALL_S) == two_segments[1:]
 
 
 def test_a_new_collector_gets_the_segment_from_its_start(collector: FakeCollector, two_segments) -> None:
@@ -134,8 +135,8 @@ def test_a_new_collector_gets_the_segment_from_its_start(collector: FakeCollecto
     collector.answer(wire.ACK, about=OPEN, last=1)
     collector.answer(wire.REOPEN)
     collector.answer(wire.REOPEN)
-    assert collector.turn(module.REOPEN_S / 2) == []
-    assert collector.turn(module.REOPEN_S) == two_segments
+    assert collector.turn(REOPEN_S / 2) == []
+    assert collector.turn(REOPEN_S) == two_segments
 
 
 def test_a_message_that_never_gets_through_does_not_stop_the_others(collector: FakeCollector, two_segments) -> None:

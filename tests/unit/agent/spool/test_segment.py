@@ -73,7 +73,7 @@ def test_a_segment_of_another_user_is_not_read(tmp_path: Path, monkeypatch) -> N
     path = tmp_path / "s"
     path.write_bytes(DATA)
     user_id = os.geteuid()
-    monkeypatch.setattr(segment.os, "geteuid", lambda: user_id + 1)
+    monkeypatch.setattr(os, "geteuid", lambda: user_id + 1)
     with pytest.raises(DamagedError, match="not a regular file of this user's"):
         SegmentReader(str(path))
 

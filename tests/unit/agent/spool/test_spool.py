@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -190,7 +191,7 @@ def test_a_full_disk_leaves_whole_messages_and_is_tried_again(spool: Spool, monk
 
     write = os.pwrite
     with monkeypatch.context() as full_disk:
-        full_disk.setattr(module.os, "pwrite", write_a_part)
+        full_disk.setattr(os, "pwrite", write_a_part)
         assert not spool.put(*records(7, 2))
     assert spool.failure == {"slug": "spool", "text": f"cannot write in {spool._folder}: No space left on device"}
     assert [head.type for head in spool.sync()] == [wire.OPEN, wire.RECORDS]
@@ -211,7 +212,7 @@ def test_what_the_disk_loses_is_not_called_safe(spool: Spool, monkeypatch) -> No
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as broken_disk:
-        broken_disk.setattr(module.os, "fdatasync", fail)
+        broken_disk.setattr(os, "fdatasync", fail)
         assert spool.sync() == []
     assert spool.failure is not None
     spool._retry_s = 0.0
@@ -253,6 +254,6 @@ def test_counters_of_a_job_are_kept_now_and_then(spool: Spool, monkeypatch) -> N
     results = []
     for number, now in enumerate((100.0, 101.0, 140.0), 1):
         with monkeypatch.context() as clock:
-            clock.setattr(module.time, "monotonic", lambda now=now: now)
+            clock.setattr(time, "monotonic", lambda now=now: now)
             results.append(spool.put(Head(wire.COUNTERS, 7, 0, number, number), b"{}"))
     assert results == [True, False, True]

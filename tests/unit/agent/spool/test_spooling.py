@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from fakes import node_keys
 from tfprof.agent.spool import spooling as module
+from tfprof.agent.spool.spool import RETRY_S
 from tfprof.agent.spool.spooling import Route, Spooling
 from tfprof.commands import key_files
 from tfprof.formats import wire
@@ -151,4 +152,4 @@ def test_a_spool_that_cannot_be_opened_is_told_and_tried_again(home: Path) -> No
     assert node.turn(module.AWAY_S + 1, is_available=False) == (Route.DIRECT, False)
     assert node.spooling.status()["spool_failure"]["slug"] == "spool"
     home.unlink()
-    assert node.turn(module.RETRY_S + 1, is_available=False) == (Route.SPOOL, True)
+    assert node.turn(RETRY_S + 1, is_available=False) == (Route.SPOOL, True)
