@@ -93,8 +93,8 @@ class Delivery:
         try:
             self._reader = SegmentReader(path)
         except TfprofError as error:  # it was replaced since the spool was opened
-            self._report(DamagedError.slug, f"{path} is skipped: {error.args[0]}")
-            self._spool.remove_first()
+            self._report(DamagedError.slug, f"{path} is left alone: {error.args[0]}")
+            self._spool.skip_first()
             return False
         self._path, self._is_torn, self._reopens = path, False, 0
         self._rewind(segment.HEADER.size, now)

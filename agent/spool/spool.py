@@ -228,6 +228,11 @@ class Spool:
         self.failure = {"slug": error.slug, "text": error.args[0]}
         self._retry_s = time.monotonic() + RETRY_S
 
+    def forget_jobs(self) -> None:
+        """Forget which jobs are open: all that still run are opened again."""
+        self._opens.clear()
+        self._counters_s.clear()
+
     # -- making durable --------------------------------------------------------------------------
     def sync_is_due(self, now: float) -> bool:
         """Return whether messages have waited for `sync` long enough, or are many."""
@@ -267,7 +272,11 @@ class Spool:
             return
         os.close(self._fd)
         self._fd = -1
-        self._segments.append(self._open_segment)
+        if self._open_segment.size > segment.HEADER.size:
+            self._segments.append(self._open_segment)
+        else:
+            with contextlib.suppress(OSError):
+                os.unlink(self._open_segment.path)
         self._open_segment = _Segment("", 0, 0)
 
     # -- delivery --------------------------------------------------------------------------------
@@ -276,6 +285,10 @@ class Spool:
         if not self._segments:
             self.end_segment()
         return self._segments[0].path if self._segments else None
+
+    def skip_first(self) -> None:
+        """Leave out the first segment; what is in its place now stays there."""
+        self._segments.popleft()
 
     def remove_first(self) -> None:
         """Remove the first segment, durably: it must not come back after later data."""

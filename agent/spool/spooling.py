@@ -78,8 +78,11 @@ class Spooling:
         is_away = now >= self._available_s + (URGENT_AWAY_S if is_urgent else AWAY_S)
         if is_away and has_jobs and self._spool is None and now >= self._next_open_s:
             self._open(now)
-        previous_route, self.route = self.route, self._chosen(is_away, is_urgent)
-        return (previous_route, self.route) in _NEW_STARTS
+        change = self.route, self._chosen(is_away, is_urgent)
+        self.route = change[1]
+        if self._spool is not None and change == (Route.DIRECT, Route.SPOOL):
+            self._spool.forget_jobs()
+        return change in _NEW_STARTS
 
     def _chosen(self, is_away: bool, is_urgent: bool) -> Route:
         segments = 0 if self._spool is None else len(self._spool)

@@ -92,6 +92,7 @@ def test_jobs_of_a_node_are_stored_on_the_head_even_if_it_was_away(folder: Path)
         away = node.run("tfprof-run", sys.executable, "-c", JOB)
         assert "collector-away" in away.stderr
         assert "the agent of this host keeps what is not stored" in away.stderr
+        assert "stored on" not in away.stderr
         service = head.start("tfprof", "serve", "--listen", url)
         until(lambda: [job["state"] for job in head.jobs()] == ["exited"])
         there = node.run("tfprof-run", sys.executable, "-c", JOB)

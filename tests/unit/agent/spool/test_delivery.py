@@ -181,6 +181,7 @@ def test_a_segment_that_was_replaced_is_skipped(collector: FakeCollector, two_se
     collector.turn()
     assert collector.turn() == [(OPEN, 8, 1)]
     assert "[spool-damaged]" in collector.reports[0]
+    assert os.path.lexists(path)
 
 
 def test_the_bytes_in_flight_are_limited_but_a_large_message_passes(collector: FakeCollector, monkeypatch) -> None:

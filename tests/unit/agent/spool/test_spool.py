@@ -250,6 +250,30 @@ def test_odd_folders_and_locks_are_refused(kind: str, place: str, root: Path) ->
         Spool(str(root), NAME, LIMIT)
 
 
+def test_a_disk_without_room_for_a_header_leaves_no_file(spool: Spool, monkeypatch) -> None:
+    def fail(_fd: int, _data: memoryview, _at: int) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(os, "pwrite", fail)
+        for _ in range(3):
+            spool._retry_s = 0.0
+            assert not spool.put(*opening(7))
+    assert os.listdir(spool._folder) == ["lock"]
+    assert len(spool) == 0
+
+
+def test_a_job_that_has_ended_meanwhile_is_not_opened_by_its_samples(spool: Spool) -> None:
+    spool.put(*opening(7))
+    heads(spool)
+    spool.forget_jobs()
+    spool.put(*opening(8))
+    spool.put(*samples(1, 7, 8))
+    messages = content(spool)[0]
+    assert [head.uid for head, _ in messages if head.type == wire.OPEN] == [8]
+    assert list(json.loads(messages[-1][1])["jobs"]) == [f"{8:016x}"]
+
+
 def test_counters_of_a_job_are_kept_now_and_then(spool: Spool, monkeypatch) -> None:
     results = []
     for number, now in enumerate((100.0, 101.0, 140.0), 1):
