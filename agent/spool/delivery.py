@@ -58,7 +58,7 @@ class Delivery:
         self._reader: SegmentReader | None = None
         self._path = ""
         self._at = 0
-        self._is_torn = False
+        self._torn_at = math.inf  # where the rest of the segment cannot be read
         self._sent: deque[_Sent] = deque()
         self._refused_uids: set[int] = set()  # jobs whose OPEN the collector refuses
         self._not_before = -math.inf
@@ -96,7 +96,7 @@ class Delivery:
             self._report(DamagedError.slug, f"{path} is left alone: {error.args[0]}")
             self._spool.skip_first()
             return False
-        self._path, self._is_torn, self._reopens = path, False, 0
+        self._path, self._torn_at, self._reopens = path, math.inf, 0
         self._rewind(segment.HEADER.size, now)
         return True
 
@@ -128,12 +128,12 @@ class Delivery:
 
     def _next(self) -> segment.Message | None:
         """Return the next message; a torn end is skipped and reported."""
-        if self._reader is None or self._is_torn:
+        if self._reader is None or self._at >= self._torn_at:
             return None
         try:
             return self._reader.read(self._at)
         except (OSError, TfprofError) as error:
-            self._is_torn = True
+            self._torn_at = self._at
             self._report(DamagedError.slug, f"{os.path.basename(self._path)} of the spool: {error.args[0]}")
             return None
 

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import stat
 import time
 from collections import deque
 from typing import Final, NamedTuple
@@ -19,6 +20,8 @@ from . import segment
 #: share a home and the name of their node.
 FOLDERS_MAX: Final = 16
 _LOCK: Final = "lock"
+#: The variable that moves all spools.
+_VARIABLE: Final = "XDG_STATE_HOME"
 #: Free space that stays on the disk: this share of it, but no more than FREE_BYTES.
 FREE_SHARE: Final = 0.05
 FREE_BYTES: Final = 1 << 30
@@ -74,7 +77,7 @@ class Spool:
         self._opened_uids: set[int] = set()  # in the segment that is written
         self._counters_s: dict[int, float] = {}
         try:
-            runtime_dir.make_private(root)
+            runtime_dir.make_private(root, _VARIABLE)
             own_folder, *other_folders = self._lock_folders(root, name)
             self._folder = own_folder
             for folder in [*other_folders, own_folder]:
@@ -89,11 +92,12 @@ class Spool:
         """Return the first folder that could be locked, and further ones with segments."""
         locked_folders: list[str] = []
         for folder in folders(root, name):
-            if not locked_folders or (os.path.lexists(folder) and segment.list_numbers(folder)):
-                fd = _locked(runtime_dir.make_private(folder))
-                if fd is not None:
-                    self._locks.append(fd)
-                    locked_folders.append(folder)
+            if locked_folders and not _has_segments(folder):
+                continue
+            fd = _locked(runtime_dir.make_private(folder, _VARIABLE))
+            if fd is not None:
+                self._locks.append(fd)
+                locked_folders.append(folder)
         if not locked_folders:
             raise SpoolError(f"other agents use all {FOLDERS_MAX} folders of {os.path.join(root, name)}")
         return locked_folders
@@ -298,6 +302,13 @@ class Spool:
             _sync_folder(os.path.dirname(path))
         except OSError as error:
             self._note_failure(error)
+
+
+def _has_segments(folder: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(folder).st_mode) and bool(segment.list_numbers(folder))
+    except OSError:
+        return False
 
 
 def _locked(folder: str) -> int | None:

@@ -71,7 +71,7 @@ _ROWS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any]
     ("lag", _lookup("lag_bytes"), size),
     ("lag", _lookup("lag_s"), lambda seconds: duration(seconds * 1e9)),
     ("on disk", lambda status: status.get("spool_bytes") or None, size),
-    ("since", lambda status: status.get("spool_oldest_ns"), _since),
+    ("oldest of it", lambda status: status.get("spool_oldest_ns"), _since),
     ("disk refuses", _lookup("spool_failure"), _error_text),
     ("lost", _lost, count),
     ("rows stored", _lookup("rows"), count),

@@ -166,6 +166,9 @@ def test_a_torn_end_is_told_and_the_next_segment_follows(collector: FakeCollecto
     assert path is not None
     os.truncate(path, os.stat(path).st_size - 5)
     assert collector.turn() == two_segments[:-1]
+    assert collector.turn(SILENCE_S + 1) == two_segments[:-1]
+    collector.delivery.restart(collector.now)
+    assert collector.turn() == two_segments[:-1]
     collector.acknowledge()
     assert collector.turn() == [(OPEN, 8, 1)]
     assert len(collector.reports) == 1

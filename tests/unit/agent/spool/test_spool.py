@@ -155,6 +155,15 @@ def test_agents_that_share_a_name_have_folders_of_their_own_and_the_last_one_sen
         agent.close()
 
 
+@pytest.mark.parametrize("kind", sorted(ODD_FILES.keys() - {"folder", "unreadable"}))
+def test_an_odd_second_folder_does_not_stop_the_first_one(kind: str, root: Path) -> None:
+    Spool(str(root), NAME, LIMIT).close()
+    ODD_FILES[kind](root / f"{NAME}-2")
+    spool = Spool(str(root), NAME, LIMIT)
+    assert spool.put(*opening(7))
+    spool.close()
+
+
 def test_the_limit_holds_and_room_comes_back_with_delivery(spool: Spool) -> None:
     spool.put(*opening(7))
     number = 1
