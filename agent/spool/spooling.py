@@ -49,10 +49,11 @@ class Spooling:
 
     ``key`` and ``bytes_max`` are the settings `collector-key` and `spool-bytes`. ``report`` is
     called for data that is given up. The spool is opened when it is first needed, or if an earlier
-    agent has left one.
+    agent has left one. A collector on this host needs none: ``is_remote`` is False.
     """
 
     def __init__(self, endpoint: Endpoint, key: str, bytes_max: int, report: Report, now: float) -> None:
+        self.is_remote = endpoint.socket_file is None
         self._endpoint = endpoint
         self._key = key
         self._bytes_max = bytes_max
@@ -161,7 +162,7 @@ class Spooling:
 
     def _open(self, now: float, *, only_existing: bool = False) -> None:
         """Open the spool, if it may be used; `_failure` has the reason why it cannot be opened."""
-        if self._endpoint.socket_file is not None or not (self._bytes_max or only_existing):
+        if not self.is_remote or not (self._bytes_max or only_existing):
             return
         try:
             root = os.path.join(runtime_dir.require_absolute(runtime_dir.state_home()), "tfprof-spool")
