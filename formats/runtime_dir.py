@@ -92,10 +92,11 @@ def _digest(path: str) -> str:
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
 
 
-def make_private(path: str) -> str:
+def make_private(path: str, variable: str = "XDG_RUNTIME_DIR") -> str:
     """Create the folder ``path`` with mode 0700 if needed and return it.
 
-    FolderError when that fails, or when the folder is not private to this user.
+    FolderError when that fails, or when the folder is not private to this user. ``variable`` is the
+    environment variable that moves it.
     """
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
@@ -103,7 +104,7 @@ def make_private(path: str) -> str:
     except OSError as error:
         raise FolderError("cannot create %s: %s" % (path, error.strerror)) from None
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
-        raise FolderError("%s is not a folder of yours: remove it, or set XDG_RUNTIME_DIR" % path)
+        raise FolderError("%s is not a folder of yours: remove it, or set %s" % (path, variable))
     if info.st_mode & 0o077:
         raise FolderError("%s is open to other users: chmod 700 it" % path)
     return path

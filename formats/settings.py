@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .errors import UsageError
-from .values import InvalidValueError, count, days, flag, job_names, optional_limit, seconds, size
+from .values import InvalidValueError, count, days, flag, job_names, optional_limit, seconds, size, size_or_zero
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,6 +138,14 @@ _ROWS = (
         flag,
         ("agent",),
         "Whether jobs of this host obey orders (tfprof trace, detach) that are given on that collector's host.",
+    ),
+    Setting(
+        "spool-bytes",
+        "TFPROF_SPOOL_BYTES",
+        "1G",
+        size_or_zero,
+        ("agent",),
+        "Size of the data that waits on this host's disk while that collector is away, such as 1G; 0 for none.",
     ),
     Setting(
         "agent-idle",

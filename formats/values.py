@@ -40,6 +40,11 @@ def size(text: str) -> int:
     return number * unit
 
 
+def size_or_zero(text: str) -> int:
+    """Return the size in ``text`` as `size` does, or 0 for `0`."""
+    return 0 if text.strip() == "0" else size(text)
+
+
 def count(text: str) -> int:
     """Return the number in ``text``; InvalidValueError if it is not a whole number from 0."""
     number = whole_number(text.strip())

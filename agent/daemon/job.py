@@ -116,6 +116,11 @@ class Job:
         return self._query_outbox(lambda: self.outbox.wants_answers)
 
     @property
+    def is_filling(self) -> bool:
+        """Whether the job has ended, or unacked data fills much of a ring."""
+        return self._query_outbox(lambda: self.outbox.is_filling)
+
+    @property
     def is_ending(self) -> bool:
         """Whether the process has ended and messages about it are unanswered."""
         return not self.is_running and self.outbox.unanswered > 0
@@ -149,6 +154,11 @@ class Job:
                 tree.subtree(self.owner.pid, excluded_pids - {self.owner.pid})
             )
         return self._last_sample
+
+    @property
+    def unsaved_records(self) -> int:
+        """The number of records that are neither stored nor in the spool."""
+        return max(0, self.channel.word("records") - self.outbox.saved_records)
 
     @property
     def is_detached(self) -> bool:
@@ -203,6 +213,7 @@ class Job:
             "state": self.state,
             "records": counters["records"],
             "acked": self.outbox.acked_records,
+            "spooled": self.outbox.is_spooled,
             "lag_bytes": max(0, counters["head"] - self.channel.tail),
             "dropped_records": counters["dropped_records"],
             "dropped_traces": counters["dropped_traces"],

@@ -84,10 +84,12 @@ class _OrderProgress:
 class PendingOrders:
     """The orders of one agent; `take` accepts one, `check` checks all of them in each turn.
 
-    ``refusal``: the reason why all orders are refused, None if they are obeyed.
+    ``refusal`` returns the reason why any order is refused now, None if orders are obeyed.
     """
 
-    def __init__(self, jobs: Mapping[int, Job], send: Send, refusal: TfprofError | None = None) -> None:
+    def __init__(
+        self, jobs: Mapping[int, Job], send: Send, refusal: Callable[[], TfprofError | None] = lambda: None
+    ) -> None:
         self._jobs = jobs
         self._send = send
         self._refusal = refusal
@@ -105,8 +107,9 @@ class PendingOrders:
 
     def take(self, head: Head, body: Mapping[str, Any], now: float) -> None:
         """Write the order ``head.last`` for job ``head.uid``; answer a repeated order again."""
-        if self._refusal is not None:
-            self._send_refusal(head, self._refusal)
+        refusal = self._refusal()
+        if refusal is not None:
+            self._send_refusal(head, refusal)
             return
         earlier_order = self._orders.get(head.last)
         if earlier_order is not None:

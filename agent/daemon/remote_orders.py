@@ -1,8 +1,10 @@
 """Whether the jobs of this host obey orders that a collector on another host passes on."""
 
+from ...commands import settings_files
 from ...commands.key_files import NO_KEY
 from ...formats.addresses import Endpoint
 from ...formats.errors import TfprofError
+from ...formats.settings import SETTINGS
 
 
 class RemoteOrdersError(TfprofError):
@@ -17,14 +19,20 @@ class UnverifiedOrderError(TfprofError):
     slug = "order-unverified"
 
 
-def refusal(endpoint: Endpoint, key: str, host: str, *, is_allowed: bool) -> TfprofError | None:
-    """Return the reason why orders of the collector at ``endpoint`` are refused, None if none is.
+def refusal(endpoint: Endpoint, key: str, host: str) -> TfprofError | None:
+    """Return the reason why orders of the collector at ``endpoint`` are refused now, None if none.
 
-    ``key`` and ``is_allowed`` are the settings `collector-key` and `remote-orders`; ``host`` is the
-    name of this host. A collector on this host is behind a socket of this user.
+    ``key`` is the setting `collector-key`, ``host`` the name of this host. The setting
+    `remote-orders` is read from its file each time, and an invalid file refuses, too. A collector
+    on this host is behind a socket of this user.
     """
     if endpoint.socket_file is not None:
         return None
+    try:
+        settings_files.load_into_environment()
+        is_allowed = SETTINGS["remote-orders"].read()
+    except TfprofError as error:
+        return error
     if not is_allowed:
         return RemoteOrdersError(f"{host} takes no orders from other hosts: the setting remote-orders is off there")
     if key == NO_KEY:

@@ -1,5 +1,6 @@
 """The agent: one process per user and instance that drains all channels into the collector."""
 
+import math
 import os
 import resource
 import secrets
@@ -20,6 +21,7 @@ from ...formats.version import VERSION
 from ...formats.wire import Head
 from .. import announcements, identity, launches
 from ..folder_watch import FolderWatch
+from ..spool.spooling import Route, Spooling
 from ..transport.connection import CollectorConnection
 from . import collectors, leftovers, lost_processes, remote_orders
 from .event_waiter import NO_EVENT, EventWaiter
@@ -49,6 +51,8 @@ WINDOW_BYTES: Final = 16 << 20
 DRAINING_MAX: Final = 16
 #: Interval of the removal of old launch files and stale folders (seconds).
 TIDY_S: Final = 600.0
+#: Maximum time for writing data of ended jobs to the disk when the agent ends (seconds).
+SPOOL_AT_END_S: Final = 10.0
 #: Limit of open files to ask for: each job takes two descriptors.
 DESCRIPTORS: Final = 4096
 
@@ -90,12 +94,14 @@ class Agent:
         signal.signal(signal.SIGINT, self._on_stop_signal)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         endpoint, key = self._destination.endpoint, SETTINGS["collector-key"].read()
-        refusal = remote_orders.refusal(endpoint, key, self._host, is_allowed=SETTINGS["remote-orders"].read())
         self._connection = CollectorConnection(endpoint, self._greeting(), key)
         self._waiter = EventWaiter(
             self._connection.socket, FolderWatch(os.path.join(self.instance_dir, runtime_dir.ANNOUNCE))
         )
-        self._orders = PendingOrders(self.jobs, self._connection.send, refusal)
+        refuse_order = partial(remote_orders.refusal, endpoint, key, self._host)
+        self._orders = PendingOrders(self.jobs, self._connection.send, refuse_order)
+        report = partial(self._finder.refusals.add, 0, 0)
+        self._spooling = Spooling(endpoint, key, SETTINGS["spool-bytes"].read(), report, time.monotonic())
         self._write_status()
 
     def _on_stop_signal(self, _number: int, _frame: FrameType | None) -> None:
@@ -116,7 +122,7 @@ class Agent:
         while not self._stopping:
             start_s = time.monotonic()
             self.turn(start_s)
-            wait_s = self._destination.wait_s if self.jobs else 0.0
+            wait_s = self._destination.wait_s if self.jobs or not self._spooling.is_empty else 0.0
             if start_s - self._last_busy_s > max(self._idle_s, wait_s):
                 break
             self._wait_until(start_s + self._tick_s(start_s))
@@ -131,6 +137,8 @@ class Agent:
             return ORDER_POLL_S
         if self._connection.is_full and self._connection.is_accepting(now):
             return ENDING_POLL_S
+        if self._spooling.is_writing and any(job.is_filling for job in self.jobs.values()):
+            return ENDING_POLL_S
         wants_scan = self._results.wants_scan(self._finder.scans)
         if (
             wants_scan
@@ -139,7 +147,8 @@ class Agent:
             or any(job.has_just_ended(now) for job in self.jobs.values())
         ):
             return ENDING_POLL_S
-        jobs = [job for job in self.jobs.values() if job.is_active(now)] if self._connection.is_accepting(now) else []
+        is_taken = self._connection.is_accepting(now) or self._spooling.is_writing
+        jobs = [job for job in self.jobs.values() if job.is_active(now)] if is_taken else []
         if any(not job.is_running for job in jobs):
             return ENDING_POLL_S
         return BUSY_POLL_S if any(job.is_transferring for job in jobs) else POLL_S
@@ -170,11 +179,10 @@ class Agent:
 
     def stop(self) -> None:
         """Close everything; unacked data of running jobs stays in the rings for the next agent."""
-        abandoned_jobs = [
-            job for job in self.jobs.values() if not job.is_running and job.launch not in self._results.living_launches
-        ]
+        self._spool_ended_jobs()
+        abandoned_jobs = self._abandoned_jobs()
         if abandoned_jobs:
-            lost_records = sum(max(0, job.summary()["records"] - job.outbox.acked_records) for job in abandoned_jobs)
+            lost_records = sum(job.unsaved_records for job in abandoned_jobs)
             stall = self._stall() or {"text": "the agent was stopped"}
             self._error = (
                 f"{len(abandoned_jobs)} ended jobs given up, {lost_records} records not stored: {stall['text']}"
@@ -187,6 +195,34 @@ class Agent:
             job.channel.close()
         self._waiter.close()
         self._connection.close()
+        self._spooling.close()
+
+    def _abandoned_jobs(self) -> list[Job]:
+        """Return the ended jobs that no launcher holds and whose data only this agent has."""
+        living_launches = self._results.living_launches
+        return [job for job in self.jobs.values() if not job.is_running and job.launch not in living_launches]
+
+    def _spool_ended_jobs(self) -> None:
+        """Spool what would be lost with this agent, as far as it fits and time allows."""
+        deadline = time.monotonic() + SPOOL_AT_END_S
+        jobs = self._abandoned_jobs()
+        if not jobs or not self._spooling.divert(time.monotonic()):
+            return
+        self._send_all_again()
+        send = self._spooling.send(self._connection.send)
+        for job in jobs:
+            progress = -1
+            while not job.outbox.is_closed and progress < job.outbox.progress and time.monotonic() < deadline:
+                progress = job.outbox.progress
+                job.queue_changes(math.inf)
+                job.close_if_over(self.instance_dir, math.inf)
+                job.send_due(math.inf, send, WINDOW_BYTES, 0)
+                self._note_durable(math.inf, at_once=True)
+            if job.outbox.is_closed:
+                self._close(job)
+        for _ in range(2):  # one sample, and after it the others
+            self._sampler.send_due(send, math.inf)
+            self._note_durable(math.inf, at_once=True)
 
     def has_new_launch(self) -> bool:
         """Return whether a launch began while this idle agent was ending."""
@@ -210,7 +246,7 @@ class Agent:
             self._next_check_s = now + (tick_s if tick_s < POLL_S else CHECK_S)
         self._orders.check(now)
         self._send_due(now)
-        if self._given_up_jobs is not None:
+        if self._given_up_jobs is not None and self._spooling.is_empty:
             self._attempt(partial(self._given_up_jobs.send_due, now, self._connection.send))
         if now >= self._next_status_s:
             self._next_status_s = now + STATUS_S
@@ -230,16 +266,20 @@ class Agent:
         is_urgent = False
         for head, body in self._connection.answers(now):
             if head.type == wire.WELCOME:
-                self._send_all_again()
-                is_urgent = True
-            elif head.type == wire.REOPEN:
-                self._reopen(head.uid, now)
+                self._spooling.restart(now)
+                if self._spooling.route is Route.DIRECT:
+                    self._send_all_again()
                 is_urgent = True
             elif head.type == wire.ORDER:
                 self._orders.take(head, body, now)
                 is_urgent = True
             elif head.about == wire.GIVEN_UP:
                 self._on_given_up_answer(head)
+            elif self._spooling.handle(head, partial(_reason, body), now):
+                is_urgent = True
+            elif head.type == wire.REOPEN:
+                self._reopen(head.uid, now)
+                is_urgent = True
             elif head.about == wire.SAMPLES:
                 self._on_samples_answer(head, now)
             elif head.uid in self.jobs:
@@ -272,6 +312,8 @@ class Agent:
 
     def _send_all_again(self) -> None:
         for job in self.jobs.values():
+            if self._spooling.is_empty:
+                job.outbox.note_delivered()
             job.outbox.rewind()
         self._sampler.rewind()
 
@@ -290,29 +332,47 @@ class Agent:
         """
         self._connection.greet(now)
         jobs = list(self.jobs.values())
+        self._queue_changes(jobs, now)
+        is_available = self._connection.is_accepting(now) and self._connection.failure is None
+        is_urgent = self._spooling.is_remote and any(job.is_filling for job in jobs)
+        if self._spooling.choose(now, is_available=is_available, has_jobs=bool(jobs), is_urgent=is_urgent):
+            self._send_all_again()
+        send = self._spooling.send(self._connection.send)
+        room = WINDOW_BYTES - sum(job.outbox.records.in_flight for job in jobs)
+        self._draining_uids &= {job.uid for job in jobs if job.is_ending}
+        share = WINDOW_BYTES // (sum(job.is_running for job in jobs) + DRAINING_MAX)
+        self._connection.is_full = False
+        for job in sorted(jobs, key=lambda job: (not job.is_running, job.served_s, job.outbox.records.last_sent_s)):
+            if self._connection.is_full or self._spooling.is_blocked:
+                break
+            if job.is_running or job.uid in self._draining_uids or len(self._draining_uids) < DRAINING_MAX:
+                room -= job.send_due(now, send, max(0, room), share)
+                if job.is_ending:
+                    self._draining_uids.add(job.uid)
+                if not self._connection.is_full:
+                    job.served_s = now
+        self._sampler.send_due(send, now)
+        self._note_durable(now, at_once=is_urgent)
+        self._spooling.deliver(now, self._connection.send)
+        for job in jobs:
+            if job.outbox.is_closed:
+                self._close(job)
+
+    def _queue_changes(self, jobs: list[Job], now: float) -> None:
         for job in jobs:
             if job.is_running:
                 job.queue_changes(now)
             else:
                 job.close_if_over(self.instance_dir, now)
         self._sampler.take(jobs, now)
-        room = WINDOW_BYTES - sum(job.outbox.records.in_flight for job in jobs)
-        self._draining_uids &= {job.uid for job in jobs if job.is_ending}
-        share = WINDOW_BYTES // (sum(job.is_running for job in jobs) + DRAINING_MAX)
-        self._connection.is_full = False
-        for job in sorted(jobs, key=lambda job: (not job.is_running, job.served_s, job.outbox.records.last_sent_s)):
-            if self._connection.is_full:
-                break
-            if job.is_running or job.uid in self._draining_uids or len(self._draining_uids) < DRAINING_MAX:
-                room -= job.send_due(now, self._connection.send, max(0, room), share)
-                if job.is_ending:
-                    self._draining_uids.add(job.uid)
-                if not self._connection.is_full:
-                    job.served_s = now
-        self._sampler.send_due(self._connection.send, now)
-        for job in jobs:
-            if job.outbox.is_closed:
-                self._close(job)
+
+    def _note_durable(self, now: float, *, at_once: bool) -> None:
+        """Release what has become durable in the spool."""
+        for head in self._spooling.durable(now, at_once=at_once):
+            if head.type == wire.SAMPLES:
+                self._sampler.note_acked(head.last, now)
+            elif head.uid in self.jobs:
+                self.jobs[head.uid].outbox.note_spooled(head.type, head.last)
 
     # -- jobs ------------------------------------------------------------------------------------
     def _adopt(self, channels: list[FoundChannel]) -> None:
@@ -399,8 +459,10 @@ class Agent:
 
     def _has_data_to_send(self) -> bool:
         """Whether something waits for the collector that only this agent sends."""
-        return bool(self.jobs) or (
-            self._given_up_jobs is not None and lost_processes.has_waiting_jobs(self.instance_dir)
+        return (
+            bool(self.jobs)
+            or not self._spooling.is_empty
+            or (self._given_up_jobs is not None and lost_processes.has_waiting_jobs(self.instance_dir))
         )
 
     def _check_launches(self) -> None:
@@ -421,7 +483,13 @@ class Agent:
 
     def _stall(self) -> dict[str, str] | None:
         """Return the reason why no job's data is stored, None if none is known."""
-        return self._connection.failure or self._collector.failure
+        stall, on_disk = self._connection.failure or self._collector.failure, self._spooling.failure
+        if stall is None or on_disk is None or on_disk["text"] == stall["text"]:
+            return stall
+        return {
+            "slug": on_disk["slug"],
+            "text": f"{stall['text']}, and nothing more is kept on disk: {on_disk['text']}",
+        }
 
     def _write_status(self) -> None:
         jobs = {job.hex: job.summary() for job in self.jobs.values()}
@@ -441,6 +509,7 @@ class Agent:
             "refused": self._finder.refusals.total,
             "refusals": [refusal._asdict() for refusal in list(self._finder.refusals)[-20:]],
             "samples_dropped": self._sampler.queue.dropped,
+            **self._spooling.status(),
             "stall": self._stall() or (stalls[0] if stalls else None),
             "rss_bytes": daemons.resident_bytes(),
             "cpu_s": time.process_time(),

@@ -223,13 +223,13 @@ class EndReport:
         jobs = [] if self._result is None else self._result.jobs
         endpoint = remote_endpoint(self._launch.store)
         for job in jobs:
-            if job["acked"] or job["state"] != "running":
+            if not job.get("spooled") and (job["acked"] or job["state"] != "running"):
                 streams.note(f"stored on {endpoint.place}: ssh {endpoint.host} tfprof show {job['uid']}")
         if not jobs:
             print_no_profile(problem or self._no_job_reason())
         elif problem is not None:
             streams.note(f"{problem['text']} [{problem['slug']}]")
-            if any(job["state"] == "running" or job["acked"] < job["records"] for job in jobs):
+            if any(job.get("spooled") or job["state"] == "running" or job["acked"] < job["records"] for job in jobs):
                 streams.note("the agent of this host keeps what is not stored, and sends it when that ends")
         if self._writes_files:
             streams.note(f"no files: the store is on {endpoint.host}; `tfprof export JOB -o FILE` there writes them")
@@ -293,7 +293,7 @@ class EndReport:
         result = self._result
         if result is None:
             return self._channel_holder.refusal or self._stall() or self._no_answer()
-        if result.complete:
+        if result.complete and not any(job.get("spooled") for job in result.jobs):
             return _unrecorded_reason(result)
         reason = self._stall() or {
             "slug": "not-stored",

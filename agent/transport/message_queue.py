@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ...formats import wire
+from ...formats import layout, wire
 from ...formats.wire import Head
 from ..channels import ChannelReader, InvalidChannelError, RingSlice
 
@@ -189,10 +189,12 @@ class Outbox:
         self.closes = MessageQueue(wire.CLOSE, uid, 1)
         self._queues = {queue.message_type: queue for queue in (self.opens, self.counters, self.events, self.closes)}
         self.acked_records = 0
+        self.is_spooled = False  # data is on the disk of this host that the collector may not have
         self.refused = 0
         self.stall: dict[str, str] | None = None
         self.progress = 0
         self.is_closed = False
+        self._spooled_records = 0
         self._is_ended = False
         self._is_broken = False
         self.last_answer_s = time.monotonic()
@@ -250,6 +252,14 @@ class Outbox:
             not self._is_broken and self._channel.filled_share(self.records.acked) >= URGENT_SHARE
         )
 
+    @property
+    def is_filling(self) -> bool:
+        """Whether unacked data fills much of a ring, or the job has ended."""
+        spans_max = URGENT_SHARE * layout.SPAN_COUNT
+        return self.wants_answers or (
+            not self._is_broken and self._channel.unread_spans(self.spans.acked, ended=False) >= spans_max
+        )
+
     def send_now(self) -> None:
         """Send waiting records and spans at once, even if they are few."""
         self.records.last_sent_s = self.spans.last_sent_s = 0.0
@@ -294,13 +304,34 @@ class Outbox:
     # -- answers ---------------------------------------------------------------------------------
     def note_acked(self, about: int, last: int) -> None:
         """Handle an ACK: release the bytes of the ring, forget the messages."""
+        if about == wire.RECORDS:
+            self.acked_records = max(self.acked_records, last)
+        self._release(about, last)
+
+    def note_spooled(self, about: int, last: int) -> None:
+        """Handle messages that are safe in the spool, which delivers them: as after an ACK."""
+        self.is_spooled = True
+        if about == wire.RECORDS:
+            self._spooled_records = max(self._spooled_records, last)
+        self._release(about, last)
+
+    @property
+    def saved_records(self) -> int:
+        """The number of the last record that is stored or in the spool."""
+        return max(self.acked_records, self._spooled_records)
+
+    def note_delivered(self) -> None:
+        """Record that everything in the spool is stored."""
+        self.is_spooled = False
+        self.acked_records = self.saved_records
+
+    def _release(self, about: int, last: int) -> None:
         self.stall = None
         self.progress += 1
         self.last_answer_s = time.monotonic()
         self._silence_limit_s, self._waiting_since = SILENCE_S, 0.0
         if about == wire.RECORDS:
             self.records.note_acked(last)
-            self.acked_records = max(self.acked_records, last)
             self._channel.release_records(self.records.acked)
         elif about == wire.SPANS:
             self.spans.note_acked(last)

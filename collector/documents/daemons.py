@@ -42,6 +42,7 @@ class OpenJobDocument(TypedDict):
     dropped_records: Annotated[int | None, "The number of records that the job dropped."]
     dropped_traces: Annotated[int | None, "The number of traced steps that the job dropped."]
     dropped_spans: Annotated[int | None, "The number of span entries that the job dropped."]
+    spooled: Annotated[bool, "Whether the rest of these is on disk (`spool_bytes`)."]
     refused: Annotated[int | None, "The number of messages that the collector refused."]
     error: Annotated[str | None, "Why the job is given up."]
 
@@ -67,6 +68,9 @@ class AgentDocument(DaemonFields):
     refused: Annotated[int | None, "The number of refusals."]
     refusals: Annotated[list[RefusalDocument], "The last refusals, the latest last."]
     samples_dropped: Annotated[int | None, "The number of samples that it dropped."]
+    spool_bytes: Annotated[int | None, "The size of the data on disk that waits for a collector, bytes."]
+    spool_oldest_ns: Annotated[int | None, "Since when the oldest of it waits, ns since 1970; null without any."]
+    spool_failure: Annotated[ReasonDocument | None, "Why data is not written there now."]
     stall: Annotated[ReasonDocument | None, "Why no data is stored now."]
 
 
@@ -147,6 +151,9 @@ def _agent(status: Status) -> AgentDocument:
         "refused": status.get("refused"),
         "refusals": list(map(_refusal, refusals)) if isinstance(refusals, list) else [],
         "samples_dropped": status.get("samples_dropped"),
+        "spool_bytes": status.get("spool_bytes"),
+        "spool_oldest_ns": status.get("spool_oldest_ns"),
+        "spool_failure": _reason(status.get("spool_failure")),
         "stall": _reason(status.get("stall")),
     }
 
@@ -162,6 +169,7 @@ def _open_job(uid: str, job: Status) -> OpenJobDocument:
         "dropped_records": job.get("dropped_records"),
         "dropped_traces": job.get("dropped_traces"),
         "dropped_spans": job.get("dropped_spans"),
+        "spooled": bool(job.get("spooled")),
         "refused": job.get("refused"),
         "error": job.get("error"),
     }

@@ -70,6 +70,9 @@ _ROWS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any]
     ("waiting channels", lambda status: status.get("waiting_channels") or None, count),
     ("lag", _lookup("lag_bytes"), size),
     ("lag", _lookup("lag_s"), lambda seconds: duration(seconds * 1e9)),
+    ("on disk", lambda status: status.get("spool_bytes") or None, size),
+    ("oldest of it", lambda status: status.get("spool_oldest_ns"), _since),
+    ("disk refuses", _lookup("spool_failure"), _error_text),
     ("lost", _lost, count),
     ("rows stored", _lookup("rows"), count),
     ("rows a second", _lookup("rows_per_s"), lambda rate: f"{rate:,.0f}"),
@@ -116,5 +119,8 @@ def lines(store: str, statuses: Mapping[str, Mapping[str, Any]], width: int | No
         else:
             decoder = f"; decoder: {status['decoder']}" if "decoder" in status else ""
             yield from wrapped(f"{name}: not running (started when needed{decoder})", width)
+            if status.get("spool_bytes"):
+                text = f"  {size(status['spool_bytes'])} on disk for the collector: `tfprof start` sends it"
+                yield from wrapped(text, width)
             if status.get("last_error"):
                 yield from wrapped(f"  last error: {_error_text(status['last_error'])}", width)

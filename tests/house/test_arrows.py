@@ -72,7 +72,7 @@ ALLOWED = {
     "agent.diagnosis": "agent.attach agent.python_command commands formats",
     "agent.daemon": (
         "agent.announcements agent.attach agent.channels agent.control agent.daemon_start agent.folder_watch "
-        "agent.identity agent.launches agent.processes agent.transport commands formats"
+        "agent.identity agent.launches agent.processes agent.spool agent.transport commands formats"
     ),
     "agent.daemon_start": "commands formats",
     "agent.folder_watch": "",
@@ -84,6 +84,7 @@ ALLOWED = {
     "agent.launches": "agent.identity formats",
     "agent.processes": "formats",
     "agent.python_command": "",
+    "agent.spool": "agent.transport commands formats",
     "agent.transport": "agent.channels commands formats",
     "collector": "collector.api",
     "collector.__main__": "collector.daemon commands formats",

@@ -18,7 +18,7 @@ DASHED = re.compile("[a-z]+(-[a-z0-9]+)+")
 #: Headers of HTTP, and a value of one.
 HEADERS = {"content-disposition", "content-length", "content-type", "same-origin", "sec-fetch-site"}
 #: Words with dashes that are neither slugs nor settings.
-NO_SLUGS = {"daemon-reload", "tfprof-run", "utf-8", *COMMANDS, *FORMATS, *HEADERS, *METHODS}
+NO_SLUGS = {"daemon-reload", "tfprof-run", "tfprof-spool", "utf-8", *COMMANDS, *FORMATS, *HEADERS, *METHODS}
 
 
 def sources(*parts: str) -> list[Path]:

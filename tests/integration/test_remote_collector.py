@@ -1,22 +1,18 @@
 """A node whose jobs go to a collector on another host: two homes on this one, over the network."""
 
 import json
-import os
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from fakes import node_keys
 from fakes.channel_job import OPEN_CHANNEL
+from fakes.hosts import head_and_node
 from fakes.polling import until
 
-BIN = Path(sys.executable).parent
 JOB = f"""{OPEN_CHANNEL}
 for number in range(1, 101):
     writer.put(b'{{"slug": "fake", "text": "step"}}')
@@ -38,62 +34,11 @@ while not writer.word("detached") and os.getppid() == launcher:
 """
 
 
-class Host:
-    """A home with its own settings, store and runtime folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.home = folder
-        self.environ = {
-            **{name: text for name, text in os.environ.items() if not name.startswith("TFPROF_")},
-            "HOME": str(folder),
-            "XDG_CONFIG_HOME": str(folder / "config"),
-            "XDG_STATE_HOME": str(folder / "state"),
-            "XDG_RUNTIME_DIR": str(folder / "run"),
-            "TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}}',
-        }
-        (folder / "run").mkdir(parents=True, mode=0o700)
-        (folder / "config/tfprof").mkdir(parents=True)
-
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(BIN / command[0]), *command[1:]],
-            env=self.environ,
-            cwd=self.home,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-
-    def start(self, *command: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([str(BIN / command[0]), *command[1:]], env=self.environ, stderr=subprocess.DEVNULL)
-
-    def order(self, *arguments: str) -> tuple[int, dict[str, Any]]:
-        """Run a command that gives an order to one job; return its exit status and the answer."""
-        completed = self.run("tfprof", *arguments, "--json")
-        return completed.returncode, json.loads(completed.stdout)["jobs"][0]
-
-    def jobs(self) -> list[dict[str, Any]]:
-        jobs = self.run("tfprof", "jobs", "--json")
-        return [] if jobs.returncode else list(json.loads(jobs.stdout)["jobs"])
-
-
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder with a path short enough for sockets in it."""
     with tempfile.TemporaryDirectory(prefix="t") as name:
         yield Path(name)
-
-
-def head_and_node(folder: Path) -> tuple[Host, Host, str]:
-    """Return a head, a node with a key, and the address where the head is to listen."""
-    head, node = Host(folder / "h"), Host(folder / "n")
-    url = f"tcp://127.0.0.1:{node_keys.free_port()}"
-    assert "keys add" in head.run("tfprof", "keys", "init").stdout
-    key = node.home / "config/tfprof/collector.key"
-    assert str(key) in head.run("tfprof", "keys", "add", "node1", "-o", str(key)).stdout
-    (node.home / "config/tfprof/config.toml").write_text(f'collector = "{url}"\n')
-    return head, node, url
 
 
 def test_orders_of_the_head_reach_a_job_of_a_node_until_the_node_refuses_them(folder: Path) -> None:
@@ -119,7 +64,6 @@ def test_orders_of_the_head_reach_a_job_of_a_node_until_the_node_refuses_them(fo
         status, answer = head.order("detach", "first")
         assert (status, answer["obeyed"]) == (0, True)
         until(lambda: "detached" in [job["state"] for job in head.jobs()])
-        node.run("tfprof", "stop")
         with (node.home / "config/tfprof/config.toml").open("a") as settings:
             settings.write("remote-orders = false\n")
         jobs.append(node.start("tfprof-run", "--name", "second", sys.executable, "-c", OBEDIENT_JOB))
@@ -148,6 +92,7 @@ def test_jobs_of_a_node_are_stored_on_the_head_even_if_it_was_away(folder: Path)
         away = node.run("tfprof-run", sys.executable, "-c", JOB)
         assert "collector-away" in away.stderr
         assert "the agent of this host keeps what is not stored" in away.stderr
+        assert "stored on" not in away.stderr
         service = head.start("tfprof", "serve", "--listen", url)
         until(lambda: [job["state"] for job in head.jobs()] == ["exited"])
         there = node.run("tfprof-run", sys.executable, "-c", JOB)

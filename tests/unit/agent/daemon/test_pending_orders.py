@@ -60,7 +60,7 @@ class AgentOrders:
         self.target = target
         self.jobs: dict[int, Any] = {target.uid: target}
         self.answers: list[tuple[int, OrderAnswer]] = []
-        self.orders = PendingOrders(self.jobs, self._send, refusal)
+        self.orders = PendingOrders(self.jobs, self._send, lambda: refusal)
         self.now = 100.0
 
     def _send(self, head: Head, body: bytes) -> bool:

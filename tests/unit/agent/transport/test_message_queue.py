@@ -11,7 +11,7 @@ from fakes.channel_writer import ChannelWriter
 from tfprof.agent.channels import ChannelReader, InvalidChannelError
 from tfprof.agent.transport import message_queue as module
 from tfprof.agent.transport.message_queue import MessageQueue, Outbox
-from tfprof.formats import wire
+from tfprof.formats import layout, wire
 
 ROOM = 1 << 30
 
@@ -242,3 +242,32 @@ def test_messages_of_another_agent_are_never_taken_for_repeated_ones(
     monkeypatch.setattr(time, "time_ns", lambda: now_ns + int(seconds * 1e9))
     assert not any(wire.is_repeated(number, numbers[-1]) for number in numbers_of_an_agent())
     assert all(wire.is_repeated(number, numbers[-1]) for number in numbers)
+
+
+def test_what_is_in_the_spool_is_released_and_counts_as_stored_after_its_delivery(writer, outbox) -> None:
+    connection = FakeConnection()
+    for number in range(1, 4):
+        writer.put(b"one")
+        writer.put_span(number)
+    outbox.send_due(100.0, connection, ROOM)
+    outbox.note_spooled(wire.RECORDS, 3)
+    outbox.note_spooled(wire.SPANS, 3)
+    assert writer.word("tail") == writer.word("head")
+    assert writer.word("span_tail") == 3
+    assert outbox.is_drained
+    assert (outbox.is_spooled, outbox.acked_records, outbox.saved_records) == (True, 0, 3)
+    outbox.note_delivered()
+    assert (outbox.is_spooled, outbox.acked_records) == (False, 3)
+
+
+def test_a_ring_is_filling_from_a_quarter_on_and_after_the_end_of_the_job(writer, outbox) -> None:
+    quarter = layout.SPAN_COUNT // 4
+    for number in range(1, quarter):
+        writer.put_span(number)
+    assert not outbox.is_filling
+    writer.put_span(quarter)
+    assert outbox.is_filling
+    outbox.spans.acked = quarter
+    assert not outbox.is_filling
+    outbox.end()
+    assert outbox.is_filling

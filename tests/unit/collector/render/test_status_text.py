@@ -44,3 +44,14 @@ def test_lines_are_wrapped_on_a_narrow_terminal() -> None:
         "stalled by no space is left where the store lies, so that nothing is stored now [store-full]"
         " collector: not running (started when needed; decoder: walker)"
     )
+
+
+def test_what_waits_on_the_disk_is_shown_while_the_agent_runs_and_after() -> None:
+    full = {"slug": "spool-full", "text": "it has reached its limit"}
+    status = {"alive": True, "pid": 5, "spool_bytes": 2_000_000, "spool_failure": full}
+    text = [" ".join(line.split()) for line in lines("/s", {"agent": status})]
+    assert text[2:] == ["on disk 2.0 MB", "disk refuses it has reached its limit [spool-full]"]
+    assert list(lines("/s", {"agent": {"alive": False, "spool_bytes": 2_000_000}}))[2:] == [
+        "  2.0 MB on disk for the collector: `tfprof start` sends it"
+    ]
+    assert len(list(lines("/s", {"agent": {"alive": False, "spool_bytes": 0}}))) == 2

@@ -1,0 +1,1 @@
+"""The spool: messages on this host's disk that wait for a collector on another host."""
