@@ -54,7 +54,7 @@ KNOWN = {
 
 
 _HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
-_VERSION = sys.version_info[:2] if sys.implementation.name == "cpython" and _HAS_GIL else None
+_VERSION = sys.version_info[:2] if sys.implementation.name == "cpython" and _HAS_GIL else (0, 0)
 #: The row of this interpreter; None if it is unknown, or has no GIL.
 CURRENT = KNOWN.get(_VERSION)
 #: Whether the instructions RESUME and STORE_ATTR are known; 3.14 has them as 3.13 has.
