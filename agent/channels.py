@@ -6,22 +6,21 @@ import json
 import mmap
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ..formats import layout
+from ..formats import layout, span_kinds
 from ..formats.errors import FormatError, VersionError
 from ..formats.layout import WORD
+from ..formats.span_kinds import Kind
 from ..formats.version import CHANNEL_VERSION
 from .old_channels import adapter_of
 
 _HELLO_WORDS: Final = ("hello_size", "hello_generation")
 #: Words of the control page that COUNTERS and CLOSE contain.
 COUNTER_WORDS: Final = tuple(name for name in layout.JOB_WORDS if name not in _HELLO_WORDS)
-#: Positions of the words of three tables in the control page, by span kind.
-_COUNTS: Final = {name: layout.COUNTS_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
-_TIMES: Final = {name: layout.TIMES_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
-_FAILED: Final = {name: layout.FAILED_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
+#: Positions in the control page of three tables with a word for each kind of spans.
+_TABLES: Final = {"counts": layout.COUNTS_AT // 8, "times": layout.TIMES_AT // 8, "failed": layout.FAILED_AT // 8}
 
 _HEAD, _TAIL, _RING_SIZE = WORD["head"], WORD["tail"], WORD["ring_size"]
 _SPAN_HEAD, _SPAN_OPEN, _SPAN_TAIL = WORD["span_head"], WORD["span_open"], WORD["span_tail"]
@@ -108,6 +107,8 @@ class ChannelReader:
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._map: mmap.mmap | None = None
+        self._kinds: Mapping[int, Kind] = span_kinds.UNDECLARED
+        self._kinds_generation = 0  # of the hello that declared them
         try:
             self._open()
         except (OSError, ValueError) as error:
@@ -176,11 +177,10 @@ class ChannelReader:
         A channel of an earlier version lacks the newer counters.
         """
         words = self._words
-        counters = {name: words[WORD[name]] for name in COUNTER_WORDS} | {
-            "counts": {name: words[index] for name, index in _COUNTS.items()},
-            "times": {name: words[index] for name, index in _TIMES.items()},
-            "failed": {name: words[index] for name, index in _FAILED.items()},
-        }
+        kinds = self.kinds()
+        counters: dict[str, Any] = {name: words[WORD[name]] for name in COUNTER_WORDS}
+        for table, start in _TABLES.items():
+            counters[table] = {kind.name: words[start + number] for number, kind in kinds.items()}
         return counters if self._adapter is None else self._adapter.counters(counters)
 
     # -- hello -----------------------------------------------------------------------------------
@@ -201,6 +201,14 @@ class ChannelReader:
         except (ValueError, RecursionError):
             return {}
         return value if isinstance(value, dict) else {}
+
+    def kinds(self) -> Mapping[int, Kind]:
+        """Return the kinds of the job's spans by number; by default those of TensorFlow."""
+        generation = self.hello_generation()
+        if generation != self._kinds_generation and (hello := self.hello()):
+            self._kinds = span_kinds.declared(hello.get("kinds")) or span_kinds.UNDECLARED
+            self._kinds_generation = generation
+        return self._kinds
 
     # -- records ---------------------------------------------------------------------------------
     def unread_bytes(self, start: int) -> int:

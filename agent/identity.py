@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ..formats import span_kinds
+
 #: Environment variables that become tags. Of all others, only the task in TF_CONFIG becomes one.
 TAGS: Final[Mapping[str, str]] = {
     "SLURM_JOB_ID": "slurm_job_id",
@@ -184,8 +186,8 @@ def command_line(words: Sequence[str]) -> list[str]:
 def accepted_hello(hello: Mapping[str, Any]) -> dict[str, Any]:
     """Return the accepted fields of a job's hello.
 
-    They are the texts of `HELLO_FIELDS`, and the names of functions by key. The length of all texts
-    and the number of functions are limited.
+    They are the texts of `HELLO_FIELDS`, the kinds of spans by number, and the names of functions
+    by key. The length of all texts and the number of functions are limited.
     """
     fields: dict[str, Any] = {
         name: hello[name][:_TEXT_MAX] for name in HELLO_FIELDS if isinstance(hello.get(name), str)
@@ -196,4 +198,6 @@ def accepted_hello(hello: Mapping[str, Any]) -> dict[str, Any]:
             (key, name[:_TEXT_MAX]) for key, name in functions.items() if _KEY.fullmatch(key) and isinstance(name, str)
         ]
         fields["functions"] = dict(pairs[:_FUNCTIONS_MAX])
+    if kinds := span_kinds.declared(hello.get("kinds")):
+        fields["kinds"] = span_kinds.document(kinds)
     return fields

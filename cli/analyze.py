@@ -61,7 +61,7 @@ def analyze(
     store: str,
     hosts: Sequence[str],
     pids: Sequence[int],
-    kinds: tuple[int, ...] | None,
+    kinds: str | None,
     steps: tuple[int, int] | None,
     device: str | None,
     top: int,

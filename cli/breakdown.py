@@ -1,7 +1,5 @@
 """`tfprof breakdown`: the parts of a job's steps."""
 
-from collections.abc import Sequence
-
 import click
 
 from ..collector.documents.breakdown import breakdown_document
@@ -11,7 +9,7 @@ from ..collector.render import breakdown_text
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import job_argument, json_option, print_json, store_option, why_no_spans, width
-from .selection import kind_option, since_option, steps_option
+from .selection import kind_option, since_option, step_kinds, steps_option
 
 
 @click.command()
@@ -22,14 +20,15 @@ from .selection import kind_option, since_option, steps_option
 @json_option
 @store_option
 def breakdown(
-    job: str, store: str, as_json: bool, kinds: Sequence[int] | None, steps: tuple[int, int] | None, since_ns: int
+    job: str, store: str, as_json: bool, kinds: str | None, steps: tuple[int, int] | None, since_ns: int
 ) -> None:
     """Show where the time of a step of JOB goes, from its start to the start of the next one.
 
     The parts are means, so that they add up. The inside of a step is cut where it was traced, the
     time between steps in all timed steps.
     """
-    answer = breakdowns(open_reader(store).job(job), kinds, steps, since_ns)
+    reader = open_reader(store).job(job)
+    answer = breakdowns(reader, step_kinds(kinds), steps, since_ns)
     if as_json:
         print_json(breakdown_document(answer))
     else:

@@ -89,7 +89,7 @@ def export(
     pids: Sequence[int],
     format_name: str | None,
     steps: Any,
-    kinds: tuple[int, ...] | None,
+    kinds: str | None,
     since_ns: int,
     device: str | None,
     table: str | None,

@@ -11,7 +11,7 @@ from ..collector.query.engine import Selection
 from ..collector.store.opening import open_reader
 from ..collector.tfviews.parity import COMPAT, Parity
 from .command import job_argument, store_option
-from .selection import TfprofCommand, kind_option, steps_option
+from .selection import TfprofCommand, kind_option, step_kinds, steps_option
 from .values import NON_EMPTY
 
 _FILE: Final[dict[str, Any]] = {"metavar": "FILE", "type": NON_EMPTY}
@@ -34,7 +34,7 @@ _FILE: Final[dict[str, Any]] = {"metavar": "FILE", "type": NON_EMPTY}
 def profile_proto(
     job: str,
     store: str,
-    kinds: tuple[int, ...] | None,
+    kinds: str | None,
     steps: tuple[int, int] | None,
     compat: str,
     profile: str | None,
@@ -50,5 +50,5 @@ def profile_proto(
     if op_log:
         write_exports(Request(Selection(jobs)), [op_log], "op-log", overwrite=True)
     if profile:
-        selection = Selection(jobs, steps, None, Parity(compat), kinds)
+        selection = Selection(jobs, steps, None, Parity(compat), step_kinds(kinds))
         write_exports(Request(selection), [profile], "profile-proto", overwrite=True)

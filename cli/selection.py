@@ -48,15 +48,15 @@ def step_range(_context: click.Context, _parameter: click.Parameter, value: str 
     return first, last
 
 
-def step_kinds(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    """Parse the value of `--kind`."""
-    return None if value is None else parse_kinds(value)
+def step_kinds(text: str | None) -> tuple[int, ...] | None:
+    """Parse the value of `--kind`, once the jobs were read: they may declare kinds."""
+    return None if text is None else parse_kinds(text)
 
 
 def kind_option(default: str) -> Callable[[Any], Any]:
-    """Return the option `--kind`; its help names the ``default``."""
+    """Return the option `--kind`, which `step_kinds` parses; its help names the ``default``."""
     text = "Only steps of this kind, such as batch, train or function:NAME, or of several (KIND,KIND), or all"
-    return click.option("--kind", "kinds", metavar="KIND", callback=step_kinds, help=f"{text}; default: {default}.")
+    return click.option("--kind", "kinds", metavar="KIND", help=f"{text}; default: {default}.")
 
 
 device_option: Callable[[F], F] = click.option(
@@ -145,7 +145,7 @@ def selection_from(
     *,
     hosts: Sequence[str],
     pids: Sequence[int],
-    kinds: tuple[int, ...] | None,
+    kinds: str | None,
     steps: tuple[int, int] | None,
     device: str | None,
     since_ns: int = 0,
@@ -153,7 +153,8 @@ def selection_from(
 ) -> Selection:
     """Return the selection; NoSuchJobError, StoreError or UsageError if it is invalid."""
     check_criteria(jobs, hosts, pids)
-    return Selection(tuple(choose(open_reader(store), jobs, hosts, pids)), steps, device, parity, kinds, since_ns)
+    chosen = tuple(choose(open_reader(store), jobs, hosts, pids))
+    return Selection(chosen, steps, device, parity, step_kinds(kinds), since_ns)
 
 
 def jobs_and_ops(store: str, words: Sequence[str]) -> tuple[list[str], list[str]]:

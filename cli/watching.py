@@ -13,7 +13,6 @@ from ..formats import layout
 #: line.
 LINES_MAX: Final = 10
 _ENTRIES_MAX: Final = layout.SPAN_COUNT
-_STEP_KINDS: Final = frozenset(layout.STEP_KINDS)
 _STATES: Final = ((layout.FLAG_FAILED, "failed"), (layout.FLAG_TRACED, "traced"), (layout.FLAG_SETUP, "setup"))
 _TRACED_BY_JOB: Final = layout.FLAG_TRACED | layout.FLAG_REQUESTED
 
@@ -44,8 +43,9 @@ class StepReader:
             return
         self._position = ring_slice.end
         rows = [_entry(row) for row in layout.SPAN.iter_unpack(ring_slice.data)]
-        for kind, entries in groupby((row for row in rows if row.kind in _STEP_KINDS), key=lambda row: row.kind):
-            yield from _lines(layout.SPAN_NAMES[kind], list(entries))
+        kinds = {number: kind for number, kind in self._channel.kinds().items() if kind.role == layout.STEP_ROLE}
+        for number, entries in groupby((row for row in rows if row.kind in kinds), key=lambda row: row.kind):
+            yield from _lines(kinds[number].name, list(entries))
 
 
 def _entry(row: tuple[int, ...]) -> _Entry:

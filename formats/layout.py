@@ -169,6 +169,13 @@ STEP_WEIGHTS = {
     INPUT: 0,
 }
 STEP_KINDS = tuple(STEP_WEIGHTS)
+#: Roles of kinds: their spans are steps, or not.
+STEP_ROLE, OTHER_ROLE = "step", "span"
+#: (name, role, weight) of the kinds above, as in the hello.
+KINDS = {
+    kind: (name, STEP_ROLE if kind in STEP_WEIGHTS else OTHER_ROLE, STEP_WEIGHTS.get(kind, 0))
+    for kind, name in SPAN_NAMES.items()
+}
 FLAG_TRACED = 1  # the step is traced: averages of step times leave it out
 FLAG_FAILED = 2  # the step ended by an exception
 FLAG_SETUP = 4  # the first run of a traced variant of a callable: its time may not be typical

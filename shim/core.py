@@ -23,10 +23,10 @@ class State(object):
     ``environ`` has the settings. ``saw_start``: every step of the process began after the shim was
     armed in it. This is false where it is unknown: in a process that was attached to, and in a
     forked child. ``frameworks`` are modules like tensorflow/patches.py, ``loaded_frameworks`` those
-    that the job has imported. ``trackers`` has one tracker for each step kind in use. ``replaced``
-    is the undo list of the patches. ``undo_calls`` are further functions that ``disarm`` calls.
-    ``missing`` are texts about names that a framework lacks. ``refused``: the channel cannot be
-    created.
+    that the job has imported; ``kinds`` are the kinds of spans of these. ``trackers`` has one
+    tracker for each step kind in use. ``replaced`` is the undo list of the patches. ``undo_calls``
+    are further functions that ``disarm`` calls. ``missing`` are texts about names that a framework
+    lacks. ``refused``: the channel cannot be created.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class State(object):
         self.lock = _thread.RLock()
         self.frameworks = frameworks
         self.loaded_frameworks: "list[Any]" = []
+        self.kinds: "dict[int, tuple[str, str, int]]" = {}
         self.trackers: "dict[int, Tracker]" = {}
         self.budgeted_kinds: "set[int]" = set()
         self.replaced: "list[tuple[Any, str, Any, Any]]" = []
@@ -154,19 +155,13 @@ def tracker(kind: int, budgeted: bool = True) -> "Tracker":
     if kind_tracker is None:
         from .pacing.tracker import Tracker
 
-        framework, counted_ns = _framework_of(kind)
+        modules = ((row, _module(row, row.KINDS)) for row in _state.frameworks)
+        framework, counted_ns = next((row, kinds.COUNTED_NS[kind]) for row, kinds in modules if kind in kinds.KINDS)
         new_tracker = Tracker(kind, _ensure_channel, counted_ns, lambda: _module(framework, framework.RECORDER))
         kind_tracker = _state.trackers.setdefault(kind, new_tracker)
     if budgeted:
         _state.budgeted_kinds.add(kind)
     return kind_tracker
-
-
-def _framework_of(kind: int) -> "tuple[Any, int]":
-    """Return the framework that has steps of ``kind``, and the cost of counting one (ns)."""
-    assert _state is not None
-    kinds = ((framework, _module(framework, framework.KINDS).COUNTED_NS) for framework in _state.frameworks)
-    return next((framework, counted_ns[kind]) for framework, counted_ns in kinds if kind in counted_ns)
 
 
 def _module(framework: "Any", name: str) -> "Any":
@@ -243,6 +238,12 @@ def _patch(framework: "Any", name: str, module: "ModuleType") -> None:
         return
     if framework not in _state.loaded_frameworks and name not in framework.MARKS:
         _state.loaded_frameworks.append(framework)
+        _state.kinds.update(_module(framework, framework.KINDS).KINDS)
+        channel = _state.channel
+        hold = None if channel is None else channel.hello.lock.take()
+        if channel is not None and hold is not None:  # else whoever publishes a name writes the kinds, too
+            channel.hello.write()
+        del hold
     if name not in framework.MARKS and _ensure_channel() is None:  # marks need no channel yet
         return
     patch_module, function, names = framework.PATCHES[name]

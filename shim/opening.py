@@ -28,7 +28,7 @@ class Hello(object):
     """The hello page: what the process is, and the names of its functions and activities.
 
     Spans hold keys; the hello maps them to names. ``state`` is that of core.py. ``lock`` is held
-    while names are added.
+    while the page is written.
     """
 
     def __init__(self, channel: Channel, state: Any) -> None:
@@ -40,15 +40,15 @@ class Hello(object):
     @guard.guarded
     def write(self) -> None:
         """Write the page, with as many names as fit."""
-        hello, names = _description(self._state), dict(self._names)
-        data = _encoded(hello, names)
+        hello, kinds, names = _description(self._state), self._state.kinds, dict(self._names)
+        data = _encoded(hello, kinds, names)
         while len(data) > layout.HELLO_MAX:
             if names:
                 names.popitem()
             else:
                 longest = max(hello, key=lambda key: len(str(hello[key])))
                 hello[longest] = hello[longest][: len(hello[longest]) // 2]
-            data = _encoded(hello, names)
+            data = _encoded(hello, kinds, names)
         self._channel.write_hello(data)
 
     @guard.guarded
@@ -71,8 +71,9 @@ class Hello(object):
             del hold
 
 
-def _encoded(hello: dict[str, Any], names: dict[int, str]) -> bytes:
-    return json.dumps(dict(hello, functions=names) if names else hello).encode()
+def _encoded(hello: dict[str, Any], kinds: dict[int, Any], names: dict[int, str]) -> bytes:
+    tables = {name: table for name, table in (("kinds", kinds), ("functions", names)) if table}
+    return json.dumps(dict(hello, **tables), separators=(",", ":")).encode()
 
 
 def open_channel(state: Any, detach: Callable[[], object]) -> None:
@@ -91,7 +92,7 @@ def open_channel(state: Any, detach: Callable[[], object]) -> None:
         channel.hello.write()
         trace_policy, policy_error = _trace_policy(state.environ)
         put = SpanWriter(channel, state.budgeted_kinds).put
-        current_policy = CurrentPolicy(channel.words, trace_policy, channel.report, detach, clock.mono())
+        current_policy = CurrentPolicy(channel.words, trace_policy, channel.report, detach, clock.mono(), state.kinds)
         state.opened = channel, put, current_policy
     except ChannelError as error:
         announce(state, uid, "refused %s %s" % (error.slug, error.args[0]))

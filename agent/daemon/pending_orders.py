@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...formats import layout, orders, wire
+from ...formats import orders, wire
 from ...formats.errors import FormatError, TfprofError, VersionError
 from ...formats.ids import hex_id
 from ...formats.orders import JobGoneError, Order, OrderAnswer
@@ -165,8 +165,8 @@ class PendingOrders:
         ):
             answer = OrderAnswer(progress.job.uid, orders.OBEYED, from_ns=progress.written_ns)
             if seen_generation == progress.generation:
-                kind = layout.SPAN_NAMES.get(channel.word("order_kind"), "")
-                answer = answer._replace(kind=kind, step=_limited_word(channel, "order_step"))
+                kind = channel.kinds().get(channel.word("order_kind"))
+                answer = answer._replace(kind=kind.name if kind else "", step=_limited_word(channel, "order_step"))
             first_step = f" from {answer.kind} step {answer.step} on" if answer.kind else ""
             self._answer(number, progress, answer, f"obeyed{first_step}")
             progress.is_done = not progress.order.ends_by_itself

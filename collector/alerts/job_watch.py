@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ...formats import layout
+from ...formats import layout, span_kinds
 from ...formats.layout import SECOND_NS
 from ..records import Span, StepStart, measured_start
 from ..store.catalog import LOST_COUNTERS
@@ -25,8 +25,8 @@ HOLD_S: Final = {SPIKE: 300, MEMORY_GROWTH: 600, LOSSES: 300}
 #: time, and the maximum time from now to the end of the entry.
 _TOTAL_MAX_NS: Final = 86_400 * SECOND_NS
 _FUTURE_MAX_NS: Final = 60 * SECOND_NS
-#: Kinds whose entries end a call of Keras: until the next step, none is due.
-_ENDING_KINDS: Final = frozenset({layout.FIT, layout.EVALUATE, layout.PREDICT})
+#: Kinds besides steps after whose entries a step is due; the end of a `fit` is followed by none.
+_DUE_AFTER: Final = frozenset({layout.EPOCH, layout.PARTIAL_RUN})
 #: Flags of special steps, which no series contains.
 _SPECIAL_FLAGS: Final = layout.FLAG_FAILED | layout.FLAG_SETUP
 
@@ -84,8 +84,9 @@ class JobWatch:
             if entry.total_ns > _TOTAL_MAX_NS or not 0 < end_ns < now_ns + _FUTURE_MAX_NS:
                 continue
             self._last_step_ns = max(self._last_step_ns, end_ns)
-            self._is_step_due = entry.kind not in _ENDING_KINDS
-            if entry.kind in layout.STEP_WEIGHTS and entry.steps and not entry.flags & _SPECIAL_FLAGS:
+            is_step = span_kinds.is_step(entry.kind)
+            self._is_step_due = is_step or entry.kind in _DUE_AFTER
+            if is_step and entry.steps and not entry.flags & _SPECIAL_FLAGS:
                 self._first_step_ns = self._first_step_ns or end_ns
                 self._add(entry, start_ns, end_ns)
                 self._add_period(entry, start_ns)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ...formats import layout
+from ...formats import layout, span_kinds
 from ..numbers import count, duration, size
 from .alert import LOSSES, MEMORY_GROWTH, PAUSES, SLOWER, SPIKE, STALL, Alert
 
@@ -18,7 +18,7 @@ def sentence(alert: Alert, names: Mapping[int, str]) -> str:
 
 
 def _step_text(alert: Alert, names: Mapping[int, str]) -> str:
-    kind = layout.SPAN_NAMES.get(alert.kind, "step")
+    kind = span_kinds.KINDS[alert.kind].name if alert.kind in span_kinds.KINDS else "step"
     name = f" {names[alert.key]}" if alert.key in names and alert.kind == layout.FUNCTION else ""
     return f"{kind}{name} {count(alert.step)}"
 

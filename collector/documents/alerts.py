@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypedDict
 
-from ...formats import layout
+from ...formats import span_kinds
 from ..query.alerts import JobAlert
 from .ops import OpChangeDocument, op_change_document
 
@@ -49,7 +49,7 @@ def _alert(job_alert: JobAlert) -> AlertDocument:
         "found_ns": alert.found_ns,
         "since_ns": alert.since_ns,
         "slug": alert.slug,
-        "kind": layout.SPAN_NAMES.get(alert.kind),
+        "kind": span_kinds.KINDS[alert.kind].name if alert.kind in span_kinds.KINDS else None,
         "key": alert.key,
         "step": alert.step,
         "before": alert.before,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ...formats import layout
+from ...formats import layout, span_kinds
 
 #: Number of traced steps in a row without an op that are reported.
 _REPORTED_STEPS: Final = 3
@@ -37,7 +37,7 @@ class EmptySteps:
 
 def event_text(kind: int, function: str | None) -> str:
     """Return the text of the event about steps of ``kind``, or of those that call ``function``."""
-    name = layout.SPAN_NAMES.get(kind, str(kind)) + (f":{function}" if function else "")
+    name = span_kinds.name_of(kind) + (f":{function}" if function else "")
     return (
         f"{_REPORTED_STEPS} traced {name} steps in a row have no op: either none ran in this process,"
         " or this version of TensorFlow records ops in a way that tfprof does not know"

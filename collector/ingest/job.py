@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import pyarrow as pa
 
-from ...formats import layout, wire
+from ...formats import layout, span_kinds, wire
 from ...formats.wire import Head
 from ..alerts.alert import Alert
 from ..decoders.columns import saturated
@@ -44,6 +44,8 @@ LOSSES: Final = {
 _NOT_SENT: Final = "records and span entries that the agent gave up or never sent"
 #: Slugs of events that an agent may repeat after another agent: the text has the order's id.
 _ANSWERS: Final = ("order-given", "order-ended")
+#: Records of traced steps: their flags hold the kind of the step.
+_OF_STEPS: Final = (layout.RUN_METADATA, layout.XSPACE)
 _UNDECODABLE: Final = constant(UNDECODABLE, pa.string())
 RowsByTable = Mapping[str, Rows]
 
@@ -89,7 +91,7 @@ class OpenJob:
         self._waiting_bytes = 0
         self._worker: Worker | None = None
         self._pending_close: tuple[Head, Mapping[str, Any]] | None = None
-        self._set_functions(writer.info.identity)
+        self._use(writer.info.identity)
 
     @property
     def is_busy(self) -> bool:
@@ -117,10 +119,12 @@ class OpenJob:
     def set_identity(self, identity: Mapping[str, Any]) -> None:
         """Store the identity from an OPEN, and discard a pending CLOSE, since the job continues."""
         self.writer.set_identity(identity)
-        self._set_functions(identity)
+        self._use(identity)
         self._pending_close = None
 
-    def _set_functions(self, identity: Mapping[str, Any]) -> None:
+    def _use(self, identity: Mapping[str, Any]) -> None:
+        """Use the names and numbers in ``identity`` for what follows."""
+        self._kind_numbers = span_kinds.declare(identity.get("kinds"))
         functions = identity.get("functions")
         self._maker.functions = functions if isinstance(functions, Mapping) else {}
 
@@ -214,10 +218,18 @@ class OpenJob:
             if not result.first_new:
                 return [self._ack(wire.RECORDS)]
             self._record_loss(result.lost, _NOT_SENT, slug="gap")
-            self._waiting_records.extend(record for record in records if record.seq >= result.first_new)
+            self._waiting_records.extend(
+                self._with_known_kind(record) for record in records if record.seq >= result.first_new
+            )
             return self.store_slice() if at_once else []
         finally:
             self._update_waiting_bytes()
+
+    def _with_known_kind(self, record: Record) -> Record:
+        """Return ``record`` with the collector's number of the kind of its step, if it has one."""
+        if record.kind not in _OF_STEPS or record.flags not in self._kind_numbers:
+            return record
+        return record._replace(flags=self._kind_numbers[record.flags])
 
     def _spans(self, head: Head, body: memoryview) -> list[Head]:
         offset, entries = cut_spans(body, head.first, head.last)
@@ -228,6 +240,8 @@ class OpenJob:
             return [self._ack(wire.SPANS)]
         self._record_loss(result.lost, _NOT_SENT, slug="gap")
         spans = list(entries)[result.first_new - head.first :]
+        if numbers := self._kind_numbers:
+            spans = [span._replace(kind=numbers.get(span.kind, span.kind)) for span in spans]
         self._append({"spans": span_rows(spans, offset)}, wire.SPANS, head.last)
         self._shared.detector.add_spans(self.uid, spans, offset, time.time_ns())
         return [self._ack(wire.SPANS)]

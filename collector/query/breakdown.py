@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from ...formats import layout
+from ...formats import layout, span_kinds
 from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..summaries.jobs import functions_of
@@ -67,7 +67,7 @@ def _on_snapshot(
     results = [_of_kind(job, spans, kind, steps, since_ns) for kind in selected]
     found = tuple(result for result in results if result is not None)
     if (steps or since_ns) and not found:
-        step_spans = spans_of_kinds(spans, layout.STEP_KINDS)
+        step_spans = spans_of_kinds(spans, span_kinds.steps())
         if step_spans.num_rows:
             raise no_such_timed_step(step_spans, steps, since_ns)
     return JobBreakdown(job, found)

@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from ...formats import layout
+from ...formats import layout, span_kinds
 from ..store.columns import pc
 from ..store.protocols import JobReader
 from ..summaries.buckets import Buckets, bucket_steps, bucket_values
@@ -65,7 +65,7 @@ def job_curves(job: JobReader, points_max: int = POINTS_MAX) -> JobCurves:
 
 def _steps(job: JobReader, points_max: int) -> Iterator[StepCurve]:
     names = functions_of(job.info)
-    spans = spans_of_kinds(job.table("spans"), layout.STEP_KINDS)
+    spans = spans_of_kinds(job.table("spans"), span_kinds.steps())
     spans = spans.filter(pc.invert(flagged(spans, layout.FLAG_FAILED | layout.FLAG_SETUP)))
     is_function = pc.equal(spans["kind"], pa.scalar(layout.FUNCTION, pa.uint16()))
     key = pc.if_else(is_function, spans["key"], pa.scalar(0, pa.uint32()))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ...formats import layout, tested_versions
+from ...formats import layout, span_kinds, tested_versions
 from ...formats.settings import SETTINGS
 from ..alerts.alert import SLOWER
 from ..store.catalog import IMPORTED, RUNNING
@@ -23,8 +23,6 @@ from .engine import Answer
 from .profile import Profile
 from .selection import ids_of
 
-#: Names of the kinds of spans that are steps.
-STEP_KIND_NAMES: Final = tuple(layout.SPAN_NAMES[kind] for kind in layout.STEP_KINDS)
 #: Maximum number of a user's files that are named.
 _OWN_FILES_MAX: Final = 4
 #: Name of a framework in the hello -> its name in messages.
@@ -86,7 +84,7 @@ def _never_traced(job: JobReader) -> str:
     Either none ran, or none was selected, or none could be recorded.
     """
     counts, words = counts_of(job.info), channel_words(job.info)
-    step_count = sum(counts.get(name, 0) for name in STEP_KIND_NAMES)
+    step_count = sum(counts.get(name, 0) for name in span_kinds.STEPS)
     policy = str(job.info.identity.get("trace") or SETTINGS["trace"].default)
     steps_text = f"its {step_count:,} steps" if step_count > 1 else "its only step"
     missed_count = integer_of(words, "missed")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ...formats import layout
+from ...formats import span_kinds
 from ..errors import UsageError
 from ..numbers import count, date_and_time
 from ..store.columns import pc, row_tuples
@@ -68,7 +68,7 @@ def _job_steps(job: JobReader, selection: StepSelection) -> JobSteps:
     spans, event_rows = job.table("spans"), job.table("events")
     counts = counts_of(job.info)
     if selection.is_partial:
-        all_steps = spans_of_kinds(spans, layout.STEP_KINDS)
+        all_steps = spans_of_kinds(spans, span_kinds.steps())
         spans = spans_within(all_steps, selection.steps, selection.since_ns)
         if all_steps.num_rows and not spans.num_rows:
             raise no_such_timed_step(all_steps, selection.steps, selection.since_ns)
@@ -88,7 +88,7 @@ def _counts(spans: pa.Table) -> dict[str, int]:
     """Return the number of steps of each kind in ``spans``."""
     numbers = Counter[str]()
     for kind, number in row_tuples(spans, "kind", "count"):
-        numbers[layout.SPAN_NAMES[kind]] += number
+        numbers[span_kinds.name_of(kind)] += number
     return dict(numbers)
 
 
@@ -98,5 +98,5 @@ def no_such_timed_step(spans: pa.Table, steps: tuple[int, int] | None, since_ns:
     since = f" began since {date_and_time(since_ns)}" if since_ns else ""
     last = spans.sort_by("start_ns").slice(spans.num_rows - 1).to_pylist()[0]
     number = count(last["ordinal"] + last["count"] - 1)
-    text = f"{what}{since}: the last one is {layout.SPAN_NAMES[last['kind']]} {number}"
+    text = f"{what}{since}: the last one is {span_kinds.name_of(last['kind'])} {number}"
     return UsageError(f"{text}, of {date_and_time(last['start_ns'])}", slug="no-such-step")

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from ...formats import layout
+from ...formats import layout, span_kinds
 from ..advice import memory as growth_checker
 from ..advice import missing_data
 from ..advice.evidence import Evidence
@@ -198,7 +198,7 @@ def _host_memory(job: JobReader, allocators: Sequence[AllocatorMemory], evidence
     if not rows:
         return None
     spans = job.table("spans", ["kind", "start_ns"])
-    steps = [start for kind, start in row_tuples(spans) if kind in layout.STEP_KINDS]
+    steps = [start for kind, start in row_tuples(spans) if kind in span_kinds.steps()]
     before = [rss for t_ns, rss, _ in rows if steps and t_ns < min(steps)]
     on_host = next((memory for memory in allocators if memory.device.startswith("CPU")), None)
     at_peak = min(rows, key=lambda row: abs(row[0] - on_host.at_ns)) if on_host else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ...formats.layout import SPAN_NAMES
+from ...formats.span_kinds import name_of
 from ..alerts.alert import SLUGS
 from ..errors import StoreError, TfprofError
 from ..store import catalog
@@ -166,7 +166,7 @@ class MetricsReader:
         counts, failed = by_kind(counts_of(info)), by_kind(words.get("failed"))
         # Spans may be stored earlier than the counters, and not all of them are stored.
         succeeded = {
-            SPAN_NAMES[kind]: max(counts.get(kind, 0) - failed.get(kind, 0), totals.steps.get(kind, 0))
+            name_of(kind): max(counts.get(kind, 0) - failed.get(kind, 0), totals.steps.get(kind, 0))
             for kind in KINDS_BY_NAME.values()
             if kind in counts or kind in totals.steps
         }
@@ -174,7 +174,7 @@ class MetricsReader:
         return JobMetrics(
             row,
             self._growing(info.uid, "steps", succeeded),
-            self._growing(info.uid, "failed", {SPAN_NAMES[kind]: failed.get(kind, 0) for kind in counts}),
+            self._growing(info.uid, "failed", {name_of(kind): failed.get(kind, 0) for kind in counts}),
             self._growing(info.uid, "traced", {"": row.traced})[""],
             _by_name(totals.times, functions_of(info)),
             self._growing(info.uid, "lost", lost),

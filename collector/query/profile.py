@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...formats import layout
+from ...formats import layout, span_kinds
 from ..errors import NoSuchStepError, UsageError
 from ..flops.kernels import is_library_kernel, op_type, split_label
 from ..numbers import date_and_time
@@ -118,7 +118,7 @@ def profile(
     Raises UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
     """
     if kinds is None and not parity.separates_kinds and step < 0 and steps is None:
-        kinds = layout.STEP_KINDS
+        kinds = span_kinds.steps()
     jobs = jobs if isinstance(jobs, Sequence) else [jobs]
     selected_jobs, trace_counts = _select_jobs(
         jobs, step, steps, kinds, since_ns, separate_functions=parity.separates_kinds

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from ...formats import layout
+from ...formats import span_kinds
 from ..advice.evidence import Load, MemorySample, Use
 from ..errors import StoreError
 from ..store.columns import flat, pc, row_tuples
@@ -52,7 +52,7 @@ def steady_period(spans: pa.Table) -> tuple[int, int] | None:
 
     None if there are only warm-up steps.
     """
-    kinds = set(layout.STEP_KINDS)
+    kinds = set(span_kinds.steps())
     rows = row_tuples(spans, "start_ns", "total_ns", "count", "kind")
     steps = sorted((start + total, count) for start, total, count, kind in rows if kind in kinds)
     step_count = 0

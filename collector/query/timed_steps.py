@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from ...formats import layout
+from ...formats import layout, span_kinds
 from ..store.columns import pc, row_tuples
 from ..store.protocols import JobReader
 from ..summaries.jobs import channel_words, functions_of
@@ -39,7 +39,7 @@ def timed_steps(job: JobReader, spans: pa.Table) -> tuple[str, tuple[TimedSteps,
     kind = main_kind(job, spans)
     if kind is None:
         return "", ()
-    return layout.SPAN_NAMES[kind], steps_of_kind(spans, kind, functions_of(job.info)).steps
+    return span_kinds.name_of(kind), steps_of_kind(spans, kind, functions_of(job.info)).steps
 
 
 class StepsOfKind(NamedTuple):
@@ -88,7 +88,7 @@ def _other_spans(spans: pa.Table, thread: Any, kind: int, names: FunctionNames) 
     Spans that enclose steps cannot, nor can runs of other threads that fill queues in the
     background. Activities are no steps.
     """
-    enclosing = [layout.EPOCH, layout.FIT, layout.ACTIVITY, *_ENCLOSING.get(kind, ())]
+    enclosing = [layout.EPOCH, layout.FIT, layout.ACTIVITY, *_ENCLOSING.get(kind, ()), *span_kinds.others()]
     is_enclosing = pc.is_in(spans["kind"], value_set=pa.array(enclosing, pa.uint16()))
     is_background = pc.and_(
         pc.equal(spans["kind"], pa.scalar(layout.INPUT, pa.uint16())), pc.not_equal(spans["thread"], thread)

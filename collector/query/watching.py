@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ...formats import layout
+from ...formats import span_kinds
 from ...formats.ids import hex_id
 from ...formats.layout import SECOND_NS
 from ..errors import TfprofError
@@ -167,7 +167,7 @@ class _RunningJob:
         for kind_of_span, key, start, total, count, flags in _last_rows(spans, _SPAN_COLUMNS, _SPANS_MAX):
             kind = step_kind_of(kind_of_span, key)
             known_kinds = self.paces.keys() | by_kind.keys()
-            if kind_of_span in layout.STEP_WEIGHTS and (kind in known_kinds or len(known_kinds) < _KINDS_MAX):
+            if span_kinds.is_step(kind_of_span) and (kind in known_kinds or len(known_kinds) < _KINDS_MAX):
                 steps = max(1, count)  # a forged log may have 0
                 by_kind.setdefault(kind, []).append(SpanRow(start, total, steps, flags))
         for kind, rows in by_kind.items():

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
+from ...formats import span_kinds
 from ...formats.ids import hex_id
 from ..errors import NoSuchJobError, StoreError
 from . import durable, store_files
@@ -132,6 +133,7 @@ def parse(data: bytes, place: str) -> JobInfo:
         _check_values(document)
         uid = int(document["uid"], 16)
         acked = {int(about): last for about, last in document["acked"].items()}
+        span_kinds.declare(document["identity"].get("kinds"))
         return JobInfo(uid=uid, **{name: document[name] for name in _TYPES} | {"acked": acked})
     except (LookupError, TypeError, ValueError, OverflowError) as error:
         raise StoreError(f"{place} is damaged: {type(error).__name__} {error}", "store-damaged") from None

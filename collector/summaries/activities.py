@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...formats import activities, layout
+from ...formats import activities, layout, span_kinds
 from .kinds import NO_FUNCTION_NAMES, FunctionNames
 from .spread import spread
 from .steps import spans_of_kinds
@@ -125,7 +125,7 @@ def _totals(rows: pa.Table) -> list[dict[str, Any]]:
 
 def _main_thread(spans: pa.Table, rows: pa.Table) -> int:
     """Return the thread with the most time in steps; without steps, that of the first activity."""
-    steps = spans_of_kinds(spans, layout.STEP_KINDS)
+    steps = spans_of_kinds(spans, span_kinds.steps())
     if not steps.num_rows:
         return int(rows.sort_by("start_ns")["thread"][0].as_py())
     threads = steps.group_by("thread").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])

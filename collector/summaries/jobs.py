@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from ...formats import layout
+from ...formats import span_kinds
 from ..store.catalog import DAMAGED, LOST, LOST_COUNTERS, RUNNING, JobInfo
 from ..store.selectors import short_ids
 from .kinds import by_kind, kind_name, main_kind_of
@@ -69,9 +69,8 @@ def channel_words(info: JobInfo) -> dict[str, Any]:
 def counts_of(info: JobInfo) -> dict[str, int]:
     """Return the number of spans of each kind in a job, including those that were not recorded."""
     counts = channel_words(info).get("counts")
-    return (
-        {name: integer_of(counts, name) for name in layout.SPAN_NAMES.values()} if isinstance(counts, Mapping) else {}
-    )
+    kinds = span_kinds.declared(info.identity.get("kinds")) or span_kinds.UNDECLARED
+    return {name: integer_of(counts, name) for name, _, _ in kinds.values()} if isinstance(counts, Mapping) else {}
 
 
 def functions_of(info: JobInfo) -> dict[int, str]:

@@ -10,13 +10,13 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ...formats import activities, layout, step_kinds
+from ...formats import activities, layout, span_kinds, step_kinds
 from ..errors import UsageError
 
 #: The word for all kinds.
 ALL: Final = "all"
-#: Kinds of steps by name, without those of single functions.
-KINDS_BY_NAME: Final = {layout.SPAN_NAMES[kind]: kind for kind in layout.STEP_KINDS}
+#: Kinds of steps by name, without those of single functions; jobs that are read may add some.
+KINDS_BY_NAME: Final = span_kinds.STEPS
 #: Names of the kinds of a session's runs.
 RUN_KIND_NAMES: Final = frozenset(layout.SPAN_NAMES[kind] for kind in layout.RUN_KINDS)
 
@@ -56,7 +56,7 @@ def kind_name(kind: int, functions: FunctionNames = NO_FUNCTION_NAMES) -> str:
     """Return the name of a kind; ``functions``: names of functions by key."""
     key = function_key(kind)
     if not key:
-        return layout.SPAN_NAMES.get(kind, str(kind))
+        return span_kinds.name_of(kind)
     if is_activity(kind):
         return f"{activities.category_of(key)} {activities.label_of(key, functions)}"
     name = functions.get(key, "")
@@ -82,13 +82,13 @@ def parse_kinds(text: str) -> tuple[int, ...]:
     """
     words = [word.strip() for word in text.split(",")]
     if words == [ALL]:
-        return layout.STEP_KINDS
+        return span_kinds.steps()
     kinds = {word: _kind_of_word(word) for word in words}
     unknown = next((word for word, kind in kinds.items() if kind is None), None)
     if unknown is not None:
         choices = ", ".join([*KINDS_BY_NAME, f"{FUNCTION_PREFIX}NAME"])
         raise UsageError(f"no kind of step is called '{unknown[:40]}': {choices}, or {ALL}", slug="no-such-kind")
-    order = layout.STEP_KINDS.index
+    order = span_kinds.steps().index
     return tuple(sorted({kind for kind in kinds.values() if kind is not None}, key=lambda kind: order(span_kind(kind))))
 
 
@@ -109,11 +109,11 @@ def main_kind_of(present_kinds: Mapping[int, object], times: Mapping[int, int]) 
     """Return the main kind among ``present_kinds``, None if there is none.
 
     It is the kind with the most weighted time, in which training counts more
-    (step_kinds.main_kind). Without times, it is the first kind in the order of layout.STEP_KINDS.
+    (step_kinds.main_kind). Without times, it is the first kind in the order of span_kinds.steps.
     """
     kind_times = {kind: times[kind] for kind in present_kinds if times.get(kind)}
     return (
-        step_kinds.main_kind(kind_times)
+        step_kinds.main_kind(kind_times, span_kinds.KINDS)
         if kind_times
-        else next((kind for kind in layout.STEP_KINDS if kind in present_kinds), None)
+        else next((kind for kind in span_kinds.steps() if kind in present_kinds), None)
     )

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...formats import layout
+from ...formats import layout, span_kinds
 from .kinds import NO_FUNCTION_NAMES, FunctionNames
 from .steps import NO_RUN_NAMES, RunNames, call_label, spans_of_kinds
 
@@ -58,11 +58,11 @@ def _sums(spans: pa.Table, keys: list[str]) -> list[dict[str, Any]]:
 def _sum_node(depth: int, kind: int, label: str, sums: Mapping[str, Any]) -> SpanNode:
     names = ("count_sum", "total_ns_sum", "min_ns_min", "max_ns_max", "start_ns_min")
     numbers: list[Any] = [sums[name] or 0 for name in names]
-    return SpanNode(depth, layout.SPAN_NAMES[kind], label, *numbers)
+    return SpanNode(depth, span_kinds.name_of(kind), label, *numbers)
 
 
 def _span_node(depth: int, row: Mapping[str, Any]) -> SpanNode:
-    kind, total = layout.SPAN_NAMES[row["kind"]], row["total_ns"]
+    kind, total = span_kinds.name_of(row["kind"]), row["total_ns"]
     return SpanNode(depth, kind, str(row["ordinal"]), 1, total, total, total, row["start_ns"])
 
 
@@ -82,7 +82,7 @@ def _epoch_nodes(epochs: Iterable[Mapping[str, Any]], batches: dict[int, dict[st
 
 
 def _running_node(kind: int, depth: int, label: str) -> SpanNode:
-    return SpanNode(depth, layout.SPAN_NAMES[kind], label, 0, 0, 0, 0, running=True)
+    return SpanNode(depth, span_kinds.name_of(kind), label, 0, 0, 0, 0, running=True)
 
 
 def _fit_nodes(spans: pa.Table, live: bool) -> list[SpanNode]:
@@ -110,8 +110,9 @@ def _fit_nodes(spans: pa.Table, live: bool) -> list[SpanNode]:
 
 
 def _other_nodes(spans: pa.Table, names: FunctionNames, runs: RunNames) -> list[SpanNode]:
-    rows = _sums(spans_of_kinds(spans, _OTHER_KINDS), ["kind", "key"])
-    rows.sort(key=lambda row: (_OTHER_KINDS.index(row["kind"]), -row["total_ns_sum"]))
+    kinds = (*_OTHER_KINDS, *span_kinds.others(), *(kind for kind in span_kinds.steps() if kind not in layout.KINDS))
+    rows = _sums(spans_of_kinds(spans, kinds), ["kind", "key"])
+    rows.sort(key=lambda row: (kinds.index(row["kind"]), -row["total_ns_sum"]))
     return [
         _sum_node(int(row["kind"] in _BATCH_KINDS), row["kind"], call_label(row["kind"], row["key"], names, runs), row)
         for row in rows

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...formats import layout, run_keys
+from ...formats import layout, run_keys, span_kinds
 from ..store.columns import integers
 from .kinds import KINDS_BY_NAME, NO_FUNCTION_NAMES, FunctionNames
 from .spread import Spread, spread, timed_step_count
@@ -192,7 +192,7 @@ def _group(kind: int, calls: "_Calls", step_spans: pa.Table) -> StepGroup:
     regular_spans = successful_spans.filter(pc.invert(setup))
     traced = flagged(regular_spans, layout.FLAG_TRACED)
     return StepGroup(
-        layout.SPAN_NAMES[kind],
+        span_kinds.name_of(kind),
         calls.label,
         calls.keys[0] if calls.keys is not None and len(calls.keys) == 1 else 0,
         spread(regular_spans.filter(pc.invert(traced))),
@@ -207,7 +207,7 @@ def _group(kind: int, calls: "_Calls", step_spans: pa.Table) -> StepGroup:
 def _step_entry(row: dict[str, Any]) -> StepEntry:
     flags = row["flags"]
     return StepEntry(
-        layout.SPAN_NAMES[row["kind"]],
+        span_kinds.name_of(row["kind"]),
         row["ordinal"],
         row["count"],
         row["start_ns"],
@@ -261,17 +261,17 @@ def steps(
 
     ``longest``: list the longest entries instead. ``names`` and ``runs``: as for `call_label`.
     """
-    step_spans = spans_of_kinds(spans, layout.STEP_KINDS).combine_chunks()
+    step_spans = spans_of_kinds(spans, span_kinds.steps()).combine_chunks()
     keys = step_spans.group_by(["kind", "key"]).aggregate([("total_ns", "sum"), ("count", "sum")])
     groups = [
         _group(kind, calls, step_spans)
         for kind, calls in _calls(keys.sort_by([("total_ns_sum", "descending")]).to_pylist(), names, runs)
     ]
     groups.sort(key=lambda group: -group.total_ns)
-    importance = {layout.SPAN_NAMES[kind]: rank for rank, kind in enumerate(layout.STEP_KINDS)}
+    importance = {span_kinds.name_of(kind): rank for rank, kind in enumerate(span_kinds.steps())}
     groups.sort(key=lambda group: importance[group.kind])
-    kinds = sorted(set(integers(keys["kind"])), key=layout.STEP_KINDS.index)
-    timed_counts = {layout.SPAN_NAMES[kind]: timed_step_count(spans_of_kinds(step_spans, (kind,))) for kind in kinds}
+    kinds = sorted(set(integers(keys["kind"])), key=span_kinds.steps().index)
+    timed_counts = {span_kinds.name_of(kind): timed_step_count(spans_of_kinds(step_spans, (kind,))) for kind in kinds}
     return Steps(
         tuple(groups),
         _kind_groups(groups, step_spans),

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ...formats import layout
+from ...formats import layout, span_kinds
 from ..query.engine import Selection
 from ..store.columns import pc, row_tuples
 from ..store.protocols import JobReader
@@ -19,12 +19,12 @@ _FLAG_BITS: Final = (layout.FLAG_TRACED, layout.FLAG_FAILED, layout.FLAG_SETUP, 
 
 def steps(selection: Selection) -> Iterator[pa.Table]:
     """Yield the steps of each job."""
-    return _of_kinds(selection, frozenset(layout.STEP_KINDS))
+    return _of_kinds(selection, frozenset(span_kinds.steps()))
 
 
 def spans(selection: Selection) -> Iterator[pa.Table]:
     """Yield the steps and phases of each job."""
-    return _of_kinds(selection, frozenset(layout.SPAN_NAMES))
+    return _of_kinds(selection, frozenset(span_kinds.KINDS))
 
 
 def kind_names(job: JobReader, rows: pa.Table) -> list[str]:

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from types import CodeType
-from typing import Any, Iterator, Mapping
+from typing import Iterator, Mapping
 
 # -- the line table before Python 3.11 -----------------------------------------------------------
 
@@ -42,44 +41,50 @@ def linetable(table: bytes, new_offsets: Mapping[int, int]) -> bytes:
 
 # -- the location table since Python 3.11 --------------------------------------------------------
 # It consists of entries for one to eight units of two bytes. The first byte of an entry has the
-# highest bit set, the form of the entry, and the number of units.
+# highest bit set, the form of the entry, and the number of units. The increment of the line is 0 in
+# the forms up to _SAME_LINE, 1 or 2 in the next two, and a number after the first byte in the rest.
+_SAME_LINE, _LINE, _NO_LOCATION = 10, 13, 15
 
-#: Forms of an entry: a line without or with columns, or no location.
-_LINE, _LINE_AND_COLUMNS, _NO_LOCATION = 13, 14, 15
 
-
-def locations(code: CodeType, new_offsets: Mapping[int, int], head_at: int, head_size: int) -> bytes:
-    """Return the table of ``code`` with ``head_size`` bytes inserted at ``head_at``.
+def locations(table: bytes, new_offsets: Mapping[int, int], head_at: int, head_size: int) -> bytes:
+    """Return ``table`` with ``head_size`` bytes inserted at ``head_at``.
 
     The inserted code gets the line of the code after it.
     """
-    positions: Any = list(code.co_positions())  # of each unit
-    offsets = sorted(new_offsets)
-    out, line = b"", code.co_firstlineno
-    for begin, end in zip(offsets, offsets[1:]):
-        size = new_offsets[end] - new_offsets[begin]
-        ranges = [(size, positions[begin // 2])]
-        if end == head_at:
-            ranges = [
-                (size - head_size, positions[begin // 2]),
-                (head_size, (positions[end // 2][0], None, None, None)),
-            ]
-        for range_size, position in ranges:
-            for units in range(range_size // 2, 0, -8):
-                out += _entry(min(units, 8), line, *position)
-                line = line if position[0] is None else position[0]
+    out, begin, end, entry = bytearray(), 0, 0, b""
+    starts = [at for at, byte in enumerate(table) if byte & 0x80]
+    for at, next_at in zip(starts, starts[1:] + [len(table)]):
+        entry = entry or table[at:next_at]
+        end += 2 * ((table[at] & 7) + 1)
+        if end not in new_offsets:  # the rest of a long instruction has an entry of its own
+            continue
+        if begin == head_at:
+            line, entry = _on_same_line(entry)
+            out += _entries(bytes((0x80 | (_LINE if line else _NO_LOCATION) << 3,)) + line, head_size)
+        out += _entries(entry, new_offsets[end] - new_offsets[begin] - (head_size if end == head_at else 0))
+        begin, entry = end, b""
+    return bytes(out)
+
+
+def _entries(entry: bytes, size: int) -> bytes:
+    """Return the location of ``entry`` for ``size`` bytes."""
+    out = b""
+    for units in range(size // 2, 0, -8):
+        out += bytes((entry[0] & ~7 | min(units, 8) - 1,)) + entry[1:]
+        entry = _on_same_line(entry)[1] if units > 8 else entry
     return out
 
 
-def _entry(units: int, last_line: int, line: int | None, end_line: int, column: int | None, end_column: int) -> bytes:
-    """Return an entry; ``last_line`` is the line of the entry before, or the first of the code."""
-    form = _NO_LOCATION if line is None else _LINE if column is None else _LINE_AND_COLUMNS
-    numbers: list[int] = []
-    if line is not None:
-        numbers.append(abs(line - last_line) << 1 | (line < last_line))
-    if line is not None and column is not None:
-        numbers += [end_line - line, column + 1, end_column + 1]
-    return bytes((0x80 | form << 3 | units - 1,)) + b"".join(_encoded_number(number, -1) for number in numbers)
+def _on_same_line(entry: bytes) -> tuple[bytes, bytes]:
+    """Return the increment of the line of ``entry``, and the entry without it."""
+    form, end = entry[0] >> 3 & 15, 1
+    if form < _SAME_LINE or form == _NO_LOCATION:
+        return b"" if form == _NO_LOCATION else b"\0", entry
+    if form < _LINE:
+        return bytes(((form - _SAME_LINE) << 1,)), bytes((0x80 | _SAME_LINE << 3 | entry[0] & 7,)) + entry[1:]
+    while entry[end] & 0x40:
+        end += 1
+    return entry[1 : end + 1], entry[:1] + b"\0" + entry[end + 1 :]
 
 
 # -- the exception table since Python 3.11 -------------------------------------------------------
@@ -108,11 +113,10 @@ def _numbers(table: bytes) -> Iterator[int]:
             value = 0
 
 
-def _encoded_number(value: int, order: int = 1) -> bytes:
-    """Return ``value`` in groups of six bits, the highest first; the lowest if ``order`` is -1."""
+def _encoded_number(value: int) -> bytes:
+    """Return ``value`` in groups of six bits, the highest first."""
     groups = [value & 0x3F]
     while value > 0x3F:
         value >>= 6
-        groups.append(value & 0x3F)
-    groups = groups[::-order]
-    return bytes([group | 0x40 for group in groups[:-1]] + groups[-1:])
+        groups.insert(0, value & 0x3F | 0x40)
+    return bytes(groups)

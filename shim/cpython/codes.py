@@ -2,7 +2,7 @@
 
 import sys
 
-from .version import CURRENT
+from .version import KNOWS_INSTRUCTIONS
 
 TYPE_CHECKING = False  # types are quoted: importing even __future__ would slow down every interpreter's start
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def assigns_attribute(code: "CodeType", name: str) -> bool:
 
     On an unknown version, return whether it uses the name.
     """
-    if CURRENT is None or name not in code.co_names:
+    if not KNOWS_INSTRUCTIONS or name not in code.co_names:
         return name in code.co_names
     import opcode
 
@@ -58,21 +58,21 @@ def uninterrupted_start(function: "Callable[P, R]") -> "Callable[P, R]":
     If that line is a ``try``, all exceptions of signal handlers are raised within it. Python 3.8 to
     3.10 need no change for this. On an unknown version nothing is changed.
     """
-    if CURRENT is not None:
-        function.__code__ = _changed(function.__code__, CURRENT.has_setup_except, CURRENT.has_resume)
+    if KNOWS_INSTRUCTIONS:
+        function.__code__ = _changed(function.__code__)
     return function
 
 
-def _changed(code: "CodeType", has_setup_except: bool, has_resume: bool) -> "CodeType":
+def _changed(code: "CodeType") -> "CodeType":
     """Return ``code`` with another first instruction, where it needs one.
 
     In Python 3.7 the instruction of a ``try`` with ``except`` is replaced by that of a ``try`` with
     ``finally``. Both have the same effect as long as no ``return`` leaves the block.
     """
     raw = bytearray(code.co_code)
-    if has_setup_except and raw[0] == _SETUP_EXCEPT:
+    if sys.version_info < (3, 8) and raw[0] == _SETUP_EXCEPT:
         raw[0] = _SETUP_FINALLY
-    if has_resume:
+    if sys.version_info >= (3, 11):
         resume = (lambda: 0).__code__.co_code[0]
         at = next((at for at in range(0, len(raw), 2) if raw[at] == resume), None)
         if at is not None:

@@ -84,7 +84,7 @@ def _moved(code: types.CodeType, version: Version, head: bytes, keeps_result: bo
         return {"co_code": moved_code, name: table}
     return {
         "co_code": moved_code,
-        "co_linetable": code_tables.locations(code, new_offsets, at, len(head)),
+        "co_linetable": code_tables.locations(code.co_linetable, new_offsets, at, len(head)),
         "co_exceptiontable": code_tables.handlers(code.co_exceptiontable, new_offsets, int(keeps_result)),
     }
 

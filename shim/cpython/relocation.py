@@ -10,44 +10,42 @@ from typing import Any, Iterator, Mapping, Tuple
 
 Moved = Tuple[bytes, Mapping[int, int]]  # the new code; the new offset of each old instruction and of the end
 
+_JUMPS = frozenset([*opcode.hasjrel, *opcode.hasjabs])
 _UNIT = 2  # bytes of an instruction, of each of its extensions and of each of its inline caches
 
 
 class _Instruction(object):
     """An instruction from ``begin`` to ``end``, with extensions and caches.
 
-    ``units`` is the number of units of the new instruction with its extensions. A jump goes to the
-    old offset ``target``: over a distance times ``direction``, or to an absolute offset if this is
-    0. ``jump_unit`` is the unit of its argument, in bytes.
+    ``raw`` are its bytes, ``size`` is the number of bytes of the new one. A jump goes to the old
+    offset ``target``: over a distance times ``direction``, or to an absolute offset if this is 0.
+    ``jump_unit`` is the unit of its argument, in bytes.
     """
 
+    __slots__ = ("caches", "direction", "end", "jump_unit", "number", "raw", "size", "target", "units")
+
     def __init__(self, code: bytes, begin: int, at: int, end: int, jump_unit: int) -> None:
-        self.end = end
-        self.number = code[at]
-        self.arg = int.from_bytes(code[begin + 1 : at + _UNIT : _UNIT], "big")
-        self.units = (at - begin) // _UNIT + 1
-        self.caches = bytes(end - at - _UNIT)
-        self.jump_unit = jump_unit
-        self.direction = 0
+        self.end, self.number, self.raw, self.size = end, code[at], code[begin:end], end - begin
         self.target: int | None = None
+        if self.number not in _JUMPS:
+            return
+        arg = int.from_bytes(code[begin + 1 : at + _UNIT : _UNIT], "big")
+        self.units, self.caches = max((at - begin) // _UNIT + 1, 2), bytes(end - at - _UNIT)
+        self.size = _UNIT * self.units + len(self.caches)
+        self.jump_unit, self.direction, self.target = jump_unit, 0, arg * jump_unit
         if self.number in opcode.hasjrel:
             self.direction = -1 if "BACKWARD" in opcode.opname[self.number] else 1
-            self.target = end + self.direction * self.arg * jump_unit
-        elif self.number in opcode.hasjabs:
-            self.target = self.arg * jump_unit
-        if self.target is not None:
-            self.units = max(self.units, 2)
+            self.target = end + self.direction * arg * jump_unit
 
     def encode(self, new_offsets: Mapping[int, int]) -> bytes:
         """Return the new instruction with its caches."""
-        arg = self.arg
-        if self.target is not None:
-            distance = new_offsets[self.target]
-            if self.direction:
-                distance = (distance - new_offsets[self.end]) * self.direction
-            arg = distance // self.jump_unit
+        if self.target is None:
+            return self.raw
+        distance = new_offsets[self.target]
+        if self.direction:
+            distance = (distance - new_offsets[self.end]) * self.direction
         numbers = [opcode.EXTENDED_ARG] * (self.units - 1) + [self.number]
-        args = arg.to_bytes(self.units, "big")
+        args = (distance // self.jump_unit).to_bytes(self.units, "big")
         return bytes(byte for pair in zip(numbers, args) for byte in pair) + self.caches
 
 
@@ -62,7 +60,7 @@ def insert(code: bytes, head: bytes, at: int, jump_unit: int, prefixes: Mapping[
     new_at = 0 if at else len(head)
     new_offsets = {0: new_at}
     for instruction in instructions:
-        new_at += len(prefixes.get(instruction.number, b"")) + _UNIT * instruction.units + len(instruction.caches)
+        new_at += len(prefixes.get(instruction.number, b"")) + instruction.size
         new_at += len(head) if instruction.end == at else 0
         new_offsets[instruction.end] = new_at
     out = b"" if at else head

@@ -1,7 +1,7 @@
 """The known versions of CPython, and what the shim relies on in each.
 
-On any other version nothing here is used: no bytecode is changed, the C part is not loaded, and
-plain functions count and time all steps.
+On any other version no bytecode of the job's is changed, the C part is not loaded, and plain
+functions count and time all steps.
 """
 
 import sys
@@ -21,11 +21,9 @@ class Version(object):
     release a value at the bottom of the stack before a return, by the return's instruction.
     ``caches`` has the inline caches of the instructions of a call, by name, in units of two bytes.
     ``null_at`` is the position of PUSH_NULL in a call, before or after the function; None if calls
-    have no such instruction. ``has_setup_except``: a `try` with `except` begins with another
-    instruction than one with `finally`. ``reports_last_line``: a call that spans several lines has
-    the number of the last one. ``has_resume``: a function begins with RESUME, which runs signal
-    handlers. ``drops_own_entry``: an except clause can drop the entry of its own frame from a
-    traceback.
+    have no such instruction. ``reports_last_line``: a call that spans several lines has the number
+    of the last one. ``has_resume``: a function begins with RESUME, which runs signal handlers.
+    ``drops_own_entry``: an except clause can drop the entry of its own frame from a traceback.
     """
 
     def __init__(self, line_table: str, jump_unit: int, release: "dict[str, Instructions]", **others: "Any") -> None:
@@ -34,7 +32,7 @@ class Version(object):
         self.release = release
         self.caches: "dict[str, int]" = others.get("caches", {})
         self.null_at: "int | None" = others.get("null_at")
-        self.has_setup_except = self.reports_last_line = bool(others.get("is_37"))
+        self.reports_last_line = bool(others.get("is_37"))
         self.has_resume = self.drops_own_entry = line_table == "locations"
 
 
@@ -55,13 +53,12 @@ KNOWN = {
 }
 
 
-def _current() -> "Version | None":
-    """Return the row of this interpreter; None if it is unknown, or has no GIL."""
-    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
-    return KNOWN.get(sys.version_info[:2]) if sys.implementation.name == "cpython" and has_gil else None
-
-
-CURRENT = _current()
+_HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+_VERSION = sys.version_info[:2] if sys.implementation.name == "cpython" and _HAS_GIL else (0, 0)
+#: The row of this interpreter; None if it is unknown, or has no GIL.
+CURRENT = KNOWN.get(_VERSION)
+#: Whether the instructions RESUME and STORE_ATTR are known; 3.14 has them as 3.13 has.
+KNOWS_INSTRUCTIONS = CURRENT is not None or _VERSION == (3, 14)
 #: Whether a value can be kept on the stack while a function runs: CPython 3.11.0 exposes a partly
 #: cleared frame to finalizers (GH-99729).
 CAN_KEEP_VALUES = CURRENT is not None and not (3, 11) <= sys.version_info < (3, 11, 1)

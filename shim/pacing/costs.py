@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Sequence, Union
+from typing import Mapping, Sequence, Tuple, Union
 
 from ...formats import layout
 from ...formats.policy import MILLION
 from ...formats.step_kinds import main_kind
 
 Words = Union["memoryview[int]", Sequence[int]]
+Kinds = Mapping[int, Tuple[str, str, int]]  # (name, role, weight) by number, as in layout.KINDS
 
 _STEP, _SELF, _EXTRA = (layout.WORD[name] for name in ("step_ns", "self_ns", "extra_ns"))
 _TIMES = layout.TIMES_AT // 8
@@ -33,8 +34,8 @@ class KindCost(object):
 class Costs(object):
     """The costs of all kinds; the channel's ``words`` hold their sums."""
 
-    def __init__(self, words: Words) -> None:
-        self._words = words
+    def __init__(self, words: Words, kinds: Kinds) -> None:
+        self._words, self.known_kinds = words, kinds
         self._kinds: dict[int, KindCost] = {}
 
     def of_kind(self, kind: int) -> KindCost:
@@ -62,7 +63,7 @@ class Costs(object):
         if not self.of_kind(kind).traced:
             return False
         costs = {step_kind: cost for step_kind, cost in list(self._kinds.items()) if cost.traceable}
-        main = main_kind({step_kind: self._words[_TIMES + step_kind] for step_kind in costs})
+        main = main_kind({step_kind: self._words[_TIMES + step_kind] for step_kind in costs}, self.known_kinds)
         if main is None or main == kind:
             return False
         other_traces = sum(cost.traced for step_kind, cost in costs.items() if step_kind != main)

@@ -12,7 +12,7 @@ from ...formats.layout import WORD
 from ...formats.policy import NEVER, Policy, PolicyError
 from ...formats.step_kinds import main_kind
 from ..reentrant_guard import ReentrantGuard
-from .costs import Costs
+from .costs import Costs, Kinds
 
 POLICY = WORD["policy"]
 _POLICY_WORDS = [WORD["policy_" + name] for name in ("mode", "level", "first", "last", "every", "budget")]
@@ -27,6 +27,7 @@ _OFF = Policy(layout.MODE_OFF)
 #: Extra wait (ns) before a silent agent counts as lost. If job and agent were suspended, the agent
 #: sends a heartbeat within this time.
 _GRACE_NS = 5 * 10**9
+Call = Callable[..., object]
 
 
 class CurrentPolicy(object):
@@ -39,19 +40,14 @@ class CurrentPolicy(object):
     """
 
     def __init__(
-        self,
-        words: memoryview[int],
-        policy: Policy,
-        report: Callable[[str, str], object],
-        detach: Callable[[], object],
-        created_ns: int,
+        self, words: memoryview[int], policy: Policy, report: Call, detach: Call, created_ns: int, kinds: Kinds
     ) -> None:
         self.policy = policy
         self.revision = 0
         self.generation = 0
         self.max_traced = 0
         self.is_bounded = False
-        self.costs = Costs(words)
+        self.costs = Costs(words, kinds)
         self._words = words
         self._initial_policy = policy
         self._base_policy = policy  # in force again after the end of an order
@@ -103,7 +99,7 @@ class CurrentPolicy(object):
     def _main_kind(self, default: int) -> int | None:
         """Return the main kind since the order's start, ``default`` without steps."""
         times = {kind: self._words[_TIMES + kind] - self._times[kind] for kind in self._kinds if kind in self._times}
-        return main_kind({kind: time for kind, time in times.items() if time} or {default: 1})
+        return main_kind({kind: time for kind, time in times.items() if time} or {default: 1}, self.costs.known_kinds)
 
     def is_attended(self, now: int) -> bool:
         """Return whether an agent receives records at ``now`` (ns).
@@ -154,7 +150,7 @@ class CurrentPolicy(object):
             return
         if order_end and not self.is_bounded:
             self._base_policy = self._initial_policy
-        self._times = {step_kind: words[_TIMES + step_kind] for step_kind in layout.STEP_KINDS}
+        self._times = {step_kind: words[_TIMES + step_kind] for step_kind in range(layout.KINDS_MAX)}
         self._kinds.clear()
         self._set_policy(policy, count, end_ns, bool(count or end_ns or policy.mode == layout.MODE_STEPS))
         if not self.is_bounded:

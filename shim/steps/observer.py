@@ -108,6 +108,7 @@ def _wrapper(original: Any, guarded_callback: Callable[..., object], count: int)
             raise
         if isinstance(end_callback, EndCallback):
             end_callback.failed = False
+        end_callback = None  # an exception that the job keeps may refer to this frame
         return result
 
     functools.update_wrapper(call, original)

@@ -1,9 +1,10 @@
-"""The kinds of TensorFlow's spans, and what counting a step of each costs."""
+"""TensorFlow's kinds of spans: (name, role, weight), and what counting a step of each costs."""
 
 from __future__ import annotations
 
 from ...formats import layout
 
+KINDS = layout.KINDS
 _RUN_NS = 1000
 #: Approximate cost of counting a step, by kind, in ns; 0 for spans that are never only counted.
 COUNTED_NS = {

@@ -25,10 +25,15 @@ DATA = Path(__file__).parent / "data"
 JOBS = Path(__file__).parents[1] / "integration" / "jobs"
 
 
-def channel() -> bytes:
+#: Kinds of spans of another framework. TensorFlow has other kinds with these numbers.
+KINDS = {1: ("forward", "step", 2), 2: ("train_step", "step", 10), 5: ("warm_up", "span", 0)}
+
+
+def channel(**hello: object) -> bytes:
     """Return a channel of the shim: three spans, a refusal, a RunMetadata and an XSpace."""
     writer = ring.Channel(0x30, 7, layout.RING_MIN)
-    writer.write_hello(json.dumps({"name": "old.py", "framework": "tensorflow", "python": "3.11.7"}).encode())
+    identity = {"name": "old.py", "framework": "tensorflow", "python": "3.11.7"}
+    writer.write_hello(json.dumps({**identity, **hello}).encode())
     writer.report("no-frames", "text of a release")
     writer.put(layout.RUN_METADATA, b"metadata", 3, 1000, 2000, 500, 0, 77, layout.RUN)
     writer.put(layout.XSPACE, b"one step", 4, 3000, 4000, 600, 1, 1, layout.BATCH)
@@ -49,6 +54,7 @@ def main() -> None:
     """Write all samples."""
     tf1_python, tf2_python = sys.argv[1:]
     (DATA / f"channel_{CHANNEL_VERSION}.gz").write_bytes(gzip.compress(channel(), mtime=0))
+    (DATA / f"channel_{CHANNEL_VERSION}_kinds.gz").write_bytes(gzip.compress(channel(kinds=KINDS), mtime=0))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "store")
         store(path, tf1_python, str(JOBS / "convnet.py"), "tensorflow.keras")

@@ -27,12 +27,27 @@ def store(tmp_path: Path) -> LocalStore:
     return LocalStore(str(tmp_path / "store"))
 
 
-def test_a_channel_of_the_release_is_read() -> None:
+def open_sample(name: str) -> contextlib.closing[ChannelReader]:
+    """Return a reader of the sample of a channel in the file ``name``."""
     fd = os.memfd_create(layout.MEMFD_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.pwrite(fd, gzip.decompress((DATA / "channel_3.gz").read_bytes()), 0)
+    os.pwrite(fd, gzip.decompress((DATA / name).read_bytes()), 0)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
-    with contextlib.closing(ChannelReader(fd)) as channel:
+    return contextlib.closing(ChannelReader(fd))
+
+
+def test_a_channel_of_the_release_is_read() -> None:
+    with open_sample("channel_3.gz") as channel:
         check(channel)
+        assert channel.counters()["counts"]["run"] == 2
+
+
+def test_the_kinds_that_a_channel_declares_name_its_counters() -> None:
+    with open_sample("channel_3_kinds.gz") as channel:
+        check(channel)
+        counters = channel.counters()
+        assert counters["counts"] == {"forward": 2, "train_step": 1, "warm_up": 0}
+        assert counters["times"] == {"forward": 1000, "train_step": 0, "warm_up": 0}
+        assert channel.kinds()[2] == ("train_step", "step", 10)
 
 
 def check(channel: ChannelReader) -> None:
@@ -52,7 +67,6 @@ def check(channel: ChannelReader) -> None:
     )
     assert (session.kind, session.step, bytes(session.body)) == (layout.XSPACE, 4, b"one step")
     assert [row[2:4] for row in layout.SPAN.iter_unpack(spans.data)] == [(1, 2), (1, 1)]
-    assert channel.counters()["counts"]["run"] == 2
 
 
 def test_all_tables_of_a_store_of_the_release_are_read(store: LocalStore) -> None:

@@ -76,7 +76,7 @@ ALLOWED = {
     ),
     "agent.daemon_start": "commands formats",
     "agent.folder_watch": "",
-    "agent.identity": "",
+    "agent.identity": "formats",
     "agent.launcher": (
         "agent.announcements agent.channels agent.daemon_start agent.folder_watch agent.identity "
         "agent.launches agent.processes agent.python_command commands formats"

@@ -22,7 +22,7 @@ class Job:
 
     def __init__(self, **durations):
         self.words = [0] * 1024
-        self.costs = Costs(self.words)
+        self.costs = Costs(self.words, layout.KINDS)
         self.durations = {getattr(layout, name.upper()): times for name, times in durations.items()}
         policy = Policy.from_text("budget=1%")
         self.pacers = {
@@ -104,4 +104,4 @@ def test_each_of_many_kinds_gets_a_trace():
     ],
 )
 def test_the_main_kind_has_the_most_time_and_training_counts_more(times, kind):
-    assert main_kind(times) == kind
+    assert main_kind(times, layout.KINDS) == kind

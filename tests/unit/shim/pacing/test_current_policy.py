@@ -37,9 +37,9 @@ class Job:
         self.trackers: dict[int, Tracker] = {}
         self.traced: list[tuple[int, int]] = []
         self.decisions = 0
-        policy = CurrentPolicy(self.words, Policy.from_text(trace), self._report, self._detach, self.now)
+        policy = CurrentPolicy(self.words, Policy.from_text(trace), self._report, self._detach, self.now, layout.KINDS)
         channel: Any = SimpleNamespace(
-            words=self.words, costs=Costs(self.words), ring_problem=None, report=self._report
+            words=self.words, costs=Costs(self.words, layout.KINDS), ring_problem=None, report=self._report
         )
         self._opened: Any = (channel, lambda *_: None, policy)
 

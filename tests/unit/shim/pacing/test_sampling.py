@@ -77,7 +77,7 @@ class Job:
         put = SpanWriter(channel, {layout.RUN}).put
         self.fake_clock = fake_clock
         current_policy = CurrentPolicy(
-            channel.words, Policy.from_text(policy), channel.report, lambda: None, fake_clock.now
+            channel.words, Policy.from_text(policy), channel.report, lambda: None, fake_clock.now, layout.KINDS
         )
         self.tracker = Tracker(layout.RUN, lambda: (channel, put, current_policy))
 
@@ -266,7 +266,9 @@ def test_a_stopped_tracker_counts_nowhere(job, reader):
 
 def test_the_cost_of_timing_is_part_of_the_cost_of_the_shim(channel, reader):
     put = SpanWriter(channel, {layout.RUN}).put
-    policy = CurrentPolicy(channel.words, Policy.from_text(NO_TRACE), channel.report, lambda: None, time.monotonic_ns())
+    policy = CurrentPolicy(
+        channel.words, Policy.from_text(NO_TRACE), channel.report, lambda: None, time.monotonic_ns(), layout.KINDS
+    )
     run_tracker = Tracker(layout.RUN, lambda: (channel, put, policy))
     run_tracker.level(run_tracker.next(), 0)
     before = reader.word("self_ns")

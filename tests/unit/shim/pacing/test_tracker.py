@@ -25,8 +25,10 @@ def tracker(monkeypatch):
     monkeypatch.setattr(guard, "_lets_errors_out", True)
     words = memoryview(bytearray(layout.PAGE)).cast("Q")
     words[WORD["step_ns"]] = words[layout.TIMES_AT // 8 + layout.RUN] = 10**9
-    channel: Any = SimpleNamespace(words=words, costs=Costs(words), ring_problem=None, report=lambda *_: True)
-    policy = CurrentPolicy(words, Policy.from_text("budget=5%"), lambda *_: True, lambda: None, mono())
+    channel: Any = SimpleNamespace(
+        words=words, costs=Costs(words, layout.KINDS), ring_problem=None, report=lambda *_: True
+    )
+    policy = CurrentPolicy(words, Policy.from_text("budget=5%"), lambda *_: True, lambda: None, mono(), layout.KINDS)
     opened: Any = (channel, lambda *_: None, policy)
     return Tracker(layout.RUN, lambda: opened)
 

@@ -218,6 +218,26 @@ def test_the_end_of_a_builtin_is_reported(reported):
     assert reported == [False, True]
 
 
+def test_the_end_is_reported_although_the_job_keeps_an_exception_that_was_raised_in_the_call(reported):
+    kept = []
+
+    class Missing(dict[str, int]):
+        """A class whose builtin method calls code that keeps an exception, and so its callers."""
+
+        def __missing__(self, key):
+            try:
+                return {}[key]
+            except KeyError as error:
+                kept.append(error)
+                return 1
+
+        __getitem__ = dict.__getitem__
+
+    observer.observe(Missing, "__getitem__", end_callback(reported), observes_end=True)
+    assert Missing()["a"] == 1
+    assert (reported, len(kept)) == ([False], 1)
+
+
 def test_a_failing_callback_reports_no_end(reported, monkeypatch):
     monkeypatch.setattr(guard, "_lets_errors_out", False)
     observer.observe(Thing, "method", ours(lambda _thing: reported.append(1 / 0)), observes_end=True)

@@ -1,4 +1,4 @@
-"""The table of frameworks names existing functions; the hello names the patched framework."""
+"""The table of frameworks names existing functions; the hello names the framework and its kinds."""
 
 import ast
 import importlib
@@ -48,9 +48,10 @@ def add_module(monkeypatch, name, **attributes):
 
 
 @pytest.mark.parametrize("version", ["3.1", None])
-def test_the_hello_names_the_framework_that_was_patched_and_its_version(armed, read, monkeypatch, version):
+def test_the_hello_names_the_framework_that_was_patched_its_version_and_kinds(armed, read, monkeypatch, version):
     package = "tfprof.shim.other"
     add_module(monkeypatch, f"{package}.names", TRAINING=("Trainer.fit()",))
+    add_module(monkeypatch, f"{package}.kinds", KINDS={3: ("forward", "step", 2)}, COUNTED_NS={3: 1000})
     patched_modules: list[ModuleType] = []
     add_module(monkeypatch, f"{package}.loop", patch=patched_modules.append)
     row = add_module(
@@ -60,6 +61,7 @@ def test_the_hello_names_the_framework_that_was_patched_and_its_version(armed, r
         NAME="other",
         VERSION=("other.about", "__version__"),
         NAMES="names",
+        KINDS="kinds",
         PATCHES={"other.training": ("loop", "patch", "TRAINING")},
         PACKAGES={},
         MARKS=(),
@@ -71,3 +73,4 @@ def test_the_hello_names_the_framework_that_was_patched_and_its_version(armed, r
     assert patched_modules == [training]
     hello = json.loads(bytes(read().map[layout.HELLO_AT :][: read().word("hello_size")]))
     assert (hello["framework"], hello["framework_version"]) == ("other", version)
+    assert hello["kinds"] == {"3": ["forward", "step", 2]}
