@@ -17,10 +17,12 @@ STEPS_MIN: Final = 20
 LONG_STEPS_MIN: Final = 5
 _LONG_NS: Final = 2_000_000_000
 CODE_SHARE_MIN: Final = 0.3
-_CODE_MIN_NS: Final = 500_000
-#: Kinds of steps in a loop of Keras, which itself takes up to this time between two steps (ns).
+_CODE_MIN_NS: Final = 200_000
+#: Kinds of steps of Keras. Between two of them, a loop of Keras takes up to this time (ns), and a
+#: call of train_on_batch up to this share of the time from step to step.
 KERAS_KINDS: Final = frozenset({"batch", "test_batch", "predict_batch"})
-_KERAS_NS: Final = 5_000_000
+_KERAS_LOOP_NS: Final = 5_000_000
+_KERAS_CALL_SHARE: Final = 0.45
 #: Minimum shares of other steps and activities in the time from step to step: of auxiliary ones,
 #: and of steps of other kinds.
 AUXILIARY_SHARE_MIN: Final = 0.1
@@ -69,6 +71,14 @@ def has_enough_steps(parts: Breakdown) -> bool:
     return parts.period_ns > 0 and (parts.steps >= STEPS_MIN or is_long)
 
 
+def keras_ns(evidence: Evidence, parts: Breakdown) -> float:
+    """Return the time between two steps that Keras itself may take (ns)."""
+    if parts.kind not in KERAS_KINDS:
+        return 0.0
+    is_loop_of_keras = bool(evidence.epochs) or parts.kind != "batch"
+    return _KERAS_LOOP_NS if is_loop_of_keras else _KERAS_CALL_SHARE * parts.period_ns
+
+
 def has_single_calls(evidence: Evidence, parts: Breakdown) -> bool:
     """Return whether the steps are calls of predict that run about one batch each."""
     return parts.kind == "predict_batch" and evidence.predict_calls >= max(STEPS_MIN, _SINGLE_SHARE * parts.all_steps)
@@ -109,8 +119,8 @@ def _code(evidence: Evidence, parts: Breakdown) -> Iterator[Report]:
     asleep_ns = parts.detail_ns(WAITING).get(ASLEEP, 0.0)
     unknown_ns = parts.detail_ns(UNEXPLAINED).get(UNRECORDED, 0.0)
     total_ns = python_ns + asleep_ns + unknown_ns
-    if (parts.kind in KERAS_KINDS and total_ns < _KERAS_NS) or has_single_calls(evidence, parts):
-        return  # this is Keras itself
+    if total_ns < keras_ns(evidence, parts) or has_single_calls(evidence, parts):
+        return
     if total_ns < CODE_SHARE_MIN * parts.period_ns or total_ns < _CODE_MIN_NS:
         return
     share = total_ns / parts.period_ns

@@ -7,7 +7,7 @@ from ..numbers import count, duration, percent
 from ..summaries.op_classes import LAUNCH, PYTHON
 from ..summaries.parts import CODE_BETWEEN, EAGER_OPS, UNEXPLAINED, UNRECORDED, Breakdown
 from ..summaries.step_cut import AFTER, BEFORE
-from .between_steps import KERAS_KINDS, has_enough_steps, has_single_calls
+from .between_steps import KERAS_KINDS, has_enough_steps, has_single_calls, keras_ns
 from .evidence import Evidence
 from .report import Report
 from .starved import are_steps_starved
@@ -29,17 +29,14 @@ def check(evidence: Evidence) -> Sequence[Report]:
         return single
     if are_steps_starved(evidence):
         return []
-    return _eager(parts) if parts.is_eager else _small(parts)
+    return _eager(parts) if parts.is_eager else _small(evidence, parts)
 
 
-def outside_ns(parts: Breakdown) -> float:
-    """Return the time of a step outside of its ops; for Keras with that between the steps."""
-    between_ns = (
-        parts.detail_ns(PYTHON).get(CODE_BETWEEN, 0.0) + parts.detail_ns(UNEXPLAINED).get(UNRECORDED, 0.0)
-        if parts.kind in KERAS_KINDS
-        else 0.0
-    )
-    return parts.ns(BEFORE) + parts.ns(LAUNCH) + parts.ns(AFTER) + between_ns
+def outside_ns(evidence: Evidence, parts: Breakdown) -> float:
+    """Return the time of a step outside of its ops, with what Keras itself takes between steps."""
+    between_ns = parts.detail_ns(PYTHON).get(CODE_BETWEEN, 0.0) + parts.detail_ns(UNEXPLAINED).get(UNRECORDED, 0.0)
+    is_keras = between_ns < keras_ns(evidence, parts)
+    return parts.ns(BEFORE) + parts.ns(LAUNCH) + parts.ns(AFTER) + (between_ns if is_keras else 0.0)
 
 
 def _single_calls(evidence: Evidence, parts: Breakdown) -> list[Report]:
@@ -80,8 +77,8 @@ def _eager(parts: Breakdown) -> list[Report]:
     ]
 
 
-def _small(parts: Breakdown) -> list[Report]:
-    total_ns = outside_ns(parts)
+def _small(evidence: Evidence, parts: Breakdown) -> list[Report]:
+    total_ns = outside_ns(evidence, parts)
     share = total_ns / parts.period_ns
     if share < SMALL_SHARE_MIN or total_ns > SMALL_NS:
         return []

@@ -65,7 +65,7 @@ def the_report(breakdown: Breakdown, checker: str, **evidence: Any) -> Report:
         parts(input=9),
         parts(between={"checkpoint Saver.save": 0.9, "run": 4.9}),
         parts(python={"code between the steps": 2.9}),
-        parts("batch", python={"code between the steps": 4.4}, before=0.5),  # the loop of Keras
+        parts("batch", python={"code between the steps": 4.4}, before=0.5),  # Keras itself
         parts(python={"garbage collection generation 2": 0.4, "Python function f (a.py:1)": 0.9}),
         parts(tracing={"tracing of train": 0.9}),
         parts("batch", after=3),  # no session
@@ -103,6 +103,9 @@ def test_code_between_steps_is_python_or_sleep_or_writes_files() -> None:
     assert python.verdict == "Python code runs between the steps"
     asleep = the_report(parts(waiting={"asleep between the steps": 4}), "between_steps")
     assert "faulthandler" in asleep.remedy
+    by_hand = parts("batch", python={"code between the steps": 4.6}, before=0.5)
+    assert the_report(by_hand, "between_steps").verdict == "Python code runs between the steps"
+    assert found(by_hand, epochs=3) == {}  # the loop of Keras
     writing = the_report(parts(python={"code between the steps": 4}), "between_steps", use=Use(1.0, 500e6))
     assert writing.verdict == "the job writes files between its steps"
 
