@@ -23,6 +23,11 @@ OUTLIER_FACTOR: Final = 3.0
 #: Minimum share of the time in steps that outliers take beyond the median duration.
 SHARE_MIN: Final = 0.1
 _REMEDY_AT_INTERVALS: Final = "see what happens in them: checkpoints, evaluation, summaries, logging"
+_VERDICT_FOR_EPOCHS: Final = "the first step of each epoch takes far longer than the others"
+_REMEDY_FOR_EPOCHS: Final = (
+    "the input pipeline begins anew with each epoch (a shuffle buffer that fills, files that are opened): make the"
+    " buffer smaller, or let one iterator serve all epochs (repeat(), and steps_per_epoch=… in fit)"
+)
 _REMEDY: Final = (
     "see what happens in them: inputs of different shapes or sizes, retraced functions, garbage collection, other load"
     " on the host (tfprof host)"
@@ -73,6 +78,9 @@ def check(evidence: Evidence) -> Sequence[Report]:
     saving = share * share_in_steps(evidence)
     if interval:
         text += f" They come every {count(interval)} steps."
+        if _begin_epochs(evidence, outliers, interval):
+            text += " They are the first ones of the epochs."
+            return [Report(text, numbers, _REMEDY_FOR_EPOCHS, saving=saving, verdict=_VERDICT_FOR_EPOCHS)]
         return [Report(text, numbers, _REMEDY_AT_INTERVALS, saving=saving)]
     others = [group for group in steps if _mean(group) < OUTLIER_FACTOR * median_ns]
     return [_with_cause(evidence, Report(text, numbers, _REMEDY, saving=saving), outliers, others)]
@@ -96,6 +104,13 @@ def _with_cause(
         " idle."
     )
     return replace(report, text=text, numbers={**report.numbers, **slow_use._asdict()}, remedy=_REMEDY_ON_BUSY_HOST)
+
+
+def _begin_epochs(evidence: Evidence, outliers: Sequence[TimedSteps], interval: int) -> bool:
+    """Return whether most of ``outliers`` are the first step of an epoch of ``interval`` steps."""
+    steps_an_epoch = evidence.timed_steps[-1].last / max(1, evidence.epochs)
+    first = sum((group.ordinal - 1) % interval == 0 for group in outliers)
+    return abs(steps_an_epoch - interval) <= 1 and first >= _REGULAR_SHARE_MIN * len(outliers)
 
 
 def _mean(group: TimedSteps) -> float:

@@ -658,6 +658,17 @@ def test_much_longer_steps_are_reported_with_their_interval(tmp_path: Path) -> N
     assert "checkpoints" in report.remedy
 
 
+@pytest.mark.parametrize(("first", "epochs", "is_first"), [(1, 8, True), (1, 4, False), (9, 8, False)])
+def test_long_first_steps_of_epochs_are_the_input_pipelines(
+    tmp_path: Path, first: int, epochs: int, is_first: bool
+) -> None:
+    times = [20.0 if at % 25 == first else 1.0 for at in range(1, 201)]
+    spans = [*runs(times), *(span(layout.EPOCH, number + 1, 0.0, 1.0) for number in range(epochs))]
+    (report,) = reports(job_of(tmp_path, spans=spans), "uneven")
+    assert ("They are the first ones of the epochs." in report.text) == is_first
+    assert ("shuffle buffer" in report.remedy) == is_first
+
+
 def test_the_interval_is_taken_from_the_longest_steps(tmp_path: Path) -> None:
     times = [20.0 if at % 25 == 0 else 4.0 if at % 7 == 0 else 1.0 for at in range(1, 201)]
     (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven")
