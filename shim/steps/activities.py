@@ -147,7 +147,8 @@ def get_recorder() -> Recorder | None:
     tracker.open()
     if tracker.channel is None:
         return None
-    core.at_disarm(_end)
+    core.at_disarm(_flush)
+    core.at_disarm(_forget)
     at_end(_flush)
     in_child(_forget)
     current = current or Recorder(tracker)  # another thread may have been faster
@@ -157,11 +158,6 @@ def get_recorder() -> Recorder | None:
 def _flush() -> None:
     if current is not None:
         current.flush()
-
-
-def _end() -> None:
-    _flush()
-    _forget()
 
 
 def _forget() -> None:

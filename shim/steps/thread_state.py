@@ -68,6 +68,8 @@ _thread_states = WeakTable()  # the states of all threads that have one
 class ThreadLocal(_thread._local):
     """The calling thread's ``thread_state``."""
 
+    thread_state = ThreadState()  # for a collection that interrupts __init__, in which nothing is noted
+
     def __init__(self) -> None:
         self.thread_state = ThreadState()
         _thread_states.set(self.thread_state)

@@ -3,6 +3,7 @@
 import threading
 from typing import Any
 
+import pytest
 from tfprof.shim.steps import thread_state
 
 
@@ -29,3 +30,19 @@ def test_loops_of_other_threads_are_found() -> None:
     other.join()
     assert not thread_state.is_other_thread_in_call()
     own_calls.remove(call)
+
+
+def test_a_collection_may_interrupt_the_creation_of_a_threads_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[thread_state.ThreadState] = []
+
+    class Interrupted(thread_state.ThreadState):
+        def __init__(self) -> None:
+            found.append(thread_state.local.thread_state)
+            super().__init__()
+
+    original = thread_state.ThreadState
+    monkeypatch.setattr(thread_state, "ThreadState", Interrupted)
+    thread = threading.Thread(target=lambda: found.append(thread_state.local.thread_state))
+    thread.start()
+    thread.join()
+    assert [type(state) for state in found] == [original, Interrupted]
