@@ -198,7 +198,7 @@ def _host_memory(job: JobReader, allocators: Sequence[AllocatorMemory], evidence
     if not rows:
         return None
     spans = job.table("spans", ["kind", "start_ns"])
-    steps = [start for kind, start in row_tuples(spans) if kind in span_kinds.steps()]
+    steps = [start for kind, start in row_tuples(spans) if span_kinds.is_step(kind)]
     before = [rss for t_ns, rss, _ in rows if steps and t_ns < min(steps)]
     on_host = next((memory for memory in allocators if memory.device.startswith("CPU")), None)
     at_peak = min(rows, key=lambda row: abs(row[0] - on_host.at_ns)) if on_host else None
