@@ -218,3 +218,11 @@ def _is_channel(fd: str) -> bool:
         return os.readlink(f"/proc/self/fd/{fd}").startswith("/memfd:tfprof")
     except OSError:
         return False
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runtime folder of servers of the page. Its path is short, since it holds a socket."""
+    path = tmp_path_factory.mktemp("r")
+    path.chmod(0o700)
+    return path

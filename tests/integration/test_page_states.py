@@ -22,13 +22,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return page_store.write(tmp_path_factory.mktemp("p") / "store")
 
 
-@pytest.fixture(scope="module")
-def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("r")
-    path.chmod(0o700)
-    return path
-
-
 def wait_for_notice(tab: Any, text: str, state: str) -> None:
     tab.locator(".notice[role=alert]", has_text=text).wait_for()
     assert tab.locator(".bar .state").inner_text() == state

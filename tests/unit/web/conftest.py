@@ -14,13 +14,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("r")
-    path.chmod(0o700)
-    return path
-
-
-@pytest.fixture(scope="module")
 def server(store: Path, runtime: Path) -> Iterator[PageServer]:
     with page_server(store, runtime) as running:
         yield running
