@@ -14,6 +14,8 @@ from . import layout
 
 _DECLARED_FROM, _DECLARED_TO = 1 << 8, 1 << 16
 _WEIGHT_MAX = 1000
+#: Maximum number of known kinds: jobs of other hosts may declare any number of names.
+KNOWN_MAX = 1024
 _NUMBER = re.compile("[0-9]{1,2}")
 _NAME = re.compile("[a-z][a-z0-9_]{0,31}")
 
@@ -57,13 +59,16 @@ def declare(kinds: object) -> dict[int, int]:
     """Make the kinds that ``kinds`` of a hello declares known.
 
     Return the collector's number of each kind that has another number in the job's channel. The
-    first declaration of a name counts.
+    first declaration of a name counts. After KNOWN_MAX kinds, further ones are no steps, and have
+    no name but their number.
     """
     numbers = {}
     for number, kind in declared(kinds).items():
         known = numbers[number] = number_of(kind.name)
-        if KINDS.setdefault(known, kind) is kind and kind.role == layout.STEP_ROLE:
-            STEPS[kind.name] = known
+        if known not in KINDS and len(KINDS) < KNOWN_MAX:
+            KINDS[known] = kind
+            if kind.role == layout.STEP_ROLE:
+                STEPS[kind.name] = known
     return {number: known for number, known in numbers.items() if number != known}
 
 

@@ -59,3 +59,11 @@ def test_the_first_declaration_of_a_name_counts() -> None:
         span_kinds.declare({"1": ["forward", "step", weight], "2": ["batch", "span", weight]})
     assert span_kinds.KINDS[span_kinds.number_of("forward")].weight == 3
     assert span_kinds.KINDS[layout.BATCH] == ("batch", "step", 10)
+
+
+def test_the_number_of_known_kinds_is_limited() -> None:
+    for number in range(2000):
+        span_kinds.declare({"1": [f"kind_{number}", "step", 1]})
+    assert len(span_kinds.KINDS) == span_kinds.KNOWN_MAX
+    assert span_kinds.declare({"1": ["later", "step", 1]}) == {1: span_kinds.number_of("later")}
+    assert not span_kinds.is_step(span_kinds.number_of("later"))
