@@ -19,7 +19,7 @@ from .clickhouse_tables import CANONICAL_NAME, JOBS, ROW_TABLES
 from .columns import row_tuples
 from .devices import Devices, device_rows
 from .executions import TRACE_COLUMNS
-from .protocols import Executions, JobReader, JobTotals, RecordedOutputs
+from .protocols import Executions, JobReader, RecordedOutputs, RecordedTotals
 from .selectors import selected
 
 T = TypeVar("T")
@@ -85,8 +85,8 @@ class EngineJob:
         """Return table ``name``, or only ``columns`` of it, in the order in which it was stored."""
         return self._rows(name, columns)
 
-    def totals(self) -> JobTotals:
-        """Return the totals in the job file, or if it has none, those of the tables."""
+    def totals(self) -> RecordedTotals:
+        """Return the totals of the job file. If it has none, they are read from the tables."""
         return totals.in_job_file(self.info) or totals.of_tables(self.table)
 
     def pieces(self, name: str) -> Iterator[pa.Table]:

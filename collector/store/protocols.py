@@ -17,7 +17,7 @@ T = TypeVar("T")
 Rows = pa.RecordBatch | pa.Table
 
 
-class JobTotals(NamedTuple):
+class RecordedTotals(NamedTuple):
     """``usage`` and ``traced`` of a job file (docs/store.md)."""
 
     usage: Mapping[str, Sequence[float]]
@@ -149,8 +149,8 @@ class JobReader(Protocol):
         """
         ...
 
-    def totals(self) -> JobTotals:
-        """Return the totals in the job file, or if it has none, those of the tables.
+    def totals(self) -> RecordedTotals:
+        """Return the totals of the job file. If it has none, they are read from the tables.
 
         StoreError if samples or traces are damaged; if the job file has totals, their rows are not
         read. NoSuchJobError if the job was removed.

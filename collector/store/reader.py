@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
 from . import catalog, executions, lock, retention, segment, sql_queries, totals, trace_ranges
 from .catalog import JobInfo
-from .protocols import Executions, JobReader, JobTotals, RecordedOutputs
+from .protocols import Executions, JobReader, RecordedOutputs, RecordedTotals
 from .schema import HOST_SAMPLES
 from .selectors import selected
 from .snapshot import Snapshot, with_stable_snapshot
@@ -45,8 +45,8 @@ class LocalJob:
         """
         return self.with_snapshot(lambda snapshot: snapshot.table(name, columns))
 
-    def totals(self) -> JobTotals:
-        """Return the totals in the job file, or if it has none, those of the tables."""
+    def totals(self) -> RecordedTotals:
+        """Return the totals of the job file. If it has none, they are read from the tables."""
         return self.with_snapshot(_totals)
 
     def pieces(self, name: str) -> Iterator[pa.Table]:
@@ -234,7 +234,7 @@ class LocalJob:
         return with_stable_snapshot(self.folder, action) if self._snapshot is None else action(self._snapshot)
 
 
-def _totals(snapshot: Snapshot) -> JobTotals:
+def _totals(snapshot: Snapshot) -> RecordedTotals:
     recorded = totals.in_job_file(snapshot.info)
     if recorded is None:
         return totals.of_tables(snapshot.table)

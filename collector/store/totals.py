@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from .catalog import USAGE_COLUMNS, JobInfo
-from .protocols import JobTotals, Rows
+from .protocols import RecordedTotals, Rows
 
 #: The tables that count.
 TABLES: Final = ("samples", "traces")
@@ -34,18 +34,18 @@ class Totals:
         if traces is not None:
             self._traced.update(map(str, traces["kind"].to_pylist()))
 
-    def values(self) -> JobTotals:
+    def values(self) -> RecordedTotals:
         """Return the totals."""
-        return JobTotals(dict(self._usage), dict(self._traced))
+        return RecordedTotals(dict(self._usage), dict(self._traced))
 
 
-def of_tables(table: Callable[[str, Sequence[str]], pa.Table]) -> JobTotals:
+def of_tables(table: Callable[[str, Sequence[str]], pa.Table]) -> RecordedTotals:
     """Return the totals of what is stored; ``table`` returns columns of a stored table."""
     totals = Totals()
     totals.add({"samples": table("samples", USAGE_COLUMNS), "traces": table("traces", ("kind",))})
     return totals.values()
 
 
-def in_job_file(info: JobInfo) -> JobTotals | None:
+def in_job_file(info: JobInfo) -> RecordedTotals | None:
     """Return the totals in a job file, None if it has none."""
-    return None if info.usage is None or info.traced is None else JobTotals(info.usage, info.traced)
+    return None if info.usage is None or info.traced is None else RecordedTotals(info.usage, info.traced)

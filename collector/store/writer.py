@@ -22,7 +22,7 @@ from .columns import pc
 from .protocols import Rows, StoreWriter
 from .sealing import LogState, seal, tidy
 from .small_segments import generations_in_force
-from .snapshot import files, log_file, with_stable_snapshot
+from .snapshot import Snapshot, files, log_file, with_stable_snapshot
 from .totals import Totals, of_tables
 from .wal import WAL_VERSION, Contents, Log, encode
 
@@ -66,10 +66,9 @@ class LocalJobWriter:
         except FileNotFoundError:
             self.info = JobInfo(uid, collector=collector)
             catalog.save(folder, self.info)
-        contents, self._log_state = with_stable_snapshot(
-            folder, lambda snapshot: (snapshot.log, LogState.of_snapshot(snapshot))
+        contents, self._log_state, self._totals = with_stable_snapshot(
+            folder, lambda snapshot: (snapshot.log, LogState.of_snapshot(snapshot), _totals(snapshot))
         )
-        self._totals = _totals(folder)
         if self.info.collector != collector:
             self._save(replace(self.info, collector=collector))
         self._clean()
@@ -250,11 +249,11 @@ class LocalJobWriter:
                 path.unlink(missing_ok=True)
 
 
-def _totals(folder: Path) -> Totals | None:
-    """Return the totals of what is stored, None if a segment is damaged."""
+def _totals(snapshot: Snapshot) -> Totals | None:
+    """Return the totals of what is stored, None if a segment is damaged or missing."""
     try:
-        return with_stable_snapshot(folder, lambda snapshot: Totals(*of_tables(snapshot.table)))
-    except StoreError:
+        return Totals(*of_tables(snapshot.table))
+    except (StoreError, FileNotFoundError):
         return None
 
 
