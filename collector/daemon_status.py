@@ -52,7 +52,7 @@ def _may_become_store(store: str) -> bool:
 
 
 def stall(store: str) -> str:
-    """Return why a running agent or collector of ``store`` cannot store data now, '' if it can."""
+    """Return the reason why the daemons of ``store`` store nothing now, '' if there is none."""
     instance_dir = runtime_dir.instance_dir(store)
     for name, key in (("agent", "stall"), ("collector", "stalled")):
         status = read_status(instance_dir, name) or {}

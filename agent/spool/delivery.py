@@ -58,9 +58,9 @@ class Delivery:
         self._reader: SegmentReader | None = None
         self._path = ""
         self._at = 0
-        self._torn_at = math.inf  # where the rest of the segment cannot be read
+        self._torn_at = math.inf  # from here on the segment cannot be read
         self._sent: deque[_Sent] = deque()
-        self._refused_uids: set[int] = set()  # jobs whose OPEN the collector refuses
+        self._refused_uids: set[int] = set()  # the collector has refused their OPEN
         self._not_before = -math.inf
         self._answered_s = 0.0
         self._silence_limit_s = SILENCE_S

@@ -92,7 +92,7 @@ class Detector:
                 return
 
     def _has_own_cause(self, job: JobWatch, found: SeriesShift, now_ns: int) -> bool:
-        """Return whether the shift ``found`` has another cause than the load of the host.
+        """Return whether something other than the load of the host causes the shift ``found``.
 
         It has another cause if the other jobs are not slower. If they are slower, too, their
         slowdown is divided out. The steps must then still be slower by SATURATED_FACTOR. In

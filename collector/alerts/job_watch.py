@@ -25,7 +25,7 @@ HOLD_S: Final = {SPIKE: 300, MEMORY_GROWTH: 600, LOSSES: 300}
 #: time, and the maximum time from now to the end of the entry.
 _TOTAL_MAX_NS: Final = 86_400 * SECOND_NS
 _FUTURE_MAX_NS: Final = 60 * SECOND_NS
-#: Kinds besides steps after whose entries a step is due; the end of a `fit` is followed by none.
+#: Kinds that are no steps, but are followed by one. After the end of a `fit`, no step is due.
 _DUE_AFTER: Final = frozenset({layout.EPOCH, layout.PARTIAL_RUN})
 #: Flags of special steps, which no series contains.
 _SPECIAL_FLAGS: Final = layout.FLAG_FAILED | layout.FLAG_SETUP

@@ -29,7 +29,7 @@ def pieces(request: Request) -> Iterator[bytes]:
 
 
 def _cells(column: Any) -> Any:
-    """Return a column with lists as JSON, and with `'` before formulas."""
+    """Return a column as CSV has it: lists are JSON, and formulas begin with `'`."""
     if pa.types.is_list(column.type):
         return pa.array(map(json.dumps, column.to_pylist()), pa.utf8())
     if not pa.types.is_string(column.type):

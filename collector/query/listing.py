@@ -137,6 +137,6 @@ def _number_of(traced: Mapping[str, int], kind: str) -> int:
 
 
 def _unreadable_jobs(jobs: Sequence[JobReader], errors: Sequence[DamagedJobError]) -> list[UnreadableJob]:
-    """Return the jobs whose job file cannot be read, by their ``errors``; ``jobs``: the others."""
+    """Return the jobs with ``errors`` in their job files; ``jobs`` are all other jobs."""
     ids = short_ids([*(error.uid for error in errors), *(job.info.hex for job in jobs)]) if errors else {}
     return [UnreadableJob(unreadable_row(error.uid, ids[error.uid]), error) for error in errors]

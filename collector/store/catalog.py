@@ -37,7 +37,7 @@ IMPORTED: Final = "imported"
 #: Counters of lost data in a job file; a dropped trace is also a dropped record.
 LOST_COUNTERS: Final = ("dropped_records", "dropped_spans", "never_stored")
 
-#: Columns of `samples` whose least and largest values a job file has.
+#: Columns of `samples`. A job file has the least and the largest value of each.
 USAGE_COLUMNS: Final = ("t_ns", "cpu_user_s", "cpu_system_s", "rss_bytes")
 
 _UID = re.compile(r"[0-9a-f]{16}")

@@ -38,7 +38,7 @@ def executions(snapshot: Snapshot, traces: Collection[int], columns: Sequence[st
 
 
 def rows_of_traces(snapshot: Snapshot, name: str, traces: Collection[int]) -> pa.Table:
-    """Return the rows of table ``name`` of ``traces``, in order of arrival within each trace."""
+    """Return the rows of ``traces`` in table ``name``; those of a trace are in order of arrival."""
     ascending_traces = sorted(traces)
     rows = _rows(snapshot, name, ascending_traces, list(generations(snapshot, ascending_traces)))
     return _rows_of_traces(rows, pa.array(ascending_traces, pa.uint32()))

@@ -26,7 +26,7 @@ def _document(*arguments: str) -> Any:
 
 @pytest.fixture
 def report(private_store: Path, tmp_path: Path) -> str:
-    """The report of `tfprof-run` about the job, whose data is stored."""
+    """The report of `tfprof-run` about the job. The job is in the store."""
     metadata = tmp_path / "metadata"
     metadata.write_bytes(run_metadata([Execution("dense", 0, 10)], time.time_ns()))
     command = [TFPROF + "-run", sys.executable, str(JOB), str(metadata)]

@@ -22,9 +22,9 @@ _ALIVE_S: Final = 5.0
 
 
 class _State(NamedTuple):
-    """What the viewers get, and what of it is compared with the last.
+    """A state of the jobs: the message to the viewers, and the part of it that shows a change.
 
-    ``watch`` has been read so far, None after an error; ``logged``: what the terminal shows.
+    ``watch``: the reader of the store, None after an error. ``logged``: a line for the terminal.
     """
 
     message: str

@@ -1,4 +1,4 @@
-"""Every format writes a valid file of jobs that have odd names, little data, gaps and losses."""
+"""Each format writes valid files, also of jobs with odd names, little data, gaps and losses."""
 
 import csv
 import io

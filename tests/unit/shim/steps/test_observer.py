@@ -222,7 +222,7 @@ def test_the_end_is_reported_although_the_job_keeps_an_exception_that_was_raised
     kept = []
 
     class Missing(dict[str, int]):
-        """A class whose builtin method calls code that keeps an exception, and so its callers."""
+        """Its builtin method calls code that keeps an exception, which refers to the callers."""
 
         def __missing__(self, key):
             try:
