@@ -12,10 +12,9 @@ from ..alerts.alert import SLOWER
 from ..store.catalog import IMPORTED, RUNNING
 from ..store.protocols import JobReader
 from ..summaries.budget import exceeds_budget, overrun_reason
-from ..summaries.compiled import LAUNCHES
 from ..summaries.events import events
 from ..summaries.jobs import JobRow, channel_words, counts_of, integer_of
-from ..summaries.steps import requested_steps
+from ..summaries.op_classes import LAUNCHES
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options
 from ..tfviews.tree import TreeView
@@ -139,6 +138,8 @@ def programs_note(job: JobReader, ops: Iterable[str]) -> str | None:
 
 
 def _own_traces(job: JobReader) -> int:
+    from ..summaries.steps import requested_steps  # noqa: PLC0415  # few answers need it
+
     return requested_steps(job.table("spans", ["flags", "count"]))
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
-from . import catalog, executions, lock, retention, segment, sql_queries, totals, trace_ranges
+from . import catalog, executions, lock, segment, sql_queries, totals, trace_ranges
 from .catalog import JobInfo
 from .protocols import Executions, JobReader, RecordedOutputs, RecordedTotals
 from .schema import HOST_SAMPLES
@@ -100,6 +100,8 @@ class LocalJob:
 
     def size(self) -> int:
         """Return the bytes of the job's files, 0 if they cannot be read."""
+        from . import retention  # noqa: PLC0415  # few commands need it
+
         return retention.size_on_disk(self.folder)
 
     def last_write_ns(self) -> int:
@@ -180,7 +182,7 @@ class LocalJob:
 
     def window_labels(self) -> dict[int, int]:
         """Return node -> one of its labels, for the nodes that profiler windows recorded."""
-        return self.with_sql(sql_queries.window_labels)
+        return self.with_snapshot(executions.window_labels)
 
     def identical_graphs(self) -> list[tuple[int, int, str, int]]:
         """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
@@ -304,6 +306,8 @@ class LocalStore:
 
         A running collector removes the samples of its host itself.
         """
+        from . import retention  # noqa: PLC0415  # few commands need it
+
         is_changed = False
         for uid in uids:
             retention.remove(self.path, uid)

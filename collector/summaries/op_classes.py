@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..tfviews.nodes import STREAM
-from .step_records import OpExecution
 from .waiting_ops import WAITING_OPS
+
+if TYPE_CHECKING:  # views need these classes, but no steps
+    from .step_records import OpExecution
 
 #: The parts of a step that executions fill; `part_names` has the others.
 INPUT, DEVICE, COPIES, WAITING, PYTHON, LAUNCH = "input", "device", "copies", "waiting", "python", "launch"
@@ -15,6 +17,8 @@ FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer"
 
 #: Ops that run the user's Python.
 PYTHON_OPS: Final = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
+#: Types of ops that run a whole program of XLA (decoders.session_ops).
+LAUNCHES: Final = frozenset({"XlaLaunch", "XlaLaunchV2", "_XlaRun"})
 #: Device of tf.data iterators, in lower case (store.devices.ITERATOR_DEVICE).
 ITERATOR_DEVICE: Final = "/host:cpu/tf.data"
 #: Device of the ops of functions that tf.data calls, in lower case (store.devices.PIPELINE_DEVICE).
@@ -53,7 +57,7 @@ _CLASSES: Final = {
 PRIORITY: Final = (DEVICE, COPIES, INPUT, PYTHON, WAITING, LAUNCH)
 
 
-def copy_direction(execution: OpExecution) -> str | None:
+def copy_direction(execution: "OpExecution") -> str | None:
     """Return the direction of a copy (hd, dh, dd or pp), '' if unknown.
 
     None if the execution is not a copy.
@@ -64,7 +68,7 @@ def copy_direction(execution: OpExecution) -> str | None:
     return "" if "memcpy" in execution.device or "memcpy" in execution.node.lower() else None
 
 
-def class_of(execution: OpExecution, phases: Mapping[str, str]) -> OpClass:
+def class_of(execution: "OpExecution", phases: Mapping[str, str]) -> OpClass:
     """Return the class of an execution that is not one of tf.data.
 
     ``phases``: the phase of training of each node that has one.
