@@ -42,11 +42,31 @@ examples:
 """
 
 
+#: Options that are meant by other words.
+_MEANT: Final = {
+    "--all": "--trace all",
+    "--budget": "--trace budget=2%",
+    "--every": "--trace every=100",
+    "--export": "-o FILE",
+    "--off": "--trace off",
+    "--out": "-o FILE",
+    "--silent": "--quiet",
+    "--steps": "--trace steps=100-120",
+    "-n": "--name",
+    "-q": "--quiet",
+    "-s": "--store",
+}
+_UNKNOWN: Final = "unrecognized arguments: "
+
+
 class _Parser(argparse.ArgumentParser):
     """An argument parser that reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} ({PROG} --help)")
+        words = message.removeprefix(_UNKNOWN).partition(" ")[0]
+        option = words.partition("=")[0] if message.startswith(_UNKNOWN) else ""
+        hint = f"; did you mean {_MEANT[option]}?" if option in _MEANT else ""
+        raise UsageError(f"{message}{hint} ({PROG} --help)")
 
 
 class RunOptions(NamedTuple):
