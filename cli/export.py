@@ -17,7 +17,12 @@ from .selection import device_option, hosts_option, kind_option, selection_from,
 from .values import NON_EMPTY
 
 _ALL_STEPS: Final = "all"
-_COLUMNS: Final = (Column("format"), Column("suffixes"), Column("content"), Column("read by"))
+_COLUMNS: Final = (
+    Column("format"),
+    Column("suffixes", min_width=14, preferred_width=24),
+    Column("content", min_width=24, preferred_width=66),
+    Column("read by", min_width=20, drop_priority=2),
+)
 
 
 def _steps(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
