@@ -8,9 +8,9 @@ import click
 from ..collector.errors import UsageError
 from ..collector.exporters.request import Request
 from ..collector.exporters.table import write_exports
-from ..collector.exports import DEFAULT_TABLE, FORMATS, TABLES
 from ..collector.render.table import Column, render
 from ..commands.streams import note, print_lines
+from ..formats.exports import DEFAULT_TABLE, FORMATS, TABLES
 from .command import jobs_argument, pid_option, store_option, width
 from .progress import progress
 from .selection import device_option, hosts_option, kind_option, selection_from, since_option, step_range

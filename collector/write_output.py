@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ..formats.exports import VIEW_EXPORTERS
 from .errors import RefusedOutputError
-from .exports import VIEW_EXPORTERS
 from .forms import lines, own_layout_lines
 from .loader import load
 from .query.engine import Answer, QueryEngine, Selection

@@ -23,8 +23,8 @@ from ..store.reader import LocalJob, LocalStore
 from ..store.row_follower import FileVersion, RowFollower
 from ..store.schema import DEVICE
 from ..store.selectors import short_ids
-from ..summaries.jobs import ENDED, STARTING, JobRow, job_row
-from ..summaries.kinds import KINDS_BY_NAME, kind_name, main_kind_of, span_kind, step_kind_of
+from ..summaries.jobs import ENDED, STARTING, JobRow, channel_words, job_row
+from ..summaries.kinds import KINDS_BY_NAME, by_kind, kind_name, main_kind_of, span_kind, step_kind_of
 from ..summaries.pace import NO_PACE, Pace, PaceKeeper, SpanRow
 from ..summaries.top import short_device
 from ..tfviews.nodes import interned_texts
@@ -50,7 +50,7 @@ _MAX_AGE_NS: Final = 10 * SECOND_NS
 TREND_POINTS: Final = 8
 #: A job is slow if its steps take this multiple of the usual time.
 SLOW: Final = 1.3
-_SPAN_COLUMNS: Final = ("kind", "key", "start_ns", "total_ns", "count", "flags")
+_SPAN_COLUMNS: Final = ("kind", "key", "ordinal", "start_ns", "total_ns", "count", "flags")
 _SAMPLE_COLUMNS: Final = ("t_ns", "cpu_user_s", "cpu_system_s", "rss_bytes", "read_bytes", "write_bytes")
 _ALERT_COLUMNS: Final = ("found_ns", "slug")
 _HOST_COLUMNS: Final = (
@@ -140,6 +140,7 @@ class _RunningJob:
     take: TakeRows
     paces: dict[int, PaceKeeper] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
+    last: dict[int, int] = field(default_factory=dict)  # kind of span -> its last ordinal
     times: dict[int, int] = field(default_factory=dict)
     samples: deque[tuple[Any, ...]] = field(default_factory=lambda: deque(maxlen=_SAMPLES_MAX))
     devices: tuple[str, ...] = ()
@@ -164,8 +165,9 @@ class _RunningJob:
 
     def _add_spans(self, spans: pa.Table) -> None:
         by_kind: dict[int, list[SpanRow]] = {}
-        for kind_of_span, key, start, total, count, flags in _last_rows(spans, _SPAN_COLUMNS, _SPANS_MAX):
+        for kind_of_span, key, ordinal, start, total, count, flags in _last_rows(spans, _SPAN_COLUMNS, _SPANS_MAX):
             kind = step_kind_of(kind_of_span, key)
+            self.last[kind_of_span] = max(self.last.get(kind_of_span, 0), ordinal + count - 1)
             known_kinds = self.paces.keys() | by_kind.keys()
             if span_kinds.is_step(kind_of_span) and (kind in known_kinds or len(known_kinds) < _KINDS_MAX):
                 steps = max(1, count)  # a forged log may have 0
@@ -277,6 +279,7 @@ class Watch:
         pace = running.paces[kind].pace(now_ns, TREND_POINTS) if kind in running.paces else NO_PACE
         if row.phase == STARTING and running.paces:
             row = replace(row, phase=RUNNING, step_kind=kind_name(span_kind(kind)), steps=running.counts.get(kind, 0))
+        row = _with_last_step(row, running)
         usage = _current_usage(running.samples, now_ns)
         return WatchedJob(
             info, row, pace, usage, running.devices, _idle_ns(running, row, pace, now_ns), running.alert(now_ns)
@@ -331,6 +334,13 @@ def _main_kind(row: JobRow, running: _RunningJob) -> int:
     main_span_kind = KINDS_BY_NAME.get(row.step_kind, main_kind_of(times_by_span_kind, times_by_span_kind))
     main_times = {kind: time_ns for kind, time_ns in running.times.items() if span_kind(kind) == main_span_kind}
     return max(main_times, key=main_times.__getitem__, default=-1)
+
+
+def _with_last_step(row: JobRow, running: _RunningJob) -> JobRow:
+    """Return ``row`` with the steps of the latest spans, since the job file is seconds older."""
+    kind = KINDS_BY_NAME.get(row.step_kind, -1)
+    failed = by_kind(channel_words(running.follower.info).get("failed")).get(kind, 0)
+    return replace(row, steps=max(row.steps, running.last.get(kind, 0) - failed))
 
 
 def _current_usage(samples: Sequence[tuple[Any, ...]], now_ns: int) -> CurrentUsage:

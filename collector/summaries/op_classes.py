@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..tfviews.nodes import STREAM
@@ -62,10 +63,18 @@ def copy_direction(execution: "OpExecution") -> str | None:
 
     None if the execution is not a copy.
     """
-    match = _COPY.search(execution.device) or _COPY.search(execution.node) or _COPY.search(execution.op)
+    texts = execution.device, execution.node, execution.op
+    if "memcpy" not in "\n".join(texts).lower():
+        return None
+    match = next(filter(None, map(_COPY.search, texts)), None)
     if match:
         return (match[1] + match[2]).lower()
     return "" if "memcpy" in execution.device or "memcpy" in execution.node.lower() else None
+
+
+@lru_cache(maxsize=4096)
+def _is_collective(op: str) -> bool:
+    return _COLLECTIVE.match(op) is not None
 
 
 def class_of(execution: "OpExecution", phases: Mapping[str, str]) -> OpClass:
@@ -79,7 +88,7 @@ def class_of(execution: "OpExecution", phases: Mapping[str, str]) -> OpClass:
     known = _CLASSES.get(execution.op)
     if known is not None:
         return known
-    if _COLLECTIVE.match(execution.op):
+    if _is_collective(execution.op):
         return OpClass(WAITING, "collectives")
     if "gpu" in execution.device and STREAM not in execution.device:
         return OpClass(LAUNCH, "starting kernels")

@@ -411,22 +411,21 @@ def _add_inside(
 
 
 def _mean_cut(recording: Recording, traces: Sequence[StepTrace]) -> dict[OpClass, float]:
-    """Return the mean times of the classes in ``traces``.
+    """Return the mean times of the classes in ``traces``, some of the recording's.
 
     A profiler that starts or ends in a step prolongs the time before its first op or after its last
     one, so these are the shortest of all traced steps.
     """
+    cuts = [(trace, cut(trace, recording.phases)) for trace in recording.traces]
+    typical = set(map(id, traces))
     times: Counter[OpClass] = Counter()
-    for trace in traces:
-        times.update(cut(trace, recording.phases))
+    for trace, parts in cuts:
+        times.update(parts if id(trace) in typical else {})
     steps = sum(trace.steps for trace in traces)
     means = {op_class: time_ns / steps for op_class, time_ns in times.items()}
     for at_end in (OpClass(BEFORE), OpClass(AFTER)):
         if at_end in means:
-            means[at_end] = min(
-                means[at_end],
-                *(cut(trace, recording.phases).get(at_end, 0) / trace.steps for trace in recording.traces),
-            )
+            means[at_end] = min(means[at_end], *(parts.get(at_end, 0) / trace.steps for trace, parts in cuts))
     return means
 
 

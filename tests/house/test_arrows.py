@@ -116,11 +116,10 @@ ALLOWED = {
         "collector.tfviews formats.pb_wire"
     ),
     "collector.exporters": (
-        "collector.errors collector.export collector.exports collector.forms collector.loader collector.numbers "
+        "collector.errors collector.export collector.forms collector.loader collector.numbers "
         "collector.query collector.store collector.summaries collector.tables collector.tfviews collector.traces "
         "commands formats"
     ),
-    "collector.exports": "",
     "collector.flops": "collector.errors collector.store.output_signatures collector.tfviews",
     "collector.forms": "collector.export collector.loader collector.query collector.render collector.tfviews",
     "collector.growth": "",
@@ -153,24 +152,23 @@ ALLOWED = {
         "collector.store.columns collector.store.selectors collector.tfviews formats"
     ),
     "collector.tables": (
-        "collector.errors collector.exports collector.query collector.store collector.summaries collector.tfviews "
+        "collector.errors collector.query collector.store collector.summaries collector.tfviews "
         "collector.traces formats"
     ),
     "collector.tfviews": (
-        "collector.errors collector.exports collector.store.columns collector.store.devices collector.store.schema "
-        "formats"
+        "collector.errors collector.store.columns collector.store.devices collector.store.schema formats"
     ),
     "collector.traces": ("collector.alerts collector.query collector.store collector.summaries collector.tfviews"),
     "collector.view_screen": "collector.render",
     "collector.write_output": (
-        "collector.errors collector.export collector.exporters collector.exports collector.forms collector.loader "
-        "collector.query collector.tfviews"
+        "collector.errors collector.export collector.exporters collector.forms collector.loader "
+        "collector.query collector.tfviews formats"
     ),
     "cli": (
         "agent.attach agent.channels agent.diagnosis agent.identity agent.local_daemons agent.processes "
         "collector.alerts collector.api collector.client collector.daemon_status collector.documents "
         "collector.errors collector.export "
-        "collector.exporters collector.exports collector.forms collector.imports collector.loader collector.moment "
+        "collector.exporters collector.forms collector.imports collector.loader collector.moment "
         "collector.numbers collector.query collector.render collector.store collector.suggestion collector.summaries "
         "collector.tfviews collector.write_output commands formats web web.server"
     ),
@@ -179,7 +177,7 @@ ALLOWED = {
         "collector.summaries collector.tfviews commands formats"
     ),
     "web.server": (
-        "collector.daemon_status collector.documents collector.errors collector.exporters collector.exports "
+        "collector.daemon_status collector.documents collector.errors collector.exporters "
         "collector.query collector.store collector.summaries commands formats web"
     ),
 }
