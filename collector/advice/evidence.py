@@ -25,6 +25,18 @@ class Use(NamedTuple):
     written_bytes_per_s: float
 
 
+class PythonThread(NamedTuple):
+    """A thread of the job's Python other than the main one, and the CPUs that it used, at most 1.
+
+    ``function`` is the outermost one of the job, ``line`` its first line (`train.py:12`).
+    """
+
+    name: str
+    function: str
+    line: str
+    cores: float
+
+
 class StepShift(NamedTuple):
     """A lasting increase of the step times from ``step`` on, which began at ``start_ns`` (real ns).
 
@@ -110,7 +122,7 @@ class Evidence:
     for each node on a GPU, its last step with an entry, and the entry. `traced_kinds`: number of
     traced steps by the name of their kind. `times`: times of nodes in ns, by name, one for each of
     at most 50 traced steps. `epochs`, `predict_calls`: numbers of epochs and of calls of predict.
-    `thread_use`: what the thread of the steps did.
+    `thread_use`: what the thread of the steps did; `python_threads`: the busiest one comes first.
     `breakdown`: the parts of the steps of the main kind, None if none was timed. `timed_steps`: the
     latest steps of the job's main kind, on the thread with the most time in them, sorted by time.
     `shift`: the step from which on they take longer; `pause_shift`: without one, that from which on
@@ -133,6 +145,7 @@ class Evidence:
     epochs: int = 0
     predict_calls: int = 0
     thread_use: ThreadUse | None = None
+    python_threads: tuple[PythonThread, ...] = ()
     breakdown: Breakdown | None = None
     timed_steps: tuple[TimedSteps, ...] = ()
     shift: StepShift | None = None

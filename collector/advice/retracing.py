@@ -44,7 +44,7 @@ def _graphs(evidence: Evidence) -> Report | None:
         f" {count(largest.graphs)} times or more, which takes far longer than running it.",
         {"graphs": largest.graphs, "nodes": largest.nodes, "example": largest.example},
         "call it with tensors instead of Python numbers, pad or bucket shapes,"
-        " give it an input_signature or reduce_retracing=True",
+        " give it an input_signature or reduce_retracing=True; make it once, outside of loops",
         largest.line,
     )
 

@@ -8,6 +8,7 @@ from . import (
     expensive,
     fetches,
     input_bound,
+    interpreter,
     memory,
     missing_data,
     operations,
@@ -73,6 +74,15 @@ CHECKERS: Final = (
         python_parts.check,
         missing_data.of_parts,
         "Python takes much of the steps",
+    ),
+    Checker(
+        "InterpreterChecker",
+        "interpreter",
+        "Other threads",
+        interpreter.check,
+        missing_data.of_parts,
+        "another thread keeps the interpreter busy",
+        rank=1,
     ),
     Checker(
         "OverheadChecker",
@@ -159,7 +169,6 @@ CHECKERS: Final = (
         starved.check,
         missing_data.of_host,
         "the job waits for CPUs that other processes use",
-        rank=1,
     ),
     Checker(
         "UnevenStepChecker",

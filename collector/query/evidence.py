@@ -26,7 +26,15 @@ from .profile import profile
 from .required_facts import GRAPH, STACKS
 from .step_entries import entries_by_step, step_traces
 from .step_shift import pause_shift, step_shift
-from .surroundings import cpu_loads, host_samples, memory_levels, steady_period, thread_use, use_between
+from .surroundings import (
+    cpu_loads,
+    host_samples,
+    memory_levels,
+    python_threads,
+    steady_period,
+    thread_use,
+    use_between,
+)
 from .timed_steps import timed_steps
 
 
@@ -60,6 +68,7 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         epochs=spans_of_kinds(spans, (layout.EPOCH,)).num_rows,
         predict_calls=spans_of_kinds(spans, (layout.PREDICT,)).num_rows,
         thread_use=_thread_use(job, period),
+        python_threads=python_threads(job, period) if period else (),
         breakdown=main_breakdown(job, spans, known),
         timed_steps=steps_of_kind,
         shift=shift,
