@@ -43,8 +43,8 @@ class StepShift(NamedTuple):
     All of the steps have the span key ``key``. ``before_ns`` and ``now_ns``: median step times.
     ``is_gradual``: they grow all along. ``has_alert``: the collector raised an alert about it, so
     the host's load does not explain it. ``ops`` take longer since then, as far as they are known.
-    ``of_pauses``: the steps take as long as before, and the times are those from the start of a
-    step to the next start.
+    ``of_pauses``: most of it is due to the pauses after the steps, and the times are those from the
+    start of a step to the next start.
     """
 
     step: int
@@ -127,7 +127,8 @@ class Evidence:
     latest steps of the job's main kind, on the thread with the most time in them, sorted by time.
     `shift`: the step from which on they take longer; `pause_shift`: without one, that from which on
     the pauses after them do. `use`: the job's use of resources, None if
-    unknown. `step_traces`: the latest traced steps. `step_memory`: memory after each traced step.
+    unknown. `step_traces`: the latest traced steps, without the ops of the input pipeline's
+    functions, which are in `pipeline_traces`. `step_memory`: memory after each traced step.
     `memory_samples`: memory while steps ran, without the warm-up; `load`: use of the CPUs during
     the job. `host_damage`: why it could not be read, empty if it could. `new_nodes`: one record for
     each traced step, in order. `first_calls`: the time of each function's first call, as a fraction
@@ -152,6 +153,7 @@ class Evidence:
     pause_shift: StepShift | None = None
     use: Use | None = None
     step_traces: tuple[StepTrace, ...] = ()
+    pipeline_traces: tuple[StepTrace, ...] = ()
     step_memory: tuple[StepMemory, ...] = ()
     memory_samples: tuple[MemorySample, ...] = ()
     load: tuple[Load, ...] = ()

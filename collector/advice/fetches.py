@@ -9,6 +9,7 @@ from ..summaries.parts import Breakdown
 from ..summaries.step_cut import AFTER, BEFORE
 from .between_steps import has_enough_steps
 from .evidence import Evidence
+from .interpreter import waiting_share
 from .report import Report
 
 #: Minimum share, and minimum time (ns), before or after the ops that is reported.
@@ -94,7 +95,7 @@ def _calls(parts: Breakdown, way: _Way) -> Iterator[Report]:
 
 def _runs(evidence: Evidence, parts: Breakdown, way: _Way) -> Iterator[Report]:
     """Yield a report on the time before or after the ops of session runs."""
-    if parts.kind not in RUN_KIND_NAMES:
+    if parts.kind not in RUN_KIND_NAMES or waiting_share(evidence):
         return
     share = parts.share(way.part)
     if share < SHARE_MIN or parts.ns(way.part) < _MIN_NS:

@@ -1,11 +1,13 @@
 """Whether steps wait for their input, what makes it, and what to do about that stage."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
 from ..numbers import duration, percent
+from ..summaries.intervals import covered
 from ..summaries.op_classes import INPUT, ITERATOR_DEVICE
 from ..summaries.part_verdict import INPUT_MODERATE, input_words
 from ..summaries.parts import WAITING_STAGES, Breakdown
@@ -24,6 +26,10 @@ _FUNCTION_SHARE_MIN: Final = 0.3
 _STAGE_SHARE_MIN: Final = 0.1
 _PREFETCH: Final = "Prefetch"
 _CACHE: Final = "Cache"
+#: The ops of the pipeline's functions run at the same time if their times add up to this multiple
+#: of the time in which any of them runs.
+_PARALLEL_FACTOR: Final = 1.2
+_OPS_NAMED_MAX: Final = 3
 #: End of the name of the whole pipeline.
 _ROOT: Final = "Iterator::Root"
 #: `load (train.py:12)`: a function of the user, with its line.
@@ -108,6 +114,12 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
         f" Most of the pipeline's own time is in its stage {stage}: {duration(working[stage])} a step." if stage else ""
     )
     numbers: dict[str, float | str] = {"stage": stage, "stage_ns_per_step": working[stage]} if stage else {}
+    ops = _function_ops(evidence, _STAGE_SHARE_MIN * parts.ns(INPUT))
+    if ops is not None:
+        text += ops.text
+        numbers |= ops.numbers
+        # Stages that take longer than a traced step are not in its trace, but the ops in them are.
+        stage = stage or ops.stage
     waiting_nodes = [node for node in evidence.nodes if node.op in WAITING_OPS]
     line = heaviest(waiting_nodes, evidence.places.location)
     function = next(iter(parts.pipeline), None)
@@ -128,7 +140,36 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
         remedies.insert(0 if stage.startswith("Parallel") else 1, _CACHE_REMEDY)
     if stages and not any(name.startswith(_PREFETCH) for name in stages):
         remedies.append(_PREFETCH_REMEDY)
-    return _Cause(text, numbers, "; ".join(remedies), line, f"the stage {stage} of the input pipeline" if stage else "")
+    what = f"the stage {stage}" if "stage" in numbers else f"{numbers['op']} in the functions" if ops else ""
+    return _Cause(text, numbers, "; ".join(remedies), line, f"{what} of the input pipeline" if what else "")
+
+
+class _FunctionOps(NamedTuple):
+    """The ops of the functions that the pipeline calls: text, numbers, and the stage of a map."""
+
+    text: str
+    numbers: Mapping[str, float | str]
+    stage: str
+
+
+def _function_ops(evidence: Evidence, ns_min: float) -> _FunctionOps | None:
+    """Return the ops of the pipeline's functions with the most time, None below ``ns_min`` a step."""
+    traces = [trace for trace in evidence.pipeline_traces if trace.duration_ns > 0]
+    steps = sum(trace.steps for trace in traces)
+    sums: Counter[str] = Counter()
+    busy_ns = 0
+    for trace in traces:
+        for each in trace.executions:
+            sums[each.op] += each.end_ns - each.start_ns
+        busy_ns += covered((each.start_ns, each.end_ns) for each in trace.executions)
+    if not steps or sums.total() < ns_min * steps or not busy_ns:
+        return None
+    named = ", ".join(f"{op} {duration(ns / steps)}" for op, ns in sums.most_common(_OPS_NAMED_MAX))
+    return _FunctionOps(
+        f" The functions that it calls run these ops in a step: {named}.",
+        {"op": sums.most_common(1)[0][0], "ops_ns_per_step": sums.total() / steps},
+        "ParallelMap" if sums.total() >= _PARALLEL_FACTOR * busy_ns else "Map",
+    )
 
 
 def _stage_times(steps: Sequence[StepTrace]) -> dict[str, float]:

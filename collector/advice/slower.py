@@ -70,8 +70,8 @@ def shift_text(shift: StepShift, kind: str) -> str:
     since = f"since {kind} {count(shift.step)} ({time_of_day(shift.start_ns, whole_seconds=True)})"
     if shift.of_pauses:
         return (
-            f"{since}, the time from the start of a step to the next start is {factor}: {times}. The steps take as"
-            " long as before; the pauses between them are longer."
+            f"{since}, the time from the start of a step to the next start is {factor}: {times}. Most of it is"
+            " due to longer pauses between the steps."
         )
     return f"{since}, steps take {factor}: {times}."
 

@@ -28,7 +28,11 @@ def findings(advice: Sequence[Advice]) -> list[Finding]:
     all_findings = [Finding(checker, report) for checker, reports, _ in advice for report in reports]
     return sorted(
         all_findings,
-        key=lambda finding: (not finding.report.remedy, finding.checker.rank, -finding.report.saving),
+        key=lambda finding: (
+            not finding.report.remedy,
+            finding.checker.rank,
+            -finding.checker.weight * finding.report.saving,
+        ),
     )
 
 

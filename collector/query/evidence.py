@@ -25,7 +25,7 @@ from .node_times import node_times
 from .profile import profile
 from .required_facts import GRAPH, STACKS
 from .step_entries import entries_by_step, step_traces
-from .step_shift import pause_shift, step_shift
+from .step_shift import shifts
 from .surroundings import (
     cpu_loads,
     host_samples,
@@ -51,7 +51,7 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
     host = host_samples(job, samples)
     step_kind, steps_of_kind = timed_steps(job, spans)
     period = steady_period(spans)
-    shift = step_shift(job, step_kind, steps_of_kind)
+    shift, longer_pauses = shifts(job, step_kind, steps_of_kind)
     latest = latest_traces(job, nodes, steps)
     known = None
     if job_profile is not None and parity == DEFAULT:
@@ -72,9 +72,10 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         breakdown=main_breakdown(job, spans, known),
         timed_steps=steps_of_kind,
         shift=shift,
-        pause_shift=pause_shift(job, step_kind, steps_of_kind) if shift is None else None,
+        pause_shift=longer_pauses,
         use=use_between(samples, period) if period else None,
-        step_traces=tuple(map(_without_pipeline, latest)),
+        step_traces=tuple(_part_of(step, in_pipeline=False) for step in latest),
+        pipeline_traces=tuple(_part_of(step, in_pipeline=True) for step in latest),
         step_memory=_step_memory(job, steps),
         memory_samples=memory_levels(samples, period) if period else (),
         load=cpu_loads(samples, host.rows),
@@ -148,9 +149,11 @@ def _step_memory(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[St
     return tuple(sorted(memory))
 
 
-def _without_pipeline(step: StepTrace) -> StepTrace:
-    """Return a traced step without the ops of the input pipeline's functions."""
-    return step._replace(executions=tuple(each for each in step.executions if each.device != PIPELINE_DEVICE))
+def _part_of(step: StepTrace, *, in_pipeline: bool) -> StepTrace:
+    """Return a traced step with the ops of the input pipeline's functions, or with all others."""
+    return step._replace(
+        executions=tuple(each for each in step.executions if (each.device == PIPELINE_DEVICE) == in_pipeline)
+    )
 
 
 def _new_nodes(job: JobReader) -> tuple[NewNodes, ...]:

@@ -26,8 +26,8 @@ _WARM_UP_STEPS: Final = 10
 #: Minimum number of samples, one a second, for a mean use of resources.
 _USE_SAMPLES: Final = 3
 _THREAD_SAMPLES: Final = 2
-#: `4711 Thread-1: count (train.py:12)`: the name of a thread, as the shim announces it.
-_THREAD: Final = re.compile(r"(?P<number>\d+) (?P<name>.*): (?P<function>.*) \((?P<line>[^()]+:\d+)\)")
+#: `4711 count (train.py:12) Thread-1`: the name of a thread, as the shim announces it.
+_THREAD: Final = re.compile(r"(?P<number>\d+) (?P<function>.*?) \((?P<line>[^()]+:\d+)\) (?P<name>.*)", re.DOTALL)
 
 
 class HostSamples(NamedTuple):

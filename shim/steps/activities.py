@@ -174,7 +174,7 @@ def place_of(code: Any, line: int, name: object = "") -> str:
 
 @guarded
 def announce_threads() -> None:
-    """Announce the names of the job's other threads: `4711 Thread-1: count (train.py:12)`.
+    """Announce the job's other threads: `4711 count (train.py:12) Thread-1`.
 
     The function is the outermost one of the job. The number is the kernel's, 0 before Python 3.8.
     """
@@ -188,7 +188,7 @@ def announce_threads() -> None:
         if code is not None and frame.f_code.co_name == "_bootstrap" and ident in threads and not is_own:
             about = vars(threads[ident])
             place = place_of(code, code.co_firstlineno)
-            get_key(activities.THREAD, "%d %s: %s" % (about.get("_native_id", 0), about["_name"], place))
+            get_key(activities.THREAD, "%d %s %s" % (about.get("_native_id", 0), place, about["_name"]))
 
 
 # -- garbage collections -------------------------------------------------------------------------
