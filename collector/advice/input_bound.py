@@ -153,7 +153,7 @@ class _FunctionOps(NamedTuple):
 
 
 def _function_ops(evidence: Evidence, ns_min: float) -> _FunctionOps | None:
-    """Return the ops of the pipeline's functions with the most time, None below ``ns_min`` a step."""
+    """Return the ops of the pipeline's functions, None if they take less than ``ns_min`` a step."""
     traces = [trace for trace in evidence.pipeline_traces if trace.duration_ns > 0]
     steps = sum(trace.steps for trace in traces)
     sums: Counter[str] = Counter()

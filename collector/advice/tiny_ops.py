@@ -42,8 +42,8 @@ def check(evidence: Evidence) -> Sequence[Report]:
             f"a step runs {count(round(op_count))} ops, half of them for {duration(median_ns)} or less; for"
             f" {percent(idle_share)} of the step no op runs: starting ops takes longer than running them.",
             {"ops_per_step": op_count, "median_op_ns": median_ns, "idle_share": idle_share, "traced_steps": len(steps)},
-            "give ops more to do: larger batches, ops on whole tensors instead of loops over their elements (while_loop,"
-            " map_fn), fused layers, steps in one tf.function, jit_compile=True; fetch fewer single values",
+            "give ops more to do: larger batches, ops on whole tensors instead of loops (while_loop, map_fn),"
+            " fused layers, steps in one tf.function, jit_compile=True; fetch fewer single values",
             _location(evidence),
             idle_share * share_in_steps(evidence),
         )

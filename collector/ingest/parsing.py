@@ -211,7 +211,7 @@ def sample_row(values: Mapping[str, Any], t_ns: int, table: str) -> pa.RecordBat
 
 
 def busy_thread_rows(threads: Any, t_ns: int) -> pa.RecordBatch:
-    """Return ``threads``, pairs of a sample, as rows of BUSY_THREADS; FormatError if they do not fit."""
+    """Return the pairs ``threads`` as rows of BUSY_THREADS; FormatError if they do not fit."""
     return _sample_rows(lambda: [(t_ns, thread, cpu_s) for thread, cpu_s in threads], "busy_threads")
 
 

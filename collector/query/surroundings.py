@@ -26,6 +26,7 @@ _WARM_UP_STEPS: Final = 10
 #: Minimum number of samples, one a second, for a mean use of resources.
 _USE_SAMPLES: Final = 3
 _THREAD_SAMPLES: Final = 2
+_FAR_BUSIER: Final = 3.0
 #: `4711 count (train.py:12) Thread-1`: the name of a thread, as the shim announces it.
 _THREAD: Final = re.compile(r"(?P<number>\d+) (?P<function>.*?) \((?P<line>[^()]+:\d+)\) (?P<name>.*)", re.DOTALL)
 
@@ -113,7 +114,7 @@ def python_threads(job: JobReader, period: tuple[int, int]) -> tuple[PythonThrea
     """Return the threads of the job's Python that used a CPU within ``period``, the busiest first.
 
     Before Python 3.8 the kernel's number of a thread is unknown: a single thread is taken for the
-    only busy one.
+    busiest one, if that is far busier than all others.
     """
     times: Counter[int] = Counter()
     for t_ns, thread, cpu_s in row_tuples(job.table("busy_threads")):
@@ -126,12 +127,13 @@ def python_threads(job: JobReader, period: tuple[int, int]) -> tuple[PythonThrea
         if activities.number_of(key) == activities.THREAD and (match := _THREAD.fullmatch(name))
     ]
     by_number = {int(match["number"]): match for match in names}
-    if set(by_number) == {0} and len(names) == 1 == len(times):
-        by_number = {next(iter(times)): names[0]}
+    (busiest, busiest_s), (_, second_s), *_ = [*times.most_common(2), (0, 0.0), (0, 0.0)]
+    if set(by_number) == {0} and len(names) == 1 and busiest_s > _FAR_BUSIER * second_s:
+        by_number = {busiest: names[0]}
     return tuple(
-        PythonThread(*by_number[thread].group("name", "function", "line"), min(1.0, cpu_s / seconds))
+        PythonThread(match["name"], match["function"], match["line"], min(1.0, cpu_s / seconds))
         for thread, cpu_s in times.most_common()
-        if thread in by_number
+        if (match := by_number.get(thread))
     )
 
 

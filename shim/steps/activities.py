@@ -168,7 +168,7 @@ def _forget() -> None:
 
 
 def place_of(code: Any, line: int, name: object = "") -> str:
-    """Return the name of a function, that of ``code`` if empty, with a line: `load (train.py:12)`."""
+    """Return the name of a function, else that of ``code``, with a line: `load (train.py:12)`."""
     return "%s (%s:%d)" % (name or code.co_name, code.co_filename.rpartition("/")[2], line)
 
 
@@ -179,11 +179,11 @@ def announce_threads() -> None:
     The function is the outermost one of the job. The number is the kernel's, 0 before Python 3.8.
     """
     threads = getattr(sys.modules.get("threading"), "_active", {})
-    for ident, frame in sys._current_frames().items():
-        code, outer = None, frame.f_back
-        while outer is not None:
+    for ident, innermost in sys._current_frames().items():
+        code, frame = None, innermost
+        while frame.f_back is not None:
             code = frame.f_code if is_of_job_file(frame) else code
-            frame, outer = outer, outer.f_back
+            frame = frame.f_back
         is_own = ident == _thread.get_ident()
         if code is not None and frame.f_code.co_name == "_bootstrap" and ident in threads and not is_own:
             about = vars(threads[ident])
