@@ -126,13 +126,14 @@ class Evidence:
     `breakdown`: the parts of the steps of the main kind, None if none was timed. `timed_steps`: the
     latest steps of the job's main kind, on the thread with the most time in them, sorted by time.
     `shift`: the step from which on they take longer; `pause_shift`: without one, that from which on
-    the pauses after them do. `use`: the job's use of resources, None if
-    unknown. `step_traces`: the latest traced steps, without the ops of the input pipeline's
-    functions, which are in `pipeline_traces`. `step_memory`: memory after each traced step.
-    `memory_samples`: memory while steps ran, without the warm-up; `load`: use of the CPUs during
-    the job. `host_damage`: why it could not be read, empty if it could. `new_nodes`: one record for
-    each traced step, in order. `first_calls`: the time of each function's first call, as a fraction
-    of the time from the start of the job's first span (0) to the start of its last span (1).
+    the pauses after them do; `shift_use`: what the main thread did before the shift, and since.
+    `use`: the job's use of resources, None if unknown. `step_traces`: the latest traced steps,
+    without the ops of the input pipeline's functions, which are in `pipeline_traces`.
+    `step_memory`: memory after each traced step. `memory_samples`: memory while steps ran, without
+    the warm-up; `load`: use of the CPUs during the job. `host_damage`: why it could not be read,
+    empty if it could. `new_nodes`: one record for each traced step, in order. `first_calls`: the
+    time of each function's first call, as a fraction of the time from the start of the job's first
+    span (0) to the start of its last span (1).
     """
 
     nodes: tuple[Node, ...] = ()
@@ -151,6 +152,7 @@ class Evidence:
     timed_steps: tuple[TimedSteps, ...] = ()
     shift: StepShift | None = None
     pause_shift: StepShift | None = None
+    shift_use: tuple[ThreadUse | None, ThreadUse | None] = (None, None)
     use: Use | None = None
     step_traces: tuple[StepTrace, ...] = ()
     pipeline_traces: tuple[StepTrace, ...] = ()

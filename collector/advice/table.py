@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Final
 
 from . import (
+    avoidable,
     between_steps,
     expensive,
     fetches,
@@ -107,6 +108,14 @@ CHECKERS: Final = (
         precision.check,
         missing_data.of_traces,
         "ops compute in float64",
+    ),
+    Checker(
+        "AvoidableOperationChecker",
+        "avoidable",
+        "Avoidable ops",
+        avoidable.check,
+        missing_data.of_traces,
+        "ops that a step may not need take much of its time",
     ),
     Checker(
         "ThreadChecker",

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...formats import layout
-from ..advice.evidence import Evidence, IdenticalGraphs, NewNodes, StepMemory
+from ..advice.evidence import Evidence, IdenticalGraphs, NewNodes, StepMemory, StepShift
 from ..store.columns import pc, row_tuples
 from ..store.devices import can_be_canonical
 from ..store.protocols import JobReader
@@ -73,6 +73,7 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         timed_steps=steps_of_kind,
         shift=shift,
         pause_shift=longer_pauses,
+        shift_use=_use_around(job, period, shift or longer_pauses),
         use=use_between(samples, period) if period else None,
         step_traces=tuple(_part_of(step, in_pipeline=False) for step in latest),
         pipeline_traces=tuple(_part_of(step, in_pipeline=True) for step in latest),
@@ -90,6 +91,15 @@ def _thread_use(job: JobReader, period: tuple[int, int] | None) -> ThreadUse | N
     """Return what the main thread did in the steady part of the job, None if it is unknown."""
     pid = job.info.identity.get("pid")
     return thread_use(job, pid, period) if period and isinstance(pid, int) else None
+
+
+def _use_around(
+    job: JobReader, period: tuple[int, int] | None, shift: StepShift | None
+) -> tuple[ThreadUse | None, ThreadUse | None]:
+    """Return what the main thread did before ``shift``, and since."""
+    if period is None or shift is None:
+        return None, None
+    return _thread_use(job, (period[0], shift.start_ns)), _thread_use(job, (shift.start_ns, period[1]))
 
 
 def _last_entries(

@@ -86,7 +86,7 @@ def test_advice_without_a_job_is_refused(run: Run) -> None:
 def test_a_note_gives_the_reason_for_no_advice(run: Run) -> None:
     _, out, err = run("advise", "other.py")
     assert out.startswith("Verdict: unknown, since there is too little data.\n")
-    assert "\nNo data (no traced step): Copies, Faster ops, Feeds and fetches, GPU use, Input," in out
+    assert "\nNo data (no traced step): Avoidable ops, Copies, Faster ops, Feeds and fetches, GPU use, Input," in out
     assert err.startswith("tfprof: no traced steps")
 
 

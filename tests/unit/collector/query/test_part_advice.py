@@ -1,9 +1,11 @@
 """Checkers of the parts of a step report what takes the time, and nothing else."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tfprof.collector.advice import (
+    avoidable,
     between_steps,
     fetches,
     interpreter,
@@ -21,7 +23,7 @@ from tfprof.collector.summaries.step_records import OpExecution, StepTrace, Thre
 from tfprof.collector.tfviews.nodes import Node, NodeFacts, Stats
 
 MS = 1_000_000
-CHECKS = (between_steps, fetches, interpreter, overhead, precision, python_parts, replicas, threads)
+CHECKS = (avoidable, between_steps, fetches, interpreter, overhead, precision, python_parts, replicas, threads)
 CPU = "/job:localhost/replica:0/task:0/device:cpu:%d"
 
 
@@ -207,6 +209,39 @@ def test_other_threads_are_not_blamed_if_steps_do_not_wait(
 ) -> None:
     asleep = parts("train", waiting={"asleep between the steps": 2}, before=5, device=3)
     assert "interpreter" not in found(asleep, python_threads=threads_of_python, thread_use=use)
+
+
+@pytest.mark.parametrize(
+    ("op", "share", "verdict"),
+    [
+        ("StringFormat", 0.11, "ops print or check values in each step"),
+        ("CheckNumericsV2", 0.11, "ops print or check values in each step"),
+        ("Transpose", 0.21, "tensors are transposed in each step"),
+        ("UnsortedSegmentSum", 0.11, "sparse gradients become dense"),
+    ],
+)
+def test_ops_that_a_step_may_not_need_are_reported(op: str, share: float, verdict: str) -> None:
+    facts = NodeFacts()
+    nodes = (
+        node("a", micros=round(1000 * share))._replace(op=op, facts=facts),
+        node("b", micros=round(1000 * (1 - share))),
+    )
+    report = the_report(parts(copies=5), "avoidable", nodes=nodes)
+    assert report.verdict == verdict
+    assert report.numbers["op"] == op
+    assert report.saving == pytest.approx(share * 0.5)  # ops run for half of the time
+    less = (node("a", micros=9)._replace(op=op), node("b", micros=100))
+    assert found(parts(), nodes=less) == {}
+
+
+def test_a_function_that_an_op_calls_on_another_thread_is_named() -> None:
+    breakdown = replace(
+        parts(python={"EagerPyFunc in the graph": 5}),
+        pipeline=(Detail("slow (a.py:9)", 5 * MS), Detail("b (a.py:1)", 1)),
+    )
+    report = the_report(breakdown, "python_parts")
+    assert report.text.endswith("most of it in slow (a.py:9).")
+    assert report.line == "a.py:9"
 
 
 def test_ops_in_float64_are_reported() -> None:
