@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from ..numbers import duration, percent
 from ..summaries.intervals import covered
 from ..summaries.op_classes import INPUT, ITERATOR_DEVICE
-from ..summaries.part_verdict import INPUT_MODERATE, input_words
+from ..summaries.part_verdict import INPUT_HIGH, INPUT_MODERATE, input_words
 from ..summaries.parts import WAITING_STAGES, Breakdown
 from ..summaries.step_records import StepTrace
 from ..summaries.top import heaviest
@@ -17,6 +17,7 @@ from ..summaries.waiting_ops import WAITING_OPS
 from .between_steps import has_single_calls
 from .evidence import Evidence
 from .report import Report
+from .starved import starvation
 
 #: Minimum number of steps, below which the first batches dominate.
 STEPS_MIN: Final = 3
@@ -30,6 +31,8 @@ _CACHE: Final = "Cache"
 #: of the time in which any of them runs.
 _PARALLEL_FACTOR: Final = 1.2
 _OPS_NAMED_MAX: Final = 3
+#: Ops of the pipeline's functions that call the user's Python, or hand over arguments.
+_OTHER_OPS: Final = frozenset({"PyFunc", "EagerPyFunc", "_Arg", "_Retval"})
 #: End of the name of the whole pipeline.
 _ROOT: Final = "Iterator::Root"
 #: `load (train.py:12)`: a function of the user, with its line.
@@ -59,6 +62,14 @@ _REMEDY_FOR_FUNCTION: Final = (
     "make it faster: Python runs one call at a time; let it work on, or yield, whole batches; use ops of TensorFlow"
     f" with {_PARALLEL_MAP}; interleave several generators; cache() results that are the same each epoch"
 )
+#: Files of Keras with functions that call what the user gave to fit -> its name, and the remedy.
+_ADAPTERS: Final = {
+    "py_dataset_adapter.py": (
+        "__getitem__ of the PyDataset",
+        "make __getitem__ faster, or run it in several processes: PyDataset(workers=N, use_multiprocessing=True)",
+    ),
+    "generator_data_adapter.py": ("next of the generator that fit was given", _STAGE_REMEDIES["Generator"]),
+}
 _REMEDY_FOR_QUEUES: Final = "fill the queue with more threads, larger batches (enqueue_many), or a tf.data pipeline"
 _REMEDY: Final = (
     f"see what makes the batches: {_PARALLEL_MAP}, interleave(…) for files, cache() what is the same each epoch"
@@ -87,6 +98,8 @@ def check(evidence: Evidence) -> Sequence[Report]:
         return []
     share, words = parts.share(INPUT), input_words(parts.share(INPUT))
     cause = _cause(evidence, parts)
+    if share < INPUT_HIGH and not cause.verdict and starvation(evidence) is not None:
+        return []  # the pipeline waits for CPUs, too
     numbers: dict[str, float | str] = {"share": share, "waiting_ns_per_step": parts.ns(INPUT), **cause.numbers}
     return [
         Report(
@@ -130,6 +143,8 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
             (_STAGE_REMEDIES[known] for known in ("Generator", "FlatMap") if stage.startswith(known)),
             _REMEDY_FOR_FUNCTION,
         )
+        if (file := function_line.rpartition(":")[0]) in _ADAPTERS:
+            (name, remedy), function_line = _ADAPTERS[file], line
         text = f" The pipeline calls {name}, which runs for {duration(function.mean_ns)} a step.{text}"
         numbers |= {"function": name, "function_ns_per_step": function.mean_ns}
         return _Cause(text, numbers, remedy, function_line, f"the function {name} of the input pipeline")
@@ -159,9 +174,10 @@ def _function_ops(evidence: Evidence, ns_min: float) -> _FunctionOps | None:
     sums: Counter[str] = Counter()
     busy_ns = 0
     for trace in traces:
-        for each in trace.executions:
+        executions = [each for each in trace.executions if each.op not in _OTHER_OPS]
+        for each in executions:
             sums[each.op] += each.end_ns - each.start_ns
-        busy_ns += covered((each.start_ns, each.end_ns) for each in trace.executions)
+        busy_ns += covered((each.start_ns, each.end_ns) for each in executions)
     if not steps or sums.total() < ns_min * steps or not busy_ns:
         return None
     named = ", ".join(f"{op} {duration(ns / steps)}" for op, ns in sums.most_common(_OPS_NAMED_MAX))

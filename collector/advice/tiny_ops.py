@@ -17,7 +17,7 @@ from .starved import are_steps_held_up
 TINY_NS: Final = 20_000
 #: Minimum number of ops per step, and minimum idle share of a step, that are reported.
 OPS_MIN: Final = 200
-IDLE_SHARE_MIN: Final = 0.3
+IDLE_SHARE_MIN: Final = 0.4
 
 
 def check(evidence: Evidence) -> Sequence[Report]:

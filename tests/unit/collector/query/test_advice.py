@@ -276,6 +276,30 @@ def test_the_users_function_is_named_with_its_line(stage: str, remedy: str) -> N
     assert remedy in report.remedy
 
 
+@pytest.mark.parametrize(
+    ("function", "name", "remedy"),
+    [
+        ("_get_iterator (py_dataset_adapter.py:280)", "__getitem__ of the PyDataset", "use_multiprocessing=True"),
+        (
+            "get_tf_iterator (generator_data_adapter.py:70)",
+            "next of the generator that fit was given",
+            "make the gener",
+        ),
+    ],
+)
+def test_functions_of_keras_stand_for_what_fit_was_given(function: str, name: str, remedy: str) -> None:
+    traces = waiting_step(("", 1)).step_traces
+    steps = [TimedSteps(at, 1, at * MS, MS, is_normal=True) for at in range(9)]
+    functions = [NamedSum(function, 9 * 650_000, 9)]
+    parts = break_down(Recording("batch", steps, traces=traces, functions=functions))
+    calls = StepTrace(1, MS, (OpExecution("tf.data/PyFunc", "PyFunc", PIPELINE_DEVICE, 9, 0, 650_000),))
+    (report,) = input_bound.check(Evidence(step_traces=traces, breakdown=parts, pipeline_traces=(calls,)))
+    assert f" The pipeline calls {name}, which runs for 650 µs a step." in report.text
+    assert "PyFunc" not in report.text
+    assert remedy in report.remedy
+    assert report.line == ""
+
+
 def test_ops_of_the_pipelines_functions_are_named_where_no_stage_is_known() -> None:
     ops = [("DecodePng", 0, 400_000), ("ResizeBilinear", 400_000, 600_000)]
     executions = tuple(
