@@ -32,6 +32,13 @@ _SORTS: Final = (
         " values (summarize=…)",
     ),
     _Sort(
+        re.compile(r"(Histogram|Image|Audio|Scalar|Tensor|Merge)Summary(V2)?|Write\w*Summary"),
+        0.1,
+        "ops that make summaries",
+        "summaries are made in each step",
+        "make and fetch summaries every N steps, in a run or a branch (tf.cond) of their own",
+    ),
+    _Sort(
         re.compile(r"_?(Mkl)?Transpose"),
         0.2,
         "transposes",

@@ -133,7 +133,8 @@ class Evidence:
     the warm-up; `load`: use of the CPUs during the job. `host_damage`: why it could not be read,
     empty if it could. `new_nodes`: one record for each traced step, in order. `first_calls`: the
     time of each function's first call, as a fraction of the time from the start of the job's first
-    span (0) to the start of its last span (1).
+    span (0) to the start of its last span (1). `other_run_keys`: the keys of session runs of other
+    kinds than the main one, in order of time.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -163,6 +164,7 @@ class Evidence:
     new_nodes: tuple[NewNodes, ...] = ()
     graphs: tuple[IdenticalGraphs, ...] = ()
     first_calls: tuple[float, ...] = ()
+    other_run_keys: tuple[int, ...] = ()
 
     @cached_property
     def places(self) -> Places:

@@ -8,8 +8,8 @@ from ..summaries.op_classes import COPIES, DEVICE, INPUT
 from .evidence import Evidence
 from .report import Report
 
-#: Minimum use of a CPU by the other threads, and minimum share of the time in which the thread of
-#: the steps neither runs nor waits for a CPU, and no op runs.
+#: Minimum share of the time in which the other threads use a CPU or wait for one, and in which the
+#: thread of the steps does neither, and no op runs.
 _BUSY_MIN: Final = 0.3
 SHARE_MIN: Final = 0.1
 
@@ -44,9 +44,19 @@ def waiting_share(evidence: Evidence) -> float:
     parts, use, threads = evidence.breakdown, evidence.thread_use, evidence.python_threads
     if parts is None or use is None or not use.is_exact or parts.period_ns <= 0:
         return 0.0
-    busy = sum(thread.cores for thread in threads)
+    busy = sum(thread.cores for thread in threads) * _runnable_factor(evidence)
     if busy < _BUSY_MIN:
         return 0.0
     elsewhere = parts.share(INPUT) + parts.share(COPIES) + (0.0 if parts.is_eager else parts.share(DEVICE))
     share = min(busy, 1 - use.cpu - use.queued - elsewhere)
     return share if share >= SHARE_MIN else 0.0
+
+
+def _runnable_factor(evidence: Evidence) -> float:
+    """Return how much longer than they run the job's threads run or wait for a CPU.
+
+    A thread that holds the interpreter keeps it while it waits for a CPU.
+    """
+    cores = evidence.use.cores if evidence.use else 0.0
+    queued = evidence.thread_use.queued_all if evidence.thread_use else 0.0
+    return 1 + queued / cores if cores > 0 else 1.0

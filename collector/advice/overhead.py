@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..numbers import count, duration, percent
+from ..summaries.kinds import RUN_KIND_NAMES
 from ..summaries.op_classes import LAUNCH, PYTHON
 from ..summaries.parts import CODE_BETWEEN, EAGER_OPS, UNEXPLAINED, UNRECORDED, Breakdown
 from ..summaries.step_cut import AFTER, BEFORE
@@ -84,7 +85,11 @@ def _small(evidence: Evidence, parts: Breakdown) -> list[Report]:
     share = total_ns / parts.period_ns
     if share < SMALL_SHARE_MIN or total_ns > SMALL_NS:
         return []
-    several = "steps_per_execution=N in compile(…)" if parts.kind in KERAS_KINDS else "several steps in one tf.function"
+    several = "several steps in one tf.function"
+    if parts.kind in KERAS_KINDS:
+        several = "steps_per_execution=N in compile(…)"
+    elif parts.kind in RUN_KIND_NAMES:
+        several = "session.make_callable(…) instead of session.run, or several steps in one run (tf.while_loop)"
     return [
         Report(
             f"a {parts.kind} step is small: for {percent(share)} of {duration(parts.period_ns)} from step to step no"

@@ -12,6 +12,7 @@ from ..store.columns import pc, row_tuples
 from ..store.devices import can_be_canonical
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
+from ..summaries.kinds import kind_name
 from ..summaries.op_classes import PIPELINE_DEVICE
 from ..summaries.step_records import StepTrace, ThreadUse
 from ..summaries.steps import spans_of_kinds
@@ -84,6 +85,7 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         new_nodes=_new_nodes(job),
         graphs=_identical_graphs(job, nodes),
         first_calls=_first_calls(spans),
+        other_run_keys=_other_run_keys(spans, step_kind),
     )
 
 
@@ -146,6 +148,12 @@ def _first_calls(spans: pa.Table) -> tuple[float, ...]:
         return ()
     begin_ns, end_ns = pc.min(spans["start_ns"]).as_py(), pc.max(spans["start_ns"]).as_py()
     return tuple((start_ns - begin_ns) / max(1, end_ns - begin_ns) for start_ns in first_starts)
+
+
+def _other_run_keys(spans: pa.Table, step_kind: str) -> tuple[int, ...]:
+    """Return the keys of the session runs of other kinds than the main one, in order of time."""
+    kinds = tuple(kind for kind in layout.RUN_KINDS if kind_name(kind) != step_kind)
+    return tuple(key for _, key in sorted(row_tuples(spans_of_kinds(spans, kinds), "start_ns", "key")))
 
 
 def _step_memory(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[StepMemory, ...]:

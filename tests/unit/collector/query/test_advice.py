@@ -1057,6 +1057,19 @@ def test_runs_with_new_fetches_each_time_are_a_growing_graph(tmp_path: Path) -> 
     assert report_texts(job_of(tmp_path / "repeating", spans=repeating), "retracing") == []
 
 
+def test_runs_of_other_kinds_with_new_fetches_each_time_are_a_growing_graph(tmp_path: Path) -> None:
+    for key_count, found in ((1000, 1), (4, 0)):
+        spans = [
+            span(kind, number, 10 * number + at, 4, key=number % key_count if kind == layout.INIT else 7)
+            for number in range(1, 61)
+            for at, kind in ((0, layout.TRAIN), (5, layout.INIT))
+        ]
+        found_texts = report_texts(job_of(tmp_path / str(key_count), spans=spans), "retracing")
+        assert len(found_texts) == found
+    (text,) = report_texts(LocalStore(tmp_path / "1000").job("last"), "retracing")
+    assert text.startswith("30 of 30 late runs beside the train steps have fetches or feeds that no earlier one had")
+
+
 # -- the verdict -----------------------------------------------------------------------------------
 
 

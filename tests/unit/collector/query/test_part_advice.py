@@ -194,6 +194,15 @@ def test_a_thread_that_keeps_the_interpreter_busy_is_the_only_cause(is_eager: bo
     assert report.line == "a.py:3"
 
 
+def test_a_thread_that_waits_for_a_cpu_keeps_the_interpreter() -> None:
+    waiting = parts("train", waiting={"asleep between the steps": 5}, before=2, device=3)
+    slow = SPINNING._replace(cores=0.1)
+    facts = {"python_threads": (slow,), "use": Use(0.25, 0)}
+    report = the_report(waiting, "interpreter", thread_use=ThreadUse(0.1, 0.3, 1.0), **facts)
+    assert report.saving == pytest.approx(0.3)
+    assert "interpreter" not in found(waiting, thread_use=ThreadUse(0.1, 0.3, 0.3), **facts)
+
+
 @pytest.mark.parametrize(
     ("threads_of_python", "use"),
     [
@@ -216,6 +225,7 @@ def test_other_threads_are_not_blamed_if_steps_do_not_wait(
     [
         ("StringFormat", 0.11, "ops print or check values in each step"),
         ("CheckNumericsV2", 0.11, "ops print or check values in each step"),
+        ("HistogramSummary", 0.11, "summaries are made in each step"),
         ("Transpose", 0.21, "tensors are transposed in each step"),
         ("UnsortedSegmentSum", 0.11, "sparse gradients become dense"),
     ],
