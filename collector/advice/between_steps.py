@@ -8,6 +8,7 @@ from ..numbers import duration, percent, size
 from ..summaries.op_classes import PYTHON, WAITING
 from ..summaries.parts import ASLEEP, BETWEEN, CODE_BETWEEN, UNEXPLAINED, UNRECORDED, Breakdown
 from .evidence import Evidence
+from .interpreter import waiting_share
 from .report import Report
 
 #: Minimum number of steps, and of steps that take _LONG_NS together; minimum share of code between
@@ -118,6 +119,8 @@ def _code(evidence: Evidence, parts: Breakdown) -> Iterator[Report]:
     python_ns = parts.detail_ns(PYTHON).get(CODE_BETWEEN, 0.0)
     asleep_ns = parts.detail_ns(WAITING).get(ASLEEP, 0.0)
     unknown_ns = parts.detail_ns(UNEXPLAINED).get(UNRECORDED, 0.0)
+    if waiting_share(evidence):  # the interpreter is what the thread waits for
+        asleep_ns = unknown_ns = 0.0
     total_ns = python_ns + asleep_ns + unknown_ns
     if total_ns < keras_ns(evidence, parts) or has_single_calls(evidence, parts):
         return

@@ -21,13 +21,26 @@ from .timed_steps import timed_steps
 _ALERT_NS: Final = 10 * layout.SECOND_NS
 
 
+def shifts(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> tuple[StepShift | None, StepShift | None]:
+    """Return the shift in the times of ``steps``, or else that of the pauses after them.
+
+    If both have become longer, the one that explains most of the increase counts.
+    """
+    of_steps, of_pauses = step_shift(job, kind, steps), pause_shift(job, kind, steps)
+    if of_steps is not None and of_pauses is not None:
+        increase_ns = of_pauses.now_ns - of_pauses.before_ns
+        if 2 * (of_steps.now_ns - of_steps.before_ns) >= increase_ns:
+            of_pauses = None
+    return (of_steps, None) if of_pauses is None else (None, of_pauses)
+
+
 def shift_note(job: JobReader) -> str | None:
     """Return a sentence about a job whose steps became slower, and which steps show its present.
 
     None if they did not.
     """
     kind, steps = timed_steps(job, job.table("spans"))
-    shift = step_shift(job, kind, steps)
+    shift, _ = shifts(job, kind, steps)
     if shift is None:
         return None
     return f"{shift_text(shift, kind)} Only these: --steps {shift.step}-{steps[-1].last}"
@@ -64,7 +77,7 @@ def _has_alert(job: JobReader, slug: str, kind: str, start_ns: int) -> bool:
 def pause_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepShift | None:
     """Return the shift in the times from the start of a step to the next start, or None.
 
-    ``steps`` are those of the main kind, whose own times have no shift.
+    ``steps`` are those of the main kind.
     """
     period_of = {period.steps.ordinal: period for period in periods(steps) if period.steps.is_normal}
     groups = steps_of_main_call([period.steps for period in period_of.values()])

@@ -41,6 +41,8 @@ _PART_OF_CATEGORY: Final = {
     "python_function": PYTHON,
     "tracing": TRACING,
     "first_run": TRACING,
+    "fetch": AFTER,
+    "conversion": BEFORE,
 }
 _MARKS: Final = ("mark", "part")
 #: Titles of the categories that are shown under another name.
