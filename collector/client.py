@@ -10,7 +10,7 @@ import zmq
 
 from ..agent.local_daemons import bring_up
 from ..formats import orders, wire
-from ..formats.addresses import local_endpoint
+from ..formats.addresses import endpoint_elsewhere, local_endpoint
 from ..formats.errors import FormatError, TfprofError
 from ..formats.orders import Order, OrderAnswer
 from ..formats.runtime_dir import make_instance
@@ -150,7 +150,8 @@ def give(
         return
     instance_dir = make_instance(store)
     bring_up(store, instance_dir)
-    with Client(local_endpoint(instance_dir).url) as client:
+    endpoint = endpoint_elsewhere(store) or local_endpoint(instance_dir)
+    with Client(endpoint.url) as client:
         for answer in client.give(list(by_uid), order, to_the_end=to_the_end):
             job = by_uid[answer.uid]
             yield job, _of_node(job, answer)

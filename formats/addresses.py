@@ -4,17 +4,22 @@
 scheme   place         who can reach it
 =======  ============  ==================================================================
 ``ipc``  a socket      this user, on this host
+``user`` a socket      every user of this host; the kernel tells the collector which
 ``tcp``  `host:port`   other hosts, with a key; without one only processes of this host
 =======  ============  ==================================================================
+
+A *shared store* is a folder that one service writes for all users of a host. Its socket, of scheme
+``user``, lies in it.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 
 from .errors import FolderError, UsageError
 
-IPC, TCP = "ipc", "tcp"
+IPC, USER, TCP = "ipc", "user", "tcp"
 _SOCKET = "collector.sock"
 #: Maximum length of a local socket's path (bytes).
 _PATH_MAX = 107
@@ -39,12 +44,17 @@ class Endpoint(object):
     @property
     def url(self) -> str:
         """The address for ZeroMQ."""
-        return "%s://%s" % (self.scheme, self.place)
+        return "%s://%s" % (IPC if self.scheme == USER else self.scheme, self.place)
 
     @property
     def socket_file(self) -> Optional[str]:
         """The path of the socket, None if there is no such file."""
-        return self.place if self.scheme == IPC else None
+        return None if self.scheme == TCP else self.place
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the collector is this user's, so that the agent starts it and nobody else orders."""
+        return self.scheme == IPC
 
     @property
     def host(self) -> str:
@@ -54,7 +64,7 @@ class Endpoint(object):
     @property
     def is_loopback(self) -> bool:
         """Whether no other host can reach the endpoint."""
-        return self.scheme == IPC or self.host in _LOOPBACK
+        return self.scheme != TCP or self.host in _LOOPBACK
 
 
 def local_endpoint(instance_dir: str) -> Endpoint:
@@ -66,6 +76,22 @@ def local_endpoint(instance_dir: str) -> Endpoint:
     if len(os.fsencode(path)) > _PATH_MAX:
         raise FolderError("%s is too long a path for a socket: set XDG_RUNTIME_DIR to a shorter one" % instance_dir)
     return Endpoint(IPC, path)
+
+
+def shared_endpoint(store: str) -> Optional[Endpoint]:
+    """Return the endpoint of the shared store in the folder ``store``, None if it is no such store."""
+    path = os.path.join(store, _SOCKET)
+    if len(os.fsencode(path)) > _PATH_MAX:
+        return None
+    try:
+        return Endpoint(USER, path) if stat.S_ISSOCK(os.stat(path).st_mode) else None
+    except (OSError, ValueError):
+        return None
+
+
+def endpoint_elsewhere(store: str) -> Optional[Endpoint]:
+    """Return the endpoint of ``store`` if this user has no collector of their own for it, else None."""
+    return remote_endpoint(store) if is_remote(store) else shared_endpoint(store)
 
 
 def is_remote(store: str) -> bool:
