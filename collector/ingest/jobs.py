@@ -143,12 +143,17 @@ class OpenJobs:
     def check_node(self, uid: int, node: str | None) -> None:
         """Raise ForeignJobError if ``node`` (None: this host) may not send data of job ``uid``.
 
-        Nor may anybody if it is a job of another user of a shared store.
+        The same holds for a job of another user of a shared store.
         """
         job = self.open.get(uid)
         if job is not None and _is_foreign(job, node):
             raise ForeignJobError(uid)
-        if job is None and self._owner is not None and not self.has_ended(uid) and self._owner.has_foreign_job(uid):
+        self.check_owner(uid)
+
+    def check_owner(self, uid: int) -> None:
+        """Raise ForeignJobError if job ``uid`` is of another user of a shared store."""
+        is_known = uid in self.open or self.has_ended(uid)
+        if self._owner is not None and not is_known and self._owner.has_foreign_job(uid):
             raise ForeignJobError(uid, "user")
 
     def take(self, head: Head, body: memoryview, node: str | None = None) -> list[Head]:

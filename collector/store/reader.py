@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
-from . import catalog, executions, lock, retention, segment, sql_queries, totals, trace_ranges
+from . import catalog, executions, lock, retention, segment, shared, sql_queries, totals, trace_ranges
 from .catalog import JobInfo
 from .protocols import Executions, JobReader, RecordedOutputs, RecordedTotals
 from .schema import HOST_SAMPLES
@@ -296,7 +296,7 @@ class LocalStore:
 
     def holders(self) -> Holders:
         """Return the holder of the lock of this host's collector in each root, None if nobody holds it."""
-        return {root: lock.holder(catalog.lock_file(root, self._host)) for root in catalog.roots(self.path)}
+        return {root: lock.holder(catalog.lock_file(root, self._host)) for root in shared.roots(self.path)}
 
     def with_holder(self, info: JobInfo, folder: Path, holders: Holders) -> JobInfo:
         """Do what ``with_stale_state`` does, for the job in ``folder`` and with known ``holders``."""
