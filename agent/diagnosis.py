@@ -251,7 +251,7 @@ def _runtime_outcome(store: str) -> Outcome:
 
 
 def _space_outcome(store: str) -> Outcome:
-    elsewhere = addresses.endpoint_elsewhere(store)
+    elsewhere = runtime_dir.endpoint_elsewhere(store)
     if elsewhere is not None:
         return OK, f"the collector at {elsewhere.place} has it"
     folder = _nearest_folder(store)

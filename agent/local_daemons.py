@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..commands.daemons import DaemonError, failure, is_up, running_pid
-from ..formats.addresses import endpoint_elsewhere
+from ..formats.runtime_dir import endpoint_elsewhere
 from .daemon_start import AGENT, COLLECTOR, failure_from_log, start_daemon
 
 #: Names of the daemons, and of their pid and status files.

@@ -21,8 +21,8 @@ from ..collector.store import catalog
 from ..commands import daemons, key_files, settings_files
 from ..commands.service_unit import SHARED_STORE, SHARED_USER, Unit, shared_unit, system_unit, user_unit
 from ..commands.streams import note, print_lines
-from ..formats.addresses import endpoint_elsewhere, is_remote, local_endpoint, remote_endpoint
-from ..formats.runtime_dir import make_instance
+from ..formats.addresses import is_remote, local_endpoint, remote_endpoint
+from ..formats.runtime_dir import endpoint_elsewhere, make_instance
 from ..formats.settings import SETTINGS
 from .command import folder_option
 from .values import NON_EMPTY
@@ -101,7 +101,9 @@ def serve(
         _make_account()
     _install(unit, is_system=system, force=force)
     if serves_all:
-        print_lines([f'for all users, in {settings_files.HOST_FILE}: store = "{store if is_store_given else SHARED_STORE}"'])
+        print_lines(
+            [f'for all users, in {settings_files.HOST_FILE}: store = "{store if is_store_given else SHARED_STORE}"']
+        )
 
 
 def _listen_words(listen: str, *, is_encrypted: bool) -> list[str]:

@@ -10,10 +10,10 @@ import zmq
 
 from ..agent.local_daemons import bring_up
 from ..formats import orders, wire
-from ..formats.addresses import endpoint_elsewhere, local_endpoint
+from ..formats.addresses import local_endpoint
 from ..formats.errors import FormatError, TfprofError
 from ..formats.orders import Order, OrderAnswer
-from ..formats.runtime_dir import make_instance
+from ..formats.runtime_dir import endpoint_elsewhere, make_instance
 from ..formats.wire import Head
 from .records import document
 from .summaries.order_results import OrderTarget

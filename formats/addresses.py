@@ -15,14 +15,13 @@ A *shared store* is a folder that one service writes for all users of a host. It
 from __future__ import annotations
 
 import os
-import stat
 
 from .errors import FolderError, UsageError
 
 IPC, USER, TCP = "ipc", "user", "tcp"
-_SOCKET = "collector.sock"
+SOCKET = "collector.sock"
 #: Maximum length of a local socket's path (bytes).
-_PATH_MAX = 107
+SOCKET_PATH_MAX = 107
 _PORT_MAX = 65535
 #: Hosts that only processes of the same host can reach.
 _LOOPBACK = frozenset(["127.0.0.1", "localhost", "[::1]"])
@@ -53,7 +52,7 @@ class Endpoint(object):
 
     @property
     def is_own(self) -> bool:
-        """Whether the collector is this user's, so that the agent starts it and nobody else orders."""
+        """Whether the collector is this user's, so that the agent starts it."""
         return self.scheme == IPC
 
     @property
@@ -72,26 +71,10 @@ def local_endpoint(instance_dir: str) -> Endpoint:
 
     FolderError if the socket's path is too long for the system.
     """
-    path = os.path.join(instance_dir, _SOCKET)
-    if len(os.fsencode(path)) > _PATH_MAX:
+    path = os.path.join(instance_dir, SOCKET)
+    if len(os.fsencode(path)) > SOCKET_PATH_MAX:
         raise FolderError("%s is too long a path for a socket: set XDG_RUNTIME_DIR to a shorter one" % instance_dir)
     return Endpoint(IPC, path)
-
-
-def shared_endpoint(store: str) -> Optional[Endpoint]:
-    """Return the endpoint of the shared store in the folder ``store``, None if it is no such store."""
-    path = os.path.join(store, _SOCKET)
-    if len(os.fsencode(path)) > _PATH_MAX:
-        return None
-    try:
-        return Endpoint(USER, path) if stat.S_ISSOCK(os.stat(path).st_mode) else None
-    except (OSError, ValueError):
-        return None
-
-
-def endpoint_elsewhere(store: str) -> Optional[Endpoint]:
-    """Return the endpoint of ``store`` if this user has no collector of their own for it, else None."""
-    return remote_endpoint(store) if is_remote(store) else shared_endpoint(store)
 
 
 def is_remote(store: str) -> bool:

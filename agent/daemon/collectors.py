@@ -2,7 +2,8 @@
 
 from typing import Final, NamedTuple, Protocol
 
-from ...formats.addresses import Endpoint, endpoint_elsewhere, local_endpoint
+from ...formats.addresses import Endpoint, local_endpoint
+from ...formats.runtime_dir import endpoint_elsewhere
 from .. import daemon_start
 
 #: Minimum time that data of ended jobs waits for a collector (seconds). A local one starts within

@@ -1,4 +1,4 @@
-"""Passes bytes between a user's connection and the user's collector, unread and in both directions."""
+"""Passes bytes between a user's connection and the user's collector, without reading them."""
 
 import contextlib
 import selectors
@@ -72,7 +72,7 @@ class Relay:
         self._unsent[end] = self._unsent[end][end.send(self._unsent[end]) :]
 
     def _watch(self, end: socket.socket) -> None:
-        """Wait for what ``end`` can do: give bytes if the other side took all, take those that wait."""
+        """Wait until ``end`` gives bytes, if the other side took all, or takes those that wait."""
         events = 0 if self._unsent[self._other[end]] else selectors.EVENT_READ
         events |= selectors.EVENT_WRITE if self._unsent[end] else 0
         registered = self._selector.get_map().get(end)

@@ -9,7 +9,7 @@ import selectors
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections import deque
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -43,16 +43,20 @@ _STOP_S: Final = 45.0
 _STOP_POLL_S: Final = 0.05
 _DESCRIPTORS: Final = 65_536
 _BACKLOG: Final = 512
+_FOR_ALL: Final = 0o666
 
 
 class ReadersError(UsageError):
     """The setting `readers` names no group."""
 
-    slug = "no-group-of-readers"
+    slug = "readers"
 
 
 def readers_group() -> int | None:
-    """Return the group of the setting `readers`, None without one; ReadersError if there is none."""
+    """Return the group of the setting `readers`, None without one.
+
+    ReadersError if there is no such group.
+    """
     name = SETTINGS["readers"].read()
     try:
         return grp.getgrnam(name).gr_gid if name else None
@@ -68,7 +72,7 @@ class SharingService:
         self._manager = ServiceManager(os.environ)
         self._selector = selectors.DefaultSelector()
         self._is_stopping = self._is_reload_due = False
-        self._round: Iterator[int] = iter(())
+        self._round: deque[int] = deque()  # the users whose collectors are still to run for the limits
         self._next_round_s = -math.inf
         self._paused_until_s = math.inf  # while it accepts, there is no such time
 
@@ -78,11 +82,10 @@ class SharingService:
         shared.share(self._store, self._users.readers)
         _raise_limit()
         place = local_endpoint(str(self._store)).place
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(place)
+        Path(place).unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         self._listener.bind(place)
-        os.chmod(place, 0o666)  # the kernel names the user of each connection
+        Path(place).chmod(_FOR_ALL)  # the kernel names the user of each connection
         self._listener.listen(_BACKLOG)
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._wakeup, wakeup = socket.socketpair()
@@ -91,9 +94,8 @@ class SharingService:
         self._selector.register(self._wakeup, selectors.EVENT_READ)
         signal.set_wakeup_fd(wakeup.detach(), warn_on_full_buffer=False)
         text = f"serves {self._store} for all users"
-        folder = instance_dir(str(self._store))
         status = {"pid": os.getpid(), "version": VERSION, "store": str(self._store), "service": True}
-        daemons.StatusFile(os.path.join(folder, COLLECTOR + ".json")).write(status)
+        daemons.StatusFile(f"{instance_dir(str(self._store))}/{COLLECTOR}.json").write(status)
         log(f"tfprof: {text}, pid {os.getpid()}; SIGTERM or Ctrl-C ends it")
         self._manager.ready(text)
 
@@ -180,21 +182,17 @@ class SharingService:
         self._manager.ready(f"serves {self._store} for all users")
 
     def _run_limits(self, now: float) -> None:
-        """Start a collector of the next user if the store has limits, which apply without a job, too."""
+        """Start the collector of the next user: limits of the store apply without a job, too."""
         if now < self._next_round_s:
             return
         if SETTINGS["keep-days"].read() is None and SETTINGS["keep-bytes"].read() is None:
             self._next_round_s = math.inf
             return
-        uid = next(self._round, None)
-        if uid is not None:
-            self._users.run_collector(uid)
-            self._next_round_s = now + max(_ROUND_STEP_S, self._pause_s)
-            return
         uids = [int(root.name) for root in shared.roots(self._store)]
-        self._round = iter(uids)
-        self._pause_s = _ROUND_S / max(1, len(uids))
-        self._next_round_s = now + _ROUND_STEP_S
+        self._next_round_s = now + max(_ROUND_STEP_S, _ROUND_S / max(1, len(uids)))
+        self._round = self._round or deque(uids)
+        if self._round:
+            self._users.run_collector(self._round.popleft())
 
     def _collectors(self) -> list[int]:
         """Return the pids of the running collectors."""

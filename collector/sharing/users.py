@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import os
 import pwd
 import selectors
 import socket
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from ...agent.daemon_start import COLLECTOR, DaemonSupervisor
-from ...agent.identity import user_name
 from ...commands.daemons import DaemonError
 from ...commands.streams import log
 from ...formats.addresses import local_endpoint
@@ -106,7 +104,10 @@ class User:
 
 
 class Users:
-    """The users that have sent to the shared store at ``store``; ``readers``: the group that reads all."""
+    """The users that have sent to the shared store at ``store``.
+
+    ``readers``: the group that may read the jobs of all.
+    """
 
     def __init__(self, store: Path, readers: int | None, selector: selectors.BaseSelector) -> None:
         self.readers = readers
@@ -121,7 +122,10 @@ class Users:
         return any(user.waiting for user in self._users.values())
 
     def add(self, connection: socket.socket, now: float) -> None:
-        """Take a new connection of the user that the kernel names; close it if that user has too many."""
+        """Take a new connection of the user that the kernel names.
+
+        Close it if that user has too many, or cannot be served.
+        """
         uid = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
         try:
             user = self._user(uid)
@@ -144,7 +148,10 @@ class Users:
             user.close()
 
     def run_collector(self, uid: int) -> None:
-        """Start the collector of user ``uid`` unless it runs: it removes expired jobs, and ends when idle."""
+        """Start the collector of user ``uid`` unless it runs.
+
+        It removes expired jobs, and ends when idle.
+        """
         try:
             self._remembered(uid).supervisor.ensure_running()
         except (TfprofError, OSError) as error:
@@ -173,7 +180,7 @@ class Users:
         """Return a user that has no connection; TfprofError if the store takes no new one."""
         users = self._store / shared.USERS
         is_new = not (users / str(uid)).is_dir() and not _has_account(uid)
-        if is_new and len(os.listdir(users)) >= STRANGERS_FOLDERS_MAX:
+        if is_new and sum(1 for _ in users.iterdir()) >= STRANGERS_FOLDERS_MAX:
             raise UserLimitError("too many users without an account")
         return self._remembered(uid)
 
@@ -188,11 +195,11 @@ class Users:
 
     def _report(self, uid: int, text: str, now: float) -> None:
         """Log why a connection of user ``uid`` is closed, at most once in LOG_S."""
-        if now >= self._logged_s.get(uid, 0.0) + LOG_S:
+        if now >= self._logged_s.get(uid, -LOG_S) + LOG_S:
             if len(self._logged_s) > _IDLE_MAX:
                 self._logged_s.clear()
             self._logged_s[uid] = now
-            log(f"tfprof: user {user_name(uid)}: {text}")
+            log(f"tfprof: user {shared.Owner(uid, self._store).name}: {text}")
 
 
 def _connected(address: str) -> socket.socket | None:

@@ -44,7 +44,7 @@ class FileId(NamedTuple):
 def make_folder(path: Path, *, may_be_link: bool = False) -> None:
     """Create the private folder ``path`` and its parents unless it exists; StoreError on failure.
 
-    In a folder whose access control list gives others permission to read new files, they may read it.
+    If the access control list of the folder above lets others read what is in it, they may.
 
     An existing folder must belong to this user, and nobody else may have write permission
     (``store-foreign``). It may be a symbolic link only if ``may_be_link``, and the link must belong
@@ -93,9 +93,9 @@ def open_own(path: Path, flags: int) -> int:
 
 
 def _shared_bits(path: Path) -> int:
-    """Return the mode bits that the folder of ``path`` shares with new files; 0 for a private folder.
+    """Return the mode bits that the folder of ``path`` shares with new files, 0 if it is private.
 
-    It shares if it has a default access control list and is itself open to those on it. These bits
+    It shares if it has a default access control list and is itself open to those on it. The bits
     only limit what the list gives: nobody else gets a permission.
     """
     try:

@@ -32,8 +32,8 @@ class Lock:
 def take(path: Path, holder: dict[str, Any], *, is_only_writer: bool = False) -> Lock:
     """Lock ``path`` and write ``holder`` into it.
 
-    StoreError ``store-in-use`` names the current holder. ``is_only_writer``: there is surely no other
-    collector, and whoever locks the file is a reader, who is left with the old file.
+    StoreError ``store-in-use`` names the current holder. ``is_only_writer``: there is surely no
+    other collector. Whoever locks the file is then a reader, who is left with the old file.
     """
     place = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp") if is_only_writer else path
     with store_errors(path):

@@ -295,11 +295,11 @@ class LocalStore:
         return self.with_holder(info, catalog.job_folder(self.path, info.uid), self.holders())
 
     def holders(self) -> Holders:
-        """Return the holder of the lock of this host's collector in each root, None if nobody holds it."""
+        """Return the holder of the lock of this host's collector in each root."""
         return {root: lock.holder(catalog.lock_file(root, self._host)) for root in shared.roots(self.path)}
 
     def with_holder(self, info: JobInfo, folder: Path, holders: Holders) -> JobInfo:
-        """Do what ``with_stale_state`` does, for the job in ``folder`` and with known ``holders``."""
+        """Do what ``with_stale_state`` does, for the job in ``folder`` and known ``holders``."""
         return catalog.with_stale_state(info, self._host, holders.get(folder.parents[1]))
 
     def current(self, uid: int) -> JobInfo | None:

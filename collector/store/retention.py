@@ -125,7 +125,10 @@ def remove_hosts(store: Path, needed_folders: Collection[Path]) -> None:
     A running collector removes the samples of its host itself.
     """
     for folder in catalog.host_folders(store):
-        if folder not in needed_folders and lock.holder(folder.parents[1] / "collectors" / f"{folder.name}.lock") is None:
+        if (
+            folder not in needed_folders
+            and lock.holder(folder.parents[1] / "collectors" / f"{folder.name}.lock") is None
+        ):
             _remove(folder)
 
 

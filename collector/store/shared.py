@@ -7,13 +7,13 @@ lets the user and the members of one group read. New files inherit the list.
 import contextlib
 import errno
 import os
+import pwd
 import stat
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ...agent.identity import user_name
 from ...formats.ids import hex_id
 from ..errors import StoreError
 from .durable import make_folder, store_errors
@@ -44,12 +44,17 @@ class Owner(NamedTuple):
     @property
     def name(self) -> str:
         """The name of the user, or the number if there is no such account."""
-        return user_name(self.uid)
+        try:
+            return pwd.getpwuid(self.uid).pw_name
+        except KeyError:
+            return str(self.uid)
 
     def has_foreign_job(self, uid: int) -> bool:
         """Return whether another user has a job with the id ``uid``."""
         return any(
-            (root / "jobs" / hex_id(uid)).exists() for root in roots(self.root.parents[1]) if root.name != self.root.name
+            (root / "jobs" / hex_id(uid)).exists()
+            for root in roots(self.root.parents[1])
+            if root.name != self.root.name
         )
 
 
@@ -65,7 +70,7 @@ def is_shared(store: Path) -> bool:
 
 
 def roots(store: Path) -> list[Path]:
-    """Return the folders that have the jobs of ``store``: itself, or those of users in a shared one.
+    """Return the folders with the jobs of ``store``: itself, or those of users in a shared one.
 
     A user who may not list these has their own. Folders that cannot be read are left out.
     """
@@ -73,7 +78,7 @@ def roots(store: Path) -> list[Path]:
     if not is_shared(store):
         return [store]
     try:
-        names = sorted(name for name in os.listdir(users) if name.isdecimal())
+        names = sorted(path.name for path in users.iterdir() if path.name.isdecimal())
     except OSError:
         names = [str(os.geteuid())]
     return [users / name for name in names if _is_folder(users / name) and _is_readable(users / name)]
@@ -88,7 +93,7 @@ def share(store: Path, readers: int | None) -> None:
     make_folder(users)
     with _list_errors(store):
         os.setxattr(users, _ACCESS, _list(None, readers, is_folder=True, others=_SEARCH))
-        for root in sorted(users.iterdir()):
+        for root in users.iterdir():
             if root.name.isdecimal():
                 _share_root(root, readers)
 

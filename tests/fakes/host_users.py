@@ -1,4 +1,4 @@
-"""Other users of this host, for tests that root runs: commands of tfprof and Python code as them."""
+"""Other users of this host, for tests that root runs: commands and Python code as them."""
 
 import os
 import shutil
@@ -19,9 +19,9 @@ def as_user(uid, *words, groups=()):
 
 
 def readable_installation(folder):
-    """Make a folder ``bin`` with Python and this tfprof that all users may run; None if that is impossible.
+    """Make a folder ``bin`` with Python and this tfprof that all users may run.
 
-    The Python that runs the tests may be in the home of root.
+    None if there is no such Python. The Python that runs the tests may be in the home of root.
     """
     packages = next(path for path in site.getsitepackages() if path.startswith(sys.prefix))
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"

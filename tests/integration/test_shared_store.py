@@ -1,4 +1,4 @@
-"""A shared store: one service for users who see and steer their own jobs, with real users of the kernel."""
+"""A shared store: one service for real users, who see and steer their own jobs."""
 
 import json
 import os
@@ -39,7 +39,7 @@ while not writer.word("detached") and os.getppid() == launcher and (not count or
         writer.set(detached=writer.word("detach"))
     time.sleep(0.01)
 """
-#: An agent at the shared store that opens a job, gives an order to it and ends it; it prints the answers.
+#: An agent that opens a job, gives an order to it and ends it twice; it prints the answers.
 RAW_AGENT = """
 import json, os, sys
 from fakes.wire_agent import WireAgent
@@ -248,6 +248,7 @@ def test_nothing_is_lost_when_the_service_is_killed_or_restarted(host: SharedHos
         host.start()
     for job in jobs:
         assert job.wait(120) == 0
+
     def found() -> bool:
         return [job["state"] for job in host.jobs(host.pat)] == ["exited"] * 2
 
