@@ -70,8 +70,8 @@ def serve(
     when idle. If a collector already runs, it takes its place. SIGHUP reloads the settings. It
     tells systemd when it is ready.
 
-    With --shared, it serves all users of the host: each reads and steers their own jobs. With
-    --system, it is a service of the host, which does that as the user tfprof.
+    With --shared, it serves all users of the host, who read and steer their own jobs. --install
+    --system makes that a service, which runs as the user tfprof.
     """
     for option, is_given, base, has_base in (
         ("--system", system, "--print or --install", print_only or install),
