@@ -148,7 +148,8 @@ def test_users_see_and_steer_their_own_jobs_and_readers_see_all(host: SharedHost
     host.begin(host.ada, "adas")
     job = host.begin(host.bob, "bobs", 50)
     assert job.wait(60) == 0
-    assert "job" in job.stderr.read() if job.stderr else ""
+    assert job.stderr is not None
+    assert "50 steps" in job.stderr.read()
     until(lambda: host.names(host.pat) == ["adas", "bobs"], "both jobs")
     assert (host.names(host.ada), host.names(host.bob)) == (["adas"], ["bobs"])
     assert {job["name"]: job["user"] for job in host.jobs(host.pat)} == {"adas": str(ADA), "bobs": str(BOB)}
@@ -162,9 +163,12 @@ def test_users_see_and_steer_their_own_jobs_and_readers_see_all(host: SharedHost
     assert host.bob.run("tfprof", "trace", "adas", "--off").returncode == 1
     assert _order(host.ada, "detach", "adas") == (True, None)
     until(lambda: [job["state"] for job in host.jobs(host.ada)] == ["detached"], "the end of the job")
-    for user in (host.ada, host.pat):
-        removal = user.run("tfprof", "rm", "adas", "--yes")
-        assert removal.returncode != 0
+    for words in (("rm", "adas", "--yes"), ("tag", "adas", "good")):
+        for user in (host.ada, host.pat):
+            assert "[store-unwritable]" in user.run("tfprof", *words).stderr
+    assert "stop it first [store-in-use]" in host.service.run("tfprof", "serve", "--shared").stderr
+    assert "[store-foreign]" in host.ada.run("tfprof", "serve", "--shared").stderr
+    assert "run the service there" in host.ada.run("tfprof", "serve").stderr
     assert "a service for all users" in host.ada.run("tfprof", "status").stdout
 
 
@@ -256,6 +260,20 @@ def test_nothing_is_lost_when_the_service_is_killed_or_restarted(host: SharedHos
     assert [(job["steps"], job["lost"]) for job in host.jobs(host.pat)] == [(400, 0)] * 2
     for job in LocalStore(host.store).jobs():
         assert job.table("spans").num_rows == 400
+
+
+def test_what_is_recorded_without_the_service_is_stored_later(host: SharedHost) -> None:
+    host.process.send_signal(signal.SIGTERM)
+    host.process.wait(60)
+    job = host.begin(host.ada, "away", 50)
+    assert job.wait(60) == 0
+    assert job.stderr is not None
+    errors = job.stderr.read()
+    assert "[collector-away]" in errors
+    assert "the agent of this host keeps what is not stored" in errors
+    host.start()
+    until(lambda: [job["state"] for job in host.jobs(host.ada)] == ["exited"], "the job")
+    assert [(job["steps"], job["lost"]) for job in host.jobs(host.ada)] == [(50, 0)]
 
 
 def test_a_new_group_of_readers_applies_to_all_jobs_after_a_reload(host: SharedHost) -> None:
