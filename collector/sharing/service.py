@@ -34,8 +34,8 @@ _SLEEP_MAX_S: Final = 3600.0
 _ACCEPTS_A_TURN: Final = 16
 #: Pause after the system has refused another connection: no descriptor is left (seconds).
 _PAUSE_S: Final = 1.0
-#: Time within which each user's collector runs once for the limits of the store, and the minimum
-#: time between two users (seconds).
+#: Interval at which each user's collector runs for the limits of the store, and the time between
+#: two users (seconds).
 _ROUND_S: Final = 86_400.0
 _ROUND_STEP_S: Final = 120.0
 #: Time limit for the collectors to store what has arrived, and to end (seconds).
@@ -73,7 +73,7 @@ class SharingService:
         self._selector = selectors.DefaultSelector()
         self._is_stopping = self._is_reload_due = False
         self._round: deque[int] = deque()  # the users whose collectors are still to run for the limits
-        self._next_round_s = -math.inf
+        self._next_round_s = self._round_end_s = -math.inf
         self._paused_until_s = math.inf  # while it accepts, there is no such time
 
     def start(self) -> None:
@@ -188,11 +188,12 @@ class SharingService:
         if SETTINGS["keep-days"].read() is None and SETTINGS["keep-bytes"].read() is None:
             self._next_round_s = math.inf
             return
-        uids = [int(root.name) for root in shared.roots(self._store)]
-        self._next_round_s = now + max(_ROUND_STEP_S, _ROUND_S / max(1, len(uids)))
-        self._round = self._round or deque(uids)
+        if not self._round:
+            self._round.extend(int(root.name) for root in shared.roots(self._store))
+            self._round_end_s = now + _ROUND_S
         if self._round:
             self._users.run_collector(self._round.popleft())
+        self._next_round_s = now + _ROUND_STEP_S if self._round else self._round_end_s
 
     def _collectors(self) -> list[int]:
         """Return the pids of the running collectors."""

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -56,7 +55,7 @@ for head, body in (
     (Head(wire.GIVEN_UP, uid, 0, 1, 1), {"identity": {"name": "forged"}, "end": {"state": "lost"}}),
 ):
     agent.send(head, json.dumps(body).encode())
-    answer, reason = agent.receive(30)
+    answer, reason = next(message for message in iter(lambda: agent.receive(30), None) if message[0].type != wire.WELCOME)
     print(answer.type, (reason or {}).get("slug"))
 agent.close()
 """
@@ -79,7 +78,7 @@ class SharedHost:
         self.store = folder / "store"
         self.store.mkdir()
         os.chown(self.store, SERVICE, SERVICE)
-        self.service = HostUser(folder, programs, self.store, SERVICE, TFPROF_READERS=READERS)
+        self.service = HostUser(folder, programs, self.store, SERVICE)
         self.ada, self.bob, self.pat = (
             HostUser(folder, programs, self.store, uid, groups)
             for uid, groups in ((ADA, ()), (BOB, ()), (PAT, (READERS_GID,)))
@@ -88,16 +87,21 @@ class SharedHost:
         self.job_file.write_text(JOB)
         self._log = (folder / "log").open("w+")
         self._processes: list[subprocess.Popen[str]] = []
+        self._settings = self.service.home / ".config/tfprof/config.toml"
+        self._settings.parent.mkdir(parents=True)
+        self.change_settings(f'readers = "{READERS}"', is_reloaded=False)
         self.start()
+
+    def change_settings(self, text: str, *, is_reloaded: bool = True) -> None:
+        self._settings.write_text(text + "\n")
+        if is_reloaded:
+            self.process.send_signal(signal.SIGHUP)
 
     def start(self) -> None:
         """Start the service, and wait until it listens."""
+        earlier = self.log()
         self.process = self.service.start("tfprof", "serve", "--shared", stderr=self._log)
-        until(self._answers, "the service")
-
-    def _answers(self) -> bool:
-        with socket.socket(socket.AF_UNIX) as client:
-            return client.connect_ex(f"{self.store}/collector.sock") == 0
+        until(lambda: " for all users" in self.log()[len(earlier) :], "the service")
 
     def log(self) -> str:
         self._log.seek(0)
@@ -276,15 +280,25 @@ def test_what_is_recorded_without_the_service_is_stored_later(host: SharedHost) 
     assert [(job["steps"], job["lost"]) for job in host.jobs(host.ada)] == [(50, 0)]
 
 
-def test_a_new_group_of_readers_applies_to_all_jobs_after_a_reload(host: SharedHost) -> None:
-    host.begin(host.ada, "adas", 20).wait(60)
-    until(lambda: host.names(host.pat) == ["adas"], "the job")
-    host.service.environment["TFPROF_READERS"] = ""
+def test_a_reload_applies_to_the_jobs_of_all_users_and_loses_nothing(host: SharedHost) -> None:
+    host.begin(host.ada, "ended", 20).wait(60)
+    running = host.begin(host.ada, "running", 500)
+    until(lambda: host.names(host.pat) == ["ended", "running"], "both jobs")
+    host.change_settings('readers = "no such group"')
+    until(lambda: "the settings stay as they were" in host.log(), "the refusal")
+    assert host.names(host.pat) == ["ended", "running"]
+    host.change_settings("")
+    until(lambda: host.names(host.pat) == [], "the new list")
+    assert host.names(host.ada) == ["ended", "running"]
+    assert running.wait(60) == 0
+    until(lambda: {job["state"] for job in host.jobs(host.ada)} == {"exited"}, "the end of the job")
+    assert [(job["steps"], job["lost"]) for job in host.jobs(host.ada)] == [(20, 0), (500, 0)]
+    host.ada.stop()
     host.process.send_signal(signal.SIGTERM)
     host.process.wait(60)
+    host.change_settings("keep-days = 1e-7", is_reloaded=False)
     host.start()
-    assert host.names(host.pat) == []
-    assert host.names(host.ada) == ["adas"]
+    until(lambda: host.names(host.ada) == [], "the removal, without a job or an agent")
 
 
 def test_a_reader_that_keeps_files_locked_stops_nobody(host: SharedHost) -> None:
