@@ -15,11 +15,11 @@ from ...formats import span_kinds
 from ...formats.ids import hex_id
 from ...formats.layout import SECOND_NS
 from ..errors import TfprofError
-from ..store import catalog, lock
+from ..store import catalog
 from ..store.catalog import RUNNING, JobInfo
 from ..store.columns import row_tuples
 from ..store.devices import can_be_canonical
-from ..store.reader import LocalJob, LocalStore
+from ..store.reader import Holders, LocalJob, LocalStore
 from ..store.row_follower import FileVersion, RowFollower
 from ..store.schema import DEVICE
 from ..store.selectors import short_ids
@@ -215,8 +215,8 @@ class Watch:
     def update(self, now_ns: int) -> WatchedStore:
         """Return the jobs and hosts at ``now_ns``."""
         self._scan(now_ns)
-        holder = lock.holder(catalog.lock_file(self._store.path, self._store.host_name))
-        jobs = [job for uid in list(self._running) if (job := self._running_job(uid, now_ns, holder)) is not None]
+        holders = self._store.holders()
+        jobs = [job for uid in list(self._running) if (job := self._running_job(uid, now_ns, holders)) is not None]
         jobs += [self._ended_job(info, now_ns) for info in self._ended.values()]
         shown_jobs = [job for job in jobs if self.shows_all or now_ns - (job.row.ended_ns or now_ns) <= RECENT_NS]
         hosts = (self._host(name, now_ns) for name in catalog.hosts(self._store.path))
@@ -260,7 +260,7 @@ class Watch:
         else:
             self._ended[uid], self._versions[uid] = info, version
 
-    def _running_job(self, uid: int, now_ns: int, holder: Any) -> WatchedJob | None:
+    def _running_job(self, uid: int, now_ns: int, holders: Holders) -> WatchedJob | None:
         running = self._running[uid]
         try:
             info = running.read_new_rows()
@@ -272,7 +272,7 @@ class Watch:
             del self._running[uid]
             self._ended[uid] = info
             return None
-        info = catalog.with_stale_state(info, self._store.host_name, holder)
+        info = self._store.with_holder(info, running.follower.folder, holders)
         row = self._row(info, now_ns)
         self._find_devices(running, row, now_ns)
         kind = _main_kind(row, running)

@@ -146,6 +146,7 @@ ALLOWED = {
     "collector.selfstats": "collector.errors commands formats",
     "collector.moment": "",
     "collector.store": "collector.errors collector.moment collector.suggestion formats",
+    "collector.sharing": "agent.daemon_start collector.errors collector.store commands formats",
     "collector.suggestion": "",
     "collector.summaries": (
         "collector.errors collector.numbers collector.records collector.store.catalog "
@@ -169,8 +170,8 @@ ALLOWED = {
         "collector.alerts collector.api collector.client collector.daemon_status collector.documents "
         "collector.errors collector.export "
         "collector.exporters collector.forms collector.imports collector.loader collector.moment "
-        "collector.numbers collector.query collector.render collector.store collector.suggestion collector.summaries "
-        "collector.tfviews collector.write_output commands formats web web.server"
+        "collector.numbers collector.query collector.render collector.sharing collector.store collector.suggestion "
+        "collector.summaries collector.tfviews collector.write_output commands formats web web.server"
     ),
     "web": (
         "collector.documents collector.errors collector.numbers collector.query collector.render collector.store "
@@ -188,7 +189,7 @@ STARTED_MODULES = {
     "agent/daemon_start.py": {"agent.__main__", "collector.__main__"},
     "agent/launcher/report.py": {"cli.report"},
     "agent/launcher/series.py": {"cli.series_report"},
-    "cli/serve.py": {"collector.__main__"},
+    "cli/serve.py": {"collector.__main__", "collector.sharing.__main__"},
     "commands/isolated.py": {"agent.launcher.run", "cli.main"},
 }
 #: File -> the names (`module:name`) that it imports on first use, with collector/loader.py.
@@ -379,12 +380,14 @@ STORE_CONTENT = {"catalog", "columns", "devices", "output_signatures", "protocol
 STORE_ACCESS = {
     "cli": {"archive_import", "copying", "opening", "reader"},
     "collector.api": {"opening"},
-    "collector.daemon": {"retention", "writer"},
+    "collector.daemon": {"retention", "shared", "writer"},
     "collector.imports": {"job_import"},
+    "collector.ingest": {"shared"},
+    "collector.sharing": {"shared"},
     "collector.traces": {"aggregation"},
     "web.server": {"opening", "reader"},
     # Following jobs works on the folders of this host.
-    "collector.query": {"lock", "reader", "row_follower"},
+    "collector.query": {"reader", "row_follower"},
 }
 #: Modules of collector.query that work on the folders of a store.
 FOLDER_QUERIES = {"following", "metrics", "watching"}
