@@ -55,7 +55,9 @@ for head, body in (
     (Head(wire.GIVEN_UP, uid, 0, 1, 1), {"identity": {"name": "forged"}, "end": {"state": "lost"}}),
 ):
     agent.send(head, json.dumps(body).encode())
-    answer, reason = next(message for message in iter(lambda: agent.receive(30), None) if message[0].type != wire.WELCOME)
+    answer, reason = agent.receive(30)
+    while answer.type == wire.WELCOME:
+        answer, reason = agent.receive(30)
     print(answer.type, (reason or {}).get("slug"))
 agent.close()
 """
