@@ -143,6 +143,8 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
             (_STAGE_REMEDIES[known] for known in ("Generator", "FlatMap") if stage.startswith(known)),
             _REMEDY_FOR_FUNCTION,
         )
+        if any("Dequeue" in node.op for node in waiting_nodes) and not stages:
+            remedy = f"make it faster; {_REMEDY_FOR_QUEUES}"
         if (file := function_line.rpartition(":")[0]) in _ADAPTERS:
             (name, remedy), function_line = _ADAPTERS[file], line
         text = f" The pipeline calls {name}, which runs for {duration(function.mean_ns)} a step.{text}"
