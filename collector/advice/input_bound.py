@@ -31,8 +31,9 @@ _CACHE: Final = "Cache"
 #: of the time in which any of them runs.
 _PARALLEL_FACTOR: Final = 1.2
 _OPS_NAMED_MAX: Final = 3
+_OP_SHARE_MIN: Final = 0.05
 #: Ops of the pipeline's functions that call the user's Python, or hand over arguments.
-_OTHER_OPS: Final = frozenset({"PyFunc", "EagerPyFunc", "_Arg", "_Retval"})
+_OTHER_OPS: Final = frozenset({"PyFunc", "EagerPyFunc", "_Arg", "_EagerConst", "_Retval"})
 #: End of the name of the whole pipeline.
 _ROOT: Final = "Iterator::Root"
 #: `load (train.py:12)`: a function of the user, with its line.
@@ -143,6 +144,8 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
             (_STAGE_REMEDIES[known] for known in ("Generator", "FlatMap") if stage.startswith(known)),
             _REMEDY_FOR_FUNCTION,
         )
+        if any("Dequeue" in node.op for node in waiting_nodes) and not stages:
+            remedy = f"make it faster; {_REMEDY_FOR_QUEUES}"
         if (file := function_line.rpartition(":")[0]) in _ADAPTERS:
             (name, remedy), function_line = _ADAPTERS[file], line
         text = f" The pipeline calls {name}, which runs for {duration(function.mean_ns)} a step.{text}"
@@ -180,7 +183,8 @@ def _function_ops(evidence: Evidence, ns_min: float) -> _FunctionOps | None:
         busy_ns += covered((each.start_ns, each.end_ns) for each in executions)
     if not steps or sums.total() < ns_min * steps or not busy_ns:
         return None
-    named = ", ".join(f"{op} {duration(ns / steps)}" for op, ns in sums.most_common(_OPS_NAMED_MAX))
+    largest = [pair for pair in sums.most_common(_OPS_NAMED_MAX) if pair[1] >= _OP_SHARE_MIN * sums.total()]
+    named = ", ".join(f"{op} {duration(ns / steps)}" for op, ns in largest)
     return _FunctionOps(
         f" The functions that it calls run these ops in a step: {named}.",
         {"op": sums.most_common(1)[0][0], "ops_ns_per_step": sums.total() / steps},

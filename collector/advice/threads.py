@@ -21,6 +21,8 @@ QUEUED_MIN: Final = 2.0
 #: The same beside other processes that use CPUs. TensorFlow has two pools with a thread for each
 #: CPU, which wait longer then.
 QUEUED_BESIDE_OTHERS_MIN: Final = 4.0
+#: Share of the time that waits of the job's threads for each other cost at most, twice.
+_TOO_MANY_MAX: Final = 0.7
 #: Op types whose kernels divide their work among threads.
 _PARALLEL: Final = ("BatchMatMul", "Conv2D", "Conv3D", "DepthwiseConv", "Einsum", "MatMul", "_Fused")
 
@@ -76,7 +78,7 @@ def _too_many(evidence: Evidence, use: CpuUse) -> list[Report]:
             {"queued": thread.queued_all, "cpus": use.cpus, "other_cores": use.other_cores},
             "use fewer threads: set_inter_op_parallelism_threads, set_intra_op_parallelism_threads, OMP_NUM_THREADS,"
             " the num_parallel_calls and private_threadpool_size of the pipeline",
-            saving=min(0.5, 1 - 1 / (1 + thread.queued_all / use.cpus)) / 2,
+            saving=min(_TOO_MANY_MAX, 1 - 1 / (1 + thread.queued_all / use.cpus)) / 2,
             verdict="the job's own threads compete for the CPUs",
         )
     ]

@@ -51,11 +51,12 @@ def check(evidence: Evidence) -> Sequence[Report]:
     """
     if evidence.shift is not None or are_steps_held_up(evidence):
         return []
-    steps = steps_of_main_call([group for group in evidence.timed_steps if group.is_normal])[_WARM_UP_STEPS:]
+    all_steps = steps_of_main_call([group for group in evidence.timed_steps if group.is_normal])
+    steps = all_steps[_WARM_UP_STEPS:]
     step_count = sum(group.steps for group in steps)
     if step_count < STEPS_MIN:
         return []
-    median_ns = median_step_ns(steps)
+    median_ns = median_step_ns(all_steps)  # as other screens have it
     outliers = [group for group in steps if _mean(group) >= OUTLIER_FACTOR * median_ns]
     extra_ns = sum(group.total_ns - group.steps * median_ns for group in outliers)
     share = extra_ns / sum(group.total_ns for group in steps)

@@ -17,6 +17,9 @@ from ..summaries.step_records import TimedSteps, periods
 from .alerts import changed_ops
 from .timed_steps import timed_steps
 
+#: Minimum share of each side of a shift in the time of all steps. Steps that begin slowly, or end
+#: so, are no lasting increase.
+_SIDE_SHARE_MIN: Final = 0.05
 #: An alert is about a shift if its first slow step began within this time of the shift (ns).
 _ALERT_NS: Final = 10 * layout.SECOND_NS
 
@@ -53,6 +56,8 @@ def step_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepSh
     if shift is None:
         return None
     first = normal_steps[shift.first]
+    if _is_brief(steps, first.start_ns):
+        return None
     return StepShift(
         first.ordinal,
         first.key,
@@ -63,6 +68,12 @@ def step_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepSh
         _has_alert(job, SLOWER, kind, first.start_ns),
         changed_ops(job, KINDS_BY_NAME[kind], first.key, first.ordinal).ops,
     )
+
+
+def _is_brief(steps: Sequence[TimedSteps], start_ns: int) -> bool:
+    """Return whether one side of a shift at ``start_ns`` is short beside the time of ``steps``."""
+    first_ns, end_ns = steps[0].start_ns, steps[-1].start_ns + steps[-1].total_ns
+    return min(start_ns - first_ns, end_ns - start_ns) < _SIDE_SHARE_MIN * (end_ns - first_ns)
 
 
 def _has_alert(job: JobReader, slug: str, kind: str, start_ns: int) -> bool:
@@ -86,6 +97,8 @@ def pause_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepS
     if shift is None:
         return None
     first = period_of[groups[shift.first].ordinal].first
+    if _is_brief(steps, first.ns):
+        return None
     return StepShift(
         first.step,
         groups[shift.first].key,

@@ -251,7 +251,8 @@ def break_down(recording: Recording) -> Breakdown | None:
     inside_ns = sum(group.total_ns for group in groups) / steps
     gap_steps = sum(period.steps for period in periods)
     gap_ns = sum(period.gap_ns for period in periods) / gap_steps if gap_steps else 0.0
-    median_ns = median_step_ns(groups)
+    # That of all steps, as other screens have it.
+    median_ns = median_step_ns([group for group in recording.steps if group.is_normal] or groups)
     typical_traces, notes = _typical_traces(recording.traces, median_ns)
     sums = _Sums()
     _add_inside(sums, recording, typical_traces, inside_ns, median_ns)

@@ -48,6 +48,7 @@ _CONVERSIONS = (
     ("", "convert_to_eager_tensor", activities.CONVERSION),
 )
 _SCALARS = (int, float, bool, str)
+_of_job: dict[str, bool] = {}  # whether a file is the job's
 #: Names of activities that have other words than the method.
 _NAMES = {
     **dict.fromkeys(("_next_internal", "get_next_as_optional", "get_next"), "next"),
@@ -101,12 +102,13 @@ def patch_values(module: ModuleType) -> None:
 
 def _conversion(category: int) -> Callable[[object], Activity | None]:
     def callback(value: object) -> Activity | None:
-        if type(value) in _SCALARS:
-            return None
-        frame: Any = sys._getframe(1)
-        while frame is not None and not is_of_job_file(frame):
+        frame: Any = None if type(value) in _SCALARS else sys._getframe(1)
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if _of_job.setdefault(file, file not in _of_job and is_of_job_file(frame)):
+                return begin(category, "in " + place_of(frame.f_code, frame.f_lineno))
             frame = frame.f_back
-        return begin(category, "in " + place_of(frame.f_code, frame.f_lineno) if frame else "")
+        return None
 
     return callback
 

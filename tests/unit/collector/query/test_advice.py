@@ -12,8 +12,8 @@ import pytest
 from fakes.made_steps import Execution, graph, made_job
 from fakes.made_store import MS, SECOND, START_NS, rows, span, write_host, write_job
 from fakes.nodes import CPU, GPU, STREAM
-from tfprof.collector.advice import input_bound, memory, retracing, starved, tiny_ops
-from tfprof.collector.advice.evidence import Evidence, Load, NewNodes, PythonThread
+from tfprof.collector.advice import input_bound, memory, retracing, slower, starved, tiny_ops
+from tfprof.collector.advice.evidence import Evidence, Load, NewNodes, PythonThread, StepShift
 from tfprof.collector.advice.host_sentence import host_sentence
 from tfprof.collector.advice.report import Report
 from tfprof.collector.advice.table import CHECKERS, advise
@@ -869,6 +869,28 @@ def test_a_lasting_increase_of_the_pauses_is_one_finding(tmp_path: Path) -> None
     )
     assert "tfprof breakdown" in report.remedy
     assert report.saving == pytest.approx(0.75)
+
+
+def test_steps_that_only_begin_fast_have_not_become_slower(tmp_path: Path) -> None:
+    times = [5.0] * 40 + [10.0] * 900
+    assert report_texts(job_of(tmp_path, spans=runs(times)), "slower") == []
+    assert len(report_texts(job_of(tmp_path / "half", spans=runs(times[:500])), "slower")) == 0
+    assert len(report_texts(job_of(tmp_path / "less", spans=runs([5.0] * 40 + [10.0] * 200)), "slower")) == 1
+
+
+@pytest.mark.parametrize(("cores", "queued_before", "is_due"), [(0.5, 1.0, True), (1.4, 1.0, False), (0.5, 1.8, False)])
+def test_steps_that_wait_longer_for_a_cpu_are_due_to_the_host(cores: float, queued_before: float, is_due: bool) -> None:
+    steps = tuple(TimedSteps(at, 1, at * SECOND, SECOND, is_normal=True) for at in range(100))
+    evidence = Evidence(
+        timed_steps=steps,
+        shift=StepShift(50, 0, 50 * SECOND, SECOND / 2, SECOND, is_gradual=False, has_alert=False),
+        load=(Load(0, 50 * SECOND, 0.9, 1.1, 2), Load(50 * SECOND, 100 * SECOND, cores, 2 - cores, 2)),
+        shift_use=(ThreadUse(0.1, 0.1, queued_before), ThreadUse(0.1, 0.1, 1.1)),
+    )
+    (report,) = slower.check(evidence)
+    assert ("The likely reason is the host" in report.text) == is_due
+    assert ("tfprof host" in report.remedy) == is_due
+    assert report.verdict.endswith("since other processes use the CPUs") == is_due
 
 
 def test_pauses_that_grow_more_than_the_steps_are_the_finding(tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ def test_what_takes_place_between_steps_is_named(details: dict[str, float], name
 def test_code_between_steps_is_python_or_sleep_or_writes_files() -> None:
     python = the_report(parts(python={"code between the steps": 4}), "between_steps")
     assert python.verdict == "Python code runs between the steps"
+    assert "feed arrays of its type" in python.remedy
     asleep = the_report(parts(waiting={"asleep between the steps": 4}), "between_steps")
     assert "faulthandler" in asleep.remedy
     by_hand = parts("batch", python={"code between the steps": 4.6}, before=0.5)

@@ -3,6 +3,7 @@
 import gc
 import os
 import threading
+from typing import Any
 
 import pytest
 from fakes.open_channel import open_channel
@@ -207,7 +208,7 @@ def test_every_category_has_a_number_that_fits_the_key():
 def test_other_threads_of_the_job_are_announced_with_their_outermost_function(clock, spans, read, tmp_path):
     script = tmp_path / "counting.py"
     script.write_text("def count(wait):\n    inner(wait)\n\n\ndef inner(wait):\n    wait()\n")
-    functions = {}
+    functions: dict[str, Any] = {}
     exec(compile(script.read_text(), str(script), "exec"), functions)
     go_on = threading.Event()
     thread = threading.Thread(target=functions["count"], args=(go_on.wait,), name="counter")

@@ -5,6 +5,7 @@ import functools
 import pickle
 import time
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from tfprof.formats import layout
@@ -130,10 +131,10 @@ def test_conversions_of_large_values_are_named_by_the_line_of_the_job(armed, rea
 
     module = SimpleNamespace(_EagerTensorBase=EagerTensorBase, convert_to_eager_tensor=convert_to_eager_tensor)
     read()
-    activities.patch_values(module)
+    activities.patch_values(cast("Any", module))
     script = tmp_path / "train.py"
     script.write_text("def train(tensor, convert):\n    tensor.numpy()\n    convert([1.0])\n    convert(1.0)\n")
-    functions = {}
+    functions: dict[str, Any] = {}
     exec(compile(script.read_text(), str(script), "exec"), functions)
     functions["train"](EagerTensorBase(), module.convert_to_eager_tensor)
     channel = read()
