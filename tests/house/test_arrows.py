@@ -130,7 +130,7 @@ ALLOWED = {
     ),
     "collector.ingest": (
         "collector.alerts collector.decoders collector.errors collector.records collector.selfstats "
-        "collector.store commands formats"
+        "collector.store collector.summaries.live commands formats"
     ),
     "collector.job_tables": "collector.query collector.tables",
     "collector.loader": "",
@@ -150,7 +150,8 @@ ALLOWED = {
     "collector.suggestion": "",
     "collector.summaries": (
         "collector.errors collector.numbers collector.records collector.store.catalog "
-        "collector.store.columns collector.store.selectors collector.tfviews formats"
+        "collector.store.columns collector.store.devices collector.store.schema collector.store.selectors "
+        "collector.tfviews formats"
     ),
     "collector.tables": (
         "collector.errors collector.exports collector.query collector.store collector.summaries collector.tfviews "
