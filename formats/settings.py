@@ -140,6 +140,14 @@ _ROWS = (
         "Whether jobs of this host obey orders (tfprof trace, detach) that are given on that collector's host.",
     ),
     Setting(
+        "remote-attach",
+        "TFPROF_REMOTE_ATTACH",
+        "no",
+        flag,
+        ("agent",),
+        "Whether `tfprof attach --host` on that collector's host attaches to processes of this user here.",
+    ),
+    Setting(
         "spool-bytes",
         "TFPROF_SPOOL_BYTES",
         "1G",

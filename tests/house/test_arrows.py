@@ -107,7 +107,7 @@ ALLOWED = {
     "collector.daemon_status": "collector.decoders collector.errors collector.store commands formats",
     "collector.decoders": "collector.errors collector.store formats",
     "collector.documents": (
-        "collector.advice collector.daemon_status collector.imports collector.query "
+        "collector.advice collector.daemon_status collector.errors collector.imports collector.query "
         "collector.store collector.summaries collector.tfviews formats"
     ),
     "collector.errors": "formats",
@@ -134,6 +134,7 @@ ALLOWED = {
     ),
     "collector.job_tables": "collector.query collector.tables",
     "collector.loader": "",
+    "collector.node_client": "collector.client collector.records commands formats",
     "collector.numbers": "",
     "collector.options": "",
     "collector.query": (
@@ -170,7 +171,7 @@ ALLOWED = {
     "cli": (
         "agent.attach agent.channels agent.diagnosis agent.identity agent.local_daemons agent.processes "
         "collector.alerts collector.api collector.client collector.daemon_status collector.documents "
-        "collector.errors collector.export "
+        "collector.errors collector.export collector.node_client "
         "collector.exporters collector.exports collector.forms collector.imports collector.loader collector.moment "
         "collector.numbers collector.query collector.render collector.store collector.suggestion collector.summaries "
         "collector.tfviews collector.write_output commands formats web web.server"
