@@ -145,8 +145,10 @@ class Receiver:
             yield bytes([number]) + frames[0].bytes, frames[1:]
 
     def retry(self) -> None:
-        """Repeat failed appends, answer the agents, and forget the senders of ended jobs."""
+        """Repeat failed appends, send what is due, and forget the senders of ended jobs."""
         self._send_all(self._jobs.retry())
+        for client, message in self._requests.lost():
+            self._send(client, [message])
         for uid in self._senders.keys() - self._jobs.open.keys():
             del self._senders[uid]
 

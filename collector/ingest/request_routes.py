@@ -18,8 +18,13 @@ from .order_routes import SILENT_S, Peer
 
 #: Maximum number of remembered requests; the oldest is dropped first.
 ROUTES_MAX: Final = 256
+#: Silence after which an agent does not answer any more (seconds).
+LOST_S: Final = 10.0
 #: The reply in place of one that is too large.
 _TOO_LARGE: Final = json.dumps(Reply(slug="reply-too-large", text="its reply is too large").document()).encode()
+_LOST: Final = json.dumps(
+    Reply(slug="no-answer", text="its agent is silent now; what was asked may be done").document()
+).encode()
 
 
 class Refused(NamedTuple):
@@ -112,6 +117,19 @@ class RequestRoutes:
         del route.nodes[agent]
         content = bytes(body) if len(body) <= requests.REPLY_MAX else _TOO_LARGE
         return [(route.client, _message(head.last, {"agent": _name(agent)}, content))]
+
+    def lost(self) -> list[tuple[bytes, tuple[Head, bytes]]]:
+        """Return the messages to the clients about agents that have fallen silent.
+
+        An agent is heard all the time, also while a command runs beside it.
+        """
+        now = time.monotonic()
+        messages = []
+        for number, route in self._routes.items():
+            for agent in [agent for agent in route.nodes if now - self._heard_s.get(agent, 0.0) > LOST_S]:
+                del route.nodes[agent]
+                messages.append((route.client, _message(number, {"agent": _name(agent)}, _LOST)))
+        return messages
 
 
 def _name(agent: bytes) -> str:

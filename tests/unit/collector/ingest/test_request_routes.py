@@ -30,8 +30,8 @@ class Routes:
     """The routes of a collector with PEERS; ``now`` is when all but one were heard last."""
 
     def __init__(self) -> None:
-        heard_s = dict.fromkeys(PEERS, time.monotonic()) | {b"s": time.monotonic() - 60}
-        self.routes = RequestRoutes(PEERS, heard_s, lambda node: node != "revoked")
+        self.heard_s = dict.fromkeys(PEERS, time.monotonic()) | {b"s": time.monotonic() - 60}
+        self.routes = RequestRoutes(PEERS, self.heard_s, lambda node: node != "revoked")
 
     def ask(self, *hosts: Any, number: int = 1, request: Request | None = None) -> Asked:
         document = {**(request or Request(requests.PS, GIVER)).document(), "hosts": list(hosts)}
@@ -87,6 +87,17 @@ def test_an_agent_that_did_not_get_the_request_cannot_answer_it() -> None:
     routes.routes.asked(1, [b"b"], [])
     assert routes.reply(b"a", "node1") == []
     assert len(routes.reply(b"b", "node2")) == 1
+
+
+def test_the_client_learns_of_an_agent_that_falls_silent() -> None:
+    routes = Routes()
+    routes.ask("node*")
+    assert routes.routes.lost() == []
+    routes.heard_s[b"b"] -= 60
+    ((client, (head, body)),) = routes.routes.lost()
+    assert (client, head.last, b"no-answer" in body) == (CLIENT, 1, True)
+    assert routes.routes.lost() == []
+    assert routes.reply(b"b", "node2") == []
 
 
 def test_sizes_and_numbers_are_limited() -> None:
