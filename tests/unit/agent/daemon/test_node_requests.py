@@ -103,5 +103,10 @@ def test_a_reply_waits_for_the_connection_but_not_forever(
     asked = agent("print('{}')")
     asked.is_connected = False
     asked.ask()
-    until(lambda: (asked.requests.check(time.monotonic()), not asked.requests.has_pending)[1])
+
+    def is_over() -> bool:
+        asked.requests.check(time.monotonic())
+        return not asked.requests.has_pending
+
+    until(is_over)
     assert asked.replies == {}
