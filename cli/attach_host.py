@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..collector.client import give
 from ..collector.documents.attached import Unattached, attached_of
@@ -56,68 +56,83 @@ def attach_on(store: str, host: str, pid: int, options: Mapping[str, str], steps
     title = f"{reply.host} {pid} {attached.name}".rstrip()
     stop = f", longest stop {duration(attached.stopped_ns)}" if attached.stopped_ns else ""
     note(f"{title}: attached by {attached.method}{stop}")
-    uid = hex_id(attached.uid)
+    job = _Job(store, reply.host, hex_id(attached.uid))
     if steps is None:
-        note(f"{title}: its steps are shown by  tfprof follow {uid[:4]}; detach it with  tfprof detach {uid[:4]}")
+        note(f"{title}: its steps are shown by  tfprof follow {job.id}; detach it with  tfprof detach {job.id}")
         return 0
     try:
         with suppress(KeyboardInterrupt):
-            _await_steps(store, uid, steps)
+            _await_steps(job, steps)
     finally:
-        status = _detach(store, uid)
-    return _print_outputs(store, uid, outputs) or status
+        status = _detach(job)
+    return _print_outputs(job, outputs) or status
 
 
-def _job(store: str, uid: str) -> JobReader | None:
-    with suppress(TfprofError):  # nothing is stored yet
-        return open_reader(store).job(uid)
-    return None
+class _Job(NamedTuple):
+    """The job ``uid`` of ``host`` in ``store``: a host that names a job of another one has none."""
+
+    store: str
+    host: str
+    uid: str
+
+    @property
+    def id(self) -> str:
+        """The start of the id, by which users name it."""
+        return self.uid[:4]
+
+    @property
+    def reader(self) -> JobReader | None:
+        """The job, None if it is not stored yet."""
+        with suppress(TfprofError):
+            job = open_reader(self.store).job(self.uid)
+            return job if job.info.identity.get("host") == self.host else None
+        return None
 
 
-def _await_steps(store: str, uid: str, steps: int) -> None:
+def _await_steps(job: _Job, steps: int) -> None:
     """Wait until the first ``steps`` steps, or the job, are over; NotStoredError without it."""
     deadline = time.monotonic() + _FOUND_S
-    while (job := _job(store, uid)) is None:
+    while (reader := job.reader) is None:
         if time.monotonic() > deadline:
-            raise NotStoredError(f"the job {uid} is not stored here after {_FOUND_S:g} s")
+            raise NotStoredError(f"no job {job.uid} of {job.host} is stored here after {_FOUND_S:g} s")
         time.sleep(_POLL_S)
-    while job is not None and job.info.state in MAY_CONTINUE:
-        words = channel_words(job.info)
+    while reader is not None and reader.info.state in MAY_CONTINUE:
+        words = channel_words(reader.info)
         if integer_of(words, "traced") >= steps or main_steps(words)[1] > steps:
             return
         time.sleep(_POLL_S)
-        job = _job(store, uid)
+        reader = job.reader
 
 
-def _detach(store: str, uid: str) -> int:
+def _detach(job: _Job) -> int:
     """Order the job to detach, and wait until its data is stored; return the exit status."""
-    try:
-        targets = jobs_for_order(open_reader(store), [uid])
-    except TfprofError as error:
-        note(f"{uid[:4]}: not detached: {error}")
+    if job.reader is None:
+        note(f"{job.id}: not detached: no such job of {job.host} is stored here")
         return 1
+    targets = jobs_for_order(open_reader(job.store), [job.uid])
     status = 0
     order = Order(orders.DETACH, giver())
-    for target, answer in give(store, targets, order):
+    for target, answer in give(job.store, targets, order):
         is_over = answer.state == orders.OBEYED or answer.slug in ("job-gone", "job-detached")
         status = status if is_over else 1
         print_lines(order_text.lines(target, order, answer, None, width() or 100))
     deadline = time.monotonic() + _STORED_S
-    while (job := _job(store, uid)) is not None and job.info.state in MAY_CONTINUE and not status:
+    while not status and (reader := job.reader) is not None and reader.info.state in MAY_CONTINUE:
         if time.monotonic() > deadline:
-            note(f"{uid[:4]}: some data is not stored yet")
+            note(f"{job.id}: some data is not stored yet")
             return 1
         time.sleep(_POLL_S)
     return status
 
 
-def _print_outputs(store: str, uid: str, outputs: Outputs) -> int:
-    job = _job(store, uid)
-    if job is None:
+def _print_outputs(job: _Job, outputs: Outputs) -> int:
+    reader = job.reader
+    if reader is None:
         return 1
     if outputs.views:
-        print_lines(report(open_reader(store), str(job.info.identity.get("launch")), None, width() or 120))
-    written = [(text, is_written) for text, is_written in write_outputs([job], [uid[:4]], outputs.paths)]
+        launch = str(reader.info.identity.get("launch"))
+        print_lines(report(open_reader(job.store), launch, None, width() or 120))
+    written = list(write_outputs([reader], [job.id], outputs.paths))
     for text, _ in written:
         note(text)
     return int(not all(is_written for _, is_written in written))

@@ -137,7 +137,7 @@ _ROWS = (
         "yes",
         flag,
         ("agent",),
-        "Whether jobs of this host obey orders (tfprof trace, detach) that are given on that collector's host.",
+        "Whether this host obeys orders (tfprof trace, detach) and requests (ps, doctor) of that collector's host.",
     ),
     Setting(
         "remote-attach",

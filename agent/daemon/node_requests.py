@@ -90,7 +90,8 @@ class NodeRequests:
         except TfprofError as error:
             self._put(head.last, _refused(error))
         except OSError as error:
-            self._put(head.last, _refused(TfprofError(f"the command cannot be started: {error.strerror}", "io")))
+            text = f"`tfprof {request.command}` cannot be started there: {error.strerror}"
+            self._put(head.last, _refused(TfprofError(text, "io")))
         else:
             self._running[head.last] = _Running(process, request, now + requests.LIMITS_S[request.command])
 
@@ -118,8 +119,7 @@ class NodeRequests:
             running.reply = _reply(running, status)
             running.deadline_s = now + _SEND_S
         elif running.failure is None and len(running.output) > _OUTPUT_MAX:
-            text = f"`tfprof {running.request.command}` prints more than {_OUTPUT_MAX:,} bytes there"
-            self._end(running, ReplyTooLargeError(text), now)
+            self._end(running, _too_large(running.request), now)
         elif now > running.deadline_s:
             if running.failure is not None:
                 running.process.kill()
@@ -177,7 +177,7 @@ def _close(process: "subprocess.Popen[bytes]") -> None:
 def _reply(running: _Running, status: int) -> Reply:
     failure = running.failure
     if failure is None and len(running.output) > _OUTPUT_MAX:
-        failure = ReplyTooLargeError(f"`tfprof {running.request.command}` prints more than {_OUTPUT_MAX:,} bytes there")
+        failure = _too_large(running.request)
     if failure is not None:
         return _refused(failure)
     errors = running.errors.decode("utf-8", "replace")
@@ -185,6 +185,10 @@ def _reply(running: _Running, status: int) -> Reply:
     with contextlib.suppress(ValueError):  # without the layout, which could make it too large
         output = json.dumps(json.loads(output), separators=(",", ":"))
     return Reply(status if 0 <= status <= 255 else 1, output, errors)
+
+
+def _too_large(request: Request) -> TfprofError:
+    return ReplyTooLargeError(f"`tfprof {request.command}` prints more than {_OUTPUT_MAX:,} bytes there")
 
 
 def _refused(error: TfprofError) -> Reply:

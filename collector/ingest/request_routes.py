@@ -67,7 +67,8 @@ class RequestRoutes:
         patterns = values.get("hosts")
         if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
             raise FormatError("a request without a list of hosts")
-        agents, refused = [], []
+        agents: list[bytes] = []
+        refused: list[Refused] = []
         for connection, peer in self._peers.items():
             is_heard = time.monotonic() - self._heard_s.get(connection, 0.0) <= SILENT_S
             if peer.wire is None or not is_heard or not any(fnmatchcase(peer.host, pattern) for pattern in patterns):
@@ -77,10 +78,9 @@ class RequestRoutes:
                 agents.append(connection)
             else:
                 refused.append(Refused(peer.host, error.slug, error.args[0]))
-        if request.pid and len(agents) > 1:
-            text = f"{len(agents)} agents are called so, those of several users or hosts: a process is on one of them"
-            refused += [Refused(host, "host-ambiguous", text) for host in {self._peers[agent].host for agent in agents}]
-            agents = []
+        if request.pid and len(agents) + len(refused) > 1:
+            text = f"{len(agents) + len(refused)} agents are called so, and the process is on the host of one of them"
+            agents, refused = [], [Refused(patterns[0], "host-ambiguous", text)]
         self._routes[head.last] = _Route(client, {agent: self._peers[agent].node for agent in agents})
         if len(self._routes) > ROUTES_MAX:
             self._routes.popitem(last=False)
