@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -17,6 +17,7 @@ from ..agent.attach.helper import answer_by_subprocess, set_request_handler
 from ..agent.attach.identities import RequestHandler, as_user, user_to_become
 from ..agent.channels import ChannelReader
 from ..agent.processes import Process, process
+from ..collector.documents.attached import Attached, Unattached, attach_document
 from ..collector.numbers import duration
 from ..collector.query.explanations import untraced_reason
 from ..collector.query.selection import ids_of
@@ -30,7 +31,9 @@ from ..formats.errors import TfprofError, UsageError
 from ..formats.ids import hex_id
 from ..formats.policy import Policy
 from ..formats.settings import SETTINGS
-from .command import folder_option, width
+from .attach_host import attach_on
+from .command import folder_option, json_option, print_json, width
+from .hosts import host_option
 from .outputs import Outputs, output_option, write_outputs
 from .process_ids import complete_pids
 from .report import report
@@ -146,10 +149,13 @@ class _Pid(WholeNumber):
 @click.option("--name", metavar="NAME", type=NAME, help="Name of the job (its script's name).")
 @click.option("--method", type=click.Choice(ALL_METHODS), help="Use only this method, not the first that works.")
 @click.option("--record-command", is_flag=True, help="Keep the command line with the results.")
+@host_option
+@json_option
 @folder_option
 def attach(
     pids: Sequence[int],
     store: str,
+    host: str | None,
     pattern: str | None,
     trace: str | None,
     level: str | None,
@@ -161,23 +167,34 @@ def attach(
     follow: bool,
     no_wait: bool,
     record_command: bool,
+    as_json: bool,
 ) -> int:
     """Profile the running processes PID, without a restart and without a change to their code.
 
     Each step is shown on a line when it ends. Ctrl-C detaches and removes all patches.
-    With --steps or -o the command detaches when the steps are traced.
+    With --steps or -o the command detaches when the steps are traced. With --host the agent of HOST
+    attaches there, and without --steps or -o the command then returns.
     """
-    if bool(pids) == (pattern is not None):
-        raise UsageError("give a PID, or --all NAME; tfprof ps lists processes (tfprof attach --help)")
-    if follow and (pattern is None or no_wait):
-        raise UsageError("--follow needs --all, and excludes --no-wait")
-    if outputs and is_remote(store):
-        raise UsageError(f"-o reads the store, which is on {store}: use `tfprof` there, or give --store DIR")
     step_count = STEPS if outputs and steps is None else steps
-    if step_count == 0:
-        raise UsageError("--steps 0 traces nothing")
-    if step_count is not None and trace is not None:
-        raise UsageError("--steps and --trace exclude each other")
+    _refuse(
+        {
+            "give a PID, or --all NAME; tfprof ps lists processes (tfprof attach --help)": bool(pids)
+            == (pattern is not None),
+            "--follow needs --all, and excludes --no-wait": follow and (pattern is None or no_wait),
+            f"-o reads the store, which is on {store}: use `tfprof` there, or give --store DIR": bool(outputs)
+            and is_remote(store),
+            "--steps 0 traces nothing": step_count == 0,
+            "--steps and --trace exclude each other": step_count is not None and trace is not None,
+            "--json needs --no-wait, and excludes --all and --host": as_json
+            and (not no_wait or pattern is not None or host is not None),
+            "--host takes one PID, and excludes --all and --record-command": host is not None
+            and (len(pids) != 1 or record_command),
+        }
+    )
+    if host is not None:
+        given = {"name": name, "trace": trace, "trace-level": level, "steps": step_count, "method": method}
+        words = {option: str(value) for option, value in given.items() if value is not None}
+        return attach_on(store, host, pids[0], words, None if no_wait else step_count, outputs)
     options = AttachOptions(
         store=store,
         name=name,
@@ -185,6 +202,8 @@ def attach(
         methods=ALL_METHODS if method is None else (method,),
         records_command=record_command,
     )
+    if as_json:
+        return _attach_as_json(options, pids, has_step_count=step_count is not None)
     if pattern is not None:
         return _run(
             options,
@@ -199,6 +218,42 @@ def attach(
             user_id, pids[0], partial(_as_user, options, pids, step_count, outputs, no_wait), answer_by_subprocess
         )
     return _run(options, pids, step_count, outputs, no_wait=no_wait)
+
+
+def _refuse(problems: Mapping[str, bool]) -> None:
+    """Raise UsageError with the first of ``problems`` that the command line has."""
+    for text, is_present in problems.items():
+        if is_present:
+            raise UsageError(text)
+
+
+def _attach_as_json(options: AttachOptions, pids: Sequence[int], *, has_step_count: bool) -> int:
+    """Attach to processes of this user, print the result as JSON, and return the exit status."""
+    if user_to_become(list(pids)) is not None:
+        raise UsageError("--json attaches to processes of its own user only", "other-user")
+    for signal_number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signal_number, signal.default_int_handler)
+    attached, failed = [], []
+    for pid in dict.fromkeys(pids):
+        attachments: list[Attachment] = []
+        try:
+            _attach_to(_process(pid), options, attachments, has_step_count=has_step_count)
+        except TfprofError as error:
+            failed.append(Unattached(pid, error.slug, str(error.args[0])))
+        for one in attachments:
+            name = str(one.channel.hello().get("name") or "")
+            attached.append(Attached(pid, one.channel.identity.uid, name, one.method, one.stopped_ns))
+            one.end()
+    print_json(attach_document(attached, failed))
+    return int(bool(failed))
+
+
+def _process(pid: int) -> Process:
+    """Return process ``pid``; UsageError if there is none."""
+    found = process(pid)
+    if found is None:
+        raise UsageError(f"there is no process {pid}", "no-such-process")
+    return found
 
 
 def _as_user(
@@ -306,11 +361,8 @@ def _attach(
         return 0
     exit_status = 0
     for pid in dict.fromkeys(selection):
-        target_process = process(pid)
         try:
-            if target_process is None:
-                raise UsageError(f"there is no process {pid}", "no-such-process")
-            _attach_to(target_process, options, attachments, has_step_count=has_step_count)
+            _attach_to(_process(pid), options, attachments, has_step_count=has_step_count)
         except TfprofError as error:
             note(f"{pid}: {error}")
             exit_status = 1

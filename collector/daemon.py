@@ -25,7 +25,7 @@ from ..commands.streams import log
 from ..formats import given_up
 from ..formats.addresses import Endpoint, local_endpoint
 from ..formats.ids import hex_id
-from ..formats.runtime_dir import make_instance
+from ..formats.runtime_dir import LIVE, make_instance
 from ..formats.settings import SETTINGS
 from ..formats.version import VERSION
 from .alert_command import AlertCommand
@@ -269,6 +269,10 @@ class Collector:
         except OSError as error:
             log(f"tfprof: cannot write {self._status.path}: {error.strerror}")
 
+    def _write_live(self, now: float) -> None:
+        with contextlib.suppress(OSError):  # readers then read the rows
+            self._jobs.write_live(f"{self._instance}/{LIVE}", now)
+
     def _reload_if_due(self, _now: float) -> None:
         """Use the settings as they are now; if one is invalid, all stay as they were."""
         if not self._is_reload_due:
@@ -311,6 +315,7 @@ class Collector:
         _reload_if_due,
         _remove_expired,
         _write_status_if_due,
+        _write_live,
         _tell_manager,
     )
 

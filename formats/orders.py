@@ -127,12 +127,9 @@ class OrderAnswer(NamedTuple):
 
 def order_of(values: Mapping[str, Any]) -> Order:
     """Return the order in a JSON object; OrderError if the order or its policy is invalid."""
-    giver = values.get("giver")
-    if not isinstance(giver, dict):
-        raise OrderError("an order without a sender")
     order = Order(
         _text(values, "action", ""),
-        Giver(_text(giver, "user", "?")[:_WORD_MAX], _text(giver, "host", "?")[:_WORD_MAX], _number(giver, "pid")),
+        giver_of(values),
         _text(values, "trace", "all"),
         _text(values, "level", "auto"),
         _number(values, "steps"),
@@ -147,6 +144,14 @@ def order_of(values: Mapping[str, Any]) -> Order:
     except PolicyError as error:
         raise OrderError(error.args[0], error.slug) from None
     return order
+
+
+def giver_of(values: Mapping[str, Any]) -> Giver:
+    """Return the sender in the JSON object of an order; OrderError if it has none."""
+    giver = values.get("giver")
+    if not isinstance(giver, dict):
+        raise OrderError("an order without a sender")
+    return Giver(_text(giver, "user", "?")[:_WORD_MAX], _text(giver, "host", "?")[:_WORD_MAX], _number(giver, "pid"))
 
 
 def answer_of(uid: int, values: Mapping[str, Any]) -> OrderAnswer:

@@ -50,7 +50,11 @@ def write_json(path: str, value: dict[str, Any]) -> None:
     """Replace the file ``path`` by ``value`` atomically; OSError when that fails."""
     import json  # imported late: many commands use no such file
 
-    text = json.dumps(value)  # in one piece: json.dump takes ten times as long
+    write_text(path, json.dumps(value))  # in one piece: json.dump takes ten times as long
+
+
+def write_text(path: str, text: str) -> None:
+    """Replace the file ``path`` by ``text`` atomically; OSError when that fails."""
     temporary = "%s.%d.tmp" % (path, os.getpid())
     try:
         os.unlink(temporary)  # left by an earlier process with the same pid

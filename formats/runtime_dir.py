@@ -11,6 +11,7 @@ from .private_files import read_file
 
 ANNOUNCE = "announce"  # one file for each channel, written by the shim: docs/channel.md
 LAUNCHES = "launches"  # one JSON file for each launch
+LIVE = "live.json"  # the current figures of the collector's running jobs
 GIVEN_UP = "given-up"  # one JSON file for each ended job whose data the agent has given up
 _PATH_MAX = 4096
 _STORE = "store"  # a file with the path of the instance's store

@@ -137,7 +137,15 @@ _ROWS = (
         "yes",
         flag,
         ("agent",),
-        "Whether jobs of this host obey orders (tfprof trace, detach) that are given on that collector's host.",
+        "Whether this host obeys orders (tfprof trace, detach) and requests (ps, doctor) of that collector's host.",
+    ),
+    Setting(
+        "remote-attach",
+        "TFPROF_REMOTE_ATTACH",
+        "no",
+        flag,
+        ("agent",),
+        "Whether `tfprof attach --host` on that collector's host attaches to processes of this user here.",
     ),
     Setting(
         "spool-bytes",

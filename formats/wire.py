@@ -22,7 +22,7 @@ HEAD = struct.Struct("<4sHHQQQQ")
 BODY_MAX = layout.RECORD_MAX + (1 << 20)
 
 # agent -> collector
-GREETING = 1  # JSON of the agent: agent, host, boot, pid, user, version, wire
+GREETING = 1  # JSON of the agent: agent, host, boot, pid, user, version, wire, requests
 OPEN = 2  # JSON identity of job uid
 RECORDS = 3  # records first..last of job uid, as they lay in the ring
 SPANS = 4  # u64 monotonic ns, u64 real ns of one moment, then span entries first..last
@@ -33,6 +33,7 @@ EVENT = 8  # JSON {"slug", "text", "count", "t_ns"} about job uid
 GIVEN_UP = 10  # JSON {"identity", "end", "event"} of job uid, whose remaining data is lost
 # client -> collector -> agent
 ORDER = 9  # JSON of an order to job uid, `last` is its id
+ASK = 11  # JSON of a request to the agents of hosts, `last` is its id
 # collector -> agent
 WELCOME = 128  # JSON of the collector: collector, pid, version, store, wire
 ACK = 129  # everything of type `about` up to `last` of job uid is stored
@@ -41,6 +42,7 @@ REFUSE = 131  # JSON {"slug", "text"}: will never be accepted
 REOPEN = 132  # job uid is not known, or its data has a gap: send OPEN, then everything not acked
 # agent -> collector -> client
 ANSWER = 133  # JSON of the result of order `last` to job uid
+REPLY = 134  # JSON of the reply to request `last`; for the client, after a line with the agent
 
 #: The numbers of COUNTERS, SAMPLES and EVENT count from COUNTED_FROM plus the real time (ns) at
 #: which the agent began to count; those of tfprof 0.2.0 are the real time.
@@ -51,7 +53,7 @@ _REPEATED_MAX = 1 << 20
 
 #: Version that added a type, for each type that version 1 lacks. The head of a message of such a
 #: type has this version.
-_ADDED_IN = {ORDER: 3, ANSWER: 3, GIVEN_UP: 3}
+_ADDED_IN = {ORDER: 3, ANSWER: 3, GIVEN_UP: 3, ASK: 3, REPLY: 3}
 
 #: Slug of the refusal of everything from a node whose key is no longer accepted.
 KEY_REVOKED = "key-revoked"

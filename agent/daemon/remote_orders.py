@@ -1,9 +1,10 @@
-"""Whether the jobs of this host obey orders that a collector on another host passes on."""
+"""Whether this host obeys orders and requests that a collector on another host passes on."""
 
 from ...commands import settings_files
 from ...commands.key_files import NO_KEY
 from ...formats.addresses import Endpoint
 from ...formats.errors import TfprofError
+from ...formats.requests import ATTACH, Request
 from ...formats.settings import SETTINGS
 
 
@@ -11,6 +12,12 @@ class RemoteOrdersError(TfprofError):
     """The settings of this host refuse orders from other hosts."""
 
     slug = "remote-orders"
+
+
+class RemoteAttachError(TfprofError):
+    """The settings of this host do not allow that another host attaches to its processes."""
+
+    slug = "remote-attach"
 
 
 class UnverifiedOrderError(TfprofError):
@@ -40,3 +47,19 @@ def refusal(endpoint: Endpoint, key: str, host: str) -> TfprofError | None:
             f"{host} takes no orders over a connection without encryption: `tfprof keys add` makes a key"
         )
     return None
+
+
+def request_refusal(endpoint: Endpoint, key: str, host: str, request: Request) -> TfprofError | None:
+    """Return the reason why ``request`` is refused now, None if none; arguments as in `refusal`.
+
+    Attaching runs code in a process that nobody has started for tfprof, so a setting of its own
+    allows it.
+    """
+    error = refusal(endpoint, key, host)
+    if error is not None or endpoint.socket_file is not None or request.command != ATTACH:
+        return error
+    if SETTINGS["remote-attach"].read():
+        return None
+    return RemoteAttachError(
+        f"nobody attaches to processes of {host} from other hosts: the setting remote-attach is off there"
+    )

@@ -29,6 +29,7 @@ from .finder import Finder, FoundChannel
 from .given_up_jobs import GivenUpJobs
 from .job import Job
 from .launch_results import LaunchResults
+from .node_requests import NodeRequests
 from .pending_orders import PendingOrders
 from .samples import Sampler
 
@@ -100,6 +101,9 @@ class Agent:
         )
         refuse_order = partial(remote_orders.refusal, endpoint, key, self._host)
         self._orders = PendingOrders(self.jobs, self._connection.send, refuse_order)
+        refuse_request = partial(remote_orders.request_refusal, endpoint, key, self._host)
+        self._requests = NodeRequests(self._store, self._connection.send, refuse_request)
+        self._commands = {wire.ORDER: self._orders.take, wire.ASK: self._requests.take}
         report = partial(self._finder.refusals.add, 0, 0)
         self._spooling = Spooling(endpoint, key, SETTINGS["spool-bytes"].read(), report, time.monotonic())
         self._write_status()
@@ -115,6 +119,7 @@ class Agent:
             "pid": os.getpid(),
             "user": identity.user_name(os.geteuid()),
             "version": VERSION,
+            "requests": True,
         }
 
     def serve(self) -> None:
@@ -144,6 +149,7 @@ class Agent:
             wants_scan
             or self._finder.is_searching
             or self._orders.has_unstored_steps
+            or self._requests.has_pending
             or any(job.has_just_ended(now) for job in self.jobs.values())
         ):
             return ENDING_POLL_S
@@ -187,6 +193,7 @@ class Agent:
             self._error = (
                 f"{len(abandoned_jobs)} ended jobs given up, {lost_records} records not stored: {stall['text']}"
             )
+        self._requests.close()
         for job in abandoned_jobs:
             self._attempt(partial(job.give_up, self.instance_dir))
             self._finder.finish(job.inode)
@@ -245,6 +252,7 @@ class Agent:
             tick_s = self._tick_s(now)
             self._next_check_s = now + (tick_s if tick_s < POLL_S else CHECK_S)
         self._orders.check(now)
+        self._requests.check(now)
         self._send_due(now)
         if self._given_up_jobs is not None and self._spooling.is_empty:
             self._attempt(partial(self._given_up_jobs.send_due, now, self._connection.send))
@@ -270,8 +278,8 @@ class Agent:
                 if self._spooling.route is Route.DIRECT:
                     self._send_all_again()
                 is_urgent = True
-            elif head.type == wire.ORDER:
-                self._orders.take(head, body, now)
+            elif head.type in self._commands:
+                self._commands[head.type](head, body, now)
                 is_urgent = True
             elif head.about == wire.GIVEN_UP:
                 self._on_given_up_answer(head)
@@ -445,6 +453,7 @@ class Agent:
             self._ensure_collector()
         if (
             living_launches
+            or self._requests.has_pending
             or any(job.is_running for job in self.jobs.values())
             or (self._has_data_to_send() and self._connection.is_accepting(now))
         ):

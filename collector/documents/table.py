@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from .advice import AdviseDocument
 from .alerts import AlertsDocument
+from .attached import AttachDocument
 from .breakdown import BreakdownDocument
 from .changes import ChangeDocument
 from .comparison import DiffDocument
@@ -33,6 +34,7 @@ from .workers import WorkersDocument
 DOCUMENTS: Final[dict[str, tuple[Any, ...]]] = {
     "advise": (AdviseDocument,),
     "alerts": (AlertsDocument,),
+    "attach": (AttachDocument,),
     "breakdown": (BreakdownDocument,),
     "code": (ViewDocument, ExactViewDocument),
     "compiled": (CompiledDocument,),

@@ -151,6 +151,8 @@ class OpenJob:
             return
         try:
             self.writer.append(*self._pending_append)
+            if (names := self._pending_append[0].get("names")) is not None:
+                self._shared.detector.add_names(self.uid, as_table(names))
         except StoreError:
             raise
         except Exception:  # the failure stays within this job

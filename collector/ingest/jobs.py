@@ -374,6 +374,10 @@ class OpenJobs:
             pass
         return self.has_ended(uid)
 
+    def write_live(self, path: str, now: float) -> None:
+        """Write the figures of the running jobs to ``path`` if due; OSError if that fails."""
+        self._detector.write_live(path, str(self._store.collector["id"]), now)
+
     def close(self) -> None:
         """Discard the waiting records.
 
@@ -407,8 +411,13 @@ class OpenJobs:
             self._store.release(head.uid)
             raise ForeignJobError(head.uid)
         job.set_identity(identity)
+        has_rows = any(map(job.writer.acked, (wire.RECORDS, wire.SPANS, wire.SAMPLES)))
+        is_new = head.uid not in self.open
         self.open[head.uid] = job
-        self._detector.open(head.uid, str(identity.get("host") or ""), str(identity.get("name") or ""))
+        host, name = (str(identity.get(key) or "") for key in ("host", "name"))
+        self._detector.open(head.uid, host, name, has_rows=has_rows)
+        if is_new and job.writer.acked(wire.RECORDS):
+            self._detector.add_names(head.uid, job.writer.names())
         self._report_removed(job)
         self._failed_opens.discard(head.uid)
         self._ended_jobs.pop(head.uid, None)

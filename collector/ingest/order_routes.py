@@ -26,13 +26,15 @@ class Peer(NamedTuple):
     """An agent: its host, and the wire version in use with it, None before its greeting.
 
     ``node``: its verified node, None on this host. ``is_old``: it is of tfprof 0.2.0, which sends
-    records in an older form.
+    records in an older form. ``answers_requests``: it knows requests; ``release``: as it says.
     """
 
     host: str
     wire: int | None
     node: str | None = None
     is_old: bool = False
+    answers_requests: bool = False
+    release: str = ""
 
 
 class NoAgentError(TfprofError):

@@ -26,6 +26,7 @@ from .job import BusyError
 from .jobs import JobAnswers, MessageError, OpenJobs
 from .order_routes import OrderRoutes, Peer, undelivered
 from .parsing import TEXT_MAX
+from .request_routes import RequestRoutes
 
 #: Limits of one turn; after it, the daemon runs its other duties.
 TURN_MESSAGES: Final = 64
@@ -44,6 +45,8 @@ WAITING_OF_NODE: Final = 2
 HEARTBEAT_MS: Final = 5_000
 HANDSHAKE_MS: Final = 10_000
 
+#: Maximum length of an agent's release that is kept.
+RELEASE_MAX: Final = 32
 #: The client in the collector's own orders; no connection has this identity.
 _COLLECTOR: Final = b""
 
@@ -88,6 +91,7 @@ class Receiver:
         self._senders: dict[int, bytes] = {}
         self._node: str | None = None  # that of the message being handled
         self._heard_s: dict[bytes, float] = {}
+        self._requests = RequestRoutes(self._peers, self._heard_s, self._admits)
         self._orders = OrderRoutes(jobs, self._peers, self._senders, self._heard_s, self._admits)
         self._context = zmq.Context()
         self._gate = (
@@ -141,8 +145,10 @@ class Receiver:
             yield bytes([number]) + frames[0].bytes, frames[1:]
 
     def retry(self) -> None:
-        """Repeat failed appends, answer the agents, and forget the senders of ended jobs."""
+        """Repeat failed appends, send what is due, and forget the senders of ended jobs."""
         self._send_all(self._jobs.retry())
+        for client, message in self._requests.lost():
+            self._send(client, [message])
         for uid in self._senders.keys() - self._jobs.open.keys():
             del self._senders[uid]
 
@@ -259,7 +265,14 @@ class Receiver:
             welcome = json.dumps({**json.loads(self._welcome), "wire": chosen_version}).encode()
         else:
             raise FormatError("a greeting without a list of wire versions")
-        peer = Peer(self._node or host, chosen_version, self._node, is_old=offered_versions is None)
+        peer = Peer(
+            self._node or host,
+            chosen_version,
+            self._node,
+            is_old=offered_versions is None,
+            answers_requests=values.get("requests") is True,
+            release=str(values.get("version") or "")[:RELEASE_MAX],
+        )
         self._remember(connection, peer)
         return [(Head(wire.WELCOME), welcome)]
 
@@ -313,6 +326,20 @@ class Receiver:
             self._send(receiver, [message])
         return []
 
+    def _ask(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
+        if _is_remote(connection):
+            raise FormatError("requests are made on the collector's host", "order-remote")
+        asked = self._requests.ask(connection, head, body)
+        ask = Head(wire.ASK, 0, 0, 0, head.last), bytes(body)
+        sent = [agent for agent in asked.agents if self._send(agent, [ask])]
+        self._send(connection, [self._requests.asked(head.last, sent, asked.refused)])
+        return []
+
+    def _reply(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
+        for receiver, message in self._requests.reply(connection, self._node, head, body):
+            self._send(receiver, [message])
+        return []
+
     def _unknown(self, _connection: bytes, head: Head, _body: memoryview) -> list[Answer]:
         raise FormatError(f"unknown message type {head.type}")
 
@@ -345,6 +372,8 @@ class Receiver:
         wire.GIVEN_UP: _given_up,
         wire.ORDER: _order,
         wire.ANSWER: _answer,
+        wire.ASK: _ask,
+        wire.REPLY: _reply,
     }
 
 

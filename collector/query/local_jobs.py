@@ -1,4 +1,4 @@
-"""The running jobs of this host, and what cannot be recorded of them."""
+"""The running jobs of a host, and what cannot be recorded of them."""
 
 import os
 
@@ -8,9 +8,9 @@ from ..store.protocols import JobReader, StoreReader
 from ..summaries.events import EventSummary, events
 
 
-def local_jobs(store: StoreReader) -> dict[int, JobReader]:
-    """Return the running jobs in ``store`` that run on this host, by process id."""
-    host = os.uname().nodename
+def local_jobs(store: StoreReader, host: str = "") -> dict[int, JobReader]:
+    """Return the running jobs in ``store`` that run on ``host``, by default this one, by pid."""
+    host = host or os.uname().nodename
     jobs = [job for job in store.jobs() if job.info.state == RUNNING and job.info.identity.get("host") == host]
     return {int(job.info.identity.get("pid") or 0): job for job in jobs}
 

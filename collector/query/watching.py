@@ -1,4 +1,4 @@
-"""The current state of all jobs of a store; each update reads only new rows."""
+"""The current state of all jobs of a store; each update reads only what is new."""
 
 import math
 from collections import deque
@@ -7,80 +7,56 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from ...formats import span_kinds
+from ...formats import private_files, runtime_dir
 from ...formats.ids import hex_id
 from ...formats.layout import SECOND_NS
 from ..errors import TfprofError
 from ..store import catalog
 from ..store.catalog import RUNNING, JobInfo
 from ..store.columns import row_tuples
-from ..store.devices import can_be_canonical
 from ..store.reader import Holders, LocalJob, LocalStore
 from ..store.row_follower import FileVersion, RowFollower
-from ..store.schema import DEVICE
 from ..store.selectors import short_ids
 from ..summaries.jobs import ENDED, STARTING, JobRow, channel_words, job_row
-from ..summaries.kinds import KINDS_BY_NAME, by_kind, kind_name, main_kind_of, span_kind, step_kind_of
-from ..summaries.pace import NO_PACE, Pace, PaceKeeper, SpanRow
-from ..summaries.top import short_device
-from ..tfviews.nodes import interned_texts
+from ..summaries.kinds import by_kind, kind_name, span_kind
+from ..summaries.live import (
+    HOST_COLUMNS,
+    SAMPLE_AGE_NS,
+    SAMPLE_COLUMNS,
+    SAMPLES_MAX,
+    SPAN_COLUMNS,
+    CurrentUsage,
+    HostFigures,
+    KindFigures,
+    LiveFigures,
+    LiveJob,
+    figures_of,
+    host_figures,
+)
+from ..summaries.pace import NO_PACE, Pace
 
 #: Jobs that ended longer ago than this are left out by default; older alerts are not shown.
 RECENT_NS: Final = 600 * SECOND_NS
 #: Interval at which the job files of ended jobs are read again if they changed. A job's devices are
 #: also read at this interval until they are known.
 _RESCAN_NS: Final = 10 * SECOND_NS
-#: Maximum number of span entries that an update reads of a job, and of samples kept for rates.
+#: Maximum number of span entries that an update reads of a job.
 _SPANS_MAX: Final = 5_000
-_SAMPLES_MAX: Final = 6
 #: Maximum number of alerts that an update reads of a job.
 _ALERTS_MAX: Final = 10
-#: Maximum number of kinds of steps of a job whose pace is kept; each function is a kind.
-_KINDS_MAX: Final = 50
 #: Takes the rows of a job by table, from the first one on.
 TakeRows = Callable[[Mapping[str, pa.Table]], None]
-#: Maximum age of a sample that is used. A job is idle if it has run no step for longer than this
-#: time, and for five times its step time.
-_MAX_AGE_NS: Final = 10 * SECOND_NS
-#: Number of points in a trend.
-TREND_POINTS: Final = 8
+#: A job is idle if it has run no step for longer than this time, and for five times its step time.
+_IDLE_NS: Final = 10 * SECOND_NS
+#: Maximum age of the figures that the collector has written.
+_LIVE_AGE_NS: Final = 15 * SECOND_NS
 #: A job is slow if its steps take this multiple of the usual time.
 SLOW: Final = 1.3
-_SPAN_COLUMNS: Final = ("kind", "key", "ordinal", "start_ns", "total_ns", "count", "flags")
-_SAMPLE_COLUMNS: Final = ("t_ns", "cpu_user_s", "cpu_system_s", "rss_bytes", "read_bytes", "write_bytes")
 _ALERT_COLUMNS: Final = ("found_ns", "slug")
-_HOST_COLUMNS: Final = (
-    "t_ns",
-    "cpus",
-    "cpu_busy_s",
-    "load_1m",
-    "memory_total_bytes",
-    "memory_available_bytes",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class CurrentUsage:
-    """Current resource use of a job's processes; unknown values are None.
-
-    ``cpu_cores`` is the number of busy cores, ``memory_bytes`` the resident memory. The other
-    fields are rates of I/O.
-    """
-
-    cpu_cores: float | None = None
-    memory_bytes: int | None = None
-    read_bytes_per_s: float | None = None
-    write_bytes_per_s: float | None = None
-
-    @property
-    def io_bytes_per_s(self) -> float | None:
-        """Bytes read and written per second."""
-        known_rates = [rate for rate in (self.read_bytes_per_s, self.write_bytes_per_s) if rate is not None]
-        return sum(known_rates) if known_rates else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,67 +110,64 @@ class WatchedStore:
 
 @dataclass(slots=True)
 class _RunningJob:
-    """The state of a running job between updates."""
+    """The state of a running job between updates.
 
+    ``info`` and ``version``: the content of the job file, and what identifies it.
+    """
+
+    info: JobInfo
+    version: FileVersion
     follower: RowFollower
-    take: TakeRows
-    paces: dict[int, PaceKeeper] = field(default_factory=dict)
-    counts: dict[int, int] = field(default_factory=dict)
-    last: dict[int, int] = field(default_factory=dict)  # kind of span -> its last ordinal
-    times: dict[int, int] = field(default_factory=dict)
-    samples: deque[tuple[Any, ...]] = field(default_factory=lambda: deque(maxlen=_SAMPLES_MAX))
-    devices: tuple[str, ...] = ()
-    devices_read_ns: int = 0
-    last_alert: tuple[int, str] | None = None
+    take: TakeRows | None
+    live: LiveJob = field(default_factory=LiveJob)
+    names_read_ns: int = 0
 
-    def alert(self, now_ns: int) -> str | None:
-        """Return the slug of the latest alert if it is recent."""
-        return self.last_alert[1] if self.last_alert is not None and now_ns - self.last_alert[0] <= RECENT_NS else None
-
-    def read_new_rows(self) -> JobInfo:
-        """Read the new rows and return the content of the job file."""
+    def read_new_rows(self) -> None:
+        """Read the new rows and the job file."""
         new_rows = self.follower.new_rows()
-        self.take(new_rows)
+        self.info = self.follower.info
+        if self.take is not None:
+            self.take(new_rows)
         if "spans" in new_rows:
-            self._add_spans(new_rows["spans"])
+            self.live.add_spans(_last_rows(new_rows["spans"], SPAN_COLUMNS, _SPANS_MAX))
         if "samples" in new_rows:
-            self.samples.extend(_last_rows(new_rows["samples"], _SAMPLE_COLUMNS, _SAMPLES_MAX))
+            self.live.add_samples(_last_rows(new_rows["samples"], SAMPLE_COLUMNS, SAMPLES_MAX))
         if "alerts" in new_rows:
-            self.last_alert = max(_last_rows(new_rows["alerts"], _ALERT_COLUMNS, _ALERTS_MAX))
-        return self.follower.info
+            found_ns, slug = max(_last_rows(new_rows["alerts"], _ALERT_COLUMNS, _ALERTS_MAX))
+            self.live.alert = found_ns, slug
 
-    def _add_spans(self, spans: pa.Table) -> None:
-        by_kind: dict[int, list[SpanRow]] = {}
-        for kind_of_span, key, ordinal, start, total, count, flags in _last_rows(spans, _SPAN_COLUMNS, _SPANS_MAX):
-            kind = step_kind_of(kind_of_span, key)
-            self.last[kind_of_span] = max(self.last.get(kind_of_span, 0), ordinal + count - 1)
-            known_kinds = self.paces.keys() | by_kind.keys()
-            if span_kinds.is_step(kind_of_span) and (kind in known_kinds or len(known_kinds) < _KINDS_MAX):
-                steps = max(1, count)  # a forged log may have 0
-                by_kind.setdefault(kind, []).append(SpanRow(start, total, steps, flags))
-        for kind, rows in by_kind.items():
-            self.paces.setdefault(kind, PaceKeeper()).add(rows)
-            self.counts[kind] = self.counts.get(kind, 0) + sum(row.steps for row in rows)
-            self.times[kind] = self.times.get(kind, 0) + sum(row.total_ns for row in rows)
+    def read_job_file(self) -> None:
+        """Read the job file, if it has changed."""
+        version = FileVersion.of(self.follower.folder / catalog.JOB_FILE)
+        if version != self.version:
+            self.info, self.version = catalog.load(self.follower.folder), version
+
+    def read_names(self, now_ns: int) -> None:
+        """Read the names of the devices, unless they are known."""
+        if self.live.devices or now_ns - self.names_read_ns < _RESCAN_NS:
+            return
+        self.names_read_ns = now_ns
+        with suppress(TfprofError):
+            self.live.add_names(LocalJob(self.follower.folder, self.info).table("names"))
 
 
 def _last_rows(table: pa.Table, columns: Sequence[str], rows_max: int) -> list[tuple[Any, ...]]:
     return list(row_tuples(table.slice(max(0, table.num_rows - rows_max)), *columns))
 
 
-def _taken_by_none(_rows: Mapping[str, pa.Table]) -> None:
-    """Ignore the rows."""
-
-
 class Watch:
-    """The jobs and hosts of a store; each `update` reads only new rows."""
+    """The jobs and hosts of a store; each `update` reads only what is new.
+
+    The collector writes the figures of its running jobs. Rows are read only of jobs without them:
+    those of an earlier release, and for ten minutes those that a new collector has found stored.
+    """
 
     def __init__(
         self,
         store: LocalStore,
         *,
         shows_all: bool = False,
-        taker: Callable[[int], TakeRows] = lambda _uid: _taken_by_none,
+        taker: Callable[[int], TakeRows] | None = None,
     ) -> None:
         """Watch ``store``: running and recently ended jobs, or all jobs if ``shows_all``.
 
@@ -216,10 +189,12 @@ class Watch:
         """Return the jobs and hosts at ``now_ns``."""
         self._scan(now_ns)
         holders = self._store.holders()
-        jobs = [job for uid in list(self._running) if (job := self._running_job(uid, now_ns, holders)) is not None]
+        live = _Live({}, {}) if self._taker is not None else _live(holders, now_ns)
+        running = (self._running_job(uid, now_ns, holders, live) for uid in list(self._running))
+        jobs = [job for job in running if job is not None]
         jobs += [self._ended_job(info, now_ns) for info in self._ended.values()]
         shown_jobs = [job for job in jobs if self.shows_all or now_ns - (job.row.ended_ns or now_ns) <= RECENT_NS]
-        hosts = (self._host(name, now_ns) for name in catalog.hosts(self._store.path))
+        hosts = (self._host(name, now_ns, live) for name in catalog.hosts(self._store.path))
         return WatchedStore(
             str(self._store.path), now_ns, tuple(shown_jobs), tuple(filter(None, hosts)), len(self._damaged)
         )
@@ -256,34 +231,34 @@ class Watch:
             return
         if info.state == RUNNING:
             self._ended.pop(uid, None)
-            self._running[uid] = _RunningJob(RowFollower(folder, ("spans", "samples", "alerts")), self._taker(uid))
+            follower = RowFollower(folder, ("spans", "samples", "alerts"))
+            self._running[uid] = _RunningJob(info, version, follower, self._taker and self._taker(uid))
         else:
             self._ended[uid], self._versions[uid] = info, version
 
-    def _running_job(self, uid: int, now_ns: int, holders: Holders) -> WatchedJob | None:
+    def _running_job(self, uid: int, now_ns: int, holders: Holders, live: "_Live") -> WatchedJob | None:
         running = self._running[uid]
+        figures = live.jobs.get(uid)
         try:
-            info = running.read_new_rows()
-        except TfprofError:
+            if figures is None:
+                running.read_new_rows()
+            else:
+                running.read_job_file()
+        except (TfprofError, FileNotFoundError):
             del self._running[uid]
             self._damaged.add(hex_id(uid))
             return None
-        if info.state != RUNNING:
+        if running.info.state != RUNNING:
             del self._running[uid]
-            self._ended[uid] = info
+            self._ended[uid] = running.info
             return None
-        info = self._store.with_holder(info, running.follower.folder, holders)
+        info = self._store.with_holder(running.info, running.follower.folder, holders)
         row = self._row(info, now_ns)
-        self._find_devices(running, row, now_ns)
-        kind = _main_kind(row, running)
-        pace = running.paces[kind].pace(now_ns, TREND_POINTS) if kind in running.paces else NO_PACE
-        if row.phase == STARTING and running.paces:
-            row = replace(row, phase=RUNNING, step_kind=kind_name(span_kind(kind)), steps=running.counts.get(kind, 0))
-        row = _with_last_step(row, running)
-        usage = _current_usage(running.samples, now_ns)
-        return WatchedJob(
-            info, row, pace, usage, running.devices, _idle_ns(running, row, pace, now_ns), running.alert(now_ns)
-        )
+        if figures is None:
+            if row.traced:
+                running.read_names(now_ns)
+            figures = running.live.figures()
+        return _watched(info, row, figures, now_ns)
 
     def _ended_job(self, info: JobInfo, now_ns: int) -> WatchedJob:
         return WatchedJob(info, self._row(info, now_ns), NO_PACE, CurrentUsage(), (), None)
@@ -291,83 +266,85 @@ class Watch:
     def _row(self, info: JobInfo, now_ns: int) -> JobRow:
         return job_row(info, self._short_ids.get(info.hex, info.hex), now_ns)
 
-    def _find_devices(self, running: _RunningJob, row: JobRow, now_ns: int) -> None:
-        """Read the devices of the traced ops, unless they are known."""
-        if running.devices or not row.traced or now_ns - running.devices_read_ns < _RESCAN_NS:
-            return
-        running.devices_read_ns = now_ns
-        with suppress(TfprofError):
-            names = interned_texts(
-                LocalJob(running.follower.folder, running.follower.info).table("names"), DEVICE
-            ).values()
-            devices = {short_device(name) for name in names if can_be_canonical(name.lower().encode())}
-            running.devices = tuple(sorted(device for device in devices if not device.startswith("CPU"))) or tuple(
-                sorted(devices)
-            )
+    def _host(self, name: str, now_ns: int, live: "_Live") -> WatchedHost | None:
+        figures = live.hosts.get(name) or self._read_host(name)
+        if figures is None or now_ns - figures.t_ns > SAMPLE_AGE_NS:
+            return None
+        return WatchedHost(name, *figures[1:])
 
-    def _host(self, name: str, now_ns: int) -> WatchedHost | None:
+    def _read_host(self, name: str) -> HostFigures | None:
         if name not in self._hosts:
             follower = RowFollower(catalog.host_folder(self._store.path, name), ("host_samples",))
-            self._hosts[name] = follower, deque(maxlen=_SAMPLES_MAX)
+            self._hosts[name] = follower, deque(maxlen=SAMPLES_MAX)
         follower, samples = self._hosts[name]
         with suppress(TfprofError):
             new_rows = follower.new_rows()
             if "host_samples" in new_rows:
-                samples.extend(_last_rows(new_rows["host_samples"], _HOST_COLUMNS, _SAMPLES_MAX))
-        if not samples or now_ns - samples[-1][0] > _MAX_AGE_NS:
-            return None
-        t_ns, cpus, busy, load, memory, available = samples[-1]
-        seconds = (t_ns - samples[0][0]) / SECOND_NS
-        cores = min(float(cpus), max(0.0, busy - samples[0][2]) / seconds) if seconds > 0 else None
-        return WatchedHost(name, cpus, cores, load, memory - available, memory)
+                samples.extend(_last_rows(new_rows["host_samples"], HOST_COLUMNS, SAMPLES_MAX))
+        return host_figures(samples)
 
 
-def _main_kind(row: JobRow, running: _RunningJob) -> int:
-    """Return the main kind of step, from the job file or else by time.
+class _Live(NamedTuple):
+    """The figures that the collector has written, of jobs by uid and of hosts by name."""
 
-    If steps are function calls, return the function with the most time. -1 if no step of the kind
-    is known.
+    jobs: Mapping[int, LiveFigures]
+    hosts: Mapping[str, HostFigures]
+
+
+def _live(holders: Holders, now_ns: int) -> _Live:
+    """Return the figures of the collectors that hold the locks of the store, if they are new."""
+    parts = [_live_of(str(root), holder, now_ns) for root, holder in holders.items()]
+    jobs = {uid: figures for part in parts for uid, figures in part.jobs.items()}
+    return _Live(jobs, {name: figures for part in parts for name, figures in part.hosts.items()})
+
+
+def _live_of(store: str, holder: Mapping[str, Any] | None, now_ns: int) -> _Live:
+    """Return the figures of the collector of ``store`` that holds its lock, if they are new.
+
+    Users of a shared store cannot read them: its service has a runtime folder of its own.
     """
-    times_by_span_kind: dict[int, int] = {}
-    for kind, time_ns in running.times.items():
-        times_by_span_kind[span_kind(kind)] = times_by_span_kind.get(span_kind(kind), 0) + time_ns
-    main_span_kind = KINDS_BY_NAME.get(row.step_kind, main_kind_of(times_by_span_kind, times_by_span_kind))
-    main_times = {kind: time_ns for kind, time_ns in running.times.items() if span_kind(kind) == main_span_kind}
-    return max(main_times, key=main_times.__getitem__, default=-1)
+    document = private_files.read_json(f"{runtime_dir.instance_dir(store)}/{runtime_dir.LIVE}")
+    try:
+        if document is None or holder is None or document["collector"] != holder["id"]:
+            return _Live({}, {})
+        if abs(now_ns - document["written_ns"]) > _LIVE_AGE_NS:  # it may be written between the two
+            return _Live({}, {})
+        jobs = {int(uid, 16): figures_of(figures) for uid, figures in document["jobs"].items()}
+        return _Live(jobs, {name: HostFigures(*values) for name, values in document["hosts"].items()})
+    except (AttributeError, LookupError, TypeError, ValueError):  # it is of another release
+        return _Live({}, {})
 
 
-def _with_last_step(row: JobRow, running: _RunningJob) -> JobRow:
+def _watched(info: JobInfo, row: JobRow, figures: LiveFigures, now_ns: int) -> WatchedJob:
+    """Return the state of a running job at ``now_ns``."""
+    main = figures.main(row.step_kind)
+    pace = NO_PACE if main is None else main.pace.at(now_ns)
+    if row.phase == STARTING and main is not None:
+        row = replace(row, phase=RUNNING, step_kind=kind_name(span_kind(main.kind)), steps=main.steps)
+    if main is not None:
+        row = _with_last_step(row, info, main)
+    usage = figures.usage if now_ns - figures.sampled_ns <= SAMPLE_AGE_NS else CurrentUsage()
+    is_recent = figures.alert is not None and now_ns - figures.alert[0] <= RECENT_NS
+    alert = figures.alert[1] if figures.alert is not None and is_recent else None
+    devices = figures.devices if row.traced else ()
+    return WatchedJob(info, row, pace, usage, devices, _idle_ns(figures, row, pace, now_ns), alert)
+
+
+def _with_last_step(row: JobRow, info: JobInfo, main: KindFigures) -> JobRow:
     """Return ``row`` with the steps of the latest spans, since the job file is seconds older."""
-    kind = KINDS_BY_NAME.get(row.step_kind, -1)
-    failed = by_kind(channel_words(running.follower.info).get("failed")).get(kind, 0)
-    return replace(row, steps=max(row.steps, running.last.get(kind, 0) - failed))
+    failed = by_kind(channel_words(info).get("failed")).get(span_kind(main.kind), 0)
+    return replace(row, steps=max(row.steps, main.last - failed))
 
 
-def _current_usage(samples: Sequence[tuple[Any, ...]], now_ns: int) -> CurrentUsage:
-    """Return the use in the last seconds, unknown if the last sample is old."""
-    if not samples or now_ns - samples[-1][0] > _MAX_AGE_NS:
-        return CurrentUsage()
-    first, last = samples[0], samples[-1]
-    seconds = (last[0] - first[0]) / SECOND_NS
-    if seconds <= 0:
-        return CurrentUsage(memory_bytes=last[3] or None)
-    cpu_cores, read_rate, write_rate = (
-        max(0.0, now - then) / seconds
-        for now, then in ((sum(last[1:3]), sum(first[1:3])), (last[4], first[4]), (last[5], first[5]))
-    )
-    return CurrentUsage(cpu_cores, last[3] or None, read_rate, write_rate)
-
-
-def _idle_ns(running: _RunningJob, row: JobRow, pace: Pace, now_ns: int) -> int | None:
+def _idle_ns(figures: LiveFigures, row: JobRow, pace: Pace, now_ns: int) -> int | None:
     """Return the time since the last step of any kind if steps of the job's main kind have stopped.
 
-    None if they have not, or if the time is at most _MAX_AGE_NS.
+    None if they have not, or if the time is at most _IDLE_NS.
     """
-    if row.phase != RUNNING or pace.per_s != 0.0:
+    if row.phase != RUNNING or pace.per_s != 0.0 or figures.last_ns is None:
         return None
-    last_steps_ns = [keeper.last_ns for keeper in running.paces.values() if keeper.last_ns is not None]
-    idle_ns = now_ns - max(last_steps_ns) if last_steps_ns else 0
-    return idle_ns if idle_ns > _MAX_AGE_NS else None
+    idle_ns = now_ns - figures.last_ns
+    return idle_ns if idle_ns > _IDLE_NS else None
 
 
 # -- sorting and filtering -----------------------------------------------------------------------

@@ -387,6 +387,11 @@ class StoreWriter(Protocol):
         ...
 
     @property
+    def collector(self) -> Mapping[str, Any]:
+        """The collector that writes: its host, pid and id, as in the job files."""
+        ...
+
+    @property
     def is_gone(self) -> bool:
         """Whether the store was removed or moved since it was opened."""
         ...

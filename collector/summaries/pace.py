@@ -1,9 +1,8 @@
 """Step times over time: a curve over a whole job, and the current pace beside the usual one."""
 
-from array import array
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Final, NamedTuple
 
@@ -79,6 +78,12 @@ class Pace:
         """The current step time as a multiple of the usual one."""
         return self.step_ns / self.usual_ns if self.step_ns is not None and self.usual_ns else None
 
+    def at(self, now_ns: int) -> "Pace":
+        """Return the pace at ``now_ns``: if the last step was long ago, ``per_s`` is 0."""
+        if self.last_ns is None or now_ns - self.last_ns <= max(_IDLE_NS, _IDLE_STEPS * (self.step_ns or 0)):
+            return self
+        return replace(self, per_s=0.0)
+
 
 NO_PACE: Final = Pace(None, None, None, None, ())
 
@@ -86,13 +91,12 @@ NO_PACE: Final = Pace(None, None, None, None, ())
 class _Part:
     """The steps that began in one interval of PART_NS."""
 
-    __slots__ = ("_median_ns", "count", "means", "number", "start_ns")
+    __slots__ = ("count", "means", "number", "start_ns")
 
     def __init__(self, number: int, start_ns: int) -> None:
         self.number, self.start_ns = number, start_ns
         self.count = 0
-        self.means = array("d")  # a list takes four times as much, for each job and five seconds
-        self._median_ns: float | None = None
+        self.means: list[float] = []
 
     def add(self, row: SpanRow) -> None:
         """Add the steps of a row to ``count``, and their mean time to ``means``.
@@ -102,24 +106,18 @@ class _Part:
         self.count += row.steps
         if not row.flags & SPECIAL and len(self.means) < _ROWS_MAX:
             self.means.append(row.total_ns / row.steps)
-            self._median_ns = None
-
-    @property
-    def median_ns(self) -> float:
-        """The median step time; the part must have normal steps."""
-        if self._median_ns is None:
-            self._median_ns = median(self.means)
-        return self._median_ns
 
 
 class PaceKeeper:
     """Computes the pace of the steps of one kind from their spans as they arrive.
 
-    The pace covers the last ten minutes with steps.
+    The pace covers the last ten minutes with steps. Of all but the latest parts of that time, only
+    the median step time is kept, so that a collector can keep the pace of a thousand jobs.
     """
 
     def __init__(self) -> None:
-        self._parts: deque[_Part] = deque(maxlen=_PARTS_MAX)
+        self._medians: deque[float] = deque(maxlen=_PARTS_MAX - _CURRENT_PARTS)  # of the parts before these:
+        self._parts: deque[_Part] = deque()
         self._last_ns: int | None = None
 
     @property
@@ -135,6 +133,7 @@ class PaceKeeper:
             if part is None or number > self._parts[-1].number:
                 part = _Part(number, row.start_ns)
                 self._parts.append(part)
+                self._close_earlier_parts()
             elif number != part.number:
                 part = self._part_of(number)
             part.add(row)
@@ -142,29 +141,30 @@ class PaceKeeper:
             if self._last_ns is None or end > self._last_ns:
                 self._last_ns = end
 
+    def _close_earlier_parts(self) -> None:
+        while len(self._parts) > _CURRENT_PARTS:
+            part = self._parts.popleft()
+            if part.means:
+                self._medians.append(median(part.means))
+
     def _part_of(self, number: int) -> _Part:
         """Return the part with ``number``, else the last one before it, else the first one."""
         return next((part for part in reversed(self._parts) if part.number <= number), self._parts[0])
 
-    def pace(self, now_ns: int, trend_length: int) -> Pace:
-        """Return the pace at ``now_ns``, with a trend of at most ``trend_length`` values."""
-        medians = [part.median_ns for part in self._parts if part.means]
+    def pace(self, trend_length: int) -> Pace:
+        """Return the pace at the last step, with a trend of at most ``trend_length`` values."""
+        medians = [*self._medians, *(median(part.means) for part in self._parts if part.means)]
         current, earlier = medians[-_CURRENT_PARTS:], medians[:-_CURRENT_PARTS]
         step_ns = median(current) if current else None
         usual_ns = median(earlier) if len(earlier) >= _USUAL_PARTS_MIN else None
-        return Pace(step_ns, usual_ns, self._per_s(now_ns, step_ns), self._last_ns, _trend(medians, trend_length))
+        return Pace(step_ns, usual_ns, self._per_s(), self._last_ns, _trend(medians, trend_length))
 
-    def _per_s(self, now_ns: int, step_ns: float | None) -> float | None:
-        """Return the steps a second in the latest parts.
-
-        It is 0 if the last step was long ago, None without steps.
-        """
+    def _per_s(self) -> float | None:
+        """Return the steps a second in the latest parts, None without steps."""
         if self._last_ns is None:
             return None
-        if now_ns - self._last_ns > max(_IDLE_NS, _IDLE_STEPS * (step_ns or 0)):
-            return 0.0
-        current = list(self._parts)[-_CURRENT_PARTS:]
-        return sum(part.count for part in current) * SECOND_NS / max(1, self._last_ns - current[0].start_ns)
+        steps = sum(part.count for part in self._parts)
+        return steps * SECOND_NS / max(1, self._last_ns - self._parts[0].start_ns)
 
 
 def _trend(medians: Sequence[float], length: int) -> tuple[float, ...]:

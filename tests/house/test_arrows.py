@@ -107,7 +107,7 @@ ALLOWED = {
     "collector.daemon_status": "collector.decoders collector.errors collector.store commands formats",
     "collector.decoders": "collector.errors collector.store formats",
     "collector.documents": (
-        "collector.advice collector.daemon_status collector.imports collector.query "
+        "collector.advice collector.daemon_status collector.errors collector.imports collector.query "
         "collector.store collector.summaries collector.tfviews formats"
     ),
     "collector.errors": "formats",
@@ -129,10 +129,11 @@ ALLOWED = {
     ),
     "collector.ingest": (
         "collector.alerts collector.decoders collector.errors collector.records collector.selfstats "
-        "collector.store commands formats"
+        "collector.store collector.summaries.live commands formats"
     ),
     "collector.job_tables": "collector.query collector.tables",
     "collector.loader": "",
+    "collector.node_client": "collector.client collector.records commands formats",
     "collector.numbers": "",
     "collector.options": "",
     "collector.query": (
@@ -150,7 +151,8 @@ ALLOWED = {
     "collector.suggestion": "",
     "collector.summaries": (
         "collector.errors collector.numbers collector.records collector.store.catalog "
-        "collector.store.columns collector.store.selectors collector.tfviews formats"
+        "collector.store.columns collector.store.devices collector.store.schema collector.store.selectors "
+        "collector.tfviews formats"
     ),
     "collector.tables": (
         "collector.errors collector.query collector.store collector.summaries collector.tfviews "
@@ -168,7 +170,7 @@ ALLOWED = {
     "cli": (
         "agent.attach agent.channels agent.diagnosis agent.identity agent.local_daemons agent.processes "
         "collector.alerts collector.api collector.client collector.daemon_status collector.documents "
-        "collector.errors collector.export "
+        "collector.errors collector.export collector.node_client "
         "collector.exporters collector.forms collector.imports collector.loader collector.moment "
         "collector.numbers collector.query collector.render collector.sharing collector.store collector.suggestion "
         "collector.summaries collector.tfviews collector.write_output commands formats web web.server"

@@ -57,6 +57,7 @@ TERMINAL_FILES = {
 ENVIRONMENT_FILES = {
     "agent/attach/helper_process.py": "import subprocess",  # the environment of the command
     "agent/attach/identities.py": "os.environ.clear, os.environ.update",  # absolute paths of the user
+    "agent/daemon/node_requests.py": "import subprocess",  # the environment of the agent; checked arguments
     "agent/diagnosis.py": "import subprocess",  # the environment of the command
     "agent/launcher/report.py": "os.posix_spawn",  # the environment of the launcher; cleaned arguments
     "agent/launcher/supervise.py": "os.execve",  # the environment of the launcher, for the job

@@ -19,6 +19,7 @@ JOBS = Path(__file__).parent / "jobs"
 LINES = {
     "advise": (("last",), ("last", "last~1")),
     "alerts": ((), ("last",)),
+    "attach": (("4194303", "--no-wait"),),
     "code": (("last",), ("last", "-show_name_regexes", ".*"), ("last", "--exact-tf")),
     "compiled": (("last",),),
     "config": ((),),

@@ -95,6 +95,7 @@ OTHER_BAD_VALUES = {
     "baseline": ("", "nosuch"),
     "limit": ("", "x", "%", "-5%", "nan", "5%%", "9" * 5000),
     "pids": ("", "x", "-1", "1.5", "nan", "9" * 5000, "٣", "4711"),
+    "host": (*ODD_TEXTS, "moon"),
     "hosts": (*ODD_TEXTS, "moon"),
     "group": (*ODD_TEXTS, "nosuch"),
     "steps": BAD_RANGES,

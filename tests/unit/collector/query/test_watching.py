@@ -77,7 +77,7 @@ def test_all_steps_of_the_fifty_watched_functions_of_a_job_are_counted(writer: L
     job.append({"spans": rows("spans", entries)})
     watch = Watch(LocalStore(writer.path))
     watch.update(NOW)
-    assert list(watch._running[0xB << 60].counts.values()) == [4] * 50
+    assert list(watch._running[0xB << 60].live._steps.values()) == [4] * 50
 
 
 def test_a_forged_span_without_steps_hides_no_other_job(writer: LocalStoreWriter) -> None:

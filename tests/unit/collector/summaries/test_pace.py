@@ -19,7 +19,7 @@ def keeper_of(*stretches: tuple[int, int, int]) -> tuple[PaceKeeper, int]:
 
 def test_a_steady_job_has_its_rate_and_no_change() -> None:
     keeper, now = keeper_of((2000, 40, 50))
-    pace = keeper.pace(now, 8)
+    pace = keeper.pace(8).at(now)
     assert (pace.step_ns, pace.usual_ns, pace.change) == (40 * MS, 40 * MS, 1.0)
     assert abs(pace.per_s - 20) < 0.5
     assert pace.trend == (40.0 * MS,) * 8
@@ -27,7 +27,7 @@ def test_a_steady_job_has_its_rate_and_no_change() -> None:
 
 def test_a_slowdown_shows_within_seconds() -> None:
     keeper, now = keeper_of((2000, 40, 50), (60, 160, 200))
-    pace = keeper.pace(now, 8)
+    pace = keeper.pace(8).at(now)
     assert pace.change == 4.0
     assert pace.trend[-1] == 160 * MS
     assert pace.trend[0] == 40 * MS
@@ -35,21 +35,21 @@ def test_a_slowdown_shows_within_seconds() -> None:
 
 def test_long_steps_are_compared_like_short_ones() -> None:
     keeper, now = keeper_of((10, 30_000, 31_000), (3, 90_000, 91_000))
-    pace = keeper.pace(now + 20 * SECOND, 8)
+    pace = keeper.pace(8).at(now + 20 * SECOND)
     assert pace.change == 3.0
     assert pace.per_s > 0
 
 
 def test_a_job_without_steps_for_long_has_a_rate_of_0() -> None:
     keeper, now = keeper_of((100, 40, 50))
-    assert keeper.pace(now + 9 * SECOND, 8).per_s > 0
-    assert keeper.pace(now + 11 * SECOND, 8).per_s == 0.0
+    assert keeper.pace(8).at(now + 9 * SECOND).per_s > 0
+    assert keeper.pace(8).at(now + 11 * SECOND).per_s == 0.0
 
 
 def test_at_first_no_usual_time_is_known() -> None:
-    assert PaceKeeper().pace(START_NS, 8).per_s is None
+    assert PaceKeeper().pace(8).at(START_NS).per_s is None
     keeper, now = keeper_of((10, 40, 50))
-    pace = keeper.pace(now, 8)
+    pace = keeper.pace(8).at(now)
     assert (pace.step_ns, pace.usual_ns, pace.change) == (40 * MS, None, None)
 
 
@@ -57,13 +57,13 @@ def test_traced_failed_and_setup_steps_do_not_count() -> None:
     keeper, now = keeper_of((2000, 40, 50))
     for flag in (layout.FLAG_TRACED, layout.FLAG_FAILED, layout.FLAG_SETUP):
         keeper.add(SpanRow(now + n * 50 * MS, 900 * MS, 1, flag) for n in range(400))
-    assert keeper.pace(now, 8).change == 1.0
+    assert keeper.pace(8).at(now).change == 1.0
 
 
 def test_rows_may_be_out_of_order() -> None:
     keeper, now = keeper_of((200, 40, 50))
     keeper.add([SpanRow(START_NS - SECOND, 40 * MS, 1, 0), SpanRow(START_NS + SECOND, 40 * MS, 1, 0)])
-    assert keeper.pace(now, 8).step_ns == 40 * MS
+    assert keeper.pace(8).at(now).step_ns == 40 * MS
     assert keeper.last_ns == now
 
 

@@ -1,0 +1,97 @@
+"""The clock of a node jumps by an hour, back and forth, while its data goes through the spool."""
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.channel_job import OPEN_CHANNEL
+from fakes.hosts import Host, head_and_node
+from fakes.polling import until
+from fakes.shifted_clock import ShiftedClock
+from tfprof.collector.store.reader import LocalStore
+
+HOUR = 3600
+STEPS = 1500
+JOB = f"""{OPEN_CHANNEL}
+for number in range(1, {STEPS + 1}):
+    writer.put(json.dumps({{"slug": "fake", "text": str(number)}}).encode())
+    writer.put_span(number)
+    time.sleep(0.005)
+"""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder with a path short enough for sockets in it."""
+    with tempfile.TemporaryDirectory(prefix="t") as name:
+        yield Path(name)
+
+
+def start_agent(node: Host, url: str, clock: ShiftedClock) -> "subprocess.Popen[bytes]":
+    """Start the agent of ``node`` with a clock of its own."""
+    command = [sys.executable, "-m", "tfprof.agent", "--store", url]
+    agent = subprocess.Popen(command, env={**node.environ, **clock.environ}, stderr=subprocess.DEVNULL)
+    until(lambda: status(node)["alive"] and status(node)["pid"] == agent.pid)
+    return agent
+
+
+def status(node: Host) -> dict[str, Any]:
+    return dict(json.loads(node.run("tfprof", "status", "--json").stdout)["agent"])
+
+
+@pytest.mark.parametrize("first", [HOUR, -HOUR])
+def test_a_clock_that_jumps_loses_nothing_and_stores_nothing_twice(folder: Path, first: int) -> None:
+    head, node, url = head_and_node(folder)
+    clock = ShiftedClock(folder)
+    service = head.start("tfprof", "serve", "--listen", url)
+    agent = start_agent(node, url, clock)
+    try:
+        job = node.start("tfprof-run", sys.executable, "-c", JOB)
+        until(lambda: [job["steps"] > 0 for job in head.jobs()] == [True])
+        clock.set(first)  # while the head takes the data
+        time.sleep(2)
+        service.kill()
+        service.wait()
+        clock.set(-first)  # while the agent finds the head away
+        until(lambda: status(node)["spool_bytes"])
+        clock.set(0)
+        job.wait(60)
+        until(lambda: not status(node)["jobs"])
+        agent.kill()
+        agent.wait()
+        clock.set(first)  # while no agent runs
+        agent = start_agent(node, url, clock)
+        service = head.start("tfprof", "serve", "--listen", url)
+        until(lambda: [(job["state"], job["steps"], job["lost"]) for job in head.jobs()] == [("exited", STEPS, 0)])
+        until(lambda: not status(node)["spool_bytes"])
+        clock.set(-first)
+        assert node.run("tfprof-run", sys.executable, "-c", JOB).returncode == 0
+        assert agent.poll() is None, "another agent has the clock of this host"
+        until(lambda: [(job["state"], job["steps"], job["lost"]) for job in head.jobs()] == [("exited", STEPS, 0)] * 2)
+        assert_stored_once(head)
+    finally:
+        agent.terminate()
+        agent.wait(30)
+        service.send_signal(signal.SIGTERM)
+        service.wait(30)
+
+
+def assert_stored_once(head: Host) -> None:
+    """Check that all records, steps and samples of the jobs are stored, each once."""
+    store, spreads_s = LocalStore(head.home / "state/tfprof"), []
+    for document in head.jobs():
+        job = store.job(document["id"])
+        texts = [event["text"] for event in job.table("events").to_pylist() if event["slug"] == "fake"]
+        assert texts == [str(number) for number in range(1, STEPS + 1)]
+        assert job.table("spans")["ordinal"].to_pylist() == list(range(1, STEPS + 1))
+        times = job.table("samples")["t_ns"].to_pylist()
+        assert len(times) == len(set(times)) > 5
+        spreads_s.append((max(times) - min(times)) / 10**9)
+    assert max(spreads_s) > HOUR, "the clock did not jump"
