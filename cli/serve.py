@@ -6,9 +6,9 @@ import pwd
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from click.core import ParameterSource
@@ -73,25 +73,15 @@ def serve(
     With --shared, it serves all users of the host, who read and steer their own jobs. --install
     --system makes that a service, which runs as the user tfprof.
     """
-    for option, is_given, base, has_base in (
-        ("--system", system, "--print or --install", print_only or install),
-        ("--user", user is not None, "--system", system),
-        ("--force", force, "--install", install),
-        ("--no-encryption", no_encryption, "--listen", listen is not None),
-    ):
-        if is_given and not has_base:
-            raise UsageError(f"{option} needs {base}")
-    is_store_given = context.get_parameter_source("store") is ParameterSource.COMMANDLINE
     serves_all = shared or (system and user is None)
-    if serves_all and listen is not None:
-        raise UsageError("--listen is for the collector of one user: give --system --user USER, or no --shared")
+    _check_options(context.params, serves_all=serves_all)
+    is_store_given = context.get_parameter_source("store") is ParameterSource.COMMANDLINE
     words = [] if listen is None else _listen_words(listen, is_encrypted=not no_encryption)
     if not print_only and not install:
         _serve_all(store) if shared else _serve(store, words)
-    if serves_all and not system:
-        raise UsageError("--shared: its unit is one of the host: give --system")
+    shared_store = store if is_store_given else SHARED_STORE
     if serves_all:
-        unit = shared_unit(store if is_store_given else SHARED_STORE)
+        unit = shared_unit(shared_store)
     else:
         unit = _unit(store if is_store_given else None, user, words, is_system=system)
     if print_only:
@@ -101,9 +91,26 @@ def serve(
         _make_account()
     _install(unit, is_system=system, force=force)
     if serves_all:
-        print_lines(
-            [f'for all users, in {settings_files.HOST_FILE}: store = "{store if is_store_given else SHARED_STORE}"']
-        )
+        print_lines([f'for all users, in {settings_files.HOST_FILE}: store = "{shared_store}"'])
+
+
+def _check_options(options: Mapping[str, Any], *, serves_all: bool) -> None:
+    """Raise UsageError for an option that has no use beside the others."""
+    has_unit = options["print_only"] or options["install"]
+    for option, is_given, base, has_base in (
+        ("--system", options["system"], "--print or --install", has_unit),
+        ("--user", options["user"] is not None, "--system", options["system"]),
+        ("--user", options["user"] is not None, "a service of one user, not --shared", not options["shared"]),
+        ("--shared", options["shared"] and has_unit, "--system: its unit is one of the host", options["system"]),
+        ("--force", options["force"], "--install", options["install"]),
+        ("--no-encryption", options["no_encryption"], "--listen", options["listen"] is not None),
+        ("--listen", options["listen"] is not None, "a service of one user: --user USER", not serves_all),
+    ):
+        if is_given and not has_base:
+            raise UsageError(f"{option} needs {base}")
+    elsewhere = None if serves_all else endpoint_elsewhere(options["store"])
+    if elsewhere is not None:
+        raise UsageError(f"jobs of this host go to {elsewhere.place}: run the service there, or give --store DIR")
 
 
 def _listen_words(listen: str, *, is_encrypted: bool) -> list[str]:
@@ -130,9 +137,6 @@ def _serve_all(store: str) -> None:
 
 def _serve(store: str, listen_words: Sequence[str]) -> None:
     """Become the collector; return only by an error."""
-    elsewhere = endpoint_elsewhere(store)
-    if elsewhere is not None:
-        raise UsageError(f"jobs of this host go to {elsewhere.place}: run the service there, or give --store DIR")
     checked_instance_dir(store)
     _become(store, _MODULE, ["--store", store, "--service", *listen_words])
 
@@ -201,7 +205,12 @@ def _make_account() -> None:
 
 def _run(command: Sequence[str], program: str) -> None:
     """Run a command of the system; ServiceError with its message if it fails."""
-    done = subprocess.run(command, executable=program, capture_output=True, text=True, errors="replace", check=False)
+    try:
+        done = subprocess.run(
+            command, executable=program, capture_output=True, text=True, errors="replace", check=False
+        )
+    except OSError as error:
+        raise ServiceError(f"cannot run {program}: {error.strerror}") from None
     if done.returncode:
         message = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
         raise ServiceError(f"{' '.join(command)}: {message}")

@@ -132,6 +132,7 @@ PATTERNS: Final = (
     "test_session_paths.py::test_the_job_sees_the_same*[every=2-*",
     "test_session_paths.py::test_the_job_sees_the_same*[off-*",
     "test_session_threads.py::*-auto]",
+    "test_shared_store.py::test_nothing_is_lost*[15]",
     "test_slow_and_killed_daemons.py::test_the_launcher_waits*[options1]",
     "test_timeline_browser.py::test_the_viewer*[tf1]",
     "test_unharmed.py::test_objects_that_the_job_drops*[]",

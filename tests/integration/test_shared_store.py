@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fakes.cpu_time import cpu_s
 from fakes.host_users import ADA, BOB, PAT, SERVICE, HostUser, readable_installation
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalStore
@@ -266,6 +267,15 @@ def test_nothing_is_lost_when_the_service_is_killed_or_restarted(host: SharedHos
     assert [(job["steps"], job["lost"]) for job in host.jobs(host.pat)] == [(400, 0)] * 2
     for job in LocalStore(host.store).jobs():
         assert job.table("spans").num_rows == 400
+
+
+def test_the_service_uses_no_processor_time_at_rest(host: SharedHost) -> None:
+    host.begin(host.ada, "adas", 20).wait(60)
+    host.ada.stop()
+    time.sleep(1)  # it notices that the agent has left
+    before = cpu_s(host.process.pid)
+    time.sleep(3)
+    assert cpu_s(host.process.pid) - before < 0.001
 
 
 def test_what_is_recorded_without_the_service_is_stored_later(host: SharedHost) -> None:

@@ -150,8 +150,9 @@ def test_without_systemd_the_unit_is_written(run, tmp_path, monkeypatch):
         (["--system"], "--system needs --print or --install"),
         (["--print", "--user", "nobody"], "--user needs --system"),
         (["--print", "--force"], "--force needs --install"),
-        (["--print", "--shared"], "--shared: its unit is one of the host"),
-        (["--shared", "--listen", "tcp://127.0.0.1:7"], "--listen is for the collector of one user"),
+        (["--print", "--shared"], "--shared needs --system: its unit is one of the host"),
+        (["--print", "--system", "--shared", "--user", "nobody"], "--user needs a service of one user, not --shared"),
+        (["--shared", "--listen", "tcp://127.0.0.1:7"], "--listen needs a service of one user"),
         (["--print", "--system", "--user", "no such user"], "there is no user 'no such user'"),
     ],
 )

@@ -1,3 +1,4 @@
+import fcntl
 import os
 import subprocess
 import sys
@@ -53,3 +54,15 @@ def test_a_lock_with_unreadable_text_is_still_held(path):
     path.write_bytes(b"\xff{")
     assert lock.holder(path) == {}
     held_lock.release()
+
+
+def test_the_only_writer_is_not_stopped_by_a_reader_that_keeps_the_file_locked(tmp_path):
+    path = tmp_path / "host.lock"
+    lock.take(path, {"id": "earlier"}).release()
+    with path.open() as reader:
+        fcntl.flock(reader, fcntl.LOCK_EX)
+        taken = lock.take(path, {"id": "new"}, is_only_writer=True)
+        assert lock.holder(path) == {"id": "new"}
+        taken.release()
+        assert lock.holder(path) is None
+    assert [entry.name for entry in tmp_path.iterdir()] == ["host.lock"]
