@@ -7,7 +7,7 @@ from typing import Final
 from ..numbers import duration, percent, size
 from ..summaries.kinds import RUN_KIND_NAMES
 from ..summaries.op_classes import PYTHON, WAITING
-from ..summaries.parts import ASLEEP, BETWEEN, CODE_BETWEEN, UNEXPLAINED, UNRECORDED, Breakdown
+from ..summaries.parts import ASLEEP, BETWEEN, CODE_BETWEEN, FOR_CPU, UNEXPLAINED, UNRECORDED, Breakdown
 from .evidence import Evidence
 from .interpreter import waiting_share
 from .report import Report
@@ -20,6 +20,8 @@ LONG_STEPS_MIN: Final = 5
 _LONG_NS: Final = 2_000_000_000
 CODE_SHARE_MIN: Final = 0.3
 _CODE_MIN_NS: Final = 200_000
+#: Minimum share by which waits for a CPU hide this code that is said.
+_AWAKE_NOTE_MIN: Final = 0.05
 #: Kinds of steps of Keras. Between two of them, a loop of Keras takes up to this time (ns), and a
 #: call of train_on_batch up to this share of the time from step to step.
 KERAS_KINDS: Final = frozenset({"batch", "test_batch", "predict_batch"})
@@ -78,12 +80,17 @@ def has_enough_steps(parts: Breakdown) -> bool:
     return parts.period_ns > 0 and (parts.steps >= STEPS_MIN or is_long)
 
 
+def awake_ns(parts: Breakdown) -> float:
+    """Return the time from step to step in which their thread does not wait for a CPU (ns)."""
+    return parts.period_ns - parts.detail_ns(WAITING).get(FOR_CPU, 0.0)
+
+
 def keras_ns(evidence: Evidence, parts: Breakdown) -> float:
     """Return the time between two steps that Keras itself may take (ns)."""
     if parts.kind not in KERAS_KINDS:
         return 0.0
     is_loop_of_keras = bool(evidence.epochs) or parts.kind != "batch"
-    return _KERAS_LOOP_NS if is_loop_of_keras else _KERAS_CALL_SHARE * parts.period_ns
+    return _KERAS_LOOP_NS if is_loop_of_keras else _KERAS_CALL_SHARE * awake_ns(parts)
 
 
 def has_single_calls(evidence: Evidence, parts: Breakdown) -> bool:
@@ -130,9 +137,9 @@ def _code(evidence: Evidence, parts: Breakdown) -> Iterator[Report]:
     total_ns = python_ns + asleep_ns + unknown_ns
     if total_ns < keras_ns(evidence, parts) or has_single_calls(evidence, parts):
         return
-    if total_ns < CODE_SHARE_MIN * parts.period_ns or total_ns < _CODE_MIN_NS:
+    if total_ns < CODE_SHARE_MIN * awake_ns(parts) or total_ns < _CODE_MIN_NS:
         return
-    share = total_ns / parts.period_ns
+    share, saving = total_ns / parts.period_ns, total_ns / awake_ns(parts)
     written_bytes = evidence.use.written_bytes_per_s * parts.period_ns / 1e9 if evidence.use else 0.0
     clause, remedy, verdict = next(
         texts
@@ -161,7 +168,12 @@ def _code(evidence: Evidence, parts: Breakdown) -> Iterator[Report]:
     )
     yield Report(
         f"{percent(share)} of the time goes by between steps, in code that is in no span: {duration(total_ns)} of the"
-        f" {duration(parts.period_ns)} from the start of a step to that of the next.{clause}",
+        f" {duration(parts.period_ns)} from the start of a step to that of the next.{clause}"
+        + (
+            f" That is {percent(saving)} of the time in which this thread does not wait for a CPU."
+            if saving - share >= _AWAKE_NOTE_MIN
+            else ""
+        ),
         {
             "share": share,
             "between_ns": total_ns,
@@ -170,6 +182,6 @@ def _code(evidence: Evidence, parts: Breakdown) -> Iterator[Report]:
             "asleep_ns": asleep_ns,
         },
         remedy,
-        saving=share,
+        saving=saving,
         verdict=verdict,
     )

@@ -204,6 +204,17 @@ def test_a_thread_that_waits_for_a_cpu_keeps_the_interpreter() -> None:
     assert "interpreter" not in found(waiting, thread_use=ThreadUse(0.1, 0.3, 0.3), **facts)
 
 
+def test_code_between_steps_counts_in_the_time_that_is_not_spent_waiting_for_a_cpu() -> None:
+    waiting = {"for a CPU": 6}
+    report = the_report(parts(waiting=waiting, python={"code between the steps": 1.5}), "between_steps")
+    assert report.text.startswith("15 % of the time goes by between steps")
+    assert report.text.endswith("That is 38 % of the time in which this thread does not wait for a CPU.")
+    assert report.saving == pytest.approx(1.5 / 4)
+    assert found(parts(waiting=waiting, python={"code between the steps": 1.1})) == {}
+    by_hand = parts("batch", waiting=waiting, python={"code between the steps": 1.9})
+    assert the_report(by_hand, "between_steps").saving == pytest.approx(1.9 / 4)
+
+
 @pytest.mark.parametrize(
     ("threads_of_python", "use"),
     [
