@@ -338,9 +338,11 @@ def _main_kind(row: JobRow, running: _RunningJob) -> int:
 
 def _with_last_step(row: JobRow, running: _RunningJob) -> JobRow:
     """Return ``row`` with the steps of the latest spans, since the job file is seconds older."""
-    kind = KINDS_BY_NAME.get(row.step_kind, -1)
-    failed = by_kind(channel_words(running.follower.info).get("failed")).get(kind, 0)
-    return replace(row, steps=max(row.steps, running.last.get(kind, 0) - failed))
+    last = running.last.get(KINDS_BY_NAME.get(row.step_kind, -1), 0)
+    if last <= row.steps:
+        return row
+    failed = by_kind(channel_words(running.follower.info).get("failed"))
+    return replace(row, steps=max(row.steps, last - failed.get(KINDS_BY_NAME[row.step_kind], 0)))
 
 
 def _current_usage(samples: Sequence[tuple[Any, ...]], now_ns: int) -> CurrentUsage:
