@@ -210,6 +210,7 @@ class Watch:
         self._hosts: dict[str, tuple[RowFollower, deque[tuple[Any, ...]]]] = {}
         self._damaged: set[str] = set()
         self._short_ids: dict[str, str] = {}
+        self._rows: dict[int, tuple[JobInfo, JobRow]] = {}  # valid for these short ids
         self._scanned_ns = 0
 
     def update(self, now_ns: int) -> WatchedStore:
@@ -229,6 +230,7 @@ class Watch:
         folders = {path.name: path for path in catalog.folders(self._store.path)}
         if folders.keys() != self._short_ids.keys():
             self._short_ids = short_ids(list(folders))
+            self._rows.clear()
         uids = {int(name, 16) for name in folders}
         for removed_uid in (self._running.keys() | self._ended.keys()) - uids:
             self._running.pop(removed_uid, None)
@@ -289,7 +291,13 @@ class Watch:
         return WatchedJob(info, self._row(info, now_ns), NO_PACE, CurrentUsage(), (), None)
 
     def _row(self, info: JobInfo, now_ns: int) -> JobRow:
-        return job_row(info, self._short_ids.get(info.hex, info.hex), now_ns)
+        """Return the row of a job, which is made anew only if its job file has changed."""
+        known_info, row = self._rows.get(info.uid, (None, None))
+        if row is None or known_info is not info:
+            row = job_row(info, self._short_ids.get(info.hex, info.hex), now_ns)
+            self._rows[info.uid] = info, row
+            return row
+        return row if row.ended_ns else replace(row, duration_ns=max(0, now_ns - row.started_ns))
 
     def _find_devices(self, running: _RunningJob, row: JobRow, now_ns: int) -> None:
         """Read the devices of the traced ops, unless they are known."""
