@@ -12,7 +12,7 @@ from ..collector.exporters.request import Request
 from ..collector.exporters.table import STDOUT_PATH, exporter_for, write_exports
 from ..collector.query.engine import Selection
 from ..collector.store.protocols import JobReader
-from ..commands.new_outputs import ID, NAME, problem_of
+from ..commands.new_outputs import ID, NAME, problems
 from ..formats.exports import JOB, SINCE
 
 #: Names of views that `-o` prints; every other word is a file.
@@ -35,7 +35,7 @@ def _outputs(_context: click.Context, _parameter: click.Parameter, values: Seque
     )
     if STDOUT_PATH in outputs.paths:
         raise click.BadParameter("standard output has the lines of the command: name a file")
-    for problem in filter(None, map(problem_of, outputs.paths)):
+    for problem in problems(outputs.paths):
         raise problem
     return outputs
 

@@ -9,6 +9,10 @@ from importlib.util import find_spec
 from ..formats.errors import UsageError
 from ..formats.exports import FORMATS, Exporter, exporter_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
 #: In names of files: the name and the short id of the job, which are known at its end.
 NAME, ID = "{name}", "{id}"
 
@@ -29,20 +33,22 @@ def no_format_error(path: str, hint: str = "") -> UsageError:
     )
 
 
-def problem_of(path: str) -> UsageError | None:
-    """Return why a new file or folder ``path`` could not be written now, None if it could.
+def problems(paths: Sequence[str]) -> Iterator[UsageError]:
+    """Yield why new files and folders could not be written now.
 
     The slug is ``file-exists`` for an existing file, or a folder that is not empty, ``io`` if the
     place cannot be written, else that of the format.
     """
-    try:
-        _check(path)
-    except UsageError as error:
-        return error
-    except (OSError, ValueError) as error:  # ValueError: the name has a character that is not allowed
-        reason = error.strerror if isinstance(error, OSError) else error
-        return UsageError(f"cannot write {path}: {reason}", "io")
-    return None
+    for number, path in enumerate(paths):
+        if path in paths[:number]:
+            yield UsageError(f"{path} is named twice")
+        try:
+            _check(path)
+        except UsageError as error:
+            yield error
+        except (OSError, ValueError) as error:  # ValueError: the name has a character that is not allowed
+            reason = error.strerror if isinstance(error, OSError) else error
+            yield UsageError(f"cannot write {path}: {reason}", "io")
 
 
 def _check(path: str) -> None:

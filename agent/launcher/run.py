@@ -262,9 +262,9 @@ def _outputs(paths: Sequence[str] | None) -> list[str]:
     texts = settings.SETTINGS["output"].read().split(",") if paths is None else paths
     outputs = [_absolute(text) for text in texts if text]
     if outputs:
-        from ...commands.new_outputs import problem_of  # noqa: PLC0415 - few launches write files
+        from ...commands.new_outputs import problems  # noqa: PLC0415 - few launches write files
 
-        for problem in filter(None, map(problem_of, outputs)):
+        for problem in problems(outputs):
             if not from_setting:
                 raise UsageError(f"-o: {problem.args[0]}", problem.slug)
             streams.note(f"the setting output: {problem}")

@@ -183,6 +183,7 @@ class Watch:
         self._hosts: dict[str, tuple[RowFollower, deque[tuple[Any, ...]]]] = {}
         self._damaged: set[str] = set()
         self._short_ids: dict[str, str] = {}
+        self._rows: dict[int, tuple[JobInfo, JobRow]] = {}  # valid for these short ids
         self._scanned_ns = 0
 
     def update(self, now_ns: int) -> WatchedStore:
@@ -204,6 +205,7 @@ class Watch:
         folders = {path.name: path for path in catalog.folders(self._store.path)}
         if folders.keys() != self._short_ids.keys():
             self._short_ids = short_ids(list(folders))
+            self._rows.clear()
         uids = {int(name, 16) for name in folders}
         for removed_uid in (self._running.keys() | self._ended.keys()) - uids:
             self._running.pop(removed_uid, None)
@@ -264,7 +266,13 @@ class Watch:
         return WatchedJob(info, self._row(info, now_ns), NO_PACE, CurrentUsage(), (), None)
 
     def _row(self, info: JobInfo, now_ns: int) -> JobRow:
-        return job_row(info, self._short_ids.get(info.hex, info.hex), now_ns)
+        """Return the row of a job, which is made anew only if its job file has changed."""
+        known_info, row = self._rows.get(info.uid, (None, None))
+        if row is None or known_info is not info:
+            row = job_row(info, self._short_ids.get(info.hex, info.hex), now_ns)
+            self._rows[info.uid] = info, row
+            return row
+        return row if row.ended_ns else replace(row, duration_ns=max(0, now_ns - row.started_ns))
 
     def _host(self, name: str, now_ns: int, live: "_Live") -> WatchedHost | None:
         figures = live.hosts.get(name) or self._read_host(name)
@@ -332,6 +340,8 @@ def _watched(info: JobInfo, row: JobRow, figures: LiveFigures, now_ns: int) -> W
 
 def _with_last_step(row: JobRow, info: JobInfo, main: KindFigures) -> JobRow:
     """Return ``row`` with the steps of the latest spans, since the job file is seconds older."""
+    if main.last <= row.steps:
+        return row
     failed = by_kind(channel_words(info).get("failed")).get(span_kind(main.kind), 0)
     return replace(row, steps=max(row.steps, main.last - failed))
 

@@ -84,6 +84,8 @@ def test_the_launcher_refuses_files_before_the_job_starts(run: Run) -> None:
     ):
         with pytest.raises(UsageError, match=text):
             launcher.parse(["-o", path, "true"])
+    with pytest.raises(UsageError, match=r"a\.json is named twice"):
+        launcher.parse(["-o", "a.json", "-o", "b.json", "-o", "a.json", "true"])
     with pytest.raises(UsageError, match="--exec replaces it"):
         launcher.parse(["-o", "a.json", "--exec", "true"])
     names = ["a.json", "new/b/", "{name}/a.csv.gz", "{id}.pb"]
