@@ -251,8 +251,9 @@ def _runtime_outcome(store: str) -> Outcome:
 
 
 def _space_outcome(store: str) -> Outcome:
-    if addresses.is_remote(store):
-        return OK, f"the collector at {addresses.remote_endpoint(store).place} has it"
+    elsewhere = runtime_dir.endpoint_elsewhere(store)
+    if elsewhere is not None:
+        return OK, f"the collector at {elsewhere.place} has it"
     folder = _nearest_folder(store)
     if not os.access(folder, os.W_OK | os.X_OK):
         return NO, f"{folder} cannot be written: give another folder with --store"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..commands.daemons import DaemonError, failure, is_up, running_pid
-from ..formats.addresses import is_remote
+from ..formats.runtime_dir import endpoint_elsewhere
 from .daemon_start import AGENT, COLLECTOR, failure_from_log, start_daemon
 
 #: Names of the daemons, and of their pid and status files.
@@ -67,8 +67,8 @@ def stop_and_wait(name: str, instance_dir: str, pid: int) -> None:
 
 
 def daemons_of(store: str) -> tuple[str, ...]:
-    """Return the names of the daemons that ``store`` has on this host."""
-    return (AGENT,) if is_remote(store) else DAEMONS
+    """Return the names of the daemons that this user has for ``store`` on this host."""
+    return DAEMONS if endpoint_elsewhere(store) is None else (AGENT,)
 
 
 def bring_up(store: str, instance_dir: str) -> None:

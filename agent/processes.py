@@ -118,10 +118,11 @@ class ThreadTimes(NamedTuple):
     queued_s: float = 0.0
 
 
-def thread_times(process: Process) -> ThreadTimes | None:
+def thread_times(process: Process) -> tuple[ThreadTimes, dict[int, float]] | None:
     """Return the times of the threads of ``process``, None if the kernel does not tell.
 
-    This reads a small file for each thread.
+    The second value is the time (seconds) that each thread but the main one used a CPU so far. This
+    reads a small file for each thread.
     """
     try:
         threads = os.listdir(f"/proc/{process.pid}/task")
@@ -131,7 +132,8 @@ def thread_times(process: Process) -> ThreadTimes | None:
     main = times.get(str(process.pid))
     if main is None:
         return None
-    return ThreadTimes(main[0] / 1e9, main[1] / 1e9, sum(queued for _, queued in times.values()) / 1e9)
+    others = {int(thread): cpu / 1e9 for thread, (cpu, _) in times.items() if thread != str(process.pid)}
+    return ThreadTimes(main[0] / 1e9, main[1] / 1e9, sum(queued for _, queued in times.values()) / 1e9), others
 
 
 def _schedstat(pid: int, thread: str) -> tuple[int, int] | None:

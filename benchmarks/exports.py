@@ -15,7 +15,7 @@ from pathlib import Path
 import _processes
 import op_view_10m
 from tfprof.collector.api import open_store
-from tfprof.collector.exports import FORMATS
+from tfprof.formats.exports import FORMATS
 
 #: Names of the files, or the format of a folder, with limits of processor time for 1 M executions
 #: (s).

@@ -8,16 +8,21 @@ import click
 from ..collector.errors import UsageError
 from ..collector.exporters.request import Request
 from ..collector.exporters.table import write_exports
-from ..collector.exports import DEFAULT_TABLE, FORMATS, TABLES
 from ..collector.render.table import Column, render
 from ..commands.streams import note, print_lines
+from ..formats.exports import DEFAULT_TABLE, FORMATS, TABLES
 from .command import jobs_argument, pid_option, store_option, width
 from .progress import progress
 from .selection import device_option, hosts_option, kind_option, selection_from, since_option, step_range
 from .values import NON_EMPTY
 
 _ALL_STEPS: Final = "all"
-_COLUMNS: Final = (Column("format"), Column("suffixes"), Column("content"), Column("read by"))
+_COLUMNS: Final = (
+    Column("format"),
+    Column("suffixes", min_width=14, preferred_width=24),
+    Column("content", min_width=24, preferred_width=66),
+    Column("read by", min_width=20, drop_priority=2),
+)
 
 
 def _steps(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:

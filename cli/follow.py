@@ -12,9 +12,10 @@ from ..collector.documents.text import line
 from ..collector.errors import UsageError
 from ..collector.query.following import JobChange, JobFollower
 from ..collector.render import lines_text
+from ..collector.render.wrapping import wrapped
 from ..collector.store.reader import LocalStore
 from ..commands.streams import note, print_lines
-from .command import folder_option, jobs_argument, json_option
+from .command import folder_option, jobs_argument, json_option, width
 from .values import WHOLE
 
 #: Poll interval (seconds). An agent sends the spans of a job every two seconds, or earlier if there
@@ -86,7 +87,8 @@ def follow(
         changes, with_id = follower.update(time.time_ns()), follower.has_several_jobs
         lines = (_line(change, as_json=as_json, with_id=with_id) for change in changes)
         if changes:
-            print_lines(filter(None, lines))
+            columns = None if as_json else width()
+            print_lines(part for text in filter(None, lines) for part in wrapped(text, columns))
         for error in follower.damage[reported:]:
             note(str(error))
         reported = len(follower.damage)

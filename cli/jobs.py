@@ -11,10 +11,12 @@ from ..collector.store.opening import open_reader
 from ..collector.summaries.jobs import UNKNOWN_USAGE
 from ..commands.streams import note, print_lines
 from .command import json_option, names_option, print_json, store_option, width
-from .values import MOMENT, Words
+from .job_names import complete_jobs
+from .values import MOMENT, NON_EMPTY, Words
 
 
 @click.command()
+@click.argument("jobs", nargs=-1, type=NON_EMPTY, metavar="[JOB]...", shell_complete=complete_jobs)
 @click.option(
     "--state",
     "states",
@@ -33,13 +35,20 @@ from .values import MOMENT, Words
 )
 @json_option
 @store_option
-def jobs(store: str, as_json: bool, states: tuple[tuple[str, ...], ...], names: tuple[str, ...], since: int) -> None:
-    """List running and ended jobs, in order of their start.
+def jobs(
+    store: str,
+    as_json: bool,
+    jobs: tuple[str, ...],
+    states: tuple[tuple[str, ...], ...],
+    names: tuple[str, ...],
+    since: int,
+) -> None:
+    """List running and ended jobs, in order of their start; with JOB, those that JOB may mean.
 
     TIME/STEP is the mean over all steps of the main kind, CPU the mean number of busy cores, MEMORY
     the maximum.
     """
-    now_ns, job_filter = time.time_ns(), JobFilter(sum(states, ()), names, since)
+    now_ns, job_filter = time.time_ns(), JobFilter(sum(states, ()), names, since, jobs)
     listing = job_listing(open_reader(store), now_ns, job_filter)
     rows = [Listing(job.row, job.usage, job.tags, job.traced) for job in listing.jobs]
     rows += [Listing(job.row, UNKNOWN_USAGE) for job in listing.unreadable]
@@ -57,5 +66,5 @@ def jobs(store: str, as_json: bool, states: tuple[tuple[str, ...], ...], names: 
 
 def _no_jobs_text(listing: JobListing, job_filter: JobFilter) -> str:
     if job_filter != ALL_JOBS and listing.job_count:
-        return f"none of {listing.job_count} jobs matches the state, name and time"
+        return f"none of {listing.job_count} jobs matches the names, state and time"
     return f"no jobs in {listing.store} yet: tfprof-run python train.py profiles one"

@@ -139,20 +139,29 @@ _MEANT_OPTIONS: Final = {
     "--fields": "--select",
     "--filter": "--show-name-regexes",
     "--head": "--top",
+    "--layer": "--by layer",
     "--limit": "--top",
+    "--line": "--by line",
+    "--longest": "--top",
     "--min": "--min-micros",
     "--min-time": "--min-micros",
     "--order": "--order-by",
     "--output": "tfprof export JOB -o FILE",
     "--perfetto": "tfprof export JOB -o FILE.perfetto-trace",
+    "--pid": "tfprof show PID",
     "--running": "--state running",
+    "--scope": "--by scope",
+    "--shape": "--by shape",
     "--since": "tfprof breakdown JOB --since TIME",
+    "--slow": "--top",
     "--slowest": "--top",
     "--sort": "--order-by",
     "--sort-by": "--order-by",
     "--steps": "tfprof breakdown JOB --steps A-B",
     "--type": "tfprof op JOB TYPE",
+    "-V": "--version",
     "-a": "--all",
+    "-f": "--format",
     "-n": "--top",
     "-o": "tfprof export JOB -o FILE",
 }
@@ -250,7 +259,8 @@ def tfprof() -> None:
     tfprof JOB                         summary of one job
     tfprof op JOB                      what its ops cost
 
-    JOB is a name (its newest job; NAME~1 is the one before), the start of an id, or `last`.
+    JOB is a name (its newest job; NAME~1 is the one before), the start of an id, a pid,
+    or `last`.
     """  # noqa: D301  # click's mark for lines that are not rewrapped
 
 
@@ -274,19 +284,19 @@ def _from_click(error: click.ClickException) -> TfprofError:
 def _from_missing_argument(error: click.MissingParameter) -> TfprofError:
     """Return the error about an argument or option that is missing; it says what JOB can be."""
     if error.param is not None and error.param.human_readable_name == "JOB":
-        return UsageError("no JOB given: a name, the start of an id, or `last` (`tfprof jobs` lists them)")
+        return UsageError("no JOB given: a name, the start of an id, a pid, or `last` (`tfprof jobs` lists them)")
     return _from_click(error)
 
 
 def _from_unknown_option(error: click.NoSuchOption) -> TfprofError:
     """Return the error about an option that the command lacks; it says what is meant, if known."""
-    meant = _MEANT_OPTIONS.get(error.option_name, "")
+    name, meant = error.option_name, _MEANT_OPTIONS.get(error.option_name)
     options = {name for parameter in error.ctx.command.params for name in parameter.opts} if error.ctx else set()
-    if meant.partition(" ")[0] in {*options, "tfprof"}:
-        error = click.NoSuchOption(
-            error.option_name, f"no such option {error.option_name}: did you mean {meant}?", ctx=error.ctx
-        )
-    return _from_click(error)
+    if meant is None:
+        hint = suggestion(name, sorted(options), prefix="--")
+    else:
+        hint = f": did you mean {meant}?" if meant.partition(" ")[0] in {*options, "tfprof"} else ""
+    return _from_click(click.NoSuchOption(name, f"no such option {name}{hint}", ctx=error.ctx))
 
 
 def _from_os_error(error: OSError) -> TfprofError:

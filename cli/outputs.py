@@ -9,16 +9,14 @@ import click
 
 from ..collector.errors import TfprofError
 from ..collector.exporters.request import Request
-from ..collector.exporters.table import STDOUT_PATH, check_new_outputs, exporter_for, write_exports
-from ..collector.exports import JOB, SINCE
+from ..collector.exporters.table import STDOUT_PATH, exporter_for, write_exports
 from ..collector.query.engine import Selection
 from ..collector.store.protocols import JobReader
+from ..commands.new_outputs import ID, NAME, problem_of
+from ..formats.exports import JOB, SINCE
 
 #: Names of views that `-o` prints; every other word is a file.
 VIEWS: Final = ("ops",)
-#: In names of files: the name and the short id of the job.
-_NAME: Final = "{name}"
-_ID: Final = "{id}"
 
 
 class Outputs(NamedTuple):
@@ -37,10 +35,8 @@ def _outputs(_context: click.Context, _parameter: click.Parameter, values: Seque
     )
     if STDOUT_PATH in outputs.paths:
         raise click.BadParameter("standard output has the lines of the command: name a file")
-    try:
-        check_new_outputs(outputs.paths)
-    except TfprofError as error:
-        raise _without_force(error) from None
+    for problem in filter(None, map(problem_of, outputs.paths)):
+        raise problem
     return outputs
 
 
@@ -67,7 +63,7 @@ def write_outputs(
     then or later, in formats that can select.
     """
     for path in paths:
-        name = path.replace(_NAME, _in_path(jobs[0].info.name)).replace(_ID, ids[0])
+        name = path.replace(NAME, _in_path(jobs[0].info.name)).replace(ID, ids[0])
         try:
             yield _write(jobs, name, since_ns), True
         except TfprofError as error:

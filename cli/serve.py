@@ -1,4 +1,4 @@
-"""`tfprof serve`: the collector as a service of this user."""
+"""`tfprof serve`: the collector as a service of this user, or of all users of the host."""
 
 import contextlib
 import os
@@ -16,17 +16,20 @@ from click.core import ParameterSource
 from ..agent.local_daemons import stop_and_wait
 from ..collector.daemon_status import checked_instance_dir
 from ..collector.errors import TfprofError, UsageError
-from ..commands import daemons, key_files
-from ..commands.service_unit import Unit, system_unit, user_unit
+from ..collector.sharing.service import readers_group
+from ..collector.store import catalog
+from ..commands import daemons, key_files, settings_files
+from ..commands.service_unit import SHARED_STORE, SHARED_USER, Unit, shared_unit, system_unit, user_unit
 from ..commands.streams import note, print_lines
-from ..formats.addresses import is_remote, remote_endpoint
-from ..formats.runtime_dir import make_instance
+from ..formats.addresses import is_remote, local_endpoint, remote_endpoint
+from ..formats.runtime_dir import endpoint_elsewhere, make_instance
 from ..formats.settings import SETTINGS
 from .command import folder_option
 from .values import NON_EMPTY
 
 _COLLECTOR: Final = "collector"
 _MODULE: Final = "tfprof.collector.__main__"
+_SHARED_MODULE: Final = "tfprof.collector.sharing.__main__"
 #: Time limit for taking the place of a collector that jobs start (seconds).
 _TAKE_OVER_S: Final = 60.0
 _POLL_S: Final = 0.05
@@ -42,9 +45,8 @@ class ServiceError(TfprofError):
 @click.option("--print", "print_only", is_flag=True, help="Print the systemd unit of the service.")
 @click.option("--install", is_flag=True, help="Write the unit, enable the service and start it.")
 @click.option("--system", is_flag=True, help="With the two: a unit of the host's systemd, not of your own.")
-@click.option(
-    "--user", metavar="USER", type=NON_EMPTY, help="With --system: whom the service serves (you, also with sudo)."
-)
+@click.option("--user", metavar="USER", type=NON_EMPTY, help="With --system: serve this user only (all users).")
+@click.option("--shared", is_flag=True, help="Serve all users of this host; each reads their own jobs.")
 @click.option("--force", is_flag=True, help="With --install: overwrite another unit.")
 @click.option("--listen", metavar="ADDRESS", type=NON_EMPTY, help="Listen for other hosts, at tcp://HOST:PORT.")
 @click.option("--no-encryption", is_flag=True, help="With --listen at 127.0.0.1: no keys; any local user may send.")
@@ -57,6 +59,7 @@ def serve(
     install: bool,
     system: bool,
     user: str | None,
+    shared: bool,
     force: bool,
     listen: str | None,
     no_encryption: bool,
@@ -66,6 +69,9 @@ def serve(
     Jobs send their data to it, as to the collector that they start themselves, but it does not end
     when idle. If a collector already runs, it takes its place. SIGHUP reloads the settings. It
     tells systemd when it is ready.
+
+    With --shared, it serves all users of the host, who read and steer their own jobs. --install
+    --system makes that a service, which runs as the user tfprof.
     """
     for option, is_given, base, has_base in (
         ("--system", system, "--print or --install", print_only or install),
@@ -75,17 +81,29 @@ def serve(
     ):
         if is_given and not has_base:
             raise UsageError(f"{option} needs {base}")
-    if is_remote(store):
-        raise UsageError(f"jobs of this host go to {store}: run the service there, or give --store DIR")
+    is_store_given = context.get_parameter_source("store") is ParameterSource.COMMANDLINE
+    serves_all = shared or (system and user is None)
+    if serves_all and listen is not None:
+        raise UsageError("--listen is for the collector of one user: give --system --user USER, or no --shared")
     words = [] if listen is None else _listen_words(listen, is_encrypted=not no_encryption)
     if not print_only and not install:
-        _serve(store, words)
-    is_store_given = context.get_parameter_source("store") is ParameterSource.COMMANDLINE
-    unit = _unit(store if is_store_given else None, user if system else None, words, is_system=system)
+        _serve_all(store) if shared else _serve(store, words)
+    if serves_all and not system:
+        raise UsageError("--shared: its unit is one of the host: give --system")
+    if serves_all:
+        unit = shared_unit(store if is_store_given else SHARED_STORE)
+    else:
+        unit = _unit(store if is_store_given else None, user, words, is_system=system)
     if print_only:
         print_lines(unit.text.splitlines())
-    else:
-        _install(unit, is_system=system, force=force)
+        return
+    if serves_all:
+        _make_account()
+    _install(unit, is_system=system, force=force)
+    if serves_all:
+        print_lines(
+            [f'for all users, in {settings_files.HOST_FILE}: store = "{store if is_store_given else SHARED_STORE}"']
+        )
 
 
 def _listen_words(listen: str, *, is_encrypted: bool) -> list[str]:
@@ -101,12 +119,29 @@ def _listen_words(listen: str, *, is_encrypted: bool) -> list[str]:
     return ["--listen", endpoint.url, *([] if is_encrypted else ["--no-encryption"])]
 
 
+def _serve_all(store: str) -> None:
+    """Become the service of a shared store; return only by an error."""
+    if is_remote(store):
+        raise UsageError(f"jobs of this host go to {store}: give --store DIR")
+    local_endpoint(store)  # FolderError if the path of its socket is too long
+    catalog.make_shared(Path(store), readers_group())
+    _become(store, _SHARED_MODULE, ["--store", store])
+
+
 def _serve(store: str, listen_words: Sequence[str]) -> None:
     """Become the collector; return only by an error."""
+    elsewhere = endpoint_elsewhere(store)
+    if elsewhere is not None:
+        raise UsageError(f"jobs of this host go to {elsewhere.place}: run the service there, or give --store DIR")
+    checked_instance_dir(store)
+    _become(store, _MODULE, ["--store", store, "--service", *listen_words])
+
+
+def _become(store: str, module: str, words: list[str]) -> None:
+    """Become the collector of ``store``, the program ``module``, when an earlier one has ended."""
     for setting in SETTINGS.values():
         if _COLLECTOR in setting.users:
             setting.read()  # an invalid value is reported before a running collector is stopped
-    checked_instance_dir(store)
     instance_dir = make_instance(store)
     lock = daemons.PidFileLock(instance_dir, _COLLECTOR)
     deadline = time.monotonic() + _TAKE_OVER_S
@@ -120,15 +155,14 @@ def _serve(store: str, listen_words: Sequence[str]) -> None:
             stop_and_wait(_COLLECTOR, instance_dir, pid)
         else:  # it is starting
             time.sleep(_POLL_S)
-    daemons.become(_MODULE, ["--store", store, "--service", *listen_words], lock)
+    daemons.become(module, words, lock)
 
 
 def _unit(store: str | None, user: str | None, words: Sequence[str], *, is_system: bool) -> Unit:
     if not is_system:
         return user_unit(store, words)
     try:
-        name = user or os.environ.get("SUDO_USER")
-        return system_unit(store, pwd.getpwnam(name) if name else pwd.getpwuid(os.geteuid()), words)
+        return system_unit(store, pwd.getpwnam(user or ""), words)
     except KeyError:
         raise UsageError(f"--user: there is no user {user!r}") from None
 
@@ -155,8 +189,18 @@ def _install(unit: Unit, *, is_system: bool, force: bool) -> None:
         print_lines(["it starts when you log in; at boot after: loginctl enable-linger"])
 
 
+def _make_account() -> None:
+    """Make the user of the service unless there is one; ServiceError if that fails."""
+    try:
+        pwd.getpwnam(SHARED_USER)
+    except KeyError:
+        home = ["--home-dir", SHARED_STORE, "--no-create-home", "--shell", "/usr/sbin/nologin"]
+        _run(["useradd", "--system", *home, SHARED_USER], shutil.which("useradd") or "/usr/sbin/useradd")
+        print_lines([f"made the user {SHARED_USER}"])
+
+
 def _run(command: Sequence[str], program: str) -> None:
-    """Run a command of systemd; ServiceError with its message if it fails."""
+    """Run a command of the system; ServiceError with its message if it fails."""
     done = subprocess.run(command, executable=program, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         message = " ".join(done.stderr.split()) or f"exit status {done.returncode}"

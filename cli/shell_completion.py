@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ..collector.exporters.table import outputs
-from ..collector.exports import VIEW_EXPORTERS
 from ..collector.query.engine import VIEWS
 from ..collector.tfviews.option_values import BOOLEAN, ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS
 from ..collector.tfviews.options import TABLE, Option
+from ..formats.exports import VIEW_EXPORTERS
 from .shell_line import COMMANDS, OPTIONS, STEP_KIND
 
 #: Maximum number of completions.

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import click
@@ -41,7 +42,7 @@ _HELP: Final = {
     node that several nodes use is below one of them.""",
     "op": """Cost of each op type of JOB, counted like the TF profiler.
 
-    The largest come first. Numbers are per step. `tfprof op JOB MatMul Conv2D --by line` shows
+    The largest come first. Numbers are per step. `tfprof op JOB MatMul 'Conv*' --by line` shows
     these op types only, each with the lines that created its nodes.""",
     "code": """Cost of each line of Python of JOB, in the tree of calls that created the graph's nodes.
 
@@ -95,7 +96,7 @@ def _of_ops(ops: Sequence[str], answer_text: AnswerText) -> AnswerText:
     answer = answer_text.answer
     known = {node.op for node in answer.profile.nodes} if answer.profile else set(ops)
     for word in ops:
-        if word not in known:
+        if not any(fnmatchcase(op, word) for op in known):
             hint = suggestion(word, sorted(known)) or ": `tfprof jobs` lists jobs, `tfprof op JOB` op types"
             raise NoSuchJobError(f"no job {word!r}, and no op type of that name{hint}")
     reason = incomplete_reason(answer)
@@ -140,7 +141,8 @@ def _command(view: str) -> click.Command:
         ops: Sequence[str] = ()
         if view == "op":
             job_options["jobs"], ops = jobs_and_ops(job_options["store"], job_options["jobs"])
-            values["show_name_regexes"] = ",".join(filter(None, (values["show_name_regexes"], *ops))) or None
+            regexes = [word.replace("*", ".*") for word in ops]
+            values["show_name_regexes"] = ",".join(filter(None, (values["show_name_regexes"], *regexes))) or None
         texts: Mapping[str, str | None] = values
         parity = Parity(compat, exact)
         with _tf_words(parity):

@@ -13,7 +13,7 @@ from ..formats import orders, wire
 from ..formats.addresses import local_endpoint
 from ..formats.errors import FormatError, TfprofError
 from ..formats.orders import Order, OrderAnswer
-from ..formats.runtime_dir import make_instance
+from ..formats.runtime_dir import endpoint_elsewhere, make_instance
 from ..formats.wire import Head
 from .records import document
 from .summaries.order_results import OrderTarget
@@ -150,7 +150,8 @@ def give(
         return
     instance_dir = make_instance(store)
     bring_up(store, instance_dir)
-    with Client(local_endpoint(instance_dir).url) as client:
+    endpoint = endpoint_elsewhere(store) or local_endpoint(instance_dir)
+    with Client(endpoint.url) as client:
         for answer in client.give(list(by_uid), order, to_the_end=to_the_end):
             job = by_uid[answer.uid]
             yield job, _of_node(job, answer)

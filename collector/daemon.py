@@ -37,6 +37,7 @@ from .ingest.jobs import OpenJobs
 from .ingest.receiver import Listen, Receiver
 from .selfstats import CollectorStats
 from .store.retention import Limits, remove_expired
+from .store.shared import owner_of
 from .store.writer import open_writer
 from .summaries.jobs import functions_of
 
@@ -114,7 +115,7 @@ class Collector:
         self._instance = make_instance(str(self._options.store))
         self._decoder = decoder(self._options.decoder)
         self._store = open_writer(self._options.store, socket.gethostname())
-        self._jobs = OpenJobs(self._store, self._decoder, self._stats.count_failure)
+        self._jobs = OpenJobs(self._store, self._decoder, self._stats.count_failure, owner_of(self._options.store))
         welcome = {
             "collector": secrets.token_hex(8),
             "pid": os.getpid(),

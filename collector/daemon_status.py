@@ -65,14 +65,16 @@ def stall(store: str) -> str:
 def daemon_status(store: str) -> DaemonStatus:
     """Return the last status of each daemon of ``store``.
 
-    StoreError if no daemon runs and ``store`` cannot be a store. A collector on another host has no
-    status here. The decoder of a collector that is not running is the one that it would use, which
-    is installed here.
+    StoreError if no daemon runs and ``store`` cannot be a store. A collector on another host, or of
+    another user, has no status here. The decoder of a collector that is not running is the one that
+    it would use, which is installed here.
     """
     instance_dir = checked_instance_dir(store)
     agent, collector = (read_status(instance_dir, name) or {"alive": False} for name in ("agent", "collector"))
     if is_remote(store):
         collector["is_remote"] = True
+    elif runtime_dir.shared_endpoint(store) is not None and not collector["alive"]:
+        collector["is_shared"] = True
     elif "decoder" not in collector:
         from .decoders.decode import decoder  # noqa: PLC0415  # slow to import
 

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ..formats.exports import VIEW_EXPORTERS
 from .errors import RefusedOutputError
-from .exporters.table import files
-from .exports import VIEW_EXPORTERS
 from .forms import lines, own_layout_lines
 from .loader import load
 from .query.engine import Answer, QueryEngine, Selection
@@ -81,6 +80,7 @@ def write_output(
 def _write_files(engine: QueryEngine, answer: Answer, notes: Sequence[str]) -> AnswerText:
     """Write the files of the exporter that ``-output`` names."""
     from .export.files import write  # noqa: PLC0415  # few answers go to a file
+    from .exporters.table import files  # noqa: PLC0415
 
     printed_lines: list[str] = []
     warnings: list[str] = []

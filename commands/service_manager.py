@@ -22,7 +22,8 @@ VARIABLES = frozenset([_SOCKET, _WATCHDOG_US, _WATCHDOG_PID])
 class ServiceManager:
     """The service manager that the variables in ``environ`` name; without them it gets no message.
 
-    The variables are removed, so that no child process speaks for this one.
+    The variables are removed, so that no child process speaks for this one. `next_alive_s`: when
+    `alive` sends its next message (monotonic clock).
     """
 
     def __init__(self, environ: MutableMapping[str, str]) -> None:
@@ -32,7 +33,7 @@ class ServiceManager:
         interval_us = whole_number(values[_WATCHDOG_US]) if is_watched else None
         # systemd.service(5): a sign of life each half of the time after which the watchdog acts
         self._interval_s = interval_us / 2e6 if interval_us else float("inf")
-        self._next_alive_s = time.monotonic() + self._interval_s
+        self.next_alive_s = time.monotonic() + self._interval_s
 
     def ready(self, status: str) -> None:
         """Tell that this service has started, or has reloaded its settings."""
@@ -51,8 +52,8 @@ class ServiceManager:
 
         ``now``: the monotonic clock in seconds.
         """
-        if now >= self._next_alive_s:
-            self._next_alive_s = now + self._interval_s
+        if now >= self.next_alive_s:
+            self.next_alive_s = now + self._interval_s
             self._send("WATCHDOG=1")
 
     def _send(self, *lines: str) -> None:

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from pwd import struct_passwd
 
 SYSTEM_FOLDER = "/etc/systemd/system"
+#: The user and the store of the service for all users. The user owns the store.
+SHARED_USER = "tfprof"
+SHARED_STORE = "/var/lib/tfprof"
+#: Limits of memory: each collector needs a tenth of the first one.
+_MEMORY_OF_ONE = "MemoryMax=2G"
+_MEMORY_OF_ALL = "MemoryMax=25%\nOOMPolicy=continue"
 #: Variables of folders, and of the settings that the collector reads: the unit gets their values,
 #: since systemd starts a service without those of a shell.
 _FOLDERS = ("XDG_CONFIG_HOME", "XDG_STATE_HOME")
@@ -39,7 +45,7 @@ RestartPreventExitStatus=2
 TimeoutStartSec=10min
 TimeoutStopSec=1min
 WatchdogSec=2min
-MemoryMax=2G
+{memory}
 UMask=0077
 NoNewPrivileges=yes
 LockPersonality=yes
@@ -87,6 +93,7 @@ def user_unit(store: str | None, words: Sequence[str] = ()) -> Unit:
         unit="",
         service=_environment_lines(_own_environment()),
         command=_command(store, words),
+        memory=_MEMORY_OF_ONE,
         hardening="",
         target="default.target",
     )
@@ -103,10 +110,27 @@ def system_unit(store: str | None, account: struct_passwd, words: Sequence[str] 
         unit="Requires=%s\nAfter=%s\n" % (folder, folder),
         service="User=%s\n%s" % (account.pw_name, _environment_lines(environment)),
         command=_command(store, words),
+        memory=_MEMORY_OF_ONE,
         hardening=_SYSTEM_HARDENING,
         target="multi-user.target",
     )
     return Unit(os.path.join(SYSTEM_FOLDER, "tfprof-%s.service" % account.pw_name), text)
+
+
+def shared_unit(store: str) -> Unit:
+    """Return the unit of the host's systemd that serves all users, with the shared ``store``."""
+    folders = "RuntimeDirectory=tfprof\nRuntimeDirectoryMode=0700\n"
+    if store == SHARED_STORE:
+        folders += "StateDirectory=tfprof\nStateDirectoryMode=0711\n"
+    text = _TEXT.format(
+        unit="",
+        service="User=%s\n%s%s" % (SHARED_USER, folders, _environment_lines({"XDG_RUNTIME_DIR": "/run/tfprof"})),
+        command=_command(store, ["--shared"]),
+        memory=_MEMORY_OF_ALL,
+        hardening=_SYSTEM_HARDENING,
+        target="multi-user.target",
+    )
+    return Unit(os.path.join(SYSTEM_FOLDER, "tfprof.service"), text)
 
 
 def _own_environment() -> dict[str, str]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 #: Unicode's separators of lines, and its controls of the direction of text; lone surrogates.
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
+#: On a terminal that is narrower, messages are not broken between words.
+_WIDTH_MIN = 40
+
 
 def clean(text: str, kept: str = "") -> str:
     """Return ``text`` with `?` in place of each control character that is not in ``kept``.
@@ -85,11 +88,24 @@ def output_error(error: OSError) -> TfprofError:
     return TfprofError("standard output: %s" % error.strerror, "io")
 
 
+def _wrapped(line: str, stream: TextIO) -> list[str]:
+    """Return ``line`` as lines that fit if ``stream`` is a terminal, broken between words."""
+    try:
+        width = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return [line]
+    if not _WIDTH_MIN <= width < len(line):
+        return [line]
+    import textwrap
+
+    return textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
 def say(*lines: str) -> None:
     """Print cleaned lines on standard error, if that is possible."""
     if sys.stderr is not None:
         try:
-            print_lines(lines, stream=sys.stderr)
+            print_lines((part for line in lines for part in _wrapped(clean(line), sys.stderr)), stream=sys.stderr)
         except OSError:
             redirect_to_null(sys.stderr)
 

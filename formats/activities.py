@@ -29,7 +29,10 @@ OTHERS = "others"  # its bits in a key are 0
     FIRST_RUN,  # the rest of the call that made a graph: TensorFlow optimizes and runs it
     MARK,  # a span that the job's code marks
     PART,  # a part of a step that the job's code marks
-) = range(1, 11)
+    FETCH,  # a tensor is made an array of NumPy
+    CONVERSION,  # a value of Python is made a tensor
+    THREAD,  # a thread of the job's Python: it has a name, but no spans
+) = range(1, 14)
 #: Categories of what the job's code marks.
 MARKS = (MARK, PART)
 #: The one table of categories: number -> name.
@@ -44,6 +47,9 @@ CATEGORIES = {
     FIRST_RUN: "first_run",
     MARK: "mark",
     PART: "part",
+    FETCH: "fetch",
+    CONVERSION: "conversion",
+    THREAD: "thread",
 }
 
 

@@ -4,8 +4,12 @@
 scheme   place         who can reach it
 =======  ============  ==================================================================
 ``ipc``  a socket      this user, on this host
+``user`` a socket      every user of this host; the kernel tells the collector which
 ``tcp``  `host:port`   other hosts, with a key; without one only processes of this host
 =======  ============  ==================================================================
+
+A *shared store* is a folder that one service writes for all users of a host. Its socket, of scheme
+``user``, lies in it.
 """
 
 from __future__ import annotations
@@ -14,10 +18,10 @@ import os
 
 from .errors import FolderError, UsageError
 
-IPC, TCP = "ipc", "tcp"
-_SOCKET = "collector.sock"
+IPC, USER, TCP = "ipc", "user", "tcp"
+SOCKET = "collector.sock"
 #: Maximum length of a local socket's path (bytes).
-_PATH_MAX = 107
+SOCKET_PATH_MAX = 107
 _PORT_MAX = 65535
 #: Hosts that only processes of the same host can reach.
 _LOOPBACK = frozenset(["127.0.0.1", "localhost", "[::1]"])
@@ -39,12 +43,17 @@ class Endpoint(object):
     @property
     def url(self) -> str:
         """The address for ZeroMQ."""
-        return "%s://%s" % (self.scheme, self.place)
+        return "%s://%s" % (IPC if self.scheme == USER else self.scheme, self.place)
 
     @property
     def socket_file(self) -> Optional[str]:
         """The path of the socket, None if there is no such file."""
-        return self.place if self.scheme == IPC else None
+        return None if self.scheme == TCP else self.place
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the collector is this user's, so that the agent starts it."""
+        return self.scheme == IPC
 
     @property
     def host(self) -> str:
@@ -54,7 +63,7 @@ class Endpoint(object):
     @property
     def is_loopback(self) -> bool:
         """Whether no other host can reach the endpoint."""
-        return self.scheme == IPC or self.host in _LOOPBACK
+        return self.scheme != TCP or self.host in _LOOPBACK
 
 
 def local_endpoint(instance_dir: str) -> Endpoint:
@@ -62,8 +71,8 @@ def local_endpoint(instance_dir: str) -> Endpoint:
 
     FolderError if the socket's path is too long for the system.
     """
-    path = os.path.join(instance_dir, _SOCKET)
-    if len(os.fsencode(path)) > _PATH_MAX:
+    path = os.path.join(instance_dir, SOCKET)
+    if len(os.fsencode(path)) > SOCKET_PATH_MAX:
         raise FolderError("%s is too long a path for a socket: set XDG_RUNTIME_DIR to a shorter one" % instance_dir)
     return Endpoint(IPC, path)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from .addresses import is_remote, local_endpoint, remote_endpoint
+from .addresses import SOCKET, SOCKET_PATH_MAX, USER, Endpoint, is_remote, local_endpoint, remote_endpoint
 from .errors import FolderError, UsageError
 from .private_files import read_file
 
@@ -47,6 +47,22 @@ def default_store() -> str:
 def state_home() -> str:
     """Return the folder for the state of programs: $XDG_STATE_HOME, else ~/.local/state."""
     return os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+
+
+def shared_endpoint(store: str) -> Endpoint | None:
+    """Return the endpoint of the shared store in the folder ``store``, None if it is not one."""
+    path = os.path.join(store, SOCKET)
+    if len(os.fsencode(path)) > SOCKET_PATH_MAX:
+        return None
+    try:
+        return Endpoint(USER, path) if stat.S_ISSOCK(os.stat(path).st_mode) else None
+    except (OSError, ValueError):
+        return None
+
+
+def endpoint_elsewhere(store: str) -> Endpoint | None:
+    """Return the endpoint of ``store`` if this user has no own collector for it, else None."""
+    return remote_endpoint(store) if is_remote(store) else shared_endpoint(store)
 
 
 def require_absolute(store: str) -> str:

@@ -196,6 +196,14 @@ _ROWS = (
         "Names of jobs, separated by commas, whose last ten ended runs keep-days and keep-bytes never remove.",
     ),
     Setting(
+        "readers",
+        "TFPROF_READERS",
+        "",
+        str,
+        ("collector",),
+        "The group whose members may read the jobs of all users in a shared store (tfprof serve --shared).",
+    ),
+    Setting(
         "alert-steps",
         "TFPROF_ALERT_STEPS",
         "5",

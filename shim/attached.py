@@ -70,10 +70,7 @@ def _core() -> Any:
 
 
 def _arm(request: dict[str, Any]) -> dict[str, Any]:
-    """Arm the process with the settings in ``request``.
-
-    Return whether it is armed, whether it was before, and whether it has a channel.
-    """
+    """Arm the process; return whether it is armed, was armed before, and has a channel."""
     core = _core()
     before = core is not None and core.state() is not None
     if not before:

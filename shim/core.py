@@ -138,18 +138,12 @@ def replace(owner: "Any", name: str, make: "Callable[[Any], Any]") -> None:
 
 
 def _own_attribute(owner: "Any", name: str) -> "Any":
-    """Return the attribute ``name`` of ``owner``; None if it is missing or inherited.
-
-    For ``__code__``, ``owner`` is a function.
-    """
+    """Return ``name`` of ``owner``, a function for ``__code__``; None if missing or inherited."""
     return owner.__code__ if name == "__code__" else owner.__dict__.get(name)
 
 
 def tracker(kind: int, budgeted: bool = True) -> "Tracker":
-    """Return the process's tracker of steps of ``kind``.
-
-    ``budgeted``: the time of these steps counts as time in steps, to which the budget refers.
-    """
+    """Return the tracker of ``kind``; ``budgeted``: the budget refers to the time of its steps."""
     assert _state is not None
     kind_tracker = _state.trackers.get(kind)
     if kind_tracker is None:

@@ -165,7 +165,7 @@ def _is_of_job(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
-        if is_below_ours and _is_of_job_file(frame):
+        if is_below_ours and is_of_job_file(frame):
             return caller is None or caller.f_code is not of_job.__code__ or _has_handler(trace)
         is_below_ours = is_below_ours or _is_ours(frame)
         caller, last, trace = frame, trace, trace.tb_next
@@ -182,10 +182,7 @@ def of_job(function: "Callable[P, R]", *args: "P.args", **kwargs: "P.kwargs") ->
 
 
 def _has_handler(trace: "TracebackType | None") -> bool:
-    """Return whether ``trace`` has the frame of a signal handler or trace function.
-
-    These get the interrupted frame as an argument.
-    """
+    """Return whether ``trace`` has a handler, which gets the interrupted frame as an argument."""
     while trace is not None:
         values = list(trace.tb_frame.f_locals.values())
         values += [item for value in values if type(value) is tuple for item in value]
@@ -195,11 +192,8 @@ def _has_handler(trace: "TracebackType | None") -> bool:
     return False
 
 
-def _is_of_job_file(frame: "FrameType") -> bool:
-    """Return whether the code of ``frame`` is the job's.
-
-    It is neither ours, nor a framework's, nor the standard library's.
-    """
+def is_of_job_file(frame: "FrameType") -> bool:
+    """Return whether a frame is the job's: not ours, a framework's or the standard library's."""
     name = frame.f_code.co_filename
     if name.startswith((*OUR_FILE_PREFIXES, "<frozen ")) or is_of_standard_library(name):
         return False

@@ -1,12 +1,13 @@
-"""Where the agent's data goes: to a local collector, which it keeps running, or to another host."""
+"""Where the agent's data goes: to a local collector, which it keeps running, or to a service."""
 
 from typing import Final, NamedTuple, Protocol
 
-from ...formats.addresses import Endpoint, is_remote, local_endpoint, remote_endpoint
+from ...formats.addresses import Endpoint, local_endpoint
+from ...formats.runtime_dir import endpoint_elsewhere
 from .. import daemon_start
 
 #: Minimum time that data of ended jobs waits for a collector (seconds). A local one starts within
-#: seconds; a host may be away for longer.
+#: seconds; a host or a service may be away for longer.
 LOCAL_WAIT_S: Final = 15.0
 REMOTE_WAIT_S: Final = 3600.0
 
@@ -30,13 +31,13 @@ class Supervisor(Protocol):
 
 
 class NoSupervisor:
-    """The supervisor of a collector on another host: it starts nothing."""
+    """The supervisor of a collector on another host or of a service: it starts nothing."""
 
     pid = 0
     failure: dict[str, str] | None = None
 
     def ensure_running(self) -> bool:
-        """Return True: the other host sees to it."""
+        """Return True: others see to it."""
         return True
 
     def reset_delay(self) -> None:
@@ -53,7 +54,8 @@ class Destination(NamedTuple):
 
 def destination(store: str, instance_dir: str) -> Destination:
     """Return the collector of ``store``, a folder or the address of a collector."""
-    if is_remote(store):
-        return Destination(remote_endpoint(store), NoSupervisor(), REMOTE_WAIT_S)
+    elsewhere = endpoint_elsewhere(store)
+    if elsewhere is not None:
+        return Destination(elsewhere, NoSupervisor(), REMOTE_WAIT_S)
     supervisor = daemon_start.DaemonSupervisor(instance_dir, store, daemon_start.COLLECTOR)
     return Destination(local_endpoint(instance_dir), supervisor, LOCAL_WAIT_S)

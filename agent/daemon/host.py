@@ -4,7 +4,8 @@ import contextlib
 import os
 import time
 from collections.abc import Iterable
-from typing import Final
+from heapq import nlargest
+from typing import Any, Final
 
 import psutil
 
@@ -15,6 +16,10 @@ from ..processes import TICK_S, Process, ProcessUsage, thread_times, usage
 SLOW_QUERIES_S: Final = 10.0
 _SECTOR: Final = 512  # unit of /proc/diskstats, independent of the disk
 _READ_BYTES: Final = 1 << 14
+#: Minimum time (seconds) that a thread uses a CPU from one sample to the next to be in the sample,
+#: and maximum number of such threads.
+BUSY_MIN_S: Final = 0.1
+BUSY_MAX: Final = 8
 #: Number of lines that are read from /proc/meminfo.
 _MEMORY_LINES: Final = 4
 
@@ -28,16 +33,16 @@ class TreeSampler:
     def __init__(self) -> None:
         self._usages: dict[Process, ProcessUsage] = {}
         self._ended_usage = ProcessUsage()
+        self._thread_cpu_s: dict[int, float] = {}
 
-    def sample(self, processes: Iterable[Process]) -> dict[str, float]:
-        """Return rows of the store's `samples` and `thread_samples`, without their time.
+    def sample(self, processes: Iterable[Process]) -> dict[str, Any]:
+        """Return rows of the store's `samples`, `thread_samples` and `busy_threads`, without time.
 
         ``processes``: the job's own one first. Ended processes are included in the counters. The
-        numbers of `thread_samples` are those of the job's own process; they are missing if the
-        kernel does not tell them.
+        numbers of threads are those of the job's own process; they are missing if the kernel does
+        not tell them. `busy_threads` is a list of (thread, CPU seconds since the last sample).
         """
         processes = list(processes)
-        threads = thread_times(processes[0]) if processes else None
         usages = {}
         for process in processes:
             process_usage = usage(process)
@@ -57,8 +62,19 @@ class TreeSampler:
             "rss_bytes": current.rss_bytes,
             "read_bytes": total.read_bytes,
             "write_bytes": total.write_bytes,
-            **({} if threads is None else {name: round(time_s, 6) for name, time_s in threads._asdict().items()}),
+            **(self._threads(processes[0]) if processes else {}),
         }
+
+    def _threads(self, process: Process) -> dict[str, Any]:
+        """Return the columns about the threads of ``process``."""
+        threads = thread_times(process)
+        if threads is None:
+            return {}
+        times, cpu_s = threads
+        growth = [(thread, round(now_s - self._thread_cpu_s.get(thread, now_s), 6)) for thread, now_s in cpu_s.items()]
+        self._thread_cpu_s = cpu_s
+        busy = nlargest(BUSY_MAX, (row for row in growth if row[1] >= BUSY_MIN_S), key=lambda row: row[1])
+        return {**{name: round(time_s, 6) for name, time_s in times._asdict().items()}, "busy_threads": busy}
 
 
 def _total(usages: Iterable[ProcessUsage]) -> ProcessUsage:

@@ -41,7 +41,7 @@ class Job:
         self.error: str | None = None
         self.served_s = 0.0  # time of the last turn in which all its due messages were sent
         self._tree_sampler = TreeSampler()
-        self._last_sample: dict[str, float] = {}
+        self._last_sample: dict[str, Any] = {}
         self._fixed_identity = _fixed_identity(found_channel, launch, host)
         self._sent_generation = -1
         self._sent_counters: dict[str, Any] = {}
@@ -147,7 +147,7 @@ class Job:
         """
         return not self.is_running and now < self._gone_s + LAUNCHER_WAIT_S
 
-    def sample(self, tree: ProcessTree, excluded_pids: frozenset[int]) -> dict[str, float]:
+    def sample(self, tree: ProcessTree, excluded_pids: frozenset[int]) -> dict[str, Any]:
         """Return the current usage of the job's processes; after their end, their last usage."""
         if self.is_running and self.owner is not None:
             self._last_sample = self._tree_sampler.sample(

@@ -75,7 +75,7 @@ class Agent:
         self._destination = collectors.destination(store, self.instance_dir)
         self._collector = self._destination.supervisor
         self._finder = Finder(self.instance_dir, os.geteuid())
-        self._given_up_jobs = None if self._destination.endpoint.socket_file else GivenUpJobs(self.instance_dir)
+        self._given_up_jobs = None if self._destination.endpoint.is_own else GivenUpJobs(self.instance_dir)
         self._results = LaunchResults(self.instance_dir)
         self._sampler = Sampler()
         self._host = socket.gethostname()
@@ -342,7 +342,7 @@ class Agent:
         jobs = list(self.jobs.values())
         self._queue_changes(jobs, now)
         is_available = self._connection.is_accepting(now) and self._connection.failure is None
-        is_urgent = self._spooling.is_remote and any(job.is_filling for job in jobs)
+        is_urgent = self._spooling.is_enabled and any(job.is_filling for job in jobs)
         if self._spooling.choose(now, is_available=is_available, has_jobs=bool(jobs), is_urgent=is_urgent):
             self._send_all_again()
         send = self._spooling.send(self._connection.send)

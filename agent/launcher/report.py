@@ -11,6 +11,7 @@ from ...commands import daemons, streams
 from ...formats import private_files
 from ...formats.addresses import is_remote, remote_endpoint
 from ...formats.ids import hex_id
+from ...formats.runtime_dir import endpoint_elsewhere
 from .. import launches
 from ..launches import DumpRequest, Launch, Result
 from . import supervise
@@ -211,10 +212,13 @@ class EndReport:
         problem = self._problem()
         if is_remote(self._launch.store):
             self._tell_where(problem)
-        elif self._result is not None and any(job["acked"] or job["state"] != "running" for job in self._result.jobs):
+            return
+        if self._result is not None and any(job["acked"] or job["state"] != "running" for job in self._result.jobs):
             self._run_report(problem)
         else:
             print_no_profile(problem or self._no_job_reason())
+        if not self._quiet and endpoint_elsewhere(self._launch.store) is not None:
+            self._tell_what_is_kept()
 
     def _tell_where(self, problem: dict[str, str] | None) -> None:
         """Print where the data is: the collector of another host, or still here."""
@@ -229,10 +233,15 @@ class EndReport:
             print_no_profile(problem or self._no_job_reason())
         elif problem is not None:
             streams.note(f"{problem['text']} [{problem['slug']}]")
-            if any(job.get("spooled") or job["state"] == "running" or job["acked"] < job["records"] for job in jobs):
-                streams.note("the agent of this host keeps what is not stored, and sends it when that ends")
+            self._tell_what_is_kept()
         if self._writes_files:
             streams.note(f"no files: the store is on {endpoint.host}; `tfprof export JOB -o FILE` there writes them")
+
+    def _tell_what_is_kept(self) -> None:
+        """Say that the agent keeps data, if there is data that is not stored."""
+        jobs = [] if self._result is None else self._result.jobs
+        if any(job.get("spooled") or job["state"] == "running" or job["acked"] < job["records"] for job in jobs):
+            streams.note("the agent of this host keeps what is not stored, and sends it when that ends")
 
     def _no_job_reason(self) -> Mapping[str, str]:
         """Return the reason why the agent's result has no process of this launch."""

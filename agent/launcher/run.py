@@ -42,11 +42,31 @@ examples:
 """
 
 
+#: Options that are meant by other words.
+_MEANT: Final = {
+    "--all": "--trace all",
+    "--budget": "--trace budget=2%",
+    "--every": "--trace every=100",
+    "--export": "-o FILE",
+    "--off": "--trace off",
+    "--out": "-o FILE",
+    "--silent": "--quiet",
+    "--steps": "--trace steps=100-120",
+    "-n": "--name",
+    "-q": "--quiet",
+    "-s": "--store",
+}
+_UNKNOWN: Final = "unrecognized arguments: "
+
+
 class _Parser(argparse.ArgumentParser):
     """An argument parser that reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} ({PROG} --help)")
+        words = message.removeprefix(_UNKNOWN).partition(" ")[0]
+        option = words.partition("=")[0] if message.startswith(_UNKNOWN) else ""
+        hint = f"; did you mean {_MEANT[option]}?" if option in _MEANT else ""
+        raise UsageError(f"{message}{hint} ({PROG} --help)")
 
 
 class RunOptions(NamedTuple):
@@ -235,18 +255,20 @@ def _dump_request(steps: str | None, folder: str | None) -> DumpRequest | None:
 def _outputs(paths: Sequence[str] | None) -> list[str]:
     """Return the files to write at the end: those of ``-o``, else those of the setting.
 
-    UsageError if one of ``-o`` exists, or is to be in a folder that does not. Files of the setting
-    are for every job: they may exist, and are then not replaced.
+    UsageError if one of ``-o`` cannot be written, for example because it exists. Files of the
+    setting are for every job: those that cannot be written are named, and the job runs.
     """
-    if paths is None:
-        return [_absolute(path) for path in settings.SETTINGS["output"].read().split(",") if path]
-    for path in map(_absolute, paths):
-        if os.path.isfile(path) or (path.endswith(os.sep) and os.path.isdir(path) and os.listdir(path)):
-            raise UsageError(f"-o {path} exists: remove it, or give another name", "file-exists")
-        folder = os.path.dirname(path.rstrip(os.sep))
-        if not os.path.isdir(folder):
-            raise UsageError(f"-o {path}: there is no folder {folder}")
-    return [_absolute(path) for path in paths]
+    from_setting = paths is None
+    texts = settings.SETTINGS["output"].read().split(",") if paths is None else paths
+    outputs = [_absolute(text) for text in texts if text]
+    if outputs:
+        from ...commands.new_outputs import problem_of  # noqa: PLC0415 - few launches write files
+
+        for problem in filter(None, map(problem_of, outputs)):
+            if not from_setting:
+                raise UsageError(f"-o: {problem.args[0]}", problem.slug)
+            streams.note(f"the setting output: {problem}")
+    return outputs
 
 
 def _absolute(path: str) -> str:

@@ -1,4 +1,4 @@
-"""Keeps messages on disk while the collector of another host is away, and delivers them after."""
+"""Keeps messages on disk while a collector of others is away, and delivers them after."""
 
 import hashlib
 import math
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ...commands import key_files
 from ...formats import runtime_dir, wire
-from ...formats.addresses import Endpoint
+from ...formats.addresses import TCP, Endpoint
 from ...formats.errors import TfprofError
 from ...formats.wire import Head
 from ..transport.message_queue import Send
@@ -49,11 +49,11 @@ class Spooling:
 
     ``key`` and ``bytes_max`` are the settings `collector-key` and `spool-bytes`. ``report`` is
     called for data that is given up. The spool is opened when it is first needed, or if an earlier
-    agent has left one. A collector on this host needs none: ``is_remote`` is False.
+    agent has left one. The user's own collector needs none: ``is_enabled`` is False.
     """
 
     def __init__(self, endpoint: Endpoint, key: str, bytes_max: int, report: Report, now: float) -> None:
-        self.is_remote = endpoint.socket_file is None
+        self.is_enabled = not endpoint.is_own
         self._endpoint = endpoint
         self._key = key
         self._bytes_max = bytes_max
@@ -162,7 +162,7 @@ class Spooling:
 
     def _open(self, now: float, *, only_existing: bool = False) -> None:
         """Open the spool, if it may be used; `_failure` has the reason why it cannot be opened."""
-        if not self.is_remote or not (self._bytes_max or only_existing):
+        if not self.is_enabled or not (self._bytes_max or only_existing):
             return
         try:
             root = os.path.join(runtime_dir.require_absolute(runtime_dir.state_home()), "tfprof-spool")
@@ -180,7 +180,7 @@ class Spooling:
 
     def _name(self) -> str:
         """Return the name of the spool: jobs of another node or collector are not in it."""
-        is_key = self._key != key_files.NO_KEY
+        is_key = self._endpoint.scheme == TCP and self._key != key_files.NO_KEY
         node = key_files.node_key(key_files.node_key_path(self._key)).node if is_key else key_files.NO_KEY
         return f"{hashlib.sha256(self._endpoint.url.encode()).hexdigest()[:12]}-{node}"
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 import zmq
 
 from ...commands import key_files
-from ...formats.addresses import IPC, TCP, Endpoint
+from ...formats.addresses import IPC, TCP, USER, Endpoint
 from ...formats.errors import TfprofError
 
 #: Delay before a new attempt after the collector has refused the key, or without a key (seconds).
@@ -29,6 +29,8 @@ _WATCHED: Final = (
     | zmq.EVENT_CLOSED
     | zmq.EVENT_DISCONNECTED
 )
+#: Over a network they mean that the peer has another key.
+_FAILED_HANDSHAKES: Final = (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
 
 
 class Link(Protocol):
@@ -67,7 +69,10 @@ class LocalLink:
 
 
 class RemoteLink:
-    """A link to a collector on another host; ``key`` is the setting `collector-key`."""
+    """A link to a collector on another host, or to a service of this host.
+
+    ``key`` is the setting `collector-key`. A service of this host needs none.
+    """
 
     def __init__(self, socket: "zmq.Socket[bytes]", endpoint: Endpoint, key: str) -> None:
         self.failure: dict[str, str] | None = None
@@ -114,6 +119,8 @@ class RemoteLink:
 
     def _use_key(self) -> None:
         """Set the key of the next connection; TfprofError if there is no usable one."""
+        if self._endpoint.scheme == USER:
+            return
         if self._key == key_files.NO_KEY:
             if not self._endpoint.is_loopback:
                 raise key_files.KeyFileError(
@@ -134,7 +141,7 @@ class RemoteLink:
             text = f"the collector at {self._endpoint.place} does not know the key of {self._node}, or has revoked it"
             self.failure = {"slug": "key-refused", "text": text}
             self.renew(now)
-        elif event in (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL):
+        elif self._endpoint.scheme == TCP and event in _FAILED_HANDSHAKES:
             text = f"what answers at {self._endpoint.place} does not have the collector's key that this host knows"
             self.failure = {"slug": "collector-key", "text": text}
         elif event == zmq.EVENT_CLOSED or self.failure is None:
@@ -143,4 +150,4 @@ class RemoteLink:
 
 
 #: The link for each scheme.
-LINKS: Final[Mapping[str, Callable[[Any, Endpoint, str], Link]]] = {IPC: LocalLink, TCP: RemoteLink}
+LINKS: Final[Mapping[str, Callable[[Any, Endpoint, str], Link]]] = {IPC: LocalLink, USER: RemoteLink, TCP: RemoteLink}

@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..numbers import duration, percent, size
+from ..summaries.kinds import RUN_KIND_NAMES
 from ..summaries.op_classes import PYTHON, WAITING
 from ..summaries.parts import ASLEEP, BETWEEN, CODE_BETWEEN, UNEXPLAINED, UNRECORDED, Breakdown
 from .evidence import Evidence
+from .interpreter import waiting_share
 from .report import Report
 
 #: Minimum number of steps, and of steps that take _LONG_NS together; minimum share of code between
@@ -54,6 +56,11 @@ _REMEDY_WHILE_ASLEEP: Final = (
 _REMEDY: Final = (
     "see what the loop does between its steps (python -m cProfile): preparation of batches, conversion of results,"
     " metrics, logging; do it less often, or in a thread of its own"
+)
+#: `session.run` converts feeds before its step begins.
+_REMEDY_OF_RUNS: Final = (
+    "see what the loop does between its steps (python -m cProfile): preparation of batches; session.run converts feeds"
+    " that are lists, or arrays of another type than their placeholder, so feed arrays of its type; metrics, logging"
 )
 
 
@@ -118,6 +125,8 @@ def _code(evidence: Evidence, parts: Breakdown) -> Iterator[Report]:
     python_ns = parts.detail_ns(PYTHON).get(CODE_BETWEEN, 0.0)
     asleep_ns = parts.detail_ns(WAITING).get(ASLEEP, 0.0)
     unknown_ns = parts.detail_ns(UNEXPLAINED).get(UNRECORDED, 0.0)
+    if waiting_share(evidence):  # the interpreter is what the thread waits for
+        asleep_ns = unknown_ns = 0.0
     total_ns = python_ns + asleep_ns + unknown_ns
     if total_ns < keras_ns(evidence, parts) or has_single_calls(evidence, parts):
         return
@@ -137,7 +146,7 @@ def _code(evidence: Evidence, parts: Breakdown) -> Iterator[Report]:
             (
                 python_ns >= max(asleep_ns, unknown_ns),
                 " It is Python: the step's thread uses a CPU in it.",
-                _REMEDY,
+                _REMEDY_OF_RUNS if parts.kind in RUN_KIND_NAMES else _REMEDY,
                 "Python code runs between the steps",
             ),
             (

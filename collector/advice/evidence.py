@@ -25,14 +25,26 @@ class Use(NamedTuple):
     written_bytes_per_s: float
 
 
+class PythonThread(NamedTuple):
+    """A thread of the job's Python other than the main one, and the CPUs that it used, at most 1.
+
+    ``function`` is the outermost one of the job, ``line`` its first line (`train.py:12`).
+    """
+
+    name: str
+    function: str
+    line: str
+    cores: float
+
+
 class StepShift(NamedTuple):
     """A lasting increase of the step times from ``step`` on, which began at ``start_ns`` (real ns).
 
     All of the steps have the span key ``key``. ``before_ns`` and ``now_ns``: median step times.
     ``is_gradual``: they grow all along. ``has_alert``: the collector raised an alert about it, so
     the host's load does not explain it. ``ops`` take longer since then, as far as they are known.
-    ``of_pauses``: the steps take as long as before, and the times are those from the start of a
-    step to the next start.
+    ``of_pauses``: most of it is due to the pauses after the steps, and the times are those from the
+    start of a step to the next start.
     """
 
     step: int
@@ -110,16 +122,19 @@ class Evidence:
     for each node on a GPU, its last step with an entry, and the entry. `traced_kinds`: number of
     traced steps by the name of their kind. `times`: times of nodes in ns, by name, one for each of
     at most 50 traced steps. `epochs`, `predict_calls`: numbers of epochs and of calls of predict.
-    `thread_use`: what the thread of the steps did.
+    `thread_use`: what the thread of the steps did; `python_threads`: the busiest one comes first.
     `breakdown`: the parts of the steps of the main kind, None if none was timed. `timed_steps`: the
     latest steps of the job's main kind, on the thread with the most time in them, sorted by time.
     `shift`: the step from which on they take longer; `pause_shift`: without one, that from which on
-    the pauses after them do. `use`: the job's use of resources, None if
-    unknown. `step_traces`: the latest traced steps. `step_memory`: memory after each traced step.
-    `memory_samples`: memory while steps ran, without the warm-up; `load`: use of the CPUs during
-    the job. `host_damage`: why it could not be read, empty if it could. `new_nodes`: one record for
-    each traced step, in order. `first_calls`: the time of each function's first call, as a fraction
-    of the time from the start of the job's first span (0) to the start of its last span (1).
+    the pauses after them do; `shift_use`: what the main thread did before the shift, and since.
+    `use`: the job's use of resources, None if unknown. `step_traces`: the latest traced steps,
+    without the ops of the input pipeline's functions, which are in `pipeline_traces`.
+    `step_memory`: memory after each traced step. `memory_samples`: memory while steps ran, without
+    the warm-up; `load`: use of the CPUs during the job. `host_damage`: why it could not be read,
+    empty if it could. `new_nodes`: one record for each traced step, in order. `first_calls`: the
+    time of each function's first call, as a fraction of the time from the start of the job's first
+    span (0) to the start of its last span (1). `other_run_keys`: the keys of session runs of other
+    kinds than the main one, in order of time.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -133,12 +148,15 @@ class Evidence:
     epochs: int = 0
     predict_calls: int = 0
     thread_use: ThreadUse | None = None
+    python_threads: tuple[PythonThread, ...] = ()
     breakdown: Breakdown | None = None
     timed_steps: tuple[TimedSteps, ...] = ()
     shift: StepShift | None = None
     pause_shift: StepShift | None = None
+    shift_use: tuple[ThreadUse | None, ThreadUse | None] = (None, None)
     use: Use | None = None
     step_traces: tuple[StepTrace, ...] = ()
+    pipeline_traces: tuple[StepTrace, ...] = ()
     step_memory: tuple[StepMemory, ...] = ()
     memory_samples: tuple[MemorySample, ...] = ()
     load: tuple[Load, ...] = ()
@@ -146,6 +164,7 @@ class Evidence:
     new_nodes: tuple[NewNodes, ...] = ()
     graphs: tuple[IdenticalGraphs, ...] = ()
     first_calls: tuple[float, ...] = ()
+    other_run_keys: tuple[int, ...] = ()
 
     @cached_property
     def places(self) -> Places:

@@ -27,6 +27,8 @@ _LINE_MICROS_MIN: Final = 1000
 #: is named.
 _DOMINANT_SHARE_MIN: Final = 0.9
 _SHARE_MIN: Final = 0.01
+#: Minimum share of an op type that the verdict on a job without another finding names.
+_VERDICT_SHARE_MIN: Final = 0.5
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
@@ -44,10 +46,13 @@ def _top_op_types(evidence: Evidence) -> Report | None:
     if not ranked:
         return None
     top = [node for node in evidence.nodes if node.op == ranked[0].key]
+    line = heaviest(top, evidence.places.location)
+    is_dominant = ranked[0].share >= _VERDICT_SHARE_MIN
     return Report(
         _ranking_text(ranked, "of the time of all ops"),
         _numbers(ranked),
-        line=heaviest(top, evidence.places.location),
+        line=line,
+        verdict=f"{ranked[0].key} takes {percent(ranked[0].share)} of the time of all ops" if is_dominant else "",
     )
 
 

@@ -1,13 +1,15 @@
 """Whether steps wait for their input, what makes it, and what to do about that stage."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
 from ..numbers import duration, percent
+from ..summaries.intervals import covered
 from ..summaries.op_classes import INPUT, ITERATOR_DEVICE
-from ..summaries.part_verdict import INPUT_MODERATE, input_words
+from ..summaries.part_verdict import INPUT_HIGH, INPUT_MODERATE, input_words
 from ..summaries.parts import WAITING_STAGES, Breakdown
 from ..summaries.step_records import StepTrace
 from ..summaries.top import heaviest
@@ -15,6 +17,7 @@ from ..summaries.waiting_ops import WAITING_OPS
 from .between_steps import has_single_calls
 from .evidence import Evidence
 from .report import Report
+from .starved import starvation
 
 #: Minimum number of steps, below which the first batches dominate.
 STEPS_MIN: Final = 3
@@ -24,6 +27,13 @@ _FUNCTION_SHARE_MIN: Final = 0.3
 _STAGE_SHARE_MIN: Final = 0.1
 _PREFETCH: Final = "Prefetch"
 _CACHE: Final = "Cache"
+#: The ops of the pipeline's functions run at the same time if their times add up to this multiple
+#: of the time in which any of them runs.
+_PARALLEL_FACTOR: Final = 1.2
+_OPS_NAMED_MAX: Final = 3
+_OP_SHARE_MIN: Final = 0.05
+#: Ops of the pipeline's functions that call the user's Python, or hand over arguments.
+_OTHER_OPS: Final = frozenset({"PyFunc", "EagerPyFunc", "_Arg", "_EagerConst", "_Retval"})
 #: End of the name of the whole pipeline.
 _ROOT: Final = "Iterator::Root"
 #: `load (train.py:12)`: a function of the user, with its line.
@@ -53,6 +63,14 @@ _REMEDY_FOR_FUNCTION: Final = (
     "make it faster: Python runs one call at a time; let it work on, or yield, whole batches; use ops of TensorFlow"
     f" with {_PARALLEL_MAP}; interleave several generators; cache() results that are the same each epoch"
 )
+#: Files of Keras with functions that call what the user gave to fit -> its name, and the remedy.
+_ADAPTERS: Final = {
+    "py_dataset_adapter.py": (
+        "__getitem__ of the PyDataset",
+        "make __getitem__ faster, or run it in several processes: PyDataset(workers=N, use_multiprocessing=True)",
+    ),
+    "generator_data_adapter.py": ("next of the generator that fit was given", _STAGE_REMEDIES["Generator"]),
+}
 _REMEDY_FOR_QUEUES: Final = "fill the queue with more threads, larger batches (enqueue_many), or a tf.data pipeline"
 _REMEDY: Final = (
     f"see what makes the batches: {_PARALLEL_MAP}, interleave(…) for files, cache() what is the same each epoch"
@@ -81,6 +99,8 @@ def check(evidence: Evidence) -> Sequence[Report]:
         return []
     share, words = parts.share(INPUT), input_words(parts.share(INPUT))
     cause = _cause(evidence, parts)
+    if share < INPUT_HIGH and not cause.verdict and starvation(evidence) is not None:
+        return []  # the pipeline waits for CPUs, too
     numbers: dict[str, float | str] = {"share": share, "waiting_ns_per_step": parts.ns(INPUT), **cause.numbers}
     return [
         Report(
@@ -108,6 +128,12 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
         f" Most of the pipeline's own time is in its stage {stage}: {duration(working[stage])} a step." if stage else ""
     )
     numbers: dict[str, float | str] = {"stage": stage, "stage_ns_per_step": working[stage]} if stage else {}
+    ops = _function_ops(evidence, _STAGE_SHARE_MIN * parts.ns(INPUT))
+    if ops is not None:
+        text += ops.text
+        numbers |= ops.numbers
+        # Stages that take longer than a traced step are not in its trace, but the ops in them are.
+        stage = stage or ops.stage
     waiting_nodes = [node for node in evidence.nodes if node.op in WAITING_OPS]
     line = heaviest(waiting_nodes, evidence.places.location)
     function = next(iter(parts.pipeline), None)
@@ -118,6 +144,10 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
             (_STAGE_REMEDIES[known] for known in ("Generator", "FlatMap") if stage.startswith(known)),
             _REMEDY_FOR_FUNCTION,
         )
+        if any("Dequeue" in node.op for node in waiting_nodes) and not stages:
+            remedy = f"make it faster; {_REMEDY_FOR_QUEUES}"
+        if (file := function_line.rpartition(":")[0]) in _ADAPTERS:
+            (name, remedy), function_line = _ADAPTERS[file], line
         text = f" The pipeline calls {name}, which runs for {duration(function.mean_ns)} a step.{text}"
         numbers |= {"function": name, "function_ns_per_step": function.mean_ns}
         return _Cause(text, numbers, remedy, function_line, f"the function {name} of the input pipeline")
@@ -128,7 +158,38 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
         remedies.insert(0 if stage.startswith("Parallel") else 1, _CACHE_REMEDY)
     if stages and not any(name.startswith(_PREFETCH) for name in stages):
         remedies.append(_PREFETCH_REMEDY)
-    return _Cause(text, numbers, "; ".join(remedies), line, f"the stage {stage} of the input pipeline" if stage else "")
+    what = f"the stage {stage}" if "stage" in numbers else f"{numbers['op']} in the functions" if ops else ""
+    return _Cause(text, numbers, "; ".join(remedies), line, f"{what} of the input pipeline" if what else "")
+
+
+class _FunctionOps(NamedTuple):
+    """The ops of the functions that the pipeline calls: text, numbers, and the stage of a map."""
+
+    text: str
+    numbers: Mapping[str, float | str]
+    stage: str
+
+
+def _function_ops(evidence: Evidence, ns_min: float) -> _FunctionOps | None:
+    """Return the ops of the pipeline's functions, None if they take less than ``ns_min`` a step."""
+    traces = [trace for trace in evidence.pipeline_traces if trace.duration_ns > 0]
+    steps = sum(trace.steps for trace in traces)
+    sums: Counter[str] = Counter()
+    busy_ns = 0
+    for trace in traces:
+        executions = [each for each in trace.executions if each.op not in _OTHER_OPS]
+        for each in executions:
+            sums[each.op] += each.end_ns - each.start_ns
+        busy_ns += covered((each.start_ns, each.end_ns) for each in executions)
+    if not steps or sums.total() < ns_min * steps or not busy_ns:
+        return None
+    largest = [pair for pair in sums.most_common(_OPS_NAMED_MAX) if pair[1] >= _OP_SHARE_MIN * sums.total()]
+    named = ", ".join(f"{op} {duration(ns / steps)}" for op, ns in largest)
+    return _FunctionOps(
+        f" The functions that it calls run these ops in a step: {named}.",
+        {"op": sums.most_common(1)[0][0], "ops_ns_per_step": sums.total() / steps},
+        "ParallelMap" if sums.total() >= _PARALLEL_FACTOR * busy_ns else "Map",
+    )
 
 
 def _stage_times(steps: Sequence[StepTrace]) -> dict[str, float]:

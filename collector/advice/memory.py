@@ -13,7 +13,7 @@ from .report import Report
 
 #: Minimum number of samples (one per second) and of traced steps; the share of them that counts as
 #: warm-up.
-SAMPLES_MIN: Final = 20
+SAMPLES_MIN: Final = 14
 STEPS_MIN: Final = 6
 WARM_UP_SHARE: Final = 0.3
 #: Minimum growth that is reported, as a share and in bytes.

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..numbers import count, duration, percent
+from ..summaries.kinds import RUN_KIND_NAMES
 from ..summaries.op_classes import LAUNCH, PYTHON
 from ..summaries.parts import CODE_BETWEEN, EAGER_OPS, UNEXPLAINED, UNRECORDED, Breakdown
 from ..summaries.step_cut import AFTER, BEFORE
 from .between_steps import KERAS_KINDS, has_enough_steps, has_single_calls, keras_ns
 from .evidence import Evidence
+from .fetches import calls_ns
 from .report import Report
-from .starved import are_steps_starved
+from .starved import are_steps_held_up
 
 #: Minimum share of the time outside of ops that is reported: of eager steps, and of others.
 EAGER_SHARE_MIN: Final = 0.2
@@ -27,7 +29,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     single = _single_calls(evidence, parts)
     if single:
         return single
-    if are_steps_starved(evidence):
+    if are_steps_held_up(evidence):
         return []
     return _eager(parts) if parts.is_eager else _small(evidence, parts)
 
@@ -36,7 +38,8 @@ def outside_ns(evidence: Evidence, parts: Breakdown) -> float:
     """Return the time of a step outside of its ops, with what Keras itself takes between steps."""
     between_ns = parts.detail_ns(PYTHON).get(CODE_BETWEEN, 0.0) + parts.detail_ns(UNEXPLAINED).get(UNRECORDED, 0.0)
     is_keras = between_ns < keras_ns(evidence, parts)
-    return parts.ns(BEFORE) + parts.ns(LAUNCH) + parts.ns(AFTER) + (between_ns if is_keras else 0.0)
+    around_ns = parts.ns(BEFORE) + parts.ns(LAUNCH) + parts.ns(AFTER) - calls_ns(parts)
+    return around_ns + (between_ns if is_keras else 0.0)
 
 
 def _single_calls(evidence: Evidence, parts: Breakdown) -> list[Report]:
@@ -60,7 +63,7 @@ def _single_calls(evidence: Evidence, parts: Breakdown) -> list[Report]:
 
 
 def _eager(parts: Breakdown) -> list[Report]:
-    python_ns = parts.detail_ns(PYTHON).get(EAGER_OPS, 0.0) + parts.ns(BEFORE) + parts.ns(AFTER)
+    python_ns = parts.detail_ns(PYTHON).get(EAGER_OPS, 0.0) + parts.ns(BEFORE) + parts.ns(AFTER) - calls_ns(parts)
     share = python_ns / parts.period_ns
     if share < EAGER_SHARE_MIN:
         return []
@@ -82,7 +85,11 @@ def _small(evidence: Evidence, parts: Breakdown) -> list[Report]:
     share = total_ns / parts.period_ns
     if share < SMALL_SHARE_MIN or total_ns > SMALL_NS:
         return []
-    several = "steps_per_execution=N in compile(…)" if parts.kind in KERAS_KINDS else "several steps in one tf.function"
+    several = "several steps in one tf.function"
+    if parts.kind in KERAS_KINDS:
+        several = "steps_per_execution=N in compile(…)"
+    elif parts.kind in RUN_KIND_NAMES:
+        several = "session.make_callable(…) instead of session.run, or several steps in one run (tf.while_loop)"
     return [
         Report(
             f"a {parts.kind} step is small: for {percent(share)} of {duration(parts.period_ns)} from step to step no"

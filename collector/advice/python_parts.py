@@ -22,6 +22,7 @@ class _Sort(NamedTuple):
     remedy: str
 
 
+_PYTHON_OPS: Final = ("PyFunc", "EagerPyFunc")
 _SORTS: Final = (
     _Sort(
         PYTHON,
@@ -34,7 +35,7 @@ _SORTS: Final = (
     ),
     _Sort(
         PYTHON,
-        ("Python function", "PyFunc", "EagerPyFunc"),
+        ("Python function", *_PYTHON_OPS),
         0.1,
         "functions of the user that ops call (py_function, numpy_function)",
         "ops of the step call the user's Python",
@@ -68,6 +69,8 @@ def _reports(parts: Breakdown) -> Iterator[Report]:
         if share < sort.share_min:
             continue
         name = max(details, key=lambda detail: details[detail])
+        if name.startswith(_PYTHON_OPS) and parts.pipeline:  # on a thread of ops the function has no part
+            name = parts.pipeline[0].name
         yield Report(
             f"{percent(share)} of the time from step to step is in {sort.what}: {duration(total_ns)} a step, most of it"
             f" in {name}.",

@@ -27,7 +27,8 @@ class Checker(NamedTuple):
     """A checker: its name in messages, its slug in docs/advice.md, its heading and its function.
 
     `missing` returns what the job lacks for this check. `verdict`: a clause about a job with such a
-    finding, '' if the checker only informs. `rank`: findings of a lower rank come first.
+    finding, '' if the checker only informs. `rank`: findings of a lower rank come first. `weight`:
+    the part of their saving by which they are compared within a rank.
     `in_tf_profiler`: the TF profiler has this checker, too.
     """
 
@@ -38,6 +39,7 @@ class Checker(NamedTuple):
     missing: Callable[[Evidence], str]
     verdict: str
     rank: int = 2
+    weight: float = 1.0
     in_tf_profiler: bool = False
 
 

@@ -44,7 +44,7 @@ def _graphs(evidence: Evidence) -> Report | None:
         f" {count(largest.graphs)} times or more, which takes far longer than running it.",
         {"graphs": largest.graphs, "nodes": largest.nodes, "example": largest.example},
         "call it with tensors instead of Python numbers, pad or bucket shapes,"
-        " give it an input_signature or reduce_retracing=True",
+        " give it an input_signature or reduce_retracing=True; make it once, outside of loops",
         largest.line,
     )
 
@@ -80,13 +80,20 @@ def _runs(evidence: Evidence) -> Report | None:
     """
     if evidence.step_kind not in RUN_KIND_NAMES:
         return None
-    keys = [group.key for group in evidence.timed_steps]
+    main_keys = [group.key for group in evidence.timed_steps]
+    return _new_keys(evidence, main_keys, f"{evidence.step_kind} steps") or _new_keys(
+        evidence, evidence.other_run_keys, f"runs beside the {evidence.step_kind} steps"
+    )
+
+
+def _new_keys(evidence: Evidence, keys: Sequence[int], what: str) -> Report | None:
+    """Return a report if most late runs have ``keys`` that no earlier one had."""
     late_keys = keys[len(keys) // 2 :]
     new_keys = set(late_keys).difference(keys[: len(keys) // 2])
     if len(late_keys) < RUNS_MIN or len(new_keys) < NEW_SHARE_MIN * len(late_keys):
         return None
     return Report(
-        f"{count(len(new_keys))} of {count(len(late_keys))} late {evidence.step_kind} steps have fetches or feeds that"
+        f"{count(len(new_keys))} of {count(len(late_keys))} late {what} have fetches or feeds that"
         " no earlier one had: the graph grows, and each run waits until TensorFlow has prepared it.",
         {"steps": len(late_keys), "steps_with_new_fetches": len(new_keys)},
         _REMEDY_FOR_GROWTH,

@@ -22,6 +22,9 @@ _REMEDY_FOR_PAUSES: Final = (
     "see what the loop does between its steps from then on (tfprof breakdown JOB --since {}): files, a network, a lock,"
     " another process, results that it collects"
 )
+_VERDICT_FOR_HOST: Final = "steps have become slower, since other processes use the CPUs"
+#: A step needs the CPUs as long as before if it uses them for less than this multiple of the time.
+_SAME_CPU_FACTOR: Final = 1.3
 _VERDICT_FOR_PAUSES: Final = "the pauses between the steps have become longer"
 _REMEDY_ON_BUSY_HOST: Final = (
     "see what else runs on the host since then (tfprof host, tfprof top), and move it or reserve CPUs for the job"
@@ -47,7 +50,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     }
     if before is not None and now is not None:
         numbers |= {"other_cores_before": before.other_cores, "other_cores": now.other_cores}
-    is_due = not shift.has_alert and is_due_to_host(now, before)
+    is_due = not shift.has_alert and (is_due_to_host(now, before) or _waits_longer(evidence, shift, before, now))
     text = shift_text(shift, evidence.step_kind) + _host_text(before, now, is_due=is_due) + _ops_text(shift)
     return [
         Report(
@@ -56,9 +59,22 @@ def check(evidence: Evidence) -> Sequence[Report]:
             _remedy(shift, is_due=is_due),
             shift.ops[0].line if shift.ops else "",
             share if shift.of_pauses else share * share_in_steps(evidence),
-            _VERDICT_FOR_PAUSES if shift.of_pauses else "",
+            _VERDICT_FOR_PAUSES if shift.of_pauses else _VERDICT_FOR_HOST if is_due else "",
         )
     ]
+
+
+def _waits_longer(evidence: Evidence, shift: StepShift, before: CpuUse | None, now: CpuUse | None) -> bool:
+    """Return whether a step uses the CPUs as long as before, but the threads wait longer for them.
+
+    Beside other processes that compete before the shift and since, this tells who took the time.
+    """
+    use_before, use_now = evidence.shift_use
+    if before is None or now is None or not now.has_competition or use_before is None or use_now is None:
+        return False
+    cpu_before_ns, cpu_ns = before.own_cores * shift.before_ns, now.own_cores * shift.now_ns
+    waits_ns = use_now.queued_all * shift.now_ns - use_before.queued_all * shift.before_ns
+    return cpu_ns < _SAME_CPU_FACTOR * cpu_before_ns and waits_ns >= (shift.now_ns - shift.before_ns) / 2
 
 
 def shift_text(shift: StepShift, kind: str) -> str:
@@ -70,8 +86,8 @@ def shift_text(shift: StepShift, kind: str) -> str:
     since = f"since {kind} {count(shift.step)} ({time_of_day(shift.start_ns, whole_seconds=True)})"
     if shift.of_pauses:
         return (
-            f"{since}, the time from the start of a step to the next start is {factor}: {times}. The steps take as"
-            " long as before; the pauses between them are longer."
+            f"{since}, the time from the start of a step to the next start is {factor}: {times}. Most of it is"
+            " due to longer pauses between the steps."
         )
     return f"{since}, steps take {factor}: {times}."
 

@@ -13,6 +13,7 @@ from ..summaries.step_records import StepTrace
 from ..summaries.waiting_ops import WAITING_OPS
 from .cpu_use import CpuUse, cpu_use
 from .evidence import Evidence
+from .interpreter import waiting_share
 from .main_call import share_in_steps
 from .report import Report
 
@@ -61,10 +62,10 @@ def starvation(evidence: Evidence) -> Starvation | None:
     return None if use is None else _of_steps(evidence, use) or _threads(evidence, use)
 
 
-def are_steps_starved(evidence: Evidence) -> bool:
-    """Whether pauses between the ops of steps are waits for CPUs that other processes use."""
+def are_steps_held_up(evidence: Evidence) -> bool:
+    """Whether pauses in steps are waits for a CPU, or for the interpreter, that others use."""
     use = _competition(evidence)
-    return use is not None and _of_steps(evidence, use) is not None
+    return (use is not None and _of_steps(evidence, use) is not None) or waiting_share(evidence) > 0
 
 
 def _competition(evidence: Evidence) -> CpuUse | None:

@@ -4,10 +4,12 @@ from collections.abc import Collection
 from typing import Final
 
 from . import (
+    avoidable,
     between_steps,
     expensive,
     fetches,
     input_bound,
+    interpreter,
     memory,
     missing_data,
     operations,
@@ -75,6 +77,15 @@ CHECKERS: Final = (
         "Python takes much of the steps",
     ),
     Checker(
+        "InterpreterChecker",
+        "interpreter",
+        "Other threads",
+        interpreter.check,
+        missing_data.of_parts,
+        "another thread keeps the interpreter busy",
+        rank=1,
+    ),
+    Checker(
         "OverheadChecker",
         "overhead",
         "Small steps",
@@ -97,6 +108,14 @@ CHECKERS: Final = (
         precision.check,
         missing_data.of_traces,
         "ops compute in float64",
+    ),
+    Checker(
+        "AvoidableOperationChecker",
+        "avoidable",
+        "Avoidable ops",
+        avoidable.check,
+        missing_data.of_traces,
+        "ops that a step may not need take much of its time",
     ),
     Checker(
         "ThreadChecker",
@@ -159,7 +178,8 @@ CHECKERS: Final = (
         starved.check,
         missing_data.of_host,
         "the job waits for CPUs that other processes use",
-        rank=1,
+        # While others use the CPUs, everything takes longer, also what the job does without need.
+        weight=0.5,
     ),
     Checker(
         "UnevenStepChecker",

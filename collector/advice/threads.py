@@ -18,6 +18,11 @@ DEVICE_SHARE_MIN: Final = 0.5
 _LARGE_NS: Final = 500_000
 #: Minimum sum of the waits of the job's threads for a CPU, in CPUs of the host.
 QUEUED_MIN: Final = 2.0
+#: The same beside other processes that use CPUs. TensorFlow has two pools with a thread for each
+#: CPU, which wait longer then.
+QUEUED_BESIDE_OTHERS_MIN: Final = 4.0
+#: Share of the time that waits of the job's threads for each other cost at most, twice.
+_TOO_MANY_MAX: Final = 0.7
 #: Op types whose kernels divide their work among threads.
 _PARALLEL: Final = ("BatchMatMul", "Conv2D", "Conv3D", "DepthwiseConv", "Einsum", "MatMul", "_Fused")
 
@@ -61,23 +66,19 @@ def _one_thread(evidence: Evidence, use: CpuUse, device_share: float) -> list[Re
 
 def _too_many(evidence: Evidence, use: CpuUse) -> list[Report]:
     thread = evidence.thread_use
-    if (
-        thread is None
-        or not thread.is_exact
-        or thread.queued_all < QUEUED_MIN * use.cpus
-        or use.other_cores >= OTHERS_SHARE_MIN * use.cpus
-        or use.own_cores < BUSY_SHARE_MIN * use.cpus
-    ):
+    is_alone = use.other_cores < OTHERS_SHARE_MIN * use.cpus and use.own_cores >= BUSY_SHARE_MIN * use.cpus
+    queued_min = (QUEUED_MIN if is_alone else QUEUED_BESIDE_OTHERS_MIN) * use.cpus
+    if thread is None or not thread.is_exact or thread.queued_all < queued_min:
         return []
     return [
         Report(
             f"the job has more busy threads than the host has CPUs: each second its threads wait"
-            f" {duration(thread.queued_all * 1e9)} for one of {use.cpus} CPUs, and other processes use only"
+            f" {duration(thread.queued_all * 1e9)} for one of {use.cpus} CPUs, and other processes use"
             f" {cores(use.other_cores)}.",
             {"queued": thread.queued_all, "cpus": use.cpus, "other_cores": use.other_cores},
             "use fewer threads: set_inter_op_parallelism_threads, set_intra_op_parallelism_threads, OMP_NUM_THREADS,"
             " the num_parallel_calls and private_threadpool_size of the pipeline",
-            saving=min(0.5, 1 - 1 / (1 + thread.queued_all / use.cpus)) / 2,
+            saving=min(_TOO_MANY_MAX, 1 - 1 / (1 + thread.queued_all / use.cpus)) / 2,
             verdict="the job's own threads compete for the CPUs",
         )
     ]

@@ -11,13 +11,13 @@ from ..summaries.step_records import StepTrace
 from .evidence import Evidence
 from .main_call import share_in_steps
 from .report import Report
-from .starved import are_steps_starved
+from .starved import are_steps_held_up
 
 #: Duration in ns below which starting an op takes about as long as running it.
 TINY_NS: Final = 20_000
 #: Minimum number of ops per step, and minimum idle share of a step, that are reported.
 OPS_MIN: Final = 200
-IDLE_SHARE_MIN: Final = 0.3
+IDLE_SHARE_MIN: Final = 0.4
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
@@ -27,7 +27,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     which no op runs. A job that waits for a CPU, or runs eagerly, has the same symptom; that is
     another finding.
     """
-    if are_steps_starved(evidence) or (evidence.breakdown is not None and evidence.breakdown.is_eager):
+    if are_steps_held_up(evidence) or (evidence.breakdown is not None and evidence.breakdown.is_eager):
         return []
     steps = [step for step in evidence.step_traces if step.executions and step.duration_ns > 0]
     if not steps:
@@ -42,8 +42,8 @@ def check(evidence: Evidence) -> Sequence[Report]:
             f"a step runs {count(round(op_count))} ops, half of them for {duration(median_ns)} or less; for"
             f" {percent(idle_share)} of the step no op runs: starting ops takes longer than running them.",
             {"ops_per_step": op_count, "median_op_ns": median_ns, "idle_share": idle_share, "traced_steps": len(steps)},
-            "give ops more to do: larger batches, fused layers, steps in one tf.function, jit_compile=True;"
-            " fetch fewer single values",
+            "give ops more to do: larger batches, ops on whole tensors instead of loops (while_loop, map_fn),"
+            " fused layers, steps in one tf.function, jit_compile=True; fetch fewer single values",
             _location(evidence),
             idle_share * share_in_steps(evidence),
         )

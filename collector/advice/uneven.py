@@ -13,7 +13,7 @@ from .cpu_use import cpu_use, is_due_to_host
 from .evidence import Evidence
 from .main_call import share_in_steps, steps_of_main_call
 from .report import Report
-from .starved import are_steps_starved
+from .starved import are_steps_held_up
 
 #: Minimum number of steps, after those of the warm-up.
 STEPS_MIN: Final = 50
@@ -49,13 +49,14 @@ def check(evidence: Evidence) -> Sequence[Report]:
 
     If steps take longer from some step on, or the job waits for CPUs, that is another finding.
     """
-    if evidence.shift is not None or are_steps_starved(evidence):
+    if evidence.shift is not None or are_steps_held_up(evidence):
         return []
-    steps = steps_of_main_call([group for group in evidence.timed_steps if group.is_normal])[_WARM_UP_STEPS:]
+    all_steps = steps_of_main_call([group for group in evidence.timed_steps if group.is_normal])
+    steps = all_steps[_WARM_UP_STEPS:]
     step_count = sum(group.steps for group in steps)
     if step_count < STEPS_MIN:
         return []
-    median_ns = median_step_ns(steps)
+    median_ns = median_step_ns(all_steps)  # as other screens have it
     outliers = [group for group in steps if _mean(group) >= OUTLIER_FACTOR * median_ns]
     extra_ns = sum(group.total_ns - group.steps * median_ns for group in outliers)
     share = extra_ns / sum(group.total_ns for group in steps)

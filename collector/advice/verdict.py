@@ -28,7 +28,11 @@ def findings(advice: Sequence[Advice]) -> list[Finding]:
     all_findings = [Finding(checker, report) for checker, reports, _ in advice for report in reports]
     return sorted(
         all_findings,
-        key=lambda finding: (not finding.report.remedy, finding.checker.rank, -finding.report.saving),
+        key=lambda finding: (
+            not finding.report.remedy,
+            finding.checker.rank,
+            -finding.checker.weight * finding.report.saving,
+        ),
     )
 
 
@@ -40,7 +44,10 @@ def verdict(advice: Sequence[Advice]) -> str:
         return (first.report.verdict or first.checker.verdict) + (
             f", up to {percent(saving)} of the time" if saving > 0 else ""
         )
-    return _FINE if any(not missing for _, _, missing in advice) else _UNKNOWN
+    if all(missing for _, _, missing in advice):
+        return _UNKNOWN
+    dominant = next((report.verdict for _, report in findings(advice) if report.verdict), "")
+    return f"{_FINE}; {dominant}" if dominant else _FINE
 
 
 def fine(advice: Sequence[Advice]) -> list[str]:

@@ -65,6 +65,7 @@ class ShowDocument(JobFields):
     step_times: Annotated[list[StepTimesDocument], "Step times by kind: the main kind first, then by total time."]
     parts: Annotated[StepPartsDocument | None, "The parts of the steps of the main kind; null if none was timed."]
     top_ops: Annotated[TopOpsDocument, "The op types with the longest times."]
+    compiled: Annotated[bool, "Whether XLA compiled some of the ops; `tfprof compiled` shows the programs."]
     cpus: Annotated[int | None, "The number of CPUs of the host; null if it is unknown."]
     samples: Annotated[int, "The number of samples, one a second."]
     job_series: Annotated[dict[str, SeriesDocument], "Resource use of the job's processes, by name."]
@@ -87,6 +88,7 @@ def show_document(overview: Overview) -> ShowDocument:
         "step_times": list(map(_step_times, overview.steps)),
         "parts": step_parts(overview.parts) if overview.parts else None,
         "top_ops": _top_ops(overview.ops),
+        "compiled": overview.is_compiled,
         "cpus": overview.cpus,
         "samples": overview.samples,
         "job_series": series_documents(overview.job_series),

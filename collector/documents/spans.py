@@ -28,7 +28,8 @@ class ActivityDocument(TypedDict):
     depth: Annotated[int, "The depth in the tree, 0 for the outermost activities; a line follows its parent."]
     category: Annotated[
         str,
-        "The category: input, checkpoint, summary, callback, python_function, gc, tracing, first_run, mark or part.",
+        "The category: input, checkpoint, summary, callback, python_function, gc, tracing, first_run, mark, part,"
+        " fetch or conversion.",
     ]
     name: Annotated[str, "The name: of a method, a class, a function, …."]
     count: Annotated[int, "The number of activities."]

@@ -4,7 +4,6 @@ import importlib
 from collections.abc import Iterator
 from typing import Final
 
-from ..errors import UsageError
 from . import memory_flow
 from .request import Request
 
@@ -12,10 +11,7 @@ _ZOOM: Final = 2
 
 
 def pieces(request: Request) -> Iterator[bytes]:
-    """Yield the file; errors are those of `memory_flow`, and UsageError without the extra."""
-    try:
-        resvg = importlib.import_module("resvg_py")
-    except ImportError:
-        raise UsageError("PNG needs the extra png (pip install 'tfprof[png]'): write an .svg") from None
+    """Yield the file; errors are those of `memory_flow`."""
+    resvg = importlib.import_module("resvg_py")
     picture = b"".join(memory_flow.pieces(request)).decode()
     yield bytes(resvg.svg_to_bytes(svg_string=picture, zoom=_ZOOM))

@@ -89,7 +89,7 @@ class _Writer:
         keys = ["track", "label", "step"]
         sums = slices.table.group_by(keys).aggregate([([], "count_all"), ("duration_ns", "sum"), ("bytes", "sum")])
         process, float_ops = self._processes[slices.process], self._float_ops[slices.process - 1]
-        samples = []
+        samples = bytearray()
         for track, number, step, runs, time_ns, size in row_tuples(
             sums, *keys, "count_all", "duration_ns_sum", "bytes_sum"
         ):
@@ -98,8 +98,8 @@ class _Writer:
                 ops = round(float_ops.get(label.node, 0) * runs)
                 values = bytes_field(_VALUES, b"".join(map(varint, (runs, time_ns, size, ops))))
                 sample = stacks[number] + values + process + self._devices[track] + steps[step]
-                samples.append(bytes_field(_SAMPLE, sample))
-        yield b"".join(samples)
+                samples += bytes_field(_SAMPLE, sample)
+        yield bytes(samples)
 
     def tables(self) -> Iterator[bytes]:
         """Yield the locations, the functions and the texts."""

@@ -1,14 +1,28 @@
-"""Runs the exporters of collector/exports.py."""
+"""Runs the exporters of formats/exports.py."""
 
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from ...commands.new_outputs import check_installed, no_format_error
+from ...formats.exports import (
+    DEVICE,
+    FORMATS,
+    JOB,
+    KIND,
+    SINCE,
+    STEPS,
+    TABLE,
+    VIEW,
+    VIEW_EXPORTERS,
+    Exporter,
+    exporter_of,
+    uncompressed,
+)
 from ..errors import UsageError
 from ..export import folders, zipped
 from ..export.files import check_is_new, write
-from ..exports import DEVICE, FORMATS, JOB, KIND, SINCE, STEPS, TABLE, VIEW, VIEW_EXPORTERS, Exporter
 from ..loader import load
 from ..query.engine import Answer, QueryEngine
 from ..tfviews.output_option import NONE, STDOUT, File
@@ -16,7 +30,6 @@ from .request import Request
 
 #: Path of standard output.
 STDOUT_PATH: Final = "-"
-_GZIP: Final = ".gz"
 #: Parameter of zlib: the gzip format, with the largest window.
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 #: Level of the compression, at which it takes less time than the formatting.
@@ -55,23 +68,18 @@ def exporter_for(path: str, name: str | None = None) -> Exporter:
         if name not in FORMATS:
             raise UsageError(f"no format is called '{name}': {', '.join(FORMATS)}", slug="no-such-format")
         return FORMATS[name]
-    matches = [
-        (len(suffix), row)
-        for row in FORMATS.values()
-        for suffix in row.suffixes
-        if _uncompressed(row, path).endswith(suffix)
-    ]
-    if not matches:
-        suffixes = " ".join(suffix for row in FORMATS.values() for suffix in row.suffixes)
-        raise UsageError(
-            f"the name {path} does not tell the format: end it with one of {suffixes}, or give --format",
-            slug="no-such-format",
-        )
-    return max(matches, key=lambda match: match[0])[1]
+    exporter = exporter_of(path)
+    if exporter is None:
+        raise no_format_error(path, ", or give --format")
+    return exporter
 
 
 def check(exporter: Exporter, request: Request) -> None:
-    """Raise UsageError if ``request`` has an option or a number of jobs that the exporter lacks."""
+    """Raise UsageError if ``request`` has an option or a number of jobs that the exporter lacks.
+
+    Likewise if a package that it needs is not installed.
+    """
+    check_installed(exporter)
     selection = request.selection
     given = {
         STEPS: selection.steps,
@@ -114,19 +122,7 @@ def _pieces(exporter: Exporter, request: Request, path: str) -> Iterable[bytes]:
     """
     make: Callable[[Request], Iterable[bytes]] = _function(exporter)
     content = make(request)
-    return content if _uncompressed(exporter, path) == path else _compressed(content)
-
-
-def check_new_outputs(paths: Sequence[str]) -> None:
-    """Raise the errors of ``paths`` that are known before there is a job to write.
-
-    They are those of `exporter_for`, and TfprofError ``file-exists``.
-    """
-    for path in paths:
-        if exporter_for(path).is_folder:
-            folders.check_is_new(path, folders.Folder("", ()))
-        else:
-            check_is_new(path)
+    return content if uncompressed(exporter, path) == path else _compressed(content)
 
 
 def _unwatched(_path: str, content: Iterable[bytes]) -> Iterable[bytes]:
@@ -191,10 +187,6 @@ def _check_standard_output() -> None:
     """Raise UsageError if standard output is a terminal, on which texts of a job could act."""
     if sys.stdout.isatty():
         raise UsageError("standard output is a terminal: redirect it, or name a file")
-
-
-def _uncompressed(exporter: Exporter, path: str) -> str:
-    return path.removesuffix(_GZIP) if exporter.can_compress else path
 
 
 def _compressed(content: Iterable[bytes]) -> Iterator[bytes]:

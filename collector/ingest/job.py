@@ -17,7 +17,7 @@ from ..records import Record, cut_records, cut_spans, document
 from ..store.columns import as_table, constant, pc
 from ..store.protocols import JobWriter, Rows
 from .guarded_detector import GuardedDetector
-from .parsing import TEXT_MAX, Event, alert_rows, event_of, event_rows, integer, sample_row, span_rows
+from .parsing import TEXT_MAX, Event, alert_rows, busy_thread_rows, event_of, event_rows, integer, sample_row, span_rows
 from .rows import UNDECODABLE, RowMaker
 from .sequence import SequenceTracker
 from .worker_process import Worker, WorkerSlot
@@ -199,7 +199,10 @@ class OpenJob:
         self.retry()
         if not wire.is_repeated(number, self.writer.acked(wire.SAMPLES)):
             names = ("samples", "thread_samples") if "main_cpu_s" in values else ("samples",)
-            self._append({name: sample_row(values, t_ns, name) for name in names}, wire.SAMPLES, number)
+            rows: dict[str, Rows] = {name: sample_row(values, t_ns, name) for name in names}
+            if busy := values.get("busy_threads"):
+                rows["busy_threads"] = busy_thread_rows(busy, t_ns)
+            self._append(rows, wire.SAMPLES, number)
             self._shared.detector.add_sample(self.uid, t_ns, values)
 
     def alert(self, alert: Alert) -> None:

@@ -21,6 +21,7 @@ from ..decoders.decode import Decoder
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
 from ..store.protocols import StoreWriter
+from ..store.shared import Owner
 from .guarded_detector import GuardedDetector
 from .job import OpenJob, SharedServices
 from .parsing import TEXT_MAX, Event, event_rows, integer, sample_row
@@ -61,12 +62,12 @@ class QuarantinedError(FormatError):
 
 
 class ForeignJobError(FormatError):
-    """A message about job ``uid``, which is of another node."""
+    """A message about job ``uid``, which is of another node or user."""
 
     slug = "foreign-job"
 
-    def __init__(self, uid: int) -> None:
-        super().__init__(f"job {hex_id(uid)} is of another node")
+    def __init__(self, uid: int, owner: str = "node") -> None:
+        super().__init__(f"job {hex_id(uid)} is of another {owner}")
 
 
 class MessageError(FormatError):
@@ -81,15 +82,19 @@ class OpenJobs:
     A failure of one job does not affect the others. ``report_failure`` is called with every
     internal error. After FAILURES_MAX of them a job is quarantined: it ends as lost, and its
     messages are refused. `quarantined` maps the uid to the last error. `lost_samples`: number of
-    samples that could not be stored because a file of their host or job is damaged.
+    samples that could not be stored because a file of their host or job is damaged. ``owner``: the
+    verified user of all jobs, in a shared store.
     """
 
-    def __init__(self, store: StoreWriter, decoder: Decoder, report_failure: FailureCallback) -> None:
+    def __init__(
+        self, store: StoreWriter, decoder: Decoder, report_failure: FailureCallback, owner: Owner | None = None
+    ) -> None:
         self.open: dict[int, OpenJob] = {}
         self.rows_of_ended = 0
         self.quarantined: dict[int, str] = {}
         self.lost_samples = 0
         self._store = store
+        self._owner = owner
         self._decoder = decoder
         self._report_failure = report_failure
         self._detector = GuardedDetector(report_failure)
@@ -136,9 +141,20 @@ class OpenJobs:
         return node
 
     def check_node(self, uid: int, node: str | None) -> None:
-        """Raise ForeignJobError if ``node`` (None: this host) may not send data of job ``uid``."""
-        if uid in self.open and _is_foreign(self.open[uid], node):
+        """Raise ForeignJobError if ``node`` (None: this host) may not send data of job ``uid``.
+
+        The same holds for a job of another user of a shared store.
+        """
+        job = self.open.get(uid)
+        if job is not None and _is_foreign(job, node):
             raise ForeignJobError(uid)
+        self.check_owner(uid)
+
+    def check_owner(self, uid: int) -> None:
+        """Raise ForeignJobError if job ``uid`` is of another user of a shared store."""
+        is_known = uid in self.open or self.has_ended(uid)
+        if self._owner is not None and not is_known and self._owner.has_foreign_job(uid):
+            raise ForeignJobError(uid, "user")
 
     def take(self, head: Head, body: memoryview, node: str | None = None) -> list[Head]:
         """Return the answers to one message of ``node`` about job ``head.uid``.
@@ -387,6 +403,8 @@ class OpenJobs:
         identity = {name: value for name, value in document(body).items() if name != _NODE}
         if node is not None:
             identity |= {_NODE: node, "host": node or identity.get("host")}
+        if self._owner is not None:
+            identity["user"] = self._owner.name
         self._failed_opens.add(head.uid)
         job = self.open.get(head.uid) or self._new_job(head.uid)
         if head.uid not in self.open and job.writer.info.identity and _is_foreign(job, node):

@@ -65,7 +65,7 @@ class LiveJobs:
         entry = self._jobs.get(uid)
         if entry is not None:
             entry.job.add_spans(
-                (span.kind, span.key, span.start_mono_ns + offset, span.total_ns, span.steps, span.flags)
+                (span.kind, span.key, span.ordinal, span.start_mono_ns + offset, span.total_ns, span.steps, span.flags)
                 for span in spans
             )
             entry.text = ""

@@ -1,6 +1,6 @@
 """Converts what a job sends into rows of its tables; pure functions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -205,8 +205,18 @@ def sample_row(values: Mapping[str, Any], t_ns: int, table: str) -> pa.RecordBat
 
     Absent numbers become 0. FormatError if a value does not fit its column.
     """
-    row = tuple(t_ns if name == "t_ns" else values.get(name) or 0 for name in _SAMPLE_COLUMNS[table])
+    return _sample_rows(
+        lambda: [tuple(t_ns if name == "t_ns" else values.get(name) or 0 for name in _SAMPLE_COLUMNS[table])], table
+    )
+
+
+def busy_thread_rows(threads: Any, t_ns: int) -> pa.RecordBatch:
+    """Return the pairs ``threads`` as rows of BUSY_THREADS; FormatError if they do not fit."""
+    return _sample_rows(lambda: [(t_ns, thread, cpu_s) for thread, cpu_s in threads], "busy_threads")
+
+
+def _sample_rows(rows: Callable[[], list[tuple[Any, ...]]], table: str) -> pa.RecordBatch:
     try:
-        return from_rows([row], table)
+        return from_rows(rows(), table)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise FormatError(f"a sample does not fit its table: {error}") from None

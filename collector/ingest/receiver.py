@@ -315,6 +315,7 @@ class Receiver:
     def _order(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
         if _is_remote(connection):
             raise FormatError("orders are given on the collector's host", "order-remote")
+        self._jobs.check_owner(head.uid)
         for receiver, message in self._orders.order(connection, head, body):
             if not self._send(receiver, [message]) and receiver != connection:
                 self._send(connection, [undelivered(head)])

@@ -1,5 +1,6 @@
 """Reads what is recorded about the steps of a job, and breaks them down into parts."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -10,6 +11,7 @@ from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import function_key, kind_name, span_kind, step_kind_of
+from ..summaries.op_classes import ITERATOR_DEVICE, PIPELINE_DEVICE
 from ..summaries.parts import Breakdown, Recording, break_down
 from ..summaries.phases import phases
 from ..summaries.step_records import StepTrace, TimedSteps
@@ -187,8 +189,15 @@ def _traces(
 
 
 def _is_eager(traces: Sequence[StepTrace], nodes: Sequence[Node]) -> bool:
-    """Return whether most executions are those of eager ops, whose names are their op types."""
+    """Return whether most executions are those of eager ops, whose names are their op types.
+
+    A node of a graph may have such a name, too, but runs once in a step, unless it is in a loop.
+    """
     graph_names = {node.name for node in nodes if node.in_graph}
-    executions = [execution for trace in traces for execution in trace.executions]
-    eager = sum(execution.node == execution.op and execution.node not in graph_names for execution in executions)
-    return bool(executions) and eager > _EAGER_SHARE * len(executions)
+    eager = total = 0
+    for trace in traces:
+        runs = Counter(each.node for each in trace.executions if each.device not in (ITERATOR_DEVICE, PIPELINE_DEVICE))
+        ops = {each.node for each in trace.executions if each.node == each.op}
+        eager += sum(runs[name] for name in ops if name not in graph_names or runs[name] > 1)
+        total += runs.total()
+    return eager > _EAGER_SHARE * total

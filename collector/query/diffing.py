@@ -22,9 +22,10 @@ from ..summaries.comparison import (
     compare_series,
     compare_step,
 )
-from ..summaries.compiled import COMPILED, LAUNCHES, compiled_nodes, program_name
+from ..summaries.compiled import COMPILED, compiled_nodes, program_name
 from ..summaries.jobs import JobRow, channel_words, functions_of, job_row, main_steps
 from ..summaries.kinds import KINDS_BY_NAME
+from ..summaries.op_classes import LAUNCHES
 from ..summaries.parts import Breakdown, PartChange, part_changes
 from ..summaries.step_times import step_times_of
 from ..summaries.steps import normal_spans

@@ -7,11 +7,12 @@ from typing import Any
 import pyarrow as pa
 
 from ...formats import layout
-from ..advice.evidence import Evidence, IdenticalGraphs, NewNodes, StepMemory
+from ..advice.evidence import Evidence, IdenticalGraphs, NewNodes, StepMemory, StepShift
 from ..store.columns import pc, row_tuples
 from ..store.devices import can_be_canonical
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
+from ..summaries.kinds import kind_name
 from ..summaries.op_classes import PIPELINE_DEVICE
 from ..summaries.step_records import StepTrace, ThreadUse
 from ..summaries.steps import spans_of_kinds
@@ -25,8 +26,16 @@ from .node_times import node_times
 from .profile import profile
 from .required_facts import GRAPH, STACKS
 from .step_entries import entries_by_step, step_traces
-from .step_shift import pause_shift, step_shift
-from .surroundings import cpu_loads, host_samples, memory_levels, steady_period, thread_use, use_between
+from .step_shift import shifts
+from .surroundings import (
+    cpu_loads,
+    host_samples,
+    memory_levels,
+    python_threads,
+    steady_period,
+    thread_use,
+    use_between,
+)
 from .timed_steps import timed_steps
 
 
@@ -43,7 +52,7 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
     host = host_samples(job, samples)
     step_kind, steps_of_kind = timed_steps(job, spans)
     period = steady_period(spans)
-    shift = step_shift(job, step_kind, steps_of_kind)
+    shift, longer_pauses = shifts(job, step_kind, steps_of_kind)
     latest = latest_traces(job, nodes, steps)
     known = None
     if job_profile is not None and parity == DEFAULT:
@@ -60,12 +69,15 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         epochs=spans_of_kinds(spans, (layout.EPOCH,)).num_rows,
         predict_calls=spans_of_kinds(spans, (layout.PREDICT,)).num_rows,
         thread_use=_thread_use(job, period),
+        python_threads=python_threads(job, period) if period else (),
         breakdown=main_breakdown(job, spans, known),
         timed_steps=steps_of_kind,
         shift=shift,
-        pause_shift=pause_shift(job, step_kind, steps_of_kind) if shift is None else None,
+        pause_shift=longer_pauses,
+        shift_use=_use_around(job, period, shift or longer_pauses),
         use=use_between(samples, period) if period else None,
-        step_traces=tuple(map(_without_pipeline, latest)),
+        step_traces=tuple(_part_of(step, in_pipeline=False) for step in latest),
+        pipeline_traces=tuple(_part_of(step, in_pipeline=True) for step in latest),
         step_memory=_step_memory(job, steps),
         memory_samples=memory_levels(samples, period) if period else (),
         load=cpu_loads(samples, host.rows),
@@ -73,6 +85,7 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         new_nodes=_new_nodes(job),
         graphs=_identical_graphs(job, nodes),
         first_calls=_first_calls(spans),
+        other_run_keys=_other_run_keys(spans, step_kind),
     )
 
 
@@ -80,6 +93,15 @@ def _thread_use(job: JobReader, period: tuple[int, int] | None) -> ThreadUse | N
     """Return what the main thread did in the steady part of the job, None if it is unknown."""
     pid = job.info.identity.get("pid")
     return thread_use(job, pid, period) if period and isinstance(pid, int) else None
+
+
+def _use_around(
+    job: JobReader, period: tuple[int, int] | None, shift: StepShift | None
+) -> tuple[ThreadUse | None, ThreadUse | None]:
+    """Return what the main thread did before ``shift``, and since."""
+    if period is None or shift is None:
+        return None, None
+    return _thread_use(job, (period[0], shift.start_ns)), _thread_use(job, (shift.start_ns, period[1]))
 
 
 def _last_entries(
@@ -128,6 +150,12 @@ def _first_calls(spans: pa.Table) -> tuple[float, ...]:
     return tuple((start_ns - begin_ns) / max(1, end_ns - begin_ns) for start_ns in first_starts)
 
 
+def _other_run_keys(spans: pa.Table, step_kind: str) -> tuple[int, ...]:
+    """Return the keys of the session runs of other kinds than the main one, in order of time."""
+    kinds = tuple(kind for kind in layout.RUN_KINDS if kind_name(kind) != step_kind)
+    return tuple(key for _, key in sorted(row_tuples(spans_of_kinds(spans, kinds), "start_ns", "key")))
+
+
 def _step_memory(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[StepMemory, ...]:
     """Return the residual and the peak memory of each traced step, sorted by step number."""
     step_of_trace = {trace: step for step, traces in steps.items() for trace in traces}
@@ -139,9 +167,11 @@ def _step_memory(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[St
     return tuple(sorted(memory))
 
 
-def _without_pipeline(step: StepTrace) -> StepTrace:
-    """Return a traced step without the ops of the input pipeline's functions."""
-    return step._replace(executions=tuple(each for each in step.executions if each.device != PIPELINE_DEVICE))
+def _part_of(step: StepTrace, *, in_pipeline: bool) -> StepTrace:
+    """Return a traced step with the ops of the input pipeline's functions, or with all others."""
+    return step._replace(
+        executions=tuple(each for each in step.executions if (each.device == PIPELINE_DEVICE) == in_pipeline)
+    )
 
 
 def _new_nodes(job: JobReader) -> tuple[NewNodes, ...]:

@@ -12,10 +12,9 @@ from ..alerts.alert import SLOWER
 from ..store.catalog import IMPORTED, RUNNING
 from ..store.protocols import JobReader
 from ..summaries.budget import exceeds_budget, overrun_reason
-from ..summaries.compiled import LAUNCHES
 from ..summaries.events import events
 from ..summaries.jobs import JobRow, channel_words, counts_of, integer_of
-from ..summaries.steps import requested_steps
+from ..summaries.op_classes import LAUNCHES
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options
 from ..tfviews.tree import TreeView
@@ -128,17 +127,19 @@ def own_traces_note(job: JobReader) -> str | None:
     return f"the job itself traced {number:,} of its session runs: it requested their RunMetadata" if number else None
 
 
-def programs_note(job: JobReader, ops: Iterable[str]) -> str | None:
-    """Return where to see what XLA compiled, None if it compiled nothing.
+def has_programs(job: JobReader, ops: Iterable[str]) -> bool:
+    """Return whether XLA compiled some of the ops that ran; ``ops``: their types."""
+    return bool(LAUNCHES.intersection(ops) or job.table("programs", ["module"]).num_rows)
 
-    ``ops``: the types of the ops that ran.
-    """
-    if not LAUNCHES.intersection(ops) and not job.table("programs", ["module"]).num_rows:
-        return None
+
+def programs_note(job: JobReader) -> str:
+    """Return where to see what XLA compiled."""
     return f"XLA compiled some of these ops: tfprof compiled {ids_of([job])[job.info.hex]}"
 
 
 def _own_traces(job: JobReader) -> int:
+    from ..summaries.steps import requested_steps  # noqa: PLC0415  # few answers need it
+
     return requested_steps(job.table("spans", ["flags", "count"]))
 
 
@@ -327,7 +328,8 @@ def notes_of(answer: Answer, *, in_own_layout: bool) -> list[str]:
         notes.append("Note: code view ignores account_displayed_op_only")
     if in_own_layout and answer.view.name == "op" and answer.profile is not None and len(answer.selection.jobs) == 1:
         job = answer.selection.jobs[0]
-        notes.append(programs_note(job, (node.op for node in answer.profile.nodes)))
+        if has_programs(job, (node.op for node in answer.profile.nodes)):
+            notes.append(programs_note(job))
     if in_own_layout and answer.profile is not None and answer.profile.omits_pipeline:
         notes.append("left out: the ops of the input pipeline's functions, beside the steps (--device tf.data)")
     if in_own_layout and answer.profile is not None and answer.profile.missing_stream:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
 from ..store import catalog
 from ..store.protocols import JobReader, StoreReader
-from ..store.selectors import short_ids
+from ..store.selectors import matching, select, short_ids
 from ..summaries.jobs import STARTING, UNKNOWN_USAGE, JobRow, Usage, job_rows, unreadable_row, usage
 from ..summaries.kinds import KINDS_BY_NAME
 
@@ -31,12 +31,14 @@ class JobFilter:
     """A selection of jobs by state, name and start.
 
     A job is selected if it is in any of ``states``, its name matches any of ``names`` (patterns),
-    and it started at ``since_ns`` (real time) or later. An empty collection selects all.
+    any of ``selectors`` may mean it, and it started at ``since_ns`` (real time) or later. An empty
+    collection selects all.
     """
 
     states: Collection[str] = ()
     names: Collection[str] = ()
     since_ns: int = 0
+    selectors: Collection[str] = ()
 
     def matches(self, row: JobRow) -> bool:
         """Return whether the job of ``row`` is selected."""
@@ -96,7 +98,10 @@ class JobListing:
 
 
 def job_listing(store: StoreReader, now_ns: int, job_filter: JobFilter = ALL_JOBS) -> JobListing:
-    """Return the jobs that ``job_filter`` selects, in the order in which they were opened."""
+    """Return the jobs that ``job_filter`` selects, in the order in which they were opened.
+
+    NoSuchJobError if a selector means no job.
+    """
     jobs, errors = store.read()
     rows = job_rows([job.info for job in jobs], now_ns)
     unreadable = _unreadable_jobs(jobs, errors) if job_filter == ALL_JOBS else []
@@ -111,8 +116,10 @@ def listed_jobs(store: StoreReader, now_ns: int, job_filter: JobFilter = ALL_JOB
 
 
 def _matching_jobs(jobs: Sequence[JobReader], rows: Sequence[JobRow], job_filter: JobFilter) -> Iterator[ListedJob]:
+    infos = [job.info for job in jobs]
+    meant = {info.uid for word in job_filter.selectors for info in matching(infos, word) or [select(infos, word)]}
     for job, row in zip(jobs, rows, strict=True):
-        if job_filter.matches(row):
+        if job_filter.matches(row) and (job.info.uid in meant or not job_filter.selectors):
             yield _listed_job(job, row)
 
 

@@ -29,6 +29,7 @@ from .breakdown import main_breakdown
 from .engine import Selection
 from .explanations import (
     cost_note,
+    has_programs,
     missed_steps_note,
     own_traces_note,
     programs_note,
@@ -68,7 +69,10 @@ class AdviceItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Summary of one job; durations are in ns, points in time in real ns."""
+    """Summary of one job; durations are in ns, points in time in real ns.
+
+    ``is_compiled``: XLA compiled some of the ops that ran.
+    """
 
     job: JobReader
     row: JobRow
@@ -78,6 +82,7 @@ class Overview:
     steps: list[StepTimes]
     parts: Breakdown | None
     ops: TopOps
+    is_compiled: bool
     host: str
     cpus: int | None
     samples: int
@@ -110,6 +115,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
     advice = _advice(job) if with_advice else None
     tree = span_tree(spans, functions_of(job.info), live=job.info.state == catalog.RUNNING)
     ops = _ops_of(job, advice.evidence) if advice else _top_ops(job)
+    is_compiled = has_programs(job, (op.op for op in ops.ops))
     return Overview(
         job=job,
         row=row,
@@ -119,6 +125,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
         steps=_all_step_times(job, row, spans, advice.evidence if advice else None),
         parts=advice.breakdown if advice else main_breakdown(job, spans),
         ops=ops,
+        is_compiled=is_compiled,
         host=row.host,
         cpus=cores,
         samples=samples.num_rows,
@@ -137,7 +144,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
                 own_traces_note(job),
                 cost_note(job, row),
                 host_damage,
-                programs_note(job, (op.op for op in ops.ops)),
+                programs_note(job) if is_compiled else None,
             )
             if text
         ],

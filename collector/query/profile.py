@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,10 +24,9 @@ from ..summaries.step_range import range_text
 from ..tfviews.nodes import Node, device_names, interned_texts, merge_jobs, nodes_from_rollup, with_counts, wrap_int64
 from ..tfviews.parity import DEFAULT, Parity
 from . import kinds as step_kinds
-from .required_facts import ALL_FACTS
-
-if TYPE_CHECKING:
-    from .facts import JobFacts
+from .facts import NO_JOB_FACTS, JobFacts, SelectedTraces
+from .required_facts import ALL_FACTS, FLOAT_OPS, GRAPH, SHAPES, STACKS
+from .stack_facts import with_stacks
 
 #: Maximum number of steps that an error lists.
 _STEPS_LISTED_MAX: Final = 20
@@ -349,16 +348,14 @@ def _selects_pipeline(device: str | None) -> bool:
 
 def _job_facts(
     selected_job: SelectedJob, names: pa.Table, rollup: pa.Table, required_facts: Collection[str], parity: Parity
-) -> "JobFacts":
-    from .facts import SelectedTraces, job_facts  # noqa: PLC0415  # imports protobuf: a tenth of a command's start
+) -> JobFacts:
+    job, facts = selected_job.job, NO_JOB_FACTS
+    if {GRAPH, FLOAT_OPS, SHAPES} & set(required_facts):
+        from .graph_facts import graph_facts  # noqa: PLC0415  # imports protobuf: a tenth of a command's start
 
-    return job_facts(
-        selected_job.job,
-        names,
-        SelectedTraces(selected_job.traces, selected_job.numbers, rollup),
-        required_facts,
-        parity,
-    )
+        traces = SelectedTraces(selected_job.traces, selected_job.numbers, rollup)
+        facts = graph_facts(job, names, traces, required_facts, parity)
+    return replace(facts, facts=with_stacks(facts.facts, job, names, parity)) if STACKS in required_facts else facts
 
 
 def _window_labels(job: JobReader, names: pa.Table, traces: pa.Table) -> dict[int, str]:
@@ -412,7 +409,7 @@ def _labeled_op_types(names: pa.Table, graph: pa.Table) -> dict[int, str]:
     }
 
 
-def _with_float_ops(node: Node, facts: "JobFacts") -> Node:
+def _with_float_ops(node: Node, facts: JobFacts) -> Node:
     """Return ``node`` with the operations of all its executions.
 
     These are the sum over all steps if the executions differ. Otherwise they are the operations of

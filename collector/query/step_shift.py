@@ -17,8 +17,24 @@ from ..summaries.step_records import TimedSteps, periods
 from .alerts import changed_ops
 from .timed_steps import timed_steps
 
+#: Minimum share of each side of a shift in the time of all steps. Steps that begin slowly, or end
+#: so, are no lasting increase.
+_SIDE_SHARE_MIN: Final = 0.05
 #: An alert is about a shift if its first slow step began within this time of the shift (ns).
 _ALERT_NS: Final = 10 * layout.SECOND_NS
+
+
+def shifts(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> tuple[StepShift | None, StepShift | None]:
+    """Return the shift in the times of ``steps``, or else that of the pauses after them.
+
+    If both have become longer, the one that explains most of the increase counts.
+    """
+    of_steps, of_pauses = step_shift(job, kind, steps), pause_shift(job, kind, steps)
+    if of_steps is not None and of_pauses is not None:
+        increase_ns = of_pauses.now_ns - of_pauses.before_ns
+        if 2 * (of_steps.now_ns - of_steps.before_ns) >= increase_ns:
+            of_pauses = None
+    return (of_steps, None) if of_pauses is None else (None, of_pauses)
 
 
 def shift_note(job: JobReader) -> str | None:
@@ -27,7 +43,7 @@ def shift_note(job: JobReader) -> str | None:
     None if they did not.
     """
     kind, steps = timed_steps(job, job.table("spans"))
-    shift = step_shift(job, kind, steps)
+    shift, _ = shifts(job, kind, steps)
     if shift is None:
         return None
     return f"{shift_text(shift, kind)} Only these: --steps {shift.step}-{steps[-1].last}"
@@ -40,6 +56,8 @@ def step_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepSh
     if shift is None:
         return None
     first = normal_steps[shift.first]
+    if _is_brief(steps, first.start_ns):
+        return None
     return StepShift(
         first.ordinal,
         first.key,
@@ -50,6 +68,12 @@ def step_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepSh
         _has_alert(job, SLOWER, kind, first.start_ns),
         changed_ops(job, KINDS_BY_NAME[kind], first.key, first.ordinal).ops,
     )
+
+
+def _is_brief(steps: Sequence[TimedSteps], start_ns: int) -> bool:
+    """Return whether one side of a shift at ``start_ns`` is short beside the time of ``steps``."""
+    first_ns, end_ns = steps[0].start_ns, steps[-1].start_ns + steps[-1].total_ns
+    return min(start_ns - first_ns, end_ns - start_ns) < _SIDE_SHARE_MIN * (end_ns - first_ns)
 
 
 def _has_alert(job: JobReader, slug: str, kind: str, start_ns: int) -> bool:
@@ -64,7 +88,7 @@ def _has_alert(job: JobReader, slug: str, kind: str, start_ns: int) -> bool:
 def pause_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepShift | None:
     """Return the shift in the times from the start of a step to the next start, or None.
 
-    ``steps`` are those of the main kind, whose own times have no shift.
+    ``steps`` are those of the main kind.
     """
     period_of = {period.steps.ordinal: period for period in periods(steps) if period.steps.is_normal}
     groups = steps_of_main_call([period.steps for period in period_of.values()])
@@ -73,6 +97,8 @@ def pause_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepS
     if shift is None:
         return None
     first = period_of[groups[shift.first].ordinal].first
+    if _is_brief(steps, first.ns):
+        return None
     return StepShift(
         first.step,
         groups[shift.first].key,

@@ -3,19 +3,22 @@
 It consists of samples of the job's host, the use of the CPUs, and the job's memory while steps ran.
 """
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from ...formats import span_kinds
-from ..advice.evidence import Load, MemorySample, Use
+from ...formats import activities, span_kinds
+from ..advice.evidence import Load, MemorySample, PythonThread, Use
 from ..errors import StoreError
 from ..store.columns import flat, pc, row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import HOST_SAMPLES
 from ..summaries.host import cpus, host_series, job_series, samples_between
+from ..summaries.jobs import functions_of
 from ..summaries.step_records import ThreadUse
 
 #: Number of warm-up steps, which allocate memory once.
@@ -23,6 +26,9 @@ _WARM_UP_STEPS: Final = 10
 #: Minimum number of samples, one a second, for a mean use of resources.
 _USE_SAMPLES: Final = 3
 _THREAD_SAMPLES: Final = 2
+_FAR_BUSIER: Final = 3.0
+#: `4711 count (train.py:12) Thread-1`: the name of a thread, as the shim announces it.
+_THREAD: Final = re.compile(r"(?P<number>\d+) (?P<function>.*?) \((?P<line>[^()]+:\d+)\) (?P<name>.*)", re.DOTALL)
 
 
 class HostSamples(NamedTuple):
@@ -102,6 +108,33 @@ def thread_use(job: JobReader, thread: int, period: tuple[int, int]) -> ThreadUs
         return ThreadUse(cpu / seconds, queued / seconds, queued_all / seconds) if seconds > 0 else None
     use = use_between(job.table("samples"), period)
     return None if use is None else ThreadUse(min(1.0, use.cores), is_exact=False)
+
+
+def python_threads(job: JobReader, period: tuple[int, int]) -> tuple[PythonThread, ...]:
+    """Return the threads of the job's Python that used a CPU within ``period``, the busiest first.
+
+    Before Python 3.8 the kernel's number of a thread is unknown: a single thread is taken for the
+    busiest one, if that is far busier than all others.
+    """
+    times: Counter[int] = Counter()
+    for t_ns, thread, cpu_s in row_tuples(job.table("busy_threads")):
+        if period[0] < t_ns <= period[1]:
+            times[thread] += cpu_s
+    seconds = (period[1] - period[0]) / 1e9
+    names = [
+        match
+        for key, name in functions_of(job.info).items()
+        if activities.number_of(key) == activities.THREAD and (match := _THREAD.fullmatch(name))
+    ]
+    by_number = {int(match["number"]): match for match in names}
+    (busiest, busiest_s), (_, second_s), *_ = [*times.most_common(2), (0, 0.0), (0, 0.0)]
+    if set(by_number) == {0} and len(names) == 1 and busiest_s > _FAR_BUSIER * second_s:
+        by_number = {busiest: names[0]}
+    return tuple(
+        PythonThread(match["name"], match["function"], match["line"], min(1.0, cpu_s / seconds))
+        for thread, cpu_s in times.most_common()
+        if (match := by_number.get(thread))
+    )
 
 
 def _increase(totals: Sequence[float]) -> float:

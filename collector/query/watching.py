@@ -15,14 +15,14 @@ from ...formats import private_files, runtime_dir
 from ...formats.ids import hex_id
 from ...formats.layout import SECOND_NS
 from ..errors import TfprofError
-from ..store import catalog, lock
+from ..store import catalog
 from ..store.catalog import RUNNING, JobInfo
 from ..store.columns import row_tuples
-from ..store.reader import LocalJob, LocalStore
+from ..store.reader import Holders, LocalJob, LocalStore
 from ..store.row_follower import FileVersion, RowFollower
 from ..store.selectors import short_ids
-from ..summaries.jobs import ENDED, STARTING, JobRow, job_row
-from ..summaries.kinds import kind_name, span_kind
+from ..summaries.jobs import ENDED, STARTING, JobRow, channel_words, job_row
+from ..summaries.kinds import KINDS_BY_NAME, by_kind, kind_name, span_kind
 from ..summaries.live import (
     HOST_COLUMNS,
     SAMPLE_AGE_NS,
@@ -54,7 +54,7 @@ _IDLE_NS: Final = 10 * SECOND_NS
 _LIVE_AGE_NS: Final = 15 * SECOND_NS
 #: A job is slow if its steps take this multiple of the usual time.
 SLOW: Final = 1.3
-_SPAN_COLUMNS: Final = ("kind", "key", "start_ns", "total_ns", "count", "flags")
+_SPAN_COLUMNS: Final = ("kind", "key", "ordinal", "start_ns", "total_ns", "count", "flags")
 _ALERT_COLUMNS: Final = ("found_ns", "slug")
 
 
@@ -187,9 +187,12 @@ class Watch:
     def update(self, now_ns: int) -> WatchedStore:
         """Return the jobs and hosts at ``now_ns``."""
         self._scan(now_ns)
-        holder = lock.holder(catalog.lock_file(self._store.path, self._store.host_name))
-        live = _Live({}, {}) if self._taker is not None else _live(str(self._store.path), holder, now_ns)
-        jobs = [job for uid in list(self._running) if (job := self._running_job(uid, now_ns, holder, live)) is not None]
+        holders = self._store.holders()
+        live = _Live({}, {})
+        if self._taker is None:
+            live = _live(str(self._store.path), holders.get(self._store.path), now_ns)
+        found = (self._running_job(uid, now_ns, holders, live) for uid in list(self._running))
+        jobs = [job for job in found if job is not None]
         jobs += [self._ended_job(info, now_ns) for info in self._ended.values()]
         shown_jobs = [job for job in jobs if self.shows_all or now_ns - (job.row.ended_ns or now_ns) <= RECENT_NS]
         hosts = (self._host(name, now_ns, live) for name in catalog.hosts(self._store.path))
@@ -234,7 +237,7 @@ class Watch:
         else:
             self._ended[uid], self._versions[uid] = info, version
 
-    def _running_job(self, uid: int, now_ns: int, holder: Any, live: "_Live") -> WatchedJob | None:
+    def _running_job(self, uid: int, now_ns: int, holders: Holders, live: "_Live") -> WatchedJob | None:
         running = self._running[uid]
         figures = live.jobs.get(uid)
         try:
@@ -250,7 +253,7 @@ class Watch:
             del self._running[uid]
             self._ended[uid] = running.info
             return None
-        info = catalog.with_stale_state(running.info, self._store.host_name, holder)
+        info = self._store.with_holder(running.info, running.follower.folder, holders)
         row = self._row(info, now_ns)
         if figures is None:
             if row.traced:
@@ -309,11 +312,21 @@ def _watched(info: JobInfo, row: JobRow, figures: LiveFigures, now_ns: int) -> W
     pace = NO_PACE if main is None else main.pace.at(now_ns)
     if row.phase == STARTING and main is not None:
         row = replace(row, phase=RUNNING, step_kind=kind_name(span_kind(main.kind)), steps=main.steps)
+    row = _with_last_step(row, info, figures)
     usage = figures.usage if now_ns - figures.sampled_ns <= SAMPLE_AGE_NS else CurrentUsage()
     is_recent = figures.alert is not None and now_ns - figures.alert[0] <= RECENT_NS
     alert = figures.alert[1] if figures.alert is not None and is_recent else None
     devices = figures.devices if row.traced else ()
     return WatchedJob(info, row, pace, usage, devices, _idle_ns(figures, row, pace, now_ns), alert)
+
+
+def _with_last_step(row: JobRow, info: JobInfo, figures: LiveFigures) -> JobRow:
+    """Return ``row`` with the steps of the latest spans, since the job file is seconds older."""
+    kind = KINDS_BY_NAME.get(row.step_kind, -1)
+    if kind not in figures.kinds:
+        return row
+    failed = by_kind(channel_words(info).get("failed")).get(kind, 0)
+    return replace(row, steps=max(row.steps, figures.kinds[kind].last - failed))
 
 
 def _idle_ns(figures: LiveFigures, row: JobRow, pace: Pace, now_ns: int) -> int | None:

@@ -116,6 +116,8 @@ def lines(store: str, statuses: Mapping[str, Mapping[str, Any]], width: int | No
             yield from render(_COLUMNS, list(_label_rows(status, text_width)), indent="  ")
         elif status.get("is_remote"):
             yield f"{name}: on another host, which `tfprof status` there shows"
+        elif status.get("is_shared"):
+            yield f"{name}: a service for all users of this host: systemctl status tfprof"
         else:
             decoder = f"; decoder: {status['decoder']}" if "decoder" in status else ""
             yield from wrapped(f"{name}: not running (started when needed{decoder})", width)

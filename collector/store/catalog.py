@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 from ...formats import span_kinds
 from ...formats.ids import hex_id
 from ..errors import NoSuchJobError, StoreError
-from . import durable, store_files
+from . import durable, shared, store_files
 from .schema import READABLE, STORE_VERSION
 
 STORE_FILE: Final = "store.json"
@@ -229,23 +229,29 @@ def save_tags(folder: Path, texts: Sequence[str]) -> None:
     raise NoSuchJobError(f"the job {path.parent.name} is not in the store any more")
 
 
+def _in_roots(store: Path, *names: str) -> Path:
+    """Return the first folder of this name in the roots of ``store``; it may be missing in all."""
+    paths = [root.joinpath(*names) for root in shared.roots(store)]
+    return next((path for path in paths if path.is_dir()), [*paths, store.joinpath(*names)][0])
+
+
 def jobs_folder(store: Path) -> Path:
-    """Return the folder with one subfolder per job."""
+    """Return the folder with one subfolder per job, of a store that is not shared."""
     return store / "jobs"
 
 
 def job_folder(store: Path, uid: int) -> Path:
     """Return the folder of job ``uid``."""
-    return jobs_folder(store) / hex_id(uid)
+    return _in_roots(store, "jobs", hex_id(uid))
 
 
 def host_folder(store: Path, host: str) -> Path:
     """Return the folder of the samples of ``host``."""
-    return store / "hosts" / file_name(host)
+    return _in_roots(store, "hosts", file_name(host))
 
 
 def lock_file(store: Path, host: str) -> Path:
-    """Return the lock of the collector of ``host``."""
+    """Return the lock of the collector of ``host``, of a store that is not shared."""
     return store / "collectors" / f"{file_name(host)}.lock"
 
 
@@ -260,15 +266,36 @@ def make(store: Path) -> None:
     A store of an older readable version is raised to STORE_VERSION. StoreError if the version is
     not readable, or if the store cannot be written.
     """
+    if shared.is_shared(store):
+        raise StoreError(f"{store} is shared, and only its service writes it: use another --store", "store-foreign")
     durable.make_folder(store, may_be_link=True)
     for folder in (jobs_folder(store), store / "hosts", store / "collectors"):
         durable.make_folder(folder)
+    _set_version(store)
+    check(store)
+
+
+def make_shared(store: Path, readers: int | None) -> None:
+    """Create a shared store, which the members of the group ``readers`` may read, unless it exists.
+
+    StoreError as for ``make``, and ``store-acl`` if the filesystem has no access control lists.
+    """
+    durable.make_folder(store, may_be_link=True)
+    if jobs_folder(store).exists():
+        raise StoreError(f"{store} is the store of one user: use another --store", "store-foreign")
+    _set_version(store)
+    with durable.store_errors(store):
+        (store / STORE_FILE).chmod(shared.LEGIBLE_FILE)
+        store.chmod(shared.PASSABLE_FOLDER)
+    shared.share(store, readers)
+
+
+def _set_version(store: Path) -> None:
     path = store / STORE_FILE
     if not path.exists() or check(store) != STORE_VERSION:
         with durable.store_errors(path):
             durable.replace(path, json.dumps({"version": STORE_VERSION}).encode())
             durable.sync_folder(store)
-    check(store)
 
 
 def check(store: Path) -> int:
@@ -299,23 +326,27 @@ def _check_local(store: str) -> None:
 
 def folders(store: Path) -> list[Path]:
     """Return the folders of all jobs, readable or not."""
+    return sorted((folder for root in shared.roots(store) for folder in _folders(root)), key=lambda folder: folder.name)
+
+
+def _folders(root: Path) -> list[Path]:
     try:
-        return sorted(path for path in jobs_folder(store).iterdir() if _UID.fullmatch(path.name))
+        return [path for path in jobs_folder(root).iterdir() if _UID.fullmatch(path.name)]
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise durable.unreadable_error(jobs_folder(store), error) from None
+        raise durable.unreadable_error(jobs_folder(root), error) from None
 
 
 def hosts(store: Path) -> list[str]:
     """Return the names of the hosts that have a folder."""
-    return [unquote(path.name) for path in host_folders(store)]
+    return sorted({unquote(path.name) for path in host_folders(store)})
 
 
 def host_folders(store: Path) -> list[Path]:
     """Return the folders of all hosts."""
-    folder = store / "hosts"
-    return sorted(path for path in folder.iterdir() if path.name[0] != ".") if folder.is_dir() else []
+    folders = [root / "hosts" for root in shared.roots(store)]
+    return sorted(path for folder in folders if folder.is_dir() for path in folder.iterdir() if path.name[0] != ".")
 
 
 def with_stale_state(info: JobInfo, host: str, holder: Mapping[str, Any] | None) -> JobInfo:

@@ -75,6 +75,7 @@ _ORDER: Final = {
     "spans": "start_ns, row",
     "samples": "t_ns, row",
     "thread_samples": "t_ns, row",
+    "busy_threads": "t_ns, row",
     "host_samples": "t_ns, row",
     "events": "t_ns, row",
     "alerts": "found_ns, row",

@@ -16,6 +16,10 @@ _FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 #: Errors of reading that do not mean that a file is damaged.
 _UNREADABLE_ERRNOS = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _MODE = 0o600
+_FOLDER_MODE = 0o700
+#: Permissions of a group that a file and a folder get in a folder that others may read.
+_READ, _READ_AND_SEARCH = 0o040, 0o050
+_DEFAULT_ACL = "system.posix_acl_default"
 #: Flags to open a file for writing: do not follow a symbolic link, do not wait for the reader of a
 #: pipe.
 _SAFE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -40,12 +44,14 @@ class FileId(NamedTuple):
 def make_folder(path: Path, *, may_be_link: bool = False) -> None:
     """Create the private folder ``path`` and its parents unless it exists; StoreError on failure.
 
+    If the access control list of the folder above lets others read what is in it, they may.
+
     An existing folder must belong to this user, and nobody else may have write permission
     (``store-foreign``). It may be a symbolic link only if ``may_be_link``, and the link must belong
     to this user or to root.
     """
     with store_errors(path):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.mkdir(mode=_FOLDER_MODE | (_READ_AND_SEARCH & _shared_bits(path)), parents=True, exist_ok=True)
         link = path.lstat()
         status = path.stat() if may_be_link else link
     if not stat.S_ISDIR(status.st_mode):
@@ -78,12 +84,25 @@ def open_own(path: Path, flags: int) -> int:
     StoreError ``store-foreign`` unless it is a regular file of this user without further hard
     links.
     """
-    descriptor = os.open(path, flags | os.O_CREAT | _SAFE_FLAGS, _MODE)
+    descriptor = os.open(path, flags | os.O_CREAT | _SAFE_FLAGS, _MODE | (_READ & _shared_bits(path)))
     status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink <= 1:
         return descriptor
     os.close(descriptor)
     raise StoreError(f"{path} is not a file of yours: remove it, or use another --store", "store-foreign")
+
+
+def _shared_bits(path: Path) -> int:
+    """Return the mode bits that the folder of ``path`` shares with new files, 0 if it is private.
+
+    It shares if it has a default access control list and is itself open to those on it. The bits
+    only limit what the list gives: nobody else gets a permission.
+    """
+    try:
+        mode = path.parent.stat().st_mode
+        return _READ_AND_SEARCH if mode & _READ_AND_SEARCH and os.getxattr(path.parent, _DEFAULT_ACL) else 0
+    except OSError:  # there is no list, or no such folder
+        return 0
 
 
 def unreadable_error(path: Path, error: Exception) -> StoreError:
@@ -113,7 +132,8 @@ def replace(path: Path, data: bytes | memoryview) -> None:
     After an OSError the content is unchanged, and no temporary file is left.
     """
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_EXCL | os.O_CREAT | _SAFE_FLAGS, _MODE)
+    mode = _MODE | (_READ & _shared_bits(path))
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_EXCL | os.O_CREAT | _SAFE_FLAGS, mode)
     try:
         try:
             write_all(descriptor, data)

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from ...formats import layout
 from . import segment
-from .columns import flat, floor_divide, pc, row_tuples
+from .columns import changes, column_list, flat, floor_divide, pc, row_tuples
 from .devices import Devices, device_rows
 from .protocols import Executions
 from .rollup import canonical_after, canonical_of
@@ -15,6 +16,7 @@ from .schema import JOB_TABLES, NONE_ID
 from .snapshot import Snapshot
 from .trace_ranges import SealedGeneration, generations
 
+_LABEL_COLUMNS: Final = ("node", "label")
 TRACE_COLUMNS: Final = ("trace", "step", "base_ns")
 _START_COLUMNS: Final = ("trace", "base_ns")
 _OP_COLUMNS: Final = ("trace", "node", "device", "start_ns", "start_us_fix", "persistent_bytes")
@@ -76,6 +78,33 @@ def persistent_allocations(snapshot: Snapshot) -> list[tuple[int, int, int, int]
     """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
     traces = snapshot.table("traces", _START_COLUMNS)
     return [row for ops in _op_tables(snapshot) for row in _persistent_rows(ops, traces)]
+
+
+def window_labels(snapshot: Snapshot) -> dict[int, int]:
+    """Return node -> the lowest number of its labels in the traces of profiler windows."""
+    traces = snapshot.table("traces", ("trace", "source"))
+    is_window = pc.equal(traces["source"], pa.scalar(layout.XSPACE, traces["source"].type))
+    windows = sorted(column_list(traces.filter(is_window), "trace"))
+    labels: dict[int, int] = {}
+    for ops in _labels_of(snapshot, windows, sorted(column_list(traces, "trace"))) if windows else ():
+        # Sealed rows are sorted by node, so most rows repeat the one before.
+        is_new = pc.or_(changes(flat(ops["node"])), changes(flat(ops["label"])))
+        for node, label in row_tuples(ops.filter(is_new), "node", "label"):
+            labels[node] = min(label, labels.get(node, label))
+    return labels
+
+
+def _labels_of(snapshot: Snapshot, traces: Sequence[int], all_traces: Sequence[int]) -> Iterator[pa.Table]:
+    """Yield node and label of the executions of ascending ``traces``, piece by piece."""
+    numbers = pa.array(traces, pa.uint32())
+    for sealed in generations(snapshot, traces):
+        if sealed.is_whole(all_traces):  # reading the numbers of the traces takes most of the time
+            yield from snapshot.groups("ops", sealed.generation, sealed.traces, _LABEL_COLUMNS)
+        else:
+            columns = ("trace", *_LABEL_COLUMNS)
+            for group in snapshot.groups("ops", sealed.generation, sealed.traces, columns):
+                yield _rows_of_traces(group, numbers)
+    yield _rows_of_traces(snapshot.unsealed("ops", ("trace", *_LABEL_COLUMNS)), numbers)
 
 
 def _rows_of_traces(table: pa.Table, numbers: Any) -> pa.Table:

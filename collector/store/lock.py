@@ -29,17 +29,20 @@ class Lock:
             self._descriptor = -1
 
 
-def take(path: Path, holder: dict[str, Any]) -> Lock:
+def take(path: Path, holder: dict[str, Any], *, is_only_writer: bool = False) -> Lock:
     """Lock ``path`` and write ``holder`` into it.
 
-    StoreError ``store-in-use`` names the current holder.
+    StoreError ``store-in-use`` names the current holder. ``is_only_writer``: there is surely no
+    other collector. Whoever locks the file is then a reader, who is left with the old file.
     """
+    place = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp") if is_only_writer else path
     with store_errors(path):
-        descriptor = open_own(path, os.O_RDWR)
+        descriptor = open_own(place, os.O_RDWR)
         try:
             _lock(descriptor, path)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+            place.replace(path)
         except BaseException:
             os.close(descriptor)
             raise

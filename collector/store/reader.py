@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
-from . import catalog, executions, lock, retention, segment, sql_queries, totals, trace_ranges
+from . import catalog, executions, lock, segment, shared, sql_queries, totals, trace_ranges
 from .catalog import JobInfo
 from .protocols import Executions, JobReader, RecordedOutputs, RecordedTotals
 from .schema import HOST_SAMPLES
@@ -23,6 +23,8 @@ from .snapshot import Snapshot, with_stable_snapshot
 from .sql_queries import SqlQuery
 
 T = TypeVar("T")
+#: By root of a store, the holder of a collector's lock there, None if nobody holds it.
+Holders = Mapping[Path, Mapping[str, Any] | None]
 
 
 class LocalJob:
@@ -100,6 +102,8 @@ class LocalJob:
 
     def size(self) -> int:
         """Return the bytes of the job's files, 0 if they cannot be read."""
+        from . import retention  # noqa: PLC0415  # few commands need it
+
         return retention.size_on_disk(self.folder)
 
     def last_write_ns(self) -> int:
@@ -180,7 +184,7 @@ class LocalJob:
 
     def window_labels(self) -> dict[int, int]:
         """Return node -> one of its labels, for the nodes that profiler windows recorded."""
-        return self.with_sql(sql_queries.window_labels)
+        return self.with_snapshot(executions.window_labels)
 
     def identical_graphs(self) -> list[tuple[int, int, str, int]]:
         """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
@@ -290,7 +294,15 @@ class LocalStore:
 
         ``info`` must be the content of a job file that was just read.
         """
-        return catalog.with_stale_state(info, self._host, lock.holder(catalog.lock_file(self.path, self._host)))
+        return self.with_holder(info, catalog.job_folder(self.path, info.uid), self.holders())
+
+    def holders(self) -> Holders:
+        """Return the holder of the lock of this host's collector in each root."""
+        return {root: lock.holder(catalog.lock_file(root, self._host)) for root in shared.roots(self.path)}
+
+    def with_holder(self, info: JobInfo, folder: Path, holders: Holders) -> JobInfo:
+        """Do what ``with_stale_state`` does, for the job in ``folder`` and known ``holders``."""
+        return catalog.with_stale_state(info, self._host, holders.get(folder.parents[1]))
 
     def current(self, uid: int) -> JobInfo | None:
         """Return the content of the job file of job ``uid`` as it is now; see the protocol."""
@@ -304,6 +316,8 @@ class LocalStore:
 
         A running collector removes the samples of its host itself.
         """
+        from . import retention  # noqa: PLC0415  # few commands need it
+
         is_changed = False
         for uid in uids:
             retention.remove(self.path, uid)
@@ -316,10 +330,10 @@ class LocalStore:
         """Return the readable jobs, and the error of each damaged one."""
         jobs: list[LocalJob] = []
         errors: list[DamagedJobError] = []
-        holder = lock.holder(catalog.lock_file(self.path, self._host))
+        holders = self.holders()
         for folder in catalog.folders(self.path):
             try:
-                jobs.append(LocalJob(folder, catalog.with_stale_state(catalog.load(folder), self._host, holder)))
+                jobs.append(LocalJob(folder, self.with_holder(catalog.load(folder), folder, holders)))
             except FileNotFoundError:
                 continue  # just created, or just removed
             except StoreError as error:

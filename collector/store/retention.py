@@ -112,7 +112,7 @@ def samples_needed_from(store: Path) -> dict[Path, int] | None:
         except StoreError:
             return None
         if host := str(info.identity.get("host") or ""):
-            host_folder = catalog.host_folder(store, host)
+            host_folder = catalog.host_folder(folder.parents[1], host)
             created = info.identity.get("created_real_ns")
             start = min(created, info.opened_ns) if type(created) is int and created > 0 else info.opened_ns
             needed_from[host_folder] = min(needed_from.get(host_folder, start), start - _MARGIN_NS)
@@ -125,7 +125,10 @@ def remove_hosts(store: Path, needed_folders: Collection[Path]) -> None:
     A running collector removes the samples of its host itself.
     """
     for folder in catalog.host_folders(store):
-        if folder not in needed_folders and lock.holder(store / "collectors" / f"{folder.name}.lock") is None:
+        if (
+            folder not in needed_folders
+            and lock.holder(folder.parents[1] / "collectors" / f"{folder.name}.lock") is None
+        ):
             _remove(folder)
 
 

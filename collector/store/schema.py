@@ -143,6 +143,10 @@ SAMPLES = pa.schema(
 #: thread: the main thread used a CPU, and waited for one; the waits of all living threads.
 THREAD_SAMPLES = pa.schema([("t_ns", _I64), ("main_cpu_s", _F64), ("main_queued_s", _F64), ("queued_s", _F64)])
 
+#: Threads of a job's own process, other than the main one, that used a CPU for ``cpu_s`` since the
+#: sample before: for each sample, those with the most time.
+BUSY_THREADS = pa.schema([("t_ns", _I64), ("thread", _U32), ("cpu_s", _F64)])
+
 #: One row per second of a host. CPU seconds, and bytes of disks and networks, count from the start
 #: of the host.
 HOST_SAMPLES = pa.schema(
@@ -312,6 +316,7 @@ JOB_TABLES: Final = {
     "memory_changes": MEMORY_CHANGES,
     "programs": PROGRAMS,
     "block_addresses": BLOCK_ADDRESSES,
+    "busy_threads": BUSY_THREADS,
 }
 
 _AFTER_OP_END: Final = OPS.get_field_index("op_end_ns") + 1

@@ -49,7 +49,7 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
     """Return the job that ``selector`` means; NoSuchJobError if it means none or several.
 
     A selector is a job's name or the beginning of one, the beginning of a uid, the id of a launch,
-    a series of runs, or ``last``. A name means the newest job of that name; NAME~1 is the one
+    a series of runs, a pid, or ``last``. A name or pid means its newest job; NAME~1 is the one
     before it, and NAME@TIME the newest that began at that time or before. A process that a job
     forked is not meant by its name.
     """
@@ -162,8 +162,10 @@ def _meaning(jobs: Sequence[JobInfo], base: str) -> _Meaning:
         _Meaning(by_id if len(by_id) == 1 else []),
         _Meaning(by_stem, is_newest=_have_one_name(by_stem)),
         _Meaning(by_prefix, is_newest=_have_one_name(by_prefix)),
+        _Meaning(by_id, is_newest=False),
+        _Meaning([info for info in jobs if str(info.identity.get("pid")) == base]),
     )
-    return next((meaning for meaning in meanings if meaning.jobs), _Meaning(by_id, is_newest=False))
+    return next((meaning for meaning in meanings if meaning.jobs), _Meaning([]))
 
 
 def _have_one_name(jobs: Iterable[JobInfo]) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ..errors import StoreError
-from . import catalog, durable, lock, retention, segment, store_files
+from . import catalog, durable, lock, retention, segment, shared, store_files
 from .catalog import RUNNING, JobInfo
 from .columns import pc
 from .protocols import Rows, StoreWriter
@@ -272,9 +272,14 @@ class LocalStoreWriter:
         self.path = Path(path)
         catalog.make(self.path)
         self.collector = {"host": host, "pid": os.getpid(), "id": secrets.token_hex(8)}
-        self._lock = lock.take(catalog.lock_file(self.path, host), self.collector)
+        self._lock = self._taken_lock()
         self._folder_id = durable.FileId.of(self.path)
         self._writers: dict[Path, LocalJobWriter] = {}
+
+    def _taken_lock(self) -> lock.Lock:
+        """Lock the store. The service of a shared store starts one collector for each user."""
+        path = catalog.lock_file(self.path, str(self.collector["host"]))
+        return lock.take(path, self.collector, is_only_writer=shared.owner_of(self.path) is not None)
 
     def job(self, uid: int) -> LocalJobWriter:
         """Return the writer of job ``uid``, creating the job if it is new."""
@@ -295,7 +300,7 @@ class LocalStoreWriter:
         StoreError as on opening.
         """
         catalog.make(self.path)
-        new_lock = lock.take(catalog.lock_file(self.path, str(self.collector["host"])), self.collector)
+        new_lock = self._taken_lock()
         self._lock.release()
         self._lock = new_lock
         self._folder_id = durable.FileId.of(self.path)

@@ -7,10 +7,8 @@ from typing import Final, NamedTuple
 
 from ..tfviews.nodes import Node
 from ..tfviews.places import Places
+from .op_classes import LAUNCHES
 from .shares import Times, shares
-
-#: Types of ops that run a whole program (decoders.session_ops).
-LAUNCHES: Final = frozenset({"XlaLaunch", "XlaLaunchV2", "_XlaRun"})
 
 #: The op type under which programs are compared with the ops that they replaced.
 COMPILED: Final = "compiled by XLA"

@@ -54,11 +54,13 @@ class CurrentUsage:
 class KindFigures(NamedTuple):
     """The steps of one span kind: their time (ns), and the kind of step with the most of it.
 
-    A kind of step is a function if the span kind is that of functions. ``steps``: its number of
-    steps; ``pace``: its pace, as if the job were not idle.
+    A kind of step is a function if the span kind is that of functions. ``last``: the number of the
+    last step of the span kind; ``steps``: the number of steps of the kind; ``pace``: its pace, as
+    if the job were not idle.
     """
 
     time_ns: int
+    last: int
     kind: int
     steps: int
     pace: Pace
@@ -90,7 +92,7 @@ class LiveFigures(NamedTuple):
     def document(self) -> dict[str, Any]:
         """Return the figures as a JSON object."""
         return {
-            "kinds": {str(kind): [*figures[:3], *astuple(figures.pace)] for kind, figures in self.kinds.items()},
+            "kinds": {str(kind): [*figures[:4], *astuple(figures.pace)] for kind, figures in self.kinds.items()},
             "last_ns": self.last_ns,
             "sampled_ns": self.sampled_ns,
             "usage": astuple(self.usage),
@@ -113,9 +115,9 @@ def figures_of(document: Mapping[str, Any]) -> LiveFigures:
     )
 
 
-def _kind_figures(time_ns: int, kind: int, steps: int, *pace: Any) -> KindFigures:
+def _kind_figures(time_ns: int, last: int, kind: int, steps: int, *pace: Any) -> KindFigures:
     step_ns, usual_ns, per_s, last_ns, trend = pace
-    return KindFigures(time_ns, kind, steps, Pace(step_ns, usual_ns, per_s, last_ns, tuple(trend)))
+    return KindFigures(time_ns, last, kind, steps, Pace(step_ns, usual_ns, per_s, last_ns, tuple(trend)))
 
 
 class LiveJob:
@@ -130,16 +132,18 @@ class LiveJob:
         self._paces: dict[int, PaceKeeper] = {}
         self._steps: dict[int, int] = {}
         self._times: dict[int, int] = {}
+        self._last: dict[int, int] = {}  # kind of span -> number of its last step
         self._samples: deque[Sequence[Any]] = deque(maxlen=SAMPLES_MAX)
 
     def add_spans(self, rows: Iterable[Sequence[int]]) -> None:
-        """Add rows of SPANS, roughly in order: kind, key, start_ns, total_ns, count, flags."""
+        """Add rows of SPANS: kind, key, ordinal, start_ns, total_ns, count, flags."""
         by_kind: dict[int, list[SpanRow]] = {}
-        for kind_of_span, key, start, total, count, flags in rows:
+        for kind_of_span, key, ordinal, start, total, count, flags in rows:
             kind = step_kind_of(kind_of_span, key)
             is_known = kind in self._paces or kind in by_kind
             if span_kinds.is_step(kind_of_span) and (is_known or len(self._paces.keys() | by_kind.keys()) < _KINDS_MAX):
                 steps = max(1, count)  # a forged log may have 0
+                self._last[kind_of_span] = max(self._last.get(kind_of_span, 0), ordinal + steps - 1)
                 by_kind.setdefault(kind, []).append(SpanRow(start, total, steps, flags))
         for kind, spans in by_kind.items():
             self._paces.setdefault(kind, PaceKeeper()).add(spans)
@@ -174,7 +178,9 @@ class LiveJob:
         ends = [keeper.last_ns for keeper in self._paces.values() if keeper.last_ns is not None]
         return LiveFigures(
             {
-                of_span: KindFigures(times[of_span], kind, self._steps[kind], self._paces[kind].pace(TREND_POINTS))
+                of_span: KindFigures(
+                    times[of_span], self._last[of_span], kind, self._steps[kind], self._paces[kind].pace(TREND_POINTS)
+                )
                 for of_span, kind in main_kinds.items()
             },
             max(ends, default=None),

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..tfviews.nodes import STREAM
-from .step_records import OpExecution
 from .waiting_ops import WAITING_OPS
+
+if TYPE_CHECKING:  # views need these classes, but no steps
+    from .step_records import OpExecution
 
 #: The parts of a step that executions fill; `part_names` has the others.
 INPUT, DEVICE, COPIES, WAITING, PYTHON, LAUNCH = "input", "device", "copies", "waiting", "python", "launch"
@@ -15,6 +18,8 @@ FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer"
 
 #: Ops that run the user's Python.
 PYTHON_OPS: Final = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
+#: Types of ops that run a whole program of XLA (decoders.session_ops).
+LAUNCHES: Final = frozenset({"XlaLaunch", "XlaLaunchV2", "_XlaRun"})
 #: Device of tf.data iterators, in lower case (store.devices.ITERATOR_DEVICE).
 ITERATOR_DEVICE: Final = "/host:cpu/tf.data"
 #: Device of the ops of functions that tf.data calls, in lower case (store.devices.PIPELINE_DEVICE).
@@ -53,18 +58,26 @@ _CLASSES: Final = {
 PRIORITY: Final = (DEVICE, COPIES, INPUT, PYTHON, WAITING, LAUNCH)
 
 
-def copy_direction(execution: OpExecution) -> str | None:
+def copy_direction(execution: "OpExecution") -> str | None:
     """Return the direction of a copy (hd, dh, dd or pp), '' if unknown.
 
     None if the execution is not a copy.
     """
-    match = _COPY.search(execution.device) or _COPY.search(execution.node) or _COPY.search(execution.op)
+    texts = execution.device, execution.node, execution.op
+    if "memcpy" not in "\n".join(texts).lower():
+        return None
+    match = next(filter(None, map(_COPY.search, texts)), None)
     if match:
         return (match[1] + match[2]).lower()
     return "" if "memcpy" in execution.device or "memcpy" in execution.node.lower() else None
 
 
-def class_of(execution: OpExecution, phases: Mapping[str, str]) -> OpClass:
+@lru_cache(maxsize=4096)
+def _is_collective(op: str) -> bool:
+    return _COLLECTIVE.match(op) is not None
+
+
+def class_of(execution: "OpExecution", phases: Mapping[str, str]) -> OpClass:
     """Return the class of an execution that is not one of tf.data.
 
     ``phases``: the phase of training of each node that has one.
@@ -75,7 +88,7 @@ def class_of(execution: OpExecution, phases: Mapping[str, str]) -> OpClass:
     known = _CLASSES.get(execution.op)
     if known is not None:
         return known
-    if _COLLECTIVE.match(execution.op):
+    if _is_collective(execution.op):
         return OpClass(WAITING, "collectives")
     if "gpu" in execution.device and STREAM not in execution.device:
         return OpClass(LAUNCH, "starting kernels")

@@ -41,6 +41,8 @@ _PART_OF_CATEGORY: Final = {
     "python_function": PYTHON,
     "tracing": TRACING,
     "first_run": TRACING,
+    "fetch": AFTER,
+    "conversion": BEFORE,
 }
 _MARKS: Final = ("mark", "part")
 #: Titles of the categories that are shown under another name.
@@ -249,7 +251,8 @@ def break_down(recording: Recording) -> Breakdown | None:
     inside_ns = sum(group.total_ns for group in groups) / steps
     gap_steps = sum(period.steps for period in periods)
     gap_ns = sum(period.gap_ns for period in periods) / gap_steps if gap_steps else 0.0
-    median_ns = median_step_ns(groups)
+    # That of all steps, as other screens have it.
+    median_ns = median_step_ns([group for group in recording.steps if group.is_normal] or groups)
     typical_traces, notes = _typical_traces(recording.traces, median_ns)
     sums = _Sums()
     _add_inside(sums, recording, typical_traces, inside_ns, median_ns)
@@ -411,22 +414,21 @@ def _add_inside(
 
 
 def _mean_cut(recording: Recording, traces: Sequence[StepTrace]) -> dict[OpClass, float]:
-    """Return the mean times of the classes in ``traces``.
+    """Return the mean times of the classes in ``traces``, some of the recording's.
 
     A profiler that starts or ends in a step prolongs the time before its first op or after its last
     one, so these are the shortest of all traced steps.
     """
+    cuts = [(trace, cut(trace, recording.phases)) for trace in recording.traces]
+    typical = set(map(id, traces))
     times: Counter[OpClass] = Counter()
-    for trace in traces:
-        times.update(cut(trace, recording.phases))
+    for trace, parts in cuts:
+        times.update(parts if id(trace) in typical else {})
     steps = sum(trace.steps for trace in traces)
     means = {op_class: time_ns / steps for op_class, time_ns in times.items()}
     for at_end in (OpClass(BEFORE), OpClass(AFTER)):
         if at_end in means:
-            means[at_end] = min(
-                means[at_end],
-                *(cut(trace, recording.phases).get(at_end, 0) / trace.steps for trace in recording.traces),
-            )
+            means[at_end] = min(means[at_end], *(parts.get(at_end, 0) / trace.steps for trace, parts in cuts))
     return means
 
 

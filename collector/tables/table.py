@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
+from ...formats.exports import DEFAULT_TABLE, TABLES
 from ..errors import UsageError
-from ..exports import DEFAULT_TABLE, TABLES
 from ..query.engine import Selection
 from . import columns
 from .executions import executions

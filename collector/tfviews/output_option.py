@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from ...formats.exports import VIEW_EXPORTERS
 from ..errors import ViewOptionError
-from ..exports import VIEW_EXPORTERS
 
 STDOUT, NONE, FILE, TIMELINE, PPROF = "stdout", "none", "file", "timeline", "pprof"
 _OUTFILE: Final = "outfile"

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ..store.columns import flat, integer, integers, pc, row_numbers, row_tuples
+from ..store.columns import changes, flat, integer, integers, pc, row_numbers, row_tuples
 from .nodes import Frame
 
 #: Columns of FRAMES that are read.
@@ -56,10 +56,8 @@ def _distinct_frames(table: pa.Table) -> tuple[list[Frame], Any]:
             combinations * size,
         )
     frame_ids = _renumbered(frame_ids)
-    first_rows = (
-        pa.table({"frame": frame_ids, "row": row_numbers(table.num_rows)}).group_by("frame").aggregate([("row", "min")])
-    )
-    rows = table.select(list(Frame._fields)).take(first_rows["row_min"].take(pc.sort_indices(first_rows["frame"])))
+    is_first = changes(pc.cumulative_max(frame_ids))  # a new frame has the highest number so far
+    rows = table.select(list(Frame._fields)).filter(is_first)
     return list(map(Frame, *(column.to_pylist() for column in rows.columns))), frame_ids
 
 

@@ -136,10 +136,7 @@ class Channel(object):
                 lock.release()
 
     def count_lost_trace(self, *, record_counted: bool = False) -> None:
-        """Count a traced step whose data is lost.
-
-        ``record_counted``: its record was dropped and is already counted.
-        """
+        """Count a traced step whose data is lost; ``record_counted``: its record is counted."""
         self.words[_DROPPED_TRACES] += 1
         if not record_counted:
             self.words[_DROPPED] += 1
@@ -158,10 +155,7 @@ class Channel(object):
             self.view[at : at + 4] = len(data).to_bytes(4, "little")
 
     def report(self, slug: str, text: str, is_unique: bool = False) -> bool:
-        """Put a REFUSED record with a reason; False when it was dropped.
-
-        ``is_unique``: the channel gets one record of ``slug``.
-        """
+        """Put a REFUSED record, ``is_unique``: one for ``slug``; False when it was dropped."""
         import json
 
         if is_unique and slug in self._reported:
@@ -191,10 +185,7 @@ class Channel(object):
             os.close(self._fd)
 
     def detach(self) -> None:
-        """Mark the channel as detached and close its descriptor.
-
-        The memory is freed with the last reference to it.
-        """
+        """Mark the channel as detached; the memory is freed with the last reference to it."""
         self.words[WORD["detached"]] = 1
         self.ring_problem = ("detached", "the shim was disarmed")
         self.abandon()
@@ -226,10 +217,7 @@ class Channel(object):
         return 0 <= unread <= self.ring_bytes - size
 
     def _copy(self, at: int, data: bytes) -> int:
-        """Copy ``data`` to the position ``at``; return the position after it.
-
-        A position is a number of bytes ever written to the ring.
-        """
+        """Copy ``data`` to ``at``, in bytes ever written; return the position after it."""
         ring, view = self.ring, memoryview(data)
         assert ring is not None
         begin = at % self.ring_bytes

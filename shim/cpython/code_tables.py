@@ -47,10 +47,7 @@ _SAME_LINE, _LINE, _NO_LOCATION = 10, 13, 15
 
 
 def locations(table: bytes, new_offsets: Mapping[int, int], head_at: int, head_size: int) -> bytes:
-    """Return ``table`` with ``head_size`` bytes inserted at ``head_at``.
-
-    The inserted code gets the line of the code after it.
-    """
+    """Return ``table`` with ``head_size`` bytes at ``head_at``, on the line of the next code."""
     out, begin, end, entry = bytearray(), 0, 0, b""
     starts = [at for at, byte in enumerate(table) if byte & 0x80]
     for at, next_at in zip(starts, starts[1:] + [len(table)]):

@@ -34,10 +34,7 @@ def copy_code(code: "CodeType", **fields: "Any") -> "CodeType":
 
 
 def assigns_attribute(code: "CodeType", name: str) -> bool:
-    """Return whether ``code`` assigns an attribute ``name``.
-
-    On an unknown version, return whether it uses the name.
-    """
+    """Return whether ``code`` assigns an attribute ``name``; on unknown versions, if it uses it."""
     if not KNOWS_INSTRUCTIONS or name not in code.co_names:
         return name in code.co_names
     import opcode

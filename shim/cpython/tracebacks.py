@@ -53,10 +53,7 @@ def strip_our_frames(error: BaseException, original: Any) -> None:
 
 
 def _code_at_line(code: types.CodeType, original: types.CodeType, line: int, version: Version) -> types.CodeType:
-    """Return ``code`` with file, name and first line of ``original``.
-
-    All its instructions have the line number ``line``.
-    """
+    """Return ``code`` with file, name and first line of ``original``, all of it at ``line``."""
     lines, size = line - original.co_firstlineno, len(code.co_code)
     table = b"\0\x7f" * (lines // 127) + bytes((0, lines % 127))
     if version.line_table == "linetable":

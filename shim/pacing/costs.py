@@ -17,11 +17,7 @@ OTHER_TRACES = 2  # traces that all kinds but the main one get in any case
 
 
 class KindCost(object):
-    """The cost of one step kind.
-
-    ``spent`` is in ns, ``traced`` counts the traced steps. ``traceable``: some steps of the kind
-    can be traced.
-    """
+    """The cost of one kind: ns ``spent``, steps ``traced``, and whether some are ``traceable``."""
 
     __slots__ = ("spent", "traceable", "traced")
 

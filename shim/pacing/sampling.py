@@ -41,10 +41,7 @@ class Sampling(object):
         return min(own_ns, 2 * usual) + counted * self._counted_ns
 
     def skip(self, ordinal: int, duration: int, budget: int) -> int:
-        """Return how many steps are only counted after step ``ordinal`` of ``duration`` ns.
-
-        ``budget`` is in parts per million.
-        """
+        """Return how many steps are only counted after ``ordinal``; ``budget``: in millionths."""
         self._mean += (duration - self._mean) // 4 if self._mean else duration
         step_ns = max(self._mean, duration, 1)
         # What counting leaves of the budget for each step, in millionths of a nanosecond.

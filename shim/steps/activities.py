@@ -6,6 +6,7 @@ number does not matter. Activities of a thread are nested: each knows the one th
 
 from __future__ import annotations
 
+import _thread
 import gc
 import sys
 from typing import Any
@@ -15,7 +16,7 @@ from ...formats.layout import WORD
 from .. import core
 from ..channel.spans import SHORT
 from ..clock import mono
-from ..guard import called_back, guarded
+from ..guard import called_back, guarded, is_of_job_file
 from ..own_os import OUR_FILE_PREFIXES
 from ..process_events import at_end, in_child
 from .thread_state import ThreadState, local
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _COST_NS = 1500  # approximate cost of an activity
 _SUMS_MAX = 256  # maximum number of sums
 #: Shorter activities of a category are not recorded (ns): most methods of a callback do nothing.
-_MIN_NS = {activities.CALLBACK: 2000}
+_MIN_NS = {activities.CALLBACK: 2000, activities.FETCH: 20000, activities.CONVERSION: 20000}
 _WITH_MANY_NAMES = (activities.TRACING, activities.FIRST_RUN, *activities.MARKS)  # get half of the names
 _UNREAD_MAX = layout.SPAN_COUNT // 2  # entries of the span ring; above that (marks: half of it), they are added up
 keys: dict[tuple[int, str], int] = {}  # span keys by category and name
@@ -164,6 +165,30 @@ def _forget() -> None:
     """Record no more activities in this channel; a forked child has none of the parent's."""
     global current
     current = None
+
+
+def place_of(code: Any, line: int, name: object = "") -> str:
+    """Return the name of a function, else that of ``code``, with a line: `load (train.py:12)`."""
+    return "%s (%s:%d)" % (name or code.co_name, code.co_filename.rpartition("/")[2], line)
+
+
+@guarded
+def announce_threads() -> None:
+    """Announce the job's other threads: `4711 count (train.py:12) Thread-1`.
+
+    The function is the outermost one of the job. The number is the kernel's, 0 before Python 3.8.
+    """
+    threads = getattr(sys.modules.get("threading"), "_active", {})
+    for ident, innermost in sys._current_frames().items():
+        code, frame = None, innermost
+        while frame.f_back is not None:
+            code = frame.f_code if is_of_job_file(frame) else code
+            frame = frame.f_back
+        is_own = ident == _thread.get_ident()
+        if code is not None and frame.f_code.co_name == "_bootstrap" and ident in threads and not is_own:
+            about = vars(threads[ident])
+            place = place_of(code, code.co_firstlineno)
+            get_key(activities.THREAD, "%d %s %s" % (about.get("_native_id", 0), place, about["_name"]))
 
 
 # -- garbage collections -------------------------------------------------------------------------

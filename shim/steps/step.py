@@ -15,10 +15,7 @@ from .thread_state import ThreadState, no_call
 
 
 def begin(tracker: Tracker, key: int = 0, name: object = None, needs_window: bool = True) -> Step | CountedStep:
-    """Begin a step, which is timed or, if it ``needs_window`` (see `Step`), perhaps only counted.
-
-    ``name`` is what ``key`` stands for, if anything.
-    """
+    """Begin a step, which may be only counted if it ``needs_window``; ``name``: that of ``key``."""
     ordinal = tracker.take_untimed() if needs_window else 0
     if ordinal:
         return CountedStep(tracker, ordinal, key)

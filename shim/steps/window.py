@@ -18,6 +18,7 @@ from ..pacing.tracker import Tracker
 from ..process_events import at_end, in_child
 from ..try_lock import Hold, TryLock
 from ..weak_table import WeakTable
+from .activities import announce_threads
 from .thread_state import local
 
 Step = Any  # the Step of step.py, which imports this module
@@ -52,10 +53,7 @@ class ExportError(Exception):
 
 
 class Window(object):
-    """The recording of one step of ``tracker``, with ``ordinal`` and ``key``.
-
-    ``recording`` is a Recording of the step's framework (tensorflow/recording.py).
-    """
+    """The recording of one step of ``tracker``, with ``ordinal`` and ``key``."""
 
     def __init__(self, tracker: Tracker, channel: Channel, ordinal: int, key: int, recording: Any) -> None:
         self.tries = _failed_windows.get((tracker.kind, key), 0)
@@ -165,6 +163,7 @@ def _close(step: Step, duration: int, count: int) -> int:
                 window.channel.count_lost_trace(record_counted=was_put is not None)
     finally:
         window.close()
+    announce_threads()
     return window.own_ns + clock.mono() - start
 
 
@@ -294,10 +293,7 @@ def _start(window: Window) -> tuple[str, str] | None:
 
 
 def _obstacle(channel: Channel, kind: int, key: int) -> tuple[str, str] | None:
-    """Return (slug, text) of an obstacle to any window, None without one.
-
-    The slug is empty if the obstacle is not to be reported.
-    """
+    """Return (slug, text) of an obstacle to any window; an empty slug is not to be reported."""
     if _is_ending or _failed_windows.get((kind, key), 0) >= _TRIES:
         return ("", "")
     at_end(_at_exit)

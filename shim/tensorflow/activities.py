@@ -13,9 +13,9 @@ from typing import Any, Callable, Iterator
 
 from ...formats import activities
 from .. import core
-from ..guard import guarded, of_job
+from ..guard import guarded, is_of_job_file, of_job
 from ..steps import observer
-from ..steps.activities import Activity, begin, observe_collections
+from ..steps.activities import Activity, begin, observe_collections, place_of
 from ..weak_table import WeakTable
 
 _TOKENS_MAX = 1024  # maximum number of functions of ops whose names are remembered
@@ -42,6 +42,13 @@ _FUNCTIONS = (
     (activities.SUMMARY, "summary.", "summary_ops_v2", "write trace_on trace_export"),
     (activities.INPUT, "", "training_generator training_generator_v1", "_get_next_batch"),
 )
+#: Class or "" for a module, method, category. Conversions of scalars are too short to count.
+_CONVERSIONS = (
+    ("_EagerTensorBase", "numpy", activities.FETCH),
+    ("", "convert_to_eager_tensor", activities.CONVERSION),
+)
+_SCALARS = (int, float, bool, str)
+_of_job: dict[str, bool] = {}  # whether a file is the job's
 #: Names of activities that have other words than the method.
 _NAMES = {
     **dict.fromkeys(("_next_internal", "get_next_as_optional", "get_next"), "next"),
@@ -84,6 +91,28 @@ def _graph_begins(name: object) -> Activity | None:
     return begin(activities.TRACING, _NUMBER.sub("", str(name)))
 
 
+# -- values of Python and tensors ----------------------------------------------------------------
+
+
+def patch_values(module: ModuleType) -> None:
+    """Observe conversions between tensors and values of Python, named by the line of the job."""
+    for owner, name, category in _CONVERSIONS:
+        observer.observe(vars(module).get(owner, module), name, _conversion(category), 1, observes_end=True)
+
+
+def _conversion(category: int) -> Callable[[object], Activity | None]:
+    def callback(value: object) -> Activity | None:
+        frame: Any = None if type(value) in _SCALARS else sys._getframe(1)
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if _of_job.setdefault(file, file not in _of_job and is_of_job_file(frame)):
+                return begin(category, "in " + place_of(frame.f_code, frame.f_lineno))
+            frame = frame.f_back
+        return None
+
+    return callback
+
+
 # -- functions of the job that ops call ----------------------------------------------------------
 
 
@@ -115,8 +144,7 @@ def _name_of(registry: Any, token: object) -> str:
     function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None)
     name = getattr(function, "__name__", None) or type(function).__name__
-    place = "" if code is None else " (%s:%d)" % (code.co_filename.rpartition("/")[2], code.co_firstlineno)
-    return "%s%s" % (name, place)
+    return str(name) if code is None else place_of(code, code.co_firstlineno, name)
 
 
 def _innermost(function: Any) -> Any:

@@ -189,10 +189,7 @@ def library_size(raw: bytes) -> int:
 
 
 def with_shapes(raw: bytes, first: int, known_shapes: dict[bytes, bytes], with_library: bool) -> Iterator[bytes]:
-    """Yield the fields of a GraphDef: its nodes from ``first`` on, with shapes, and all others.
-
-    The library is left out unless ``with_library`` is set.
-    """
+    """Yield the fields of a GraphDef: nodes from ``first`` on, with shapes; maybe the library."""
     index = 0
     for number, start, content, end in fields(raw):
         if number == _NODE:

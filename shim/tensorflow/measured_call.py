@@ -12,6 +12,7 @@ from ..clock import mono, real
 from ..guard import guarded
 from ..pacing.tracker import Tracker
 from ..steps import window
+from ..steps.activities import announce_threads
 from ..steps.thread_state import local
 from ..try_lock import Hold
 from . import graph, recording
@@ -179,6 +180,7 @@ class TracedCall(object):
         try:
             self._put_record(channel, raw)
             graph.ensure_sent(self.session.graph, channel)
+            announce_threads()
         finally:
             self.own_ns += mono() - put_start
             tracker.note_traced(self.key, self.duration, self.own_ns, self.requested_by_job)

@@ -27,10 +27,7 @@ remembered = WeakTable()
 
 
 class Weights(object):
-    """The weights of models: ``trained_by_id`` maps the id of a variable to whether it is trained.
-
-    ``copy_ids`` are the ids of copies of these variables on other devices.
-    """
+    """Weights of models: whether each is trained, by id, and ids of copies on other devices."""
 
     def __init__(self, models: list[Any]) -> None:
         self.trained_by_id: dict[int, bool] = {}

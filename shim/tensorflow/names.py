@@ -94,6 +94,8 @@ SUMMARIES = (
     "{write() trace_on() trace_export()}",
     "ResourceSummaryWriter.flush() | _ResourceSummaryWriter.flush() | _LegacyResourceSummaryWriter.flush()",
 )
+EAGER_TENSOR = ("_EagerTensorBase.numpy()",)
+CONSTANTS = ("convert_to_eager_tensor()",)
 GRAPHS = ("func_graph_from_py_func()",)
 FUNCTIONS_OF_OPS = ("FuncRegistry.{__call__() _funcs}", "EagerFunc._func")
 MARKS = ()

@@ -58,6 +58,8 @@ PATCHES = {
     "tensorflow.python.saved_model.save": ("activities", "patch", "SAVED_MODEL_FUNCTION"),
     "tensorflow.python.summary.writer.writer": ("activities", "patch", "FILE_WRITER"),
     "tensorflow.python.ops.summary_ops_v2": ("activities", "patch", "SUMMARIES"),
+    "tensorflow.python.framework.ops": ("activities", "patch_values", "EAGER_TENSOR"),
+    "tensorflow.python.framework.constant_op": ("activities", "patch_values", "CONSTANTS"),
     "tensorflow.python.framework.func_graph": ("activities", "patch_graphs", "GRAPHS"),
     "tensorflow.python.ops.script_ops": ("activities", "patch_functions_of_ops", "FUNCTIONS_OF_OPS"),
     "tensorflow.python.profiler.internal._pywrap_profiler": ("recording", "patch", "PROFILER"),

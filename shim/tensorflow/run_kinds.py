@@ -96,10 +96,7 @@ def _assignment_purpose(op: Any) -> int:
 
 
 def _walk(roots: Iterable[Any], limit: int, groups_only: bool = False) -> Iterator[Any]:
-    """Yield ``roots`` and their dependencies, nearest first.
-
-    ``groups_only``: only groups are followed to their dependencies.
-    """
+    """Yield ``roots`` and their dependencies, nearest first; ``groups_only``: those of groups."""
     waiting = deque(roots)
     seen = {op.name for op in waiting}
     while waiting and limit:

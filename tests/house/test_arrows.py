@@ -116,11 +116,10 @@ ALLOWED = {
         "collector.tfviews formats.pb_wire"
     ),
     "collector.exporters": (
-        "collector.errors collector.export collector.exports collector.forms collector.loader collector.numbers "
+        "collector.errors collector.export collector.forms collector.loader collector.numbers "
         "collector.query collector.store collector.summaries collector.tables collector.tfviews collector.traces "
         "commands formats"
     ),
-    "collector.exports": "",
     "collector.flops": "collector.errors collector.store.output_signatures collector.tfviews",
     "collector.forms": "collector.export collector.loader collector.query collector.render collector.tfviews",
     "collector.growth": "",
@@ -148,6 +147,7 @@ ALLOWED = {
     "collector.selfstats": "collector.errors commands formats",
     "collector.moment": "",
     "collector.store": "collector.errors collector.moment collector.suggestion formats",
+    "collector.sharing": "agent.daemon_start collector.errors collector.store commands formats",
     "collector.suggestion": "",
     "collector.summaries": (
         "collector.errors collector.numbers collector.records collector.store.catalog "
@@ -155,33 +155,32 @@ ALLOWED = {
         "collector.tfviews formats"
     ),
     "collector.tables": (
-        "collector.errors collector.exports collector.query collector.store collector.summaries collector.tfviews "
+        "collector.errors collector.query collector.store collector.summaries collector.tfviews "
         "collector.traces formats"
     ),
     "collector.tfviews": (
-        "collector.errors collector.exports collector.store.columns collector.store.devices collector.store.schema "
-        "formats"
+        "collector.errors collector.store.columns collector.store.devices collector.store.schema formats"
     ),
     "collector.traces": ("collector.alerts collector.query collector.store collector.summaries collector.tfviews"),
     "collector.view_screen": "collector.render",
     "collector.write_output": (
-        "collector.errors collector.export collector.exporters collector.exports collector.forms collector.loader "
-        "collector.query collector.tfviews"
+        "collector.errors collector.export collector.exporters collector.forms collector.loader "
+        "collector.query collector.tfviews formats"
     ),
     "cli": (
         "agent.attach agent.channels agent.diagnosis agent.identity agent.local_daemons agent.processes "
         "collector.alerts collector.api collector.client collector.daemon_status collector.documents "
         "collector.errors collector.export collector.node_client "
-        "collector.exporters collector.exports collector.forms collector.imports collector.loader collector.moment "
-        "collector.numbers collector.query collector.render collector.store collector.suggestion collector.summaries "
-        "collector.tfviews collector.write_output commands formats web web.server"
+        "collector.exporters collector.forms collector.imports collector.loader collector.moment "
+        "collector.numbers collector.query collector.render collector.sharing collector.store collector.suggestion "
+        "collector.summaries collector.tfviews collector.write_output commands formats web web.server"
     ),
     "web": (
         "collector.documents collector.errors collector.numbers collector.query collector.render collector.store "
         "collector.summaries collector.tfviews commands formats"
     ),
     "web.server": (
-        "collector.daemon_status collector.documents collector.errors collector.exporters collector.exports "
+        "collector.daemon_status collector.documents collector.errors collector.exporters "
         "collector.query collector.store collector.summaries commands formats web"
     ),
 }
@@ -192,7 +191,7 @@ STARTED_MODULES = {
     "agent/daemon_start.py": {"agent.__main__", "collector.__main__"},
     "agent/launcher/report.py": {"cli.report"},
     "agent/launcher/series.py": {"cli.series_report"},
-    "cli/serve.py": {"collector.__main__"},
+    "cli/serve.py": {"collector.__main__", "collector.sharing.__main__"},
     "commands/isolated.py": {"agent.launcher.run", "cli.main"},
 }
 #: File -> the names (`module:name`) that it imports on first use, with collector/loader.py.
@@ -383,12 +382,14 @@ STORE_CONTENT = {"catalog", "columns", "devices", "output_signatures", "protocol
 STORE_ACCESS = {
     "cli": {"archive_import", "copying", "opening", "reader"},
     "collector.api": {"opening"},
-    "collector.daemon": {"retention", "writer"},
+    "collector.daemon": {"retention", "shared", "writer"},
     "collector.imports": {"job_import"},
+    "collector.ingest": {"shared"},
+    "collector.sharing": {"shared"},
     "collector.traces": {"aggregation"},
     "web.server": {"opening", "reader"},
     # Following jobs works on the folders of this host.
-    "collector.query": {"lock", "reader", "row_follower"},
+    "collector.query": {"reader", "row_follower"},
 }
 #: Modules of collector.query that work on the folders of a store.
 FOLDER_QUERIES = {"following", "metrics", "watching"}

@@ -43,6 +43,7 @@ TERMINAL_FILES = {
     "cli/top_rows.py": "import rich, import textual",  # lines that cli/top_screen.py has cleaned
     "cli/top_screen.py": "import textual",  # cleans each text for a widget
     "collector/__main__.py": "import argparse",  # the arguments of this process
+    "collector/sharing/__main__.py": "import argparse",  # the arguments of this process
     "collector/api.py": "sys.stderr",  # an argument of print_lines
     "collector/export/files.py": "/dev/fd/, /dev/stdout, /dev/stderr",  # files that the user names, as bytes
     "collector/exporters/table.py": "sys.stdout",  # bytes of a file, never to a terminal

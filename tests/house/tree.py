@@ -9,7 +9,7 @@ from pathlib import Path
 from tfprof.agent.attach.inject import METHODS
 from tfprof.cli.main import COMMANDS
 from tfprof.collector.alerts.alert import SLUGS
-from tfprof.collector.exports import FORMATS
+from tfprof.formats.exports import FORMATS
 from tfprof.formats.settings import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]

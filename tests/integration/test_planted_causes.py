@@ -57,6 +57,9 @@ def run(profiled_jobs: Callable[[str], ProfiledScripts]) -> Run:
         ("python_map", "input", "The pipeline calls decode", "make it faster"),
         ("hand_loop", "input", "The pipeline calls samples", "make"),
         ("eager_loop", "overhead", "run op by op", "tf.function"),
+        ("run_eagerly", "overhead", "run op by op", "compile without run_eagerly"),
+        ("busy_thread", "interpreter", "which runs count (planted.py:", "to a process of its own"),
+        ("conversion", "fetches", "making tensors of values of Python", "once, before the loop"),
         ("single_predict", "overhead", "predict was called", "many samples in one call"),
         ("retraced", "retracing", "was traced", "instead of Python numbers"),
         ("garbage", "python", "garbage collections", "gc.collect()"),
@@ -74,7 +77,7 @@ def test_the_first_advice_names_the_planted_cause(run: Run, mode: str, slug: str
 
     found = run(mode, is_expected)
     assert is_expected(found), found
-    if slug == "input":
+    if slug in {"input", "interpreter", "fetches"}:
         assert (found[0][1]["line"] or "").startswith("planted.py:")
     (parts,) = _json("breakdown", "last")["kinds"]
     assert sum(part["share"] for part in parts["parts"]) == pytest.approx(1, abs=1e-4)

@@ -19,18 +19,22 @@ from .fence import caught
 #: Interval of updates, and of a sign of life if nothing changes (seconds).
 UPDATE_S: Final = 1.0
 _ALIVE_S: Final = 5.0
+#: Time without reading after each reading, in terms of its processor time.
+_IDLE_FACTOR: Final = 10
 
 
 class _State(NamedTuple):
     """A state of the jobs: the message to the viewers, and the part of it that shows a change.
 
     ``watch``: the reader of the store, None after an error. ``logged``: a line for the terminal.
+    ``cpu_s``: processor time of reading.
     """
 
     message: str
     compared: str
     watch: Watch | None
     logged: str = ""
+    cpu_s: float = 0.0
 
 
 class Live:
@@ -81,8 +85,8 @@ class Live:
                 if state.logged:
                     log(f"tfprof web: {state.logged}")
                 await self._publish(state.message)
-            took = time.monotonic() - start
-            await asyncio.sleep(max(UPDATE_S, 10 * took))
+            # Not by the clock: on a busy host, waiting for a processor is no work.
+            await asyncio.sleep(max(start + UPDATE_S - time.monotonic(), _IDLE_FACTOR * state.cpu_s))
 
     async def _publish(self, message: str) -> None:
         async with self._changed:
@@ -93,13 +97,15 @@ class Live:
 
 def _state(watch: Watch | None, path: str) -> _State:
     """Read the state of all jobs, and why nothing new is stored."""
+    before_s = time.thread_time()
     store = LocalStore(path)  # StoreError if it was moved, of which a watch sees only that there are no jobs
     watch = watch or Watch(store, shows_all=True)
     document = top_document(watched := watch.update(time.time_ns()), sorted_jobs(watched.jobs, "slow"))
     reason = stall(path).rstrip(".")
     problem = f"Nothing is stored now: {reason}." if reason else None
     message = _event("problem", {"error": problem}) + _event("top", document)
-    return _State(message, json.dumps([{**document, "at_ns": 0}, problem]), watch)
+    compared = json.dumps([{**document, "at_ns": 0}, problem])
+    return _State(message, compared, watch, cpu_s=time.thread_time() - before_s)
 
 
 def _failed(error: Exception) -> _State:

@@ -8,6 +8,7 @@ import gc
 import os
 import sys
 import tempfile
+import threading
 import time
 
 import numpy as np
@@ -152,6 +153,10 @@ def hand_loop():
 # -- the loop --------------------------------------------------------------------------------------
 
 
+def run_eagerly():
+    fit(batches(), large_model(16, 3), run_eagerly=True)
+
+
 def eager_loop():
     model = tf.keras.Sequential([tf.keras.layers.Dense(16, "relu") for _ in range(4)])
     optimizer = tf.keras.optimizers.Adam()
@@ -221,6 +226,29 @@ def slow_callback():
 
 def small_batch():
     fit(batches(1, 8), tf.keras.Sequential([tf.keras.layers.Dense(8, "relu"), tf.keras.layers.Dense(1)]))
+
+
+def busy_thread():
+    def count():  # the line of busy_thread
+        while True:
+            sum(number * number for number in range(1000))
+
+    threading.Thread(target=count, daemon=True).start()
+    train, _ = trainer(width=100, size=16)
+    for _ in while_running():
+        float(train())
+
+
+def conversion():
+    batch = np.random.default_rng(0).random((1000, 1000))
+    weights = tf.Variable(tf.ones([1000, 4]))
+
+    @tf.function
+    def train(x):
+        weights.assign_sub(0.001 * weights * tf.reduce_mean(x @ weights))
+
+    for _ in while_running():
+        train(tf.constant(batch, tf.float32))  # the line of conversion
 
 
 def asleep():

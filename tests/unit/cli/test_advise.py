@@ -63,7 +63,7 @@ def test_json_has_every_checker_with_texts_numbers_and_remedies(run: Run) -> Non
     assert report["numbers"]["share"] == pytest.approx(0.7)
     assert report["todo"].startswith("see what makes the batches")
     assert report["line"] is None
-    missing = "fewer than 29 s of steps"
+    missing = "fewer than 20 s of steps"
     assert checkers["MemoryChecker"] == {"name": "MemoryChecker", "slug": "memory", "missing": missing, "reports": []}
     assert json.loads(out)["verdict"] == "highly input-bound: steps wait for input, up to 70 % of the time"
 
@@ -86,7 +86,7 @@ def test_advice_without_a_job_is_refused(run: Run) -> None:
 def test_a_note_gives_the_reason_for_no_advice(run: Run) -> None:
     _, out, err = run("advise", "other.py")
     assert out.startswith("Verdict: unknown, since there is too little data.\n")
-    assert "\nNo data (no traced step): Copies, Faster ops, Feeds and fetches, GPU use, Input," in out
+    assert "\nNo data (no traced step): Avoidable ops, Copies, Faster ops, Feeds and fetches, GPU use, Input," in out
     assert err.startswith("tfprof: no traced steps")
 
 

@@ -166,7 +166,7 @@ BAD_COMBINATIONS = (
     *((name,) for name in (*VIEWS, "advise", "shell", "steps", "spans", "host", "profile-proto", "import")),
     *((name,) for name in ("show", "follow", "tag", "rm", "completion")),
     *((name, "aa10", "bb10") for name in ("steps", "spans", "host", "profile-proto")),
-    *((name, "extra") for name in ("jobs", "top", "status", "start", "stop")),
+    *((name, "extra") for name in ("top", "status", "start", "stop")),
     ("steps", "aa10", "--last", "3", "--all"),
     ("follow", "aa10", "--last", "3", "--all"),
     ("tag", "aa10", "\x1b[31mred"),

@@ -82,13 +82,16 @@ def test_jobs_lists_every_job_with_its_state(run: Run) -> None:
         (("--since", "2023-11-14"), ["7f3a", "7f3b", "1234"]),
         (("--since", "1h"), []),
         (("--since", "2023-11-16 12:00"), []),
+        (("train", "live"), ["7f3a", "1234"]),
+        (("4711",), ["7f3a", "7f3b", "1234"]),
+        (("7f", "--state", "killed"), ["7f3b"]),
     ],
 )
 def test_jobs_lists_only_selected_jobs(run: Run, words: tuple[str, ...], ids: list[str]) -> None:
     code, out, err = run("jobs", *words)
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()[1:]] == ids
-    assert ("none of 3 jobs matches the state, name and time" in err) == (not ids)
+    assert ("none of 3 jobs matches the names, state and time" in err) == (not ids)
     assert [job["id"] for job in json.loads(run("jobs", "--json", *words)[1])["jobs"]] == ids
 
 
@@ -303,18 +306,25 @@ def test_an_empty_result_is_explained_and_is_valid_json(run: Run, command: str, 
             "no such option --sort: did you mean --order-by? (tfprof op --help) [usage]",
         ),
         (["steps", "last", "-n", "5"], 2, "no such option -n: did you mean --top? (tfprof steps --help) [usage]"),
-        (["show"], 2, "no JOB given: a name, the start of an id, or `last` (`tfprof jobs` lists them) [usage]"),
+        (["show"], 2, "no JOB given: a name, the start of an id, a pid, or `last` (`tfprof jobs` lists them) [usage]"),
         (["show", "last", "--since", "5m"], 2, "did you mean tfprof breakdown JOB --since TIME? (tfprof show --help)"),
         (["jobs", "--running"], 2, "no such option --running: did you mean --state running? (tfprof jobs --help)"),
         (["parts", "last"], 2, "no such command or job 'parts': did you mean breakdown?"),
         (["export", "last", "x.json"], 2, "nothing to write: give -o FILE: did you mean -o x.json? [usage]"),
         (["attach", "train.py"], 2, "'train.py' is a name, not a pid: tfprof ps lists pids"),
         (["op", "last", "--csv"], 2, "no such option --csv: did you mean tfprof export JOB -o FILE.csv?"),
-        (["jobs", "--sort", "time"], 2, "No such option '--sort'"),
+        (["jobs", "--sort", "time"], 2, "no such option --sort (tfprof jobs --help) [usage]"),
+        (["jobs", "--stor", "x"], 2, "no such option --stor: did you mean --store? (tfprof jobs --help) [usage]"),
+        (["steps", "last", "--traced"], 2, "no such option --traced (tfprof steps --help) [usage]"),
+        (["op", "last", "--layer"], 2, "no such option --layer: did you mean --by layer? (tfprof op --help) [usage]"),
+        (["show", "--pid", "7"], 2, "no such option --pid: did you mean tfprof show PID? (tfprof show --help) [usage]"),
+        (["-V"], 2, "no such option -V: did you mean --version? (tfprof --help) [usage]"),
+        (["config", "budget"], 2, "no setting is called 'budget': did you mean trace? [usage]"),
+        (["config", "trace", "all"], 2, "no setting is called 'all': /"),
         (["op", "trian.py"], 1, "no job 'trian.py': did you mean train.py? `tfprof jobs` lists them"),
         (["op"], 2, "no JOB given: name jobs by the start of an id, by a name, or as `last`"),
         (["op", "7f3a", "-colour", "red"], 2, "no such option -colour"),
-        (["op", "7f3a", "--colour", "red"], 2, "No such option '--colour'"),
+        (["op", "7f3a", "--colour", "red"], 2, "no such option --colour (tfprof op --help)"),
         (["op", "7f3a", "-select", "colour"], 2, "Invalid option '-select' value: 'colour'"),
         (["op", "7f3a", "-order_by", "colour"], 2, "Invalid option '-order_by' value: 'colour'"),
         (["op", "7f3a", "-show_name_regexes", "(("], 2, "Invalid option '-show_name_regexes' value: '(('"),

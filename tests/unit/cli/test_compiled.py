@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fakes.command import Run
@@ -118,6 +119,14 @@ def test_the_screen_opens_the_only_program(run: Run, tmp_path: Path) -> None:
     assert lines[-1] == "and 1 more (--top)"
     assert "tfprof compiled" in run("op", "last", "--store", store)[2]
     assert "tfprof compiled" in run("show", "last", "--store", store)[1]
+
+
+@pytest.mark.parametrize(("job", "is_compiled"), [((BY_OP, PARTS), True), ((AS_A_WHOLE,), True), ((PLAIN,), False)])
+def test_the_summary_says_whether_xla_compiled_ops(
+    job: tuple[Any, ...], is_compiled: bool, run: Run, tmp_path: Path
+) -> None:
+    document = json.loads(run("show", "last", "--json", "--store", write(tmp_path / "s", *job))[1])
+    assert document["compiled"] is is_compiled
 
 
 def test_of_several_programs_one_is_opened_by_its_name(run: Run, tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_a_profile_is_exported_and_imported_again(run: Run, tmp_path: Path) -> N
         (["--profile_path", "p", "--run_meta_path", "run-0"], 2, "--profile_path contains everything"),
         (["--profile_path", "p", "--op_log_path", "log"], 2, "--profile_path contains everything"),
         (["--graph_path"], 2, "requires an argument"),
-        (["--no_such", "x"], 2, "No such option"),
+        (["--no_such", "x"], 2, "no such option"),
         (["--graph_path", "missing"], 1, "cannot read missing: No such file or directory [io]"),
         (["--graph_path", "."], 1, "cannot read .: Is a directory [io]"),
         (["--graph_path", "run-0"], 1, "run-0 is not a valid GraphDef"),

@@ -1,6 +1,7 @@
 """Files that commands write when a job or its traced steps are over, and selections of export."""
 
 import json
+import os
 import re
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from fakes.many_executions import write_many_executions
 from tfprof.agent.launcher import run as launcher
 from tfprof.cli import report
 from tfprof.collector.errors import UsageError
+from tfprof.commands import new_outputs
 
 LAUNCH = "00000000000000aa"
 
@@ -64,10 +66,19 @@ def test_the_launcher_refuses_files_before_the_job_starts(run: Run) -> None:
     Path("there.json").write_text("mine")
     Path("full").mkdir()
     Path("full", "a").touch()
+    Path("folder.json").mkdir()
+    os.mkfifo("fifo")
     for path, text in (
         ("there.json", "exists: remove it"),
         ("full/", "exists: remove it"),
+        ("folder.json", "it is a folder"),
+        ("fifo/", "Not a directory"),
         ("none/a.json", "there is no folder"),
+        ("there.json/a.json", "there.json is not a folder"),
+        ("there.json/a/b/", "there.json is not a folder"),
+        ("a.xyz", "does not tell the format: end it with one of"),
+        ("a.tfprof.gz", "does not tell the format"),
+        (f"{'a' * 300}.json", "File name too long"),
         ("-", "standard output is the job's"),
         ("", "--output is empty"),
     ):
@@ -75,9 +86,25 @@ def test_the_launcher_refuses_files_before_the_job_starts(run: Run) -> None:
             launcher.parse(["-o", path, "true"])
     with pytest.raises(UsageError, match="--exec replaces it"):
         launcher.parse(["-o", "a.json", "--exec", "true"])
-    options = launcher.parse(["-o", "a.json", "-o", "b/", "--", "true", "-o", "c"])
-    assert options.outputs == [str(Path("a.json").absolute()), str(Path("b").absolute()) + "/"]
+    names = ["a.json", "new/b/", "{name}/a.csv.gz", "{id}.pb"]
+    options = launcher.parse([word for name in names for word in ("-o", name)] + ["--", "true", "-o", "c"])
+    assert options.outputs == [os.path.abspath(name) + "/" * name.endswith("/") for name in names]
     assert options.command == ["true", "-o", "c"]
+
+
+def test_a_folder_without_permission_is_named_before_the_job_starts(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, _mode: path != f"{tmp_path}")
+    with pytest.raises(UsageError, match=r"cannot write .*: no permission to write in"):
+        launcher.parse(["-o", f"{tmp_path}/a.json", "true"])
+
+
+def test_a_package_that_is_missing_is_named_before_the_job_starts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(new_outputs, "find_spec", lambda _name: None)
+    with pytest.raises(UsageError, match=r"memory-flow-png needs the extra png \(pip install 'tfprof\[png\]'\)"):
+        launcher.parse(["-o", "a.png", "true"])
+    assert "needs the extra png" in run("export", "many.py", "-o", "a.png")[2]
 
 
 def test_the_setting_names_files_for_every_job(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,16 +113,27 @@ def test_the_setting_names_files_for_every_job(run: Run, monkeypatch: pytest.Mon
     assert launcher.parse(["-o", "a.json", "true"]).outputs == [str(Path("a.json").absolute())]
 
 
+def test_a_setting_that_cannot_be_met_is_named_before_the_job_starts(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TFPROF_OUTPUT", "/nowhere/a.json,b.xyz,b.csv")
+    assert len(launcher.parse(["true"]).outputs) == 3
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "tfprof: the setting output: cannot write /nowhere/a.json: there is no folder /nowhere [io]"
+    assert [line.endswith("[no-such-format]") for line in lines] == [False, True]
+
+
 @pytest.mark.parametrize("command", [("trace", "many.py", "--steps", "3"), ("attach", "1")])
 def test_orders_refuse_files_before_they_trace(command: tuple[str, ...], run: Run) -> None:
     Path("there.json").write_text("mine")
     for path, text in (
         ("there.json", "there.json exists: remove it, or give another name [file-exists]"),
         ("a.xyz", "[no-such-format]"),
+        ("none/a.csv", "there is no folder none [io]"),
         ("-", "standard output has the lines of the command"),
     ):
         status, out, error = run(*command, "-o", path)
-        assert (bool(status), out) == (True, "")
+        assert (status, out) == (2, "")
         assert text in error
     assert [path.name for path in Path().iterdir()] == ["there.json"]
 

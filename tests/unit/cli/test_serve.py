@@ -64,11 +64,45 @@ def test_a_systems_unit_runs_as_the_user_and_shares_the_users_runtime_folder(run
     assert lines_of(text, "ExecStart")[0].endswith(' serve --store "/a b%%n$$X\\"\\\\"')
 
 
+def test_the_unit_for_all_users_has_a_user_and_folders_of_its_own(run, monkeypatch):
+    monkeypatch.setenv("TFPROF_ALERT_COMMAND", "of the user who installs it")
+    status, text, _ = run("serve", "--print", "--system")
+    assert status == 0
+    assert lines_of(text, "User") == ["tfprof"]
+    assert lines_of(text, "Environment") == ["XDG_RUNTIME_DIR=/run/tfprof"]
+    assert lines_of(text, "StateDirectory") == ["tfprof"]
+    assert lines_of(text, "OOMPolicy") == ["continue"], "the collector of one user ends alone"
+    assert lines_of(text, "ExecStart")[0].endswith(" serve --store /var/lib/tfprof --shared")
+    text = run("serve", "--print", "--system", "--shared", "--store", "/srv/tfprof")[1]
+    assert lines_of(text, "StateDirectory") == []
+    assert lines_of(text, "ExecStart")[0].endswith(" serve --store /srv/tfprof --shared")
+
+
+def test_the_user_of_the_service_is_made_once(run, tmp_path, systemctl, monkeypatch):
+    monkeypatch.setattr(service_unit, "SYSTEM_FOLDER", str(tmp_path / "units"))
+    (systemctl.parent / "useradd").write_text('#!/bin/sh\necho "$@" >> "$0.log"\n')
+    (systemctl.parent / "useradd").chmod(0o755)
+    for name in ("no-such-account", pwd.getpwuid(os.geteuid()).pw_name):
+        monkeypatch.setattr("tfprof.cli.serve.SHARED_USER", name)
+        status, out, errors = run("serve", "--install", "--system")
+        assert (status, errors) == (0, "")
+        assert out.splitlines()[-1].endswith(': store = "/var/lib/tfprof"')
+    calls = (systemctl.parent / "useradd.log").read_text().splitlines()
+    assert [call.split()[-1] for call in calls] == ["no-such-account"]
+    assert "enable tfprof.service" in systemctl.with_name("systemctl.log").read_text().splitlines()
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
-@pytest.mark.parametrize("options", [["--user"], []])
-def test_systemd_finds_no_fault_in_a_unit(private_store, tmp_path, options):
-    account = pwd.getpwuid(os.geteuid())
-    unit = service_unit.user_unit(f"/{HOSTILE}") if options else service_unit.system_unit(None, account)
+@pytest.mark.parametrize(
+    ("options", "make_unit"),
+    [
+        (["--user"], lambda _account: service_unit.user_unit(f"/{HOSTILE}")),
+        ([], lambda account: service_unit.system_unit(None, account)),
+        ([], lambda _account: service_unit.shared_unit(service_unit.SHARED_STORE)),
+    ],
+)
+def test_systemd_finds_no_fault_in_a_unit(private_store, tmp_path, options, make_unit):
+    unit = make_unit(pwd.getpwuid(os.geteuid()))
     path = tmp_path / unit.name
     path.write_text(unit.text.replace("Documentation=man:tfprof(1)\n", ""))
     command = ["systemd-analyze", "verify", *options, str(path)]
@@ -116,6 +150,8 @@ def test_without_systemd_the_unit_is_written(run, tmp_path, monkeypatch):
         (["--system"], "--system needs --print or --install"),
         (["--print", "--user", "nobody"], "--user needs --system"),
         (["--print", "--force"], "--force needs --install"),
+        (["--print", "--shared"], "--shared: its unit is one of the host"),
+        (["--shared", "--listen", "tcp://127.0.0.1:7"], "--listen is for the collector of one user"),
         (["--print", "--system", "--user", "no such user"], "there is no user 'no such user'"),
     ],
 )
@@ -123,6 +159,12 @@ def test_options_that_have_no_use_are_refused(run, words, message):
     status, _, errors = run("serve", *words)
     assert status == 2
     assert message in errors
+
+
+def test_a_group_of_readers_that_does_not_exist_is_reported(run, monkeypatch):
+    monkeypatch.setenv("TFPROF_READERS", "no such group")
+    status, _, errors = run("serve", "--shared")
+    assert (status, errors) == (2, "tfprof: the setting readers: there is no group 'no such group' [readers]\n")
 
 
 def test_an_invalid_setting_is_reported_before_anything_starts(run, monkeypatch):

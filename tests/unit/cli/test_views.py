@@ -240,7 +240,7 @@ def test_an_open_range_of_steps_has_no_end(run: Run) -> None:
         (["aa10", "-output", "file:out=x"], 2, "-output file has no option out: it takes only outfile=FILE [usage]"),
         (["aa10", "-output", "file:outfile=x", "--json"], 2, "--json prints to standard output"),
         (["aa10", "-foo", "1"], 2, "no such option -foo"),
-        (["aa10", "--foo", "1"], 2, "No such option '--foo'"),
+        (["aa10", "--foo", "1"], 2, "no such option --foo"),
     ],
 )
 def test_bad_input_is_reported_in_one_line_with_a_slug(

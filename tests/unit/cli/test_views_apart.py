@@ -74,6 +74,11 @@ def test_words_after_the_job_are_jobs_first_and_then_op_types(run: Run) -> None:
     assert run("op", "aa10", "MatMul")[1].splitlines()[-1].startswith("MatMul ")
 
 
+def test_a_star_stands_for_the_rest_of_op_types(run: Run) -> None:
+    assert [line.split()[0] for line in run("op", "aa10", "M*")[1].splitlines()[3:]] == ["MatMul", "Mean"]
+    assert "no op type of that name" in run("op", "aa10", "N*")[2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from fakes import ended_jobs, small_store
 from tfprof.collector import OpenStore, Profiler, open_store
-from tfprof.collector.exports import TABLES
 from tfprof.collector.job_tables import JobTables
+from tfprof.formats.exports import TABLES
 
 PAGE_FOLDER = Path(__file__).parents[3] / "docs"
 PAGE = (PAGE_FOLDER / "api.md").read_text()

@@ -14,8 +14,8 @@ from fakes.command import Run, caller
 from fakes.many_executions import write_many_executions
 from tfprof.collector import Profiler, open_store
 from tfprof.collector.errors import UsageError
-from tfprof.collector.exports import TABLES
 from tfprof.collector.numbers import duration
+from tfprof.formats.exports import TABLES
 
 UNITS = {"_ns", "_bytes"}
 

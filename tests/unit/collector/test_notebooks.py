@@ -49,7 +49,8 @@ def test_a_store_is_the_list_of_its_jobs_newest_first(run: Run, tmp_path: Path) 
     assert [dict(zip(titles, row, strict=False))["id"] for row in rows] == ["cc10", "bb10", "aa10"]
     screen = run("jobs")[1]
     for row in rows:
-        assert all(re.search(rf"(?<!\S){re.escape(cell)}(?!\S)", screen) for cell in row if cell)
+        cells = {title: cell for title, cell in zip(titles, row, strict=False) if cell and title != "for"}  # it ages
+        assert all(re.search(rf"(?<!\S){re.escape(cell)}(?!\S)", screen) for cell in cells.values())
 
 
 def test_a_job_is_its_ops_with_the_figures_of_the_op_view(run: Run, tmp_path: Path) -> None:

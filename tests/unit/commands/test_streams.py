@@ -1,7 +1,11 @@
 """Printing on standard streams: every text is cleaned."""
 
+import fcntl
 import io
+import os
+import struct
 import sys
+import termios
 import unicodedata
 
 import pytest
@@ -41,6 +45,27 @@ def test_characters_that_a_stream_cannot_encode_are_replaced(monkeypatch: pytest
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(buffer, "ascii"))
     streams.print_lines(["größe\udcff"])
     assert buffer.getvalue() == b"gr??e?\n"
+
+
+@pytest.mark.parametrize(
+    ("columns", "lines"),
+    [
+        (40, ["tfprof: no step of the job is traced", "  yet-and-so-on?"]),
+        (39, ["tfprof: no step of the job is traced yet-and-so-on?"]),
+        (0, ["tfprof: no step of the job is traced yet-and-so-on?"]),
+        (80, ["tfprof: no step of the job is traced yet-and-so-on?"]),
+    ],
+)
+def test_messages_on_a_terminal_are_broken_between_words(
+    columns: int, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal, side_of_program = os.openpty()
+    fcntl.ioctl(side_of_program, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    with os.fdopen(side_of_program, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        streams.note("no step of the job is traced yet-and-so-on\x1b")
+    assert os.read(terminal, 1000).decode().splitlines() == lines
+    os.close(terminal)
 
 
 def test_a_missing_or_full_standard_error_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@
 
 /**
  * @param {{traceEvents: any[]}} document
- * @returns {{lanes: Lane[], slices: Slice[], curves: {name: string, points: [number, number][]}[], flows: {from: Slice, to: Slice}[],
+ * @returns {{lanes: Lane[], slices: Slice[], curves: {name: string, unit: string, points: [number, number][]}[], flows: {from: Slice, to: Slice}[],
  *   marks: {at: number, name: string}[]}}
  */
 export function traceOf(document) {
@@ -29,10 +29,10 @@ export function traceOf(document) {
       if (!slicesOf.has(key)) slicesOf.set(key, []);
       slicesOf.get(key).push(slice);
     } else if (event.ph === "C") {
-      for (const [part, value] of Object.entries(event.args)) {
-        const name = part === "value" ? event.name : `${event.name} ${part}`;
-        if (!curves.has(name)) curves.set(name, []);
-        curves.get(name).push([event.ts, value]);
+      for (const [unit, value] of Object.entries(event.args)) {
+        const name = `${event.name} ${unit}`;
+        if (!curves.has(name)) curves.set(name, { name: event.name, unit, points: [] });
+        curves.get(name).points.push([event.ts, value]);
       }
     } else if (event.ph === "s") starts.set(event.id, [key, event.ts]);
     else if (event.ph === "f") ends.set(event.id, [key, event.ts]);
@@ -48,7 +48,7 @@ export function traceOf(document) {
     const to = target && sliceAt(lanes[places.get(target[0])], target[1]);
     if (from && to) flows.push({ from, to });
   }
-  return { lanes, slices: lanes.flatMap((lane) => lane.slices), curves: [...curves].map(([name, points]) => ({ name, points })), flows, marks };
+  return { lanes, slices: lanes.flatMap((lane) => lane.slices), curves: [...curves.values()], flows, marks };
 }
 
 function laneOf(name, slices, number) {

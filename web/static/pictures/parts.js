@@ -30,7 +30,7 @@ export function Parts({ parts, caption }) {
         .map(
           (row) =>
             html`<div key=${row.name} class=${row.share > LABELLED ? "labelled" : ""} title=${`${row.name}: ${duration(row.mean_ns)}, ${percent(row.share)}`} style=${{ flexGrow: row.share, flexBasis: 0, background: row.colour, color: textOn(row.colour) }}>
-              ${row.share > LABELLED ? `${row.name} ${percent(row.share)}` : ""}
+              ${row.share > LABELLED ? html`<span>${row.name} ${percent(row.share)}</span>` : ""}
             </div>`,
         )}
     </div>

@@ -3,7 +3,7 @@
  * a click or the arrow keys choose a slice.
  */
 import { html, useEffect, useMemo, useRef, useState } from "../lib/dom.js";
-import { duration } from "../lib/numbers.js";
+import { cores, duration, quantity, rate, size } from "../lib/numbers.js";
 import { most } from "../lib/range.js";
 import { prepared, useWidth } from "../lib/size.js";
 import { classColours, classOf, textOn, token, useTheme } from "../lib/theme.js";
@@ -14,6 +14,8 @@ const HEAD = 18;
 const RULER = 24;
 const CURVE = 40;
 const MICRO = 1000;
+/** How the values of curves are shown, by unit. */
+const SHOWN = { bytes: size, "bytes/s": rate, cores };
 
 /** The rows of a picture: where each lane and curve begins. */
 function placesOf(trace) {
@@ -95,6 +97,14 @@ function drawLane(context, lane, y, view, width, found, chosen, colours) {
   context.globalAlpha = 1;
 }
 
+/** The title of a curve, such as `step peak CPU:0 cpu, at most 4.2 MB` for `step.peak_bytes CPU:0 cpu`. */
+function titleOf({ name, unit, points }) {
+  const [series, ...place] = name.split(" ");
+  const words = series.replace(/_(bytes_per_s|bytes|cores)$/, "").replaceAll(/[._]/g, " ");
+  const highest = most(points.map(([, value]) => value));
+  return `${[words, ...place].join(" ")}, at most ${(SHOWN[unit] ?? quantity)(highest)}`;
+}
+
 function drawCurve(context, curve, y, view, width) {
   const highest = most(curve.points.map(([, value]) => value)) || 1;
   const scale = width / (view.end - view.start);
@@ -112,6 +122,7 @@ function drawCurve(context, curve, y, view, width) {
     }
     previous = top;
   }
+  if (previous !== null) context.lineTo(width, previous); // the last value holds on
   context.stroke();
 }
 
@@ -130,7 +141,7 @@ function draw(canvas, trace, places, view, width, origin, words, chosen) {
   trace.curves.forEach((curve, at) => {
     drawCurve(context, curve, places.curves[at], view, width);
     context.fillStyle = token("muted");
-    context.fillText(curve.name, 4, places.curves[at] + HEAD / 2);
+    context.fillText(titleOf(curve), 4, places.curves[at] + HEAD / 2);
   });
   if (chosen !== null) drawFlows(context, trace, places, view, width, chosen);
 }

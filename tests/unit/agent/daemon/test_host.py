@@ -14,7 +14,7 @@ def tree() -> list[processes.Process]:
 
 
 def test_samples_have_the_columns_of_the_store() -> None:
-    columns = [*schema.SAMPLES.names, *schema.THREAD_SAMPLES.names[1:]]
+    columns = [*schema.SAMPLES.names, *schema.THREAD_SAMPLES.names[1:], "busy_threads"]
     assert ["t_ns", *TreeSampler().sample(tree())] == columns
     assert ["t_ns", *TreeSampler().sample([])] == schema.SAMPLES.names
     assert ["t_ns", *HostSampler().sample()] == schema.HOST_SAMPLES.names
@@ -61,3 +61,30 @@ thread.start(); thread.join(); print(1, flush=True); input()"""
     assert sample["main_cpu_s"] > 0
     assert 0 <= sample["main_queued_s"] <= sample["queued_s"]
     assert processes.thread_times(process) is None  # it has ended
+
+
+def test_threads_that_use_a_cpu_are_in_the_next_sample() -> None:
+    code = """
+import threading, time
+def work():
+    end = time.thread_time() + 0.3
+    print(threading.get_native_id(), flush=True)
+    input()
+    while time.thread_time() < end: pass
+    print(1, flush=True)
+    input()
+threading.Thread(target=work).start()"""
+    with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1, text=True) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        thread = int(child.stdout.readline())
+        process, sampler = processes.process(child.pid), TreeSampler()
+        assert process is not None
+        assert sampler.sample([process])["busy_threads"] == []
+        print(file=child.stdin, flush=True)
+        child.stdout.readline()
+        ((busy, cpu_s),) = sampler.sample([process])["busy_threads"]
+        assert sampler.sample([process])["busy_threads"] == []
+        print(file=child.stdin, flush=True)
+    assert busy == thread
+    assert 0.2 < cpu_s < 1

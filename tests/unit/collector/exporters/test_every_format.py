@@ -17,11 +17,11 @@ from fakes.made_store import START_NS, rows, span, write_job
 from fakes.many_executions import CPU
 from google.protobuf import json_format
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
-from tfprof.collector.exports import FORMATS
 from tfprof.collector.proto.tensorflow_pb2 import StepStats
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
 from tfprof.collector.store import schema
 from tfprof.formats import layout
+from tfprof.formats.exports import FORMATS
 
 Tables = dict[str, pa.Table]
 TEXTS = (

@@ -15,8 +15,8 @@ from fakes.many_executions import write_many_executions
 from tfprof.collector import open_store
 from tfprof.collector.errors import TfprofError, UsageError
 from tfprof.collector.exporters.table import exporter_for
-from tfprof.collector.exports import EXPORTERS, FORMATS, VIEW, VIEW_EXPORTERS
 from tfprof.collector.loader import load
+from tfprof.formats.exports import EXPORTERS, FORMATS, VIEW, VIEW_EXPORTERS
 
 ROOT = Path(__file__).parents[4]
 #: Modules of the folder that are no exporters.

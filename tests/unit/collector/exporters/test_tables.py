@@ -17,8 +17,8 @@ from fakes.made_store import START_NS, rows, write_job
 from fakes.many_executions import write_many_executions
 from tfprof.collector import open_store
 from tfprof.collector.errors import UsageError
-from tfprof.collector.exports import TABLES
 from tfprof.collector.traces import executions
+from tfprof.formats.exports import TABLES
 
 JOB = ("job", "job_name", "host", "pid")
 

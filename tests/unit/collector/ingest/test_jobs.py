@@ -233,6 +233,16 @@ def test_samples_are_stored_by_job_and_host(ingest):
     assert ingest.store.host("testhost").table("host_samples")["cpus"].to_pylist() == [8]
 
 
+def test_busy_threads_are_rows_of_their_own(ingest):
+    values = {"processes": 1, "busy_threads": [[12, 0.5], [13, 0.25]]}
+    ingest.samples(1, {"t_ns": 5, "jobs": {f"{UID:016x}": values}})
+    ingest.samples(2, {"t_ns": 6, "jobs": {f"{UID:016x}": {"processes": 1, "busy_threads": []}}})
+    assert ingest.table("busy_threads") == [
+        {"t_ns": 5, "thread": 12, "cpu_s": 0.5},
+        {"t_ns": 5, "thread": 13, "cpu_s": 0.25},
+    ]
+
+
 def test_samples_of_an_unknown_job_request_a_reopening(ingest):
     assert ingest.samples(1, {"t_ns": 5, "jobs": {"77": {}}}) == [Head(wire.REOPEN, 0x77)]
 

@@ -10,7 +10,6 @@ import pytest
 from fakes import small_store
 from fakes.made_store import write_job
 from tfprof.collector.exporters.table import outputs
-from tfprof.collector.exports import VIEW_EXPORTERS
 from tfprof.collector.forms import FORMS, empty_message
 from tfprof.collector.loader import load
 from tfprof.collector.query import engine as engine_module
@@ -20,6 +19,7 @@ from tfprof.collector.store.catalog import RUNNING, STALE
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.options import TABLE, from_texts
 from tfprof.collector.tfviews.output_option import TYPES
+from tfprof.formats.exports import VIEW_EXPORTERS
 
 
 @pytest.fixture(scope="module")

@@ -100,7 +100,7 @@ def test_all_figures_are_those_of_the_rows(collector: Collector, monkeypatch: py
         ("long", STEPS, False),
         ("slower", STEPS, True),
         ("fresh", 2, False),
-        ("functions", 67, False),
+        ("functions", STEPS, False),
     ]
     no_rows(monkeypatch)
     assert Watch(LocalStore(collector.store.path)).update(collector.now_ns) == expected

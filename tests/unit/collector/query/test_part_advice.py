@@ -1,10 +1,21 @@
 """Checkers of the parts of a step report what takes the time, and nothing else."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from tfprof.collector.advice import between_steps, fetches, overhead, precision, python_parts, replicas, threads
-from tfprof.collector.advice.evidence import Evidence, Load, Use
+from tfprof.collector.advice import (
+    avoidable,
+    between_steps,
+    fetches,
+    interpreter,
+    overhead,
+    precision,
+    python_parts,
+    replicas,
+    threads,
+)
+from tfprof.collector.advice.evidence import Evidence, Load, PythonThread, Use
 from tfprof.collector.advice.report import Report
 from tfprof.collector.advice.table import CHECKERS
 from tfprof.collector.summaries.parts import Breakdown, Detail, Part
@@ -12,7 +23,7 @@ from tfprof.collector.summaries.step_records import OpExecution, StepTrace, Thre
 from tfprof.collector.tfviews.nodes import Node, NodeFacts, Stats
 
 MS = 1_000_000
-CHECKS = (between_steps, fetches, overhead, precision, python_parts, replicas, threads)
+CHECKS = (avoidable, between_steps, fetches, interpreter, overhead, precision, python_parts, replicas, threads)
 CPU = "/job:localhost/replica:0/task:0/device:cpu:%d"
 
 
@@ -101,6 +112,7 @@ def test_what_takes_place_between_steps_is_named(details: dict[str, float], name
 def test_code_between_steps_is_python_or_sleep_or_writes_files() -> None:
     python = the_report(parts(python={"code between the steps": 4}), "between_steps")
     assert python.verdict == "Python code runs between the steps"
+    assert "feed arrays of its type" in python.remedy
     asleep = the_report(parts(waiting={"asleep between the steps": 4}), "between_steps")
     assert "faulthandler" in asleep.remedy
     by_hand = parts("batch", python={"code between the steps": 4.6}, before=0.5)
@@ -149,6 +161,100 @@ def test_fetches_name_the_largest_output() -> None:
     assert "tf.data pipeline" in the_report(parts("run", before=4), "fetches").remedy
 
 
+@pytest.mark.parametrize(
+    ("part", "detail", "text", "remedy"),
+    [
+        ("after", "fetch in train (a.py:7)", "is in tensor.numpy()", "call numpy() less often"),
+        ("before", "conversion in train (a.py:7)", "is in making tensors of values of Python", "once, before the loop"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["function:train", "eager", "batch", "run"])
+def test_conversions_in_the_jobs_code_have_their_line(
+    kind: str, part: str, detail: str, text: str, remedy: str
+) -> None:
+    is_eager = kind == "eager"
+    report = the_report(parts(kind, is_eager=is_eager, **{part: {detail: 1.9, "": 0.05}}), "fetches")
+    assert report.text.startswith(f"19 % of the time, 1.90 ms a step, {text}")
+    assert report.text.endswith("; most of it in train (a.py:7).")
+    assert remedy in report.remedy
+    assert report.line == "a.py:7"
+    assert found(parts(kind, is_eager=is_eager, **{part: {detail: 0.9}})) == {}
+
+
+SPINNING = PythonThread("Thread-1 (spin)", "spin", "a.py:3", 0.9)
+
+
+@pytest.mark.parametrize("is_eager", [False, True])
+def test_a_thread_that_keeps_the_interpreter_busy_is_the_only_cause(is_eager: bool) -> None:
+    waiting = parts("train", is_eager=is_eager, waiting={"asleep between the steps": 5}, before=2, device=3)
+    report = the_report(waiting, "interpreter", python_threads=(SPINNING,), thread_use=ThreadUse(0.2, 0.1))
+    share = 0.7 if is_eager else 0.4  # ops of eager steps run on the thread itself
+    assert report.saving == pytest.approx(share)
+    assert "Thread-1 (spin), which runs spin (a.py:3), uses a CPU for 90 % of the time" in report.text
+    assert report.remedy.startswith("move spin to a process of its own")
+    assert report.line == "a.py:3"
+
+
+def test_a_thread_that_waits_for_a_cpu_keeps_the_interpreter() -> None:
+    waiting = parts("train", waiting={"asleep between the steps": 5}, before=2, device=3)
+    slow = SPINNING._replace(cores=0.1)
+    facts = {"python_threads": (slow,), "use": Use(0.25, 0)}
+    report = the_report(waiting, "interpreter", thread_use=ThreadUse(0.1, 0.3, 1.0), **facts)
+    assert report.saving == pytest.approx(0.3)
+    assert "interpreter" not in found(waiting, thread_use=ThreadUse(0.1, 0.3, 0.3), **facts)
+
+
+@pytest.mark.parametrize(
+    ("threads_of_python", "use"),
+    [
+        ((), ThreadUse(0.2, 0.1)),
+        ((SPINNING._replace(cores=0.2),), ThreadUse(0.2, 0.1)),
+        ((SPINNING,), ThreadUse(0.5, 0.15)),  # the thread runs, or waits for a CPU
+        ((SPINNING,), ThreadUse(0.2, is_exact=False)),
+        ((SPINNING,), None),
+    ],
+)
+def test_other_threads_are_not_blamed_if_steps_do_not_wait(
+    threads_of_python: tuple[PythonThread, ...], use: ThreadUse | None
+) -> None:
+    asleep = parts("train", waiting={"asleep between the steps": 2}, before=5, device=3)
+    assert "interpreter" not in found(asleep, python_threads=threads_of_python, thread_use=use)
+
+
+@pytest.mark.parametrize(
+    ("op", "share", "verdict"),
+    [
+        ("StringFormat", 0.11, "ops print or check values in each step"),
+        ("CheckNumericsV2", 0.11, "ops print or check values in each step"),
+        ("HistogramSummary", 0.11, "summaries are made in each step"),
+        ("Transpose", 0.21, "tensors are transposed in each step"),
+        ("UnsortedSegmentSum", 0.11, "sparse gradients become dense"),
+    ],
+)
+def test_ops_that_a_step_may_not_need_are_reported(op: str, share: float, verdict: str) -> None:
+    facts = NodeFacts()
+    nodes = (
+        node("a", micros=round(1000 * share))._replace(op=op, facts=facts),
+        node("b", micros=round(1000 * (1 - share))),
+    )
+    report = the_report(parts(copies=5), "avoidable", nodes=nodes)
+    assert report.verdict == verdict
+    assert report.numbers["op"] == op
+    assert report.saving == pytest.approx(share * 0.5)  # ops run for half of the time
+    less = (node("a", micros=9)._replace(op=op), node("b", micros=100))
+    assert found(parts(), nodes=less) == {}
+
+
+def test_a_function_that_an_op_calls_on_another_thread_is_named() -> None:
+    breakdown = replace(
+        parts(python={"EagerPyFunc in the graph": 5}),
+        pipeline=(Detail("slow (a.py:9)", 5 * MS), Detail("b (a.py:1)", 1)),
+    )
+    report = the_report(breakdown, "python_parts")
+    assert report.text.endswith("most of it in slow (a.py:9).")
+    assert report.line == "a.py:9"
+
+
 def test_ops_in_float64_are_reported() -> None:
     double = NodeFacts(node_def=b"\n\x05large\x12\x06MatMul*\x07\n\x01T\x12\x020\x02")
     nodes = (node("large", micros=9)._replace(facts=double), node("small", micros=1))
@@ -176,12 +282,14 @@ def test_one_busy_thread_and_too_many_threads_are_reported() -> None:
     assert the_report(parts(), "threads", **loaded(1.0, 0.1)).verdict == "one thread of many is busy"
     many = the_report(parts(), "threads", **loaded(3.9, 0.0, queued=20.0))
     assert many.verdict == "the job's own threads compete for the CPUs"
+    beside_others = the_report(parts(), "threads", **loaded(2.0, 1.9, queued=40.0))
+    assert beside_others.verdict == many.verdict
     for quiet in (
         loaded(1.0, 0.1, "Where"),  # its kernel has one thread
         loaded(1.0, 2.9),  # no CPU is idle
         loaded(2.0, 0.1),
         loaded(3.9, 0.0, queued=4.0),
-        loaded(2.0, 1.9, queued=20.0),  # others use them
+        loaded(2.0, 1.9, queued=15.0),  # others use them
     ):
         assert found(parts(), **quiet) == {}
 

@@ -1,5 +1,6 @@
 """The current state of all jobs: new rows are read, slow jobs are found."""
 
+import math
 import shutil
 import socket
 from collections.abc import Iterator
@@ -57,6 +58,15 @@ def test_a_job_has_its_pace_and_its_resource_use(writer: LocalStoreWriter) -> No
     assert (job.row.phase, job.row.step_kind, job.row.steps) == ("running", "batch", 1000)
     assert (job.pace.step_ns, job.pace.change, job.is_slow) == (100 * MS, 1.0, False)
     assert (job.usage.cpu_cores, job.usage.memory_bytes, job.usage.io_bytes_per_s) == (2.0, 10**9, 5000.0)
+
+
+def test_the_number_of_steps_includes_those_after_the_last_counters(writer: LocalStoreWriter) -> None:
+    store_job(writer, 0xA << 60, (1000, 100))
+    counters = {"counts": {"batch": 960}, "times": {"batch": 96 * SECOND}, "failed": {"batch": 10}}
+    job = writer.job(0xA << 60)
+    job.set_counters(counters)
+    job.sync_if_due(math.inf)
+    assert jobs_by_id(Watch(LocalStore(writer.path)))["a000"].row.steps == 999 - 10
 
 
 def test_all_steps_of_the_fifty_watched_functions_of_a_job_are_counted(writer: LocalStoreWriter) -> None:

@@ -9,11 +9,12 @@ from fakes import random_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tfprof.collector.errors import NoSuchJobError, StoreError
-from tfprof.collector.store import segment, snapshot, sql
+from tfprof.collector.store import segment, snapshot, sql, sql_queries
 from tfprof.collector.store.catalog import STALE
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.schema import JOB_TABLES, STORE_VERSION
 from tfprof.collector.store.writer import LocalStoreWriter
+from tfprof.formats import layout
 
 UID = 0xABC
 COUNT = 12
@@ -162,6 +163,25 @@ def test_ops_are_read_only_from_generations_of_which_some_but_not_all_traces_are
 
 def test_a_range_without_traces_is_empty(job):
     assert job.rollup(range(100, 200)).num_rows == job.rollup([]).num_rows == 0
+
+
+def test_labels_of_windows_are_those_that_sql_finds(path, writer):
+    job = writer.job(UID)
+    for number in range(COUNT):
+        source = layout.XSPACE if number % 3 else layout.RUN_METADATA
+        trace = TRACES.slice(number, 1).to_pylist()[0] | {"source": source}
+        ops = [row | {"label": 7 * (row["node"] + index) % 5} for index, row in enumerate(ROWS[number])]
+        job.append(
+            {"ops": random_rows.table("ops", ops), "traces": random_rows.table("traces", [trace])}, 3, number + 1
+        )
+        if number in (3, 7):
+            job.seal()
+    reader = LocalStore(path, "here").job("last")
+    assert reader.window_labels() == reader.with_sql(sql_queries.window_labels) != {}
+
+
+def test_a_job_without_windows_has_no_labels_of_windows(job):
+    assert job.window_labels() == job.with_sql(sql_queries.window_labels) == {}
 
 
 def test_sql_sees_all_tables(job):

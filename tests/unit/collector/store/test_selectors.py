@@ -19,7 +19,7 @@ def job(uid: int, name: str, minutes_ago: int, state: str = "exited", **identity
 JOBS = [
     job(0x7F3A000000000001, "train.py", 90, launch=LAUNCH, pid=7),
     job(0x7F3B000000000002, "eval.py", 80, state="running"),
-    job(0x1000000000000003, "train.py", 50),
+    job(0x1000000000000003, "train.py", 50, pid=4711),
     job(0x2000000000000004, "eval.py", 60),
     job(0xEEEE000000000005, "eval_all.py", 40),
     job(0xADDA000000000006, "a~1@b.py", 30),
@@ -53,6 +53,7 @@ def at(minutes_ago: int, form: str = "%Y-%m-%dT%H:%M") -> str:
         (f"train@{at(50)}", 50),
         (f"train@{at(51)}", 90),
         ("train@70m", 90),
+        ("4711", 50),
         (f"last~1@{at(60)}", 80),
     ],
 )

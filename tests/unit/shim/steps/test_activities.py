@@ -3,6 +3,7 @@
 import gc
 import os
 import threading
+from typing import Any
 
 import pytest
 from fakes.open_channel import open_channel
@@ -202,3 +203,22 @@ def test_every_category_has_a_number_that_fits_the_key():
     assert sorted(CATEGORIES) == list(range(1, len(CATEGORIES) + 1))
     assert all(category_of(key_of(number, "x")) == name for number, name in CATEGORIES.items())
     assert max(key_of(number, "x") for number in CATEGORIES) < 1 << 32
+
+
+def test_other_threads_of_the_job_are_announced_with_their_outermost_function(clock, spans, read, tmp_path):
+    script = tmp_path / "counting.py"
+    script.write_text("def count(wait):\n    inner(wait)\n\n\ndef inner(wait):\n    wait()\n")
+    functions: dict[str, Any] = {}
+    exec(compile(script.read_text(), str(script), "exec"), functions)
+    go_on = threading.Event()
+    thread = threading.Thread(target=functions["count"], args=(go_on.wait,), name="counter")
+    thread.start()
+    try:
+        activities.announce_threads()
+        activities.announce_threads()
+    finally:
+        go_on.set()
+        thread.join()
+    names = [name for key, name in read().hello()["functions"].items() if category_of(int(key)) == "thread"]
+    assert names == [f"{thread.native_id} count (counting.py:1) counter"]
+    assert spans() == []

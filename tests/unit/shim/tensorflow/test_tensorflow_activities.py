@@ -3,11 +3,13 @@
 import copy
 import functools
 import pickle
+import time
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from tfprof.formats import layout
-from tfprof.formats.activities import CALLBACK, key_of
+from tfprof.formats.activities import CALLBACK, CONVERSION, FETCH, key_of
 from tfprof.shim import core
 from tfprof.shim.tensorflow import activities
 
@@ -117,3 +119,25 @@ def test_a_list_that_is_no_list_is_left_alone(armed):
         callback_list = CallbackList(callbacks)
         activities.time_callbacks(callback_list)
         assert callback_list.callbacks is callbacks
+
+
+def test_conversions_of_large_values_are_named_by_the_line_of_the_job(armed, read, tmp_path):
+    class EagerTensorBase:
+        def numpy(self):
+            return time.sleep(0.002)
+
+    def convert_to_eager_tensor(value, ctx=None):
+        return time.sleep(0.002)
+
+    module = SimpleNamespace(_EagerTensorBase=EagerTensorBase, convert_to_eager_tensor=convert_to_eager_tensor)
+    read()
+    activities.patch_values(cast("Any", module))
+    script = tmp_path / "train.py"
+    script.write_text("def train(tensor, convert):\n    tensor.numpy()\n    convert([1.0])\n    convert(1.0)\n")
+    functions: dict[str, Any] = {}
+    exec(compile(script.read_text(), str(script), "exec"), functions)
+    functions["train"](EagerTensorBase(), module.convert_to_eager_tensor)
+    channel = read()
+    keys = [span.key for span in channel.of_kind(layout.ACTIVITY)]
+    assert keys == [key_of(FETCH, "in train (train.py:2)"), key_of(CONVERSION, "in train (train.py:3)")]
+    assert channel.hello()["functions"][str(keys[0])] == "in train (train.py:2)"

@@ -5,9 +5,6 @@ import { Section } from "../../lib/layout.js";
 import { count, duration, percent } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 
-/** What a note of the summary names if XLA compiled anything. */
-const COMMAND = "tfprof compiled";
-
 const COLUMNS = [
   { key: "program", title: "program", value: (row) => row.name, style: "name" },
   { key: "ns", title: "time/step", value: (row) => row.ns, show: (row) => duration(row.ns), isNumber: true },
@@ -27,8 +24,7 @@ const OPS = [
 
 /** The section; nothing if XLA compiled nothing. */
 export function Programs({ base, version, job }) {
-  const isCompiled = job.notes.some((text) => text.includes(COMMAND));
-  const { document } = useDocument(isCompiled ? `${base}/compiled` : null, version);
+  const { document } = useDocument(job.compiled ? `${base}/compiled` : null, version);
   if (!document?.programs.length) return null;
   return html`<${Section} id="programs" title="Programs compiled by XLA" note=${`in ${count(document.steps)} traced steps`}>
     <${Table} columns=${COLUMNS} rows=${document.programs} caption="programs, the longest time first" keyOf=${(row) => row.name} detail=${(row) => html`<${Ops} program=${row} />`} />

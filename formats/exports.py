@@ -3,17 +3,21 @@
 Commands, help, completion and the API use this table.
 """
 
-from typing import Final, NamedTuple
+from __future__ import annotations
+
+from typing import NamedTuple
 
 #: What a file shows: the result of a view; one job; one job or several.
 VIEW, JOB, JOBS = "view", "job", "jobs"
 #: Options that only some formats have.
 STEPS, KIND, DEVICE, TABLE, SINCE = "steps", "kind", "device", "table", "since"
-_SELECTION: Final = (STEPS, KIND, DEVICE, SINCE)
+_SELECTION = (STEPS, KIND, DEVICE, SINCE)
 #: Names of tables, for formats of tables; the first one is the default.
-TABLES: Final = ("executions", "ops", "nodes", "steps", "spans", "host", "events", "graph")
-DEFAULT_TABLE: Final = TABLES[0]
-_BINARY: Final = "application/octet-stream"
+TABLES = ("executions", "ops", "nodes", "steps", "spans", "host", "events", "graph")
+DEFAULT_TABLE = TABLES[0]
+#: The end of a name that asks for compression.
+GZIP = ".gz"
+_BINARY = "application/octet-stream"
 
 
 class Exporter(NamedTuple):
@@ -25,7 +29,7 @@ class Exporter(NamedTuple):
     gets a `Request`, and yields the bytes. ``suffixes``: ends of file names that mean this format,
     also with `.gz` if it ``can_compress``. ``options``: the options of `tfprof export` that it has.
     ``is_folder``: it is a folder; instead of `pieces`, the module has `folder`, which returns a
-    `Folder`.
+    `Folder`. ``package``: a package that it needs, which the ``extra`` of pip installs.
 
     Only for views: ``views``, those that support it; ``refusal``, the message for the others, which
     is the TF profiler's if it has one; ``remark``, a remark for the help.
@@ -41,6 +45,8 @@ class Exporter(NamedTuple):
     options: tuple[str, ...] = ()
     can_compress: bool = False
     is_folder: bool = False
+    package: str = ""
+    extra: str = ""
     views: frozenset[str] = frozenset()
     refusal: str = ""
     remark: str = ""
@@ -48,7 +54,7 @@ class Exporter(NamedTuple):
 
 #: All exporters, in the order of the help. Names are unique among those of views, and among the
 #: others.
-EXPORTERS: Final = (
+EXPORTERS = (
     Exporter(
         "file",
         "the text of a view",
@@ -208,6 +214,8 @@ EXPORTERS: Final = (
         "image/png",
         "everything",
         _SELECTION,
+        package="resvg_py",
+        extra="png",
     ),
     Exporter(
         "megengine",
@@ -243,5 +251,21 @@ EXPORTERS: Final = (
     ),
 )
 #: The exporters of views, and those of `tfprof export`, by name.
-VIEW_EXPORTERS: Final = {row.name: row for row in EXPORTERS if row.subject == VIEW}
-FORMATS: Final = {row.name: row for row in EXPORTERS if row.subject != VIEW}
+VIEW_EXPORTERS = {row.name: row for row in EXPORTERS if row.subject == VIEW}
+FORMATS = {row.name: row for row in EXPORTERS if row.subject != VIEW}
+
+
+def uncompressed(exporter: Exporter, path: str) -> str:
+    """Return ``path`` without the `.gz` that asks ``exporter`` for compression."""
+    return path[: -len(GZIP)] if exporter.can_compress and path.endswith(GZIP) else path
+
+
+def exporter_of(path: str) -> Exporter | None:
+    """Return the exporter that the end of ``path`` means, None if there is none."""
+    matches = [
+        (len(suffix), row)
+        for row in FORMATS.values()
+        for suffix in row.suffixes
+        if uncompressed(row, path).endswith(suffix)
+    ]
+    return max(matches, key=lambda match: match[0])[1] if matches else None

@@ -1,0 +1,222 @@
+"""The users of a shared store: their connections, and the collector of each."""
+
+import contextlib
+import errno
+import pwd
+import selectors
+import socket
+import struct
+import time
+from collections import OrderedDict, deque
+from pathlib import Path
+from typing import Final
+
+from ...agent.daemon_start import COLLECTOR, DaemonSupervisor
+from ...commands.daemons import DaemonError
+from ...commands.streams import log
+from ...formats.addresses import local_endpoint
+from ...formats.runtime_dir import make_instance
+from ..errors import TfprofError
+from ..store import shared
+from .relay import Relay
+
+#: Maximum number of connections of a user; further ones are closed at once.
+CONNECTIONS_MAX: Final = 64
+#: Maximum number of users with connections, so of collectors, and of those without an account.
+USERS_MAX: Final = 64
+STRANGERS_MAX: Final = 8
+#: Maximum number of folders in the store with which users without an account get another one.
+STRANGERS_FOLDERS_MAX: Final = 1_024
+#: Time that a connection waits for the start of the collector (seconds).
+START_S: Final = 60.0
+#: Minimum interval of log lines about one user (seconds).
+LOG_S: Final = 60.0
+#: Maximum number of users without a connection that are remembered.
+_IDLE_MAX: Final = 1_024
+#: The kernel's struct ucred: pid, uid, gid.
+_CREDENTIALS: Final = struct.Struct("3i")
+#: The user that the kernel names if the peer's user is unknown in the service's user namespace.
+_UNMAPPED: Final = 65_534
+
+
+class UserLimitError(TfprofError):
+    """A connection of a user who has too many, or who cannot be served."""
+
+    slug = "user-limit"
+
+
+class User:
+    """One user: the folder with the jobs, the collector, and the connections.
+
+    ``waiting``: connections for which no collector has come up yet, each with its time limit.
+    """
+
+    def __init__(self, uid: int, store: Path, readers: int | None) -> None:
+        """Make the folder of user ``uid``; StoreError or FolderError on failure."""
+        root = str(shared.make_root(store, uid, readers))
+        instance_dir = make_instance(root)
+        self.uid = uid
+        self.is_stranger = not _has_account(uid)
+        self.supervisor = DaemonSupervisor(instance_dir, root, COLLECTOR)
+        self.address = local_endpoint(instance_dir).place
+        self.waiting: deque[tuple[socket.socket, float]] = deque()
+        self.relays: set[Relay] = set()
+
+    @property
+    def connections(self) -> int:
+        """The number of connections."""
+        return len(self.waiting) + len(self.relays)
+
+    def connect(self, selector: selectors.BaseSelector, now: float) -> TfprofError | None:
+        """Connect what waits; start the collector if it does not run.
+
+        Return the error if that fails. Then nothing waits.
+        """
+        try:
+            while self.waiting and (far := _connected(self.address)) is not None:
+                self._pass_on(selector, self.waiting.popleft()[0], far)
+            if self.waiting:
+                self.supervisor.ensure_running()
+        except (TfprofError, OSError) as error:
+            self.drop_waiting()
+            return error if isinstance(error, TfprofError) else DaemonError(f"{self.address}: {error.strerror}")
+        failure = self.supervisor.failure if self.waiting else None
+        if failure is not None or (self.waiting and now > self.waiting[0][1]):
+            self.drop_waiting()
+            reason = failure or {"text": f"it has not come up within {START_S:.0f} s", "slug": "collector"}
+            return DaemonError(f"the collector does not start: {reason['text']}", reason["slug"])
+        return None
+
+    def _pass_on(self, selector: selectors.BaseSelector, near: socket.socket, far: socket.socket) -> None:
+        relay = Relay(selector, near, far, lambda: self.relays.discard(relay))
+        self.relays.add(relay)
+
+    def drop_waiting(self) -> None:
+        """Close the connections that wait."""
+        while self.waiting:
+            self.waiting.popleft()[0].close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.drop_waiting()
+        for relay in list(self.relays):
+            relay.close()
+
+
+class Users:
+    """The users that have sent to the shared store at ``store``.
+
+    ``readers``: the group that may read the jobs of all.
+    """
+
+    def __init__(self, store: Path, readers: int | None, selector: selectors.BaseSelector) -> None:
+        self.readers = readers
+        self._store = store
+        self._selector = selector
+        self._users: OrderedDict[int, User] = OrderedDict()
+        self._logged_s: dict[int, float] = {}
+
+    @property
+    def are_waiting(self) -> bool:
+        """Whether a connection waits for the start of a collector."""
+        return any(user.waiting for user in self._users.values())
+
+    def add(self, connection: socket.socket, now: float) -> None:
+        """Take a new connection of the user that the kernel names.
+
+        Close it if that user has too many, or cannot be served.
+        """
+        uid = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
+        try:
+            user = self._user(uid)
+        except (TfprofError, OSError) as error:
+            self._report(uid, str(error), now)
+            connection.close()
+            return
+        connection.setblocking(False)
+        user.waiting.append((connection, now + START_S))
+        self._connect(user, now)
+
+    def tick(self, now: float) -> None:
+        """Connect what waits."""
+        for user in [user for user in self._users.values() if user.waiting]:
+            self._connect(user, now)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for user in self._users.values():
+            user.close()
+
+    def run_collector(self, uid: int) -> None:
+        """Start the collector of user ``uid`` unless it runs.
+
+        It removes expired jobs, and ends when idle.
+        """
+        try:
+            self._remembered(uid).supervisor.ensure_running()
+        except (TfprofError, OSError) as error:
+            self._report(uid, str(error), time.monotonic())
+
+    def _connect(self, user: User, now: float) -> None:
+        error = user.connect(self._selector, now)
+        if error is not None:
+            self._report(user.uid, str(error), now)
+
+    def _user(self, uid: int) -> User:
+        """Return the user ``uid``, for one more connection; TfprofError if there are too many."""
+        if uid == _UNMAPPED:
+            raise UserLimitError("the kernel does not tell which user this is")
+        user = self._users.get(uid) or self._admitted(uid)
+        if user.connections >= CONNECTIONS_MAX:
+            raise UserLimitError(f"more than {CONNECTIONS_MAX} connections")
+        active = [other for other in self._users.values() if other.connections]
+        if not user.connections and len(active) >= USERS_MAX:
+            raise UserLimitError(f"more than {USERS_MAX} users at a time")
+        if user.is_stranger and not user.connections and sum(other.is_stranger for other in active) >= STRANGERS_MAX:
+            raise UserLimitError(f"more than {STRANGERS_MAX} users without an account at a time")
+        return user
+
+    def _admitted(self, uid: int) -> User:
+        """Return a user that has no connection; TfprofError if the store takes no new one."""
+        users = self._store / shared.USERS
+        is_new = not (users / str(uid)).is_dir() and not _has_account(uid)
+        if is_new and sum(1 for _ in users.iterdir()) >= STRANGERS_FOLDERS_MAX:
+            raise UserLimitError("too many users without an account")
+        return self._remembered(uid)
+
+    def _remembered(self, uid: int) -> User:
+        user = self._users.get(uid)
+        if user is None:
+            user = self._users[uid] = User(uid, self._store, self.readers)
+        idle = [other for other in self._users.values() if not other.connections and other is not user]
+        for other in idle[: max(0, len(idle) - _IDLE_MAX)]:
+            del self._users[other.uid]
+        return user
+
+    def _report(self, uid: int, text: str, now: float) -> None:
+        """Log why a connection of user ``uid`` is closed, at most once in LOG_S."""
+        if now >= self._logged_s.get(uid, -LOG_S) + LOG_S:
+            if len(self._logged_s) > _IDLE_MAX:
+                self._logged_s.clear()
+            self._logged_s[uid] = now
+            log(f"tfprof: user {shared.Owner(uid, self._store).name}: {text}")
+
+
+def _connected(address: str) -> socket.socket | None:
+    """Return a connection to the collector at ``address``, None if none takes it now."""
+    far = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+    try:
+        far.connect(address)
+    except OSError as error:
+        far.close()
+        if error.errno in (errno.ENOENT, errno.ECONNREFUSED, errno.EAGAIN):
+            return None
+        raise
+    return far
+
+
+def _has_account(uid: int) -> bool:
+    with contextlib.suppress(KeyError):
+        pwd.getpwuid(uid)
+        return True
+    return False
