@@ -22,14 +22,16 @@ from ..store.reader import Holders, LocalJob, LocalStore
 from ..store.row_follower import FileVersion, RowFollower
 from ..store.selectors import short_ids
 from ..summaries.jobs import ENDED, STARTING, JobRow, channel_words, job_row
-from ..summaries.kinds import KINDS_BY_NAME, by_kind, kind_name, span_kind
+from ..summaries.kinds import by_kind, kind_name, span_kind
 from ..summaries.live import (
     HOST_COLUMNS,
     SAMPLE_AGE_NS,
     SAMPLE_COLUMNS,
     SAMPLES_MAX,
+    SPAN_COLUMNS,
     CurrentUsage,
     HostFigures,
+    KindFigures,
     LiveFigures,
     LiveJob,
     figures_of,
@@ -54,7 +56,6 @@ _IDLE_NS: Final = 10 * SECOND_NS
 _LIVE_AGE_NS: Final = 15 * SECOND_NS
 #: A job is slow if its steps take this multiple of the usual time.
 SLOW: Final = 1.3
-_SPAN_COLUMNS: Final = ("kind", "key", "ordinal", "start_ns", "total_ns", "count", "flags")
 _ALERT_COLUMNS: Final = ("found_ns", "slug")
 
 
@@ -128,7 +129,7 @@ class _RunningJob:
         if self.take is not None:
             self.take(new_rows)
         if "spans" in new_rows:
-            self.live.add_spans(_last_rows(new_rows["spans"], _SPAN_COLUMNS, _SPANS_MAX))
+            self.live.add_spans(_last_rows(new_rows["spans"], SPAN_COLUMNS, _SPANS_MAX))
         if "samples" in new_rows:
             self.live.add_samples(_last_rows(new_rows["samples"], SAMPLE_COLUMNS, SAMPLES_MAX))
         if "alerts" in new_rows:
@@ -188,11 +189,9 @@ class Watch:
         """Return the jobs and hosts at ``now_ns``."""
         self._scan(now_ns)
         holders = self._store.holders()
-        live = _Live({}, {})
-        if self._taker is None:
-            live = _live(str(self._store.path), holders.get(self._store.path), now_ns)
-        found = (self._running_job(uid, now_ns, holders, live) for uid in list(self._running))
-        jobs = [job for job in found if job is not None]
+        live = _Live({}, {}) if self._taker is not None else _live(holders, now_ns)
+        running = (self._running_job(uid, now_ns, holders, live) for uid in list(self._running))
+        jobs = [job for job in running if job is not None]
         jobs += [self._ended_job(info, now_ns) for info in self._ended.values()]
         shown_jobs = [job for job in jobs if self.shows_all or now_ns - (job.row.ended_ns or now_ns) <= RECENT_NS]
         hosts = (self._host(name, now_ns, live) for name in catalog.hosts(self._store.path))
@@ -292,8 +291,18 @@ class _Live(NamedTuple):
     hosts: Mapping[str, HostFigures]
 
 
-def _live(store: str, holder: Any, now_ns: int) -> _Live:
-    """Return the figures of the collector of ``store`` that holds its lock, if they are new."""
+def _live(holders: Holders, now_ns: int) -> _Live:
+    """Return the figures of the collectors that hold the locks of the store, if they are new."""
+    parts = [_live_of(str(root), holder, now_ns) for root, holder in holders.items()]
+    jobs = {uid: figures for part in parts for uid, figures in part.jobs.items()}
+    return _Live(jobs, {name: figures for part in parts for name, figures in part.hosts.items()})
+
+
+def _live_of(store: str, holder: Mapping[str, Any] | None, now_ns: int) -> _Live:
+    """Return the figures of the collector of ``store`` that holds its lock, if they are new.
+
+    Users of a shared store cannot read them: its service has a runtime folder of its own.
+    """
     document = private_files.read_json(f"{runtime_dir.instance_dir(store)}/{runtime_dir.LIVE}")
     try:
         if document is None or holder is None or document["collector"] != holder["id"]:
@@ -312,7 +321,8 @@ def _watched(info: JobInfo, row: JobRow, figures: LiveFigures, now_ns: int) -> W
     pace = NO_PACE if main is None else main.pace.at(now_ns)
     if row.phase == STARTING and main is not None:
         row = replace(row, phase=RUNNING, step_kind=kind_name(span_kind(main.kind)), steps=main.steps)
-    row = _with_last_step(row, info, figures)
+    if main is not None:
+        row = _with_last_step(row, info, main)
     usage = figures.usage if now_ns - figures.sampled_ns <= SAMPLE_AGE_NS else CurrentUsage()
     is_recent = figures.alert is not None and now_ns - figures.alert[0] <= RECENT_NS
     alert = figures.alert[1] if figures.alert is not None and is_recent else None
@@ -320,13 +330,10 @@ def _watched(info: JobInfo, row: JobRow, figures: LiveFigures, now_ns: int) -> W
     return WatchedJob(info, row, pace, usage, devices, _idle_ns(figures, row, pace, now_ns), alert)
 
 
-def _with_last_step(row: JobRow, info: JobInfo, figures: LiveFigures) -> JobRow:
+def _with_last_step(row: JobRow, info: JobInfo, main: KindFigures) -> JobRow:
     """Return ``row`` with the steps of the latest spans, since the job file is seconds older."""
-    kind = KINDS_BY_NAME.get(row.step_kind, -1)
-    if kind not in figures.kinds:
-        return row
-    failed = by_kind(channel_words(info).get("failed")).get(kind, 0)
-    return replace(row, steps=max(row.steps, figures.kinds[kind].last - failed))
+    failed = by_kind(channel_words(info).get("failed")).get(span_kind(main.kind), 0)
+    return replace(row, steps=max(row.steps, main.last - failed))
 
 
 def _idle_ns(figures: LiveFigures, row: JobRow, pace: Pace, now_ns: int) -> int | None:

@@ -16,7 +16,8 @@ from .kinds import KINDS_BY_NAME, main_kind_of, span_kind, step_kind_of
 from .pace import Pace, PaceKeeper, SpanRow
 from .top import short_device
 
-#: Columns of the samples of a job and of a host that are used.
+#: Columns of the spans and samples of a job, and of the samples of a host, that are used.
+SPAN_COLUMNS: Final = ("kind", "key", "ordinal", "start_ns", "total_ns", "count", "flags")
 SAMPLE_COLUMNS: Final = ("t_ns", "cpu_user_s", "cpu_system_s", "rss_bytes", "read_bytes", "write_bytes")
 HOST_COLUMNS: Final = ("t_ns", "cpus", "cpu_busy_s", "load_1m", "memory_total_bytes", "memory_available_bytes")
 #: Number of latest samples that are kept for rates.
@@ -54,15 +55,16 @@ class CurrentUsage:
 class KindFigures(NamedTuple):
     """The steps of one span kind: their time (ns), and the kind of step with the most of it.
 
-    A kind of step is a function if the span kind is that of functions. ``last``: the number of the
-    last step of the span kind; ``steps``: the number of steps of the kind; ``pace``: its pace, as
-    if the job were not idle.
+    A kind of step is a function if the span kind is that of functions. ``steps``: its number of
+    steps; ``last``: number of the last step of the span kind; ``pace``: the pace of the kind of
+    step, as if the job were not idle.
     """
 
     time_ns: int
     last: int
     kind: int
     steps: int
+    last: int
     pace: Pace
 
 
@@ -115,9 +117,9 @@ def figures_of(document: Mapping[str, Any]) -> LiveFigures:
     )
 
 
-def _kind_figures(time_ns: int, last: int, kind: int, steps: int, *pace: Any) -> KindFigures:
+def _kind_figures(time_ns: int, kind: int, steps: int, last: int, *pace: Any) -> KindFigures:
     step_ns, usual_ns, per_s, last_ns, trend = pace
-    return KindFigures(time_ns, last, kind, steps, Pace(step_ns, usual_ns, per_s, last_ns, tuple(trend)))
+    return KindFigures(time_ns, kind, steps, last, Pace(step_ns, usual_ns, per_s, last_ns, tuple(trend)))
 
 
 class LiveJob:
@@ -131,15 +133,18 @@ class LiveJob:
         self._devices: set[str] = set()
         self._paces: dict[int, PaceKeeper] = {}
         self._steps: dict[int, int] = {}
+        self._last: dict[int, int] = {}  # kind of span -> number of its last step
         self._times: dict[int, int] = {}
         self._last: dict[int, int] = {}  # kind of span -> number of its last step
         self._samples: deque[Sequence[Any]] = deque(maxlen=SAMPLES_MAX)
 
     def add_spans(self, rows: Iterable[Sequence[int]]) -> None:
-        """Add rows of SPANS: kind, key, ordinal, start_ns, total_ns, count, flags."""
+        """Add rows of SPANS, roughly in order; a row has the columns SPAN_COLUMNS."""
         by_kind: dict[int, list[SpanRow]] = {}
         for kind_of_span, key, ordinal, start, total, count, flags in rows:
             kind = step_kind_of(kind_of_span, key)
+            if span_kinds.is_step(kind_of_span):
+                self._last[kind_of_span] = max(self._last.get(kind_of_span, 0), ordinal + count - 1)
             is_known = kind in self._paces or kind in by_kind
             if span_kinds.is_step(kind_of_span) and (is_known or len(self._paces.keys() | by_kind.keys()) < _KINDS_MAX):
                 steps = max(1, count)  # a forged log may have 0
@@ -179,7 +184,7 @@ class LiveJob:
         return LiveFigures(
             {
                 of_span: KindFigures(
-                    times[of_span], self._last[of_span], kind, self._steps[kind], self._paces[kind].pace(TREND_POINTS)
+                    times[of_span], kind, self._steps[kind], self._last[of_span], self._paces[kind].pace(TREND_POINTS)
                 )
                 for of_span, kind in main_kinds.items()
             },

@@ -1,6 +1,5 @@
 """Step times over time: a curve over a whole job, and the current pace beside the usual one."""
 
-from array import array
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -97,7 +96,7 @@ class _Part:
     def __init__(self, number: int, start_ns: int) -> None:
         self.number, self.start_ns = number, start_ns
         self.count = 0
-        self.means = array("d")  # a list takes four times as much, for each job and kind
+        self.means: list[float] = []
 
     def add(self, row: SpanRow) -> None:
         """Add the steps of a row to ``count``, and their mean time to ``means``.
