@@ -61,7 +61,6 @@ class KindFigures(NamedTuple):
     """
 
     time_ns: int
-    last: int
     kind: int
     steps: int
     last: int
@@ -135,7 +134,6 @@ class LiveJob:
         self._steps: dict[int, int] = {}
         self._last: dict[int, int] = {}  # kind of span -> number of its last step
         self._times: dict[int, int] = {}
-        self._last: dict[int, int] = {}  # kind of span -> number of its last step
         self._samples: deque[Sequence[Any]] = deque(maxlen=SAMPLES_MAX)
 
     def add_spans(self, rows: Iterable[Sequence[int]]) -> None:
@@ -148,7 +146,6 @@ class LiveJob:
             is_known = kind in self._paces or kind in by_kind
             if span_kinds.is_step(kind_of_span) and (is_known or len(self._paces.keys() | by_kind.keys()) < _KINDS_MAX):
                 steps = max(1, count)  # a forged log may have 0
-                self._last[kind_of_span] = max(self._last.get(kind_of_span, 0), ordinal + steps - 1)
                 by_kind.setdefault(kind, []).append(SpanRow(start, total, steps, flags))
         for kind, spans in by_kind.items():
             self._paces.setdefault(kind, PaceKeeper()).add(spans)
