@@ -11,10 +11,10 @@ import zmq
 
 from ..commands.daemons import running_pid
 from ..formats import requests, wire
-from ..formats.addresses import local_endpoint
+from ..formats.addresses import is_remote, local_endpoint
 from ..formats.errors import FormatError, TfprofError
 from ..formats.requests import Reply, Request, reply_of
-from ..formats.runtime_dir import instance_dir
+from ..formats.runtime_dir import endpoint_elsewhere, instance_dir
 from ..formats.wire import Head
 from .client import NodeAwayError, UnansweredError
 from .records import document
@@ -69,12 +69,13 @@ def ask(store: str, hosts: Sequence[str], request: Request) -> Iterator[HostRepl
     NodeAwayError if no collector of ``store`` runs.
     """
     instance = instance_dir(store)
-    if not running_pid(instance, "collector"):
+    of_service = None if is_remote(store) else endpoint_elsewhere(store)
+    if of_service is None and not running_pid(instance, "collector"):
         raise NodeAwayError(f"no collector of {store} runs, so no host is connected to it: tfprof serve --listen")
     with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
         socket.linger = 0
         socket.maxmsgsize = requests.REPLY_MAX + _LINE_MAX
-        socket.connect(local_endpoint(instance).url)
+        socket.connect((of_service or local_endpoint(instance)).url)
         number = secrets.randbits(62) | 1
         body = json.dumps({**request.document(), "hosts": list(hosts)}).encode()
         socket.send_multipart((wire.pack(Head(wire.ASK, 0, 0, 0, number)), body))
