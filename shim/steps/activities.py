@@ -178,8 +178,8 @@ def announce_threads() -> None:
     threads = getattr(sys.modules.get("threading"), "_active", {})
     frames = sys._current_frames()
     frames.pop(_thread.get_ident(), None)
-    # Our own frame may be among them, as with greenlets. Kept in a variable of its own, it would keep
-    # all frames of the job.
+    # Our own frame may be among them, as with greenlets. If one of its variables kept it, it would
+    # keep all frames of the job.
     while frames:
         ident, frame = frames.popitem()
         code = None
