@@ -174,21 +174,21 @@ def place_of(code: Any, line: int, name: object = "") -> str:
 
 @guarded
 def announce_threads() -> None:
-    """Announce the job's other threads: `4711 count (train.py:12) Thread-1`.
-
-    The function is the outermost one of the job. The number is the kernel's, 0 before Python 3.8.
-    """
+    """Announce the job's other threads: number (0 before Python 3.8), outermost function, name."""
     threads = getattr(sys.modules.get("threading"), "_active", {})
-    for ident, innermost in sys._current_frames().items():
-        code, frame = None, innermost
+    frames = sys._current_frames()
+    frames.pop(_thread.get_ident(), None)
+    # Our own frame may be among them, as with greenlets. If one of its variables kept it, it would
+    # keep all frames of the job.
+    while frames:
+        ident, frame = frames.popitem()
+        code = None
         while frame.f_back is not None:
             code = frame.f_code if is_of_job_file(frame) else code
             frame = frame.f_back
-        is_own = ident == _thread.get_ident()
-        if code is not None and frame.f_code.co_name == "_bootstrap" and ident in threads and not is_own:
-            about = vars(threads[ident])
-            place = place_of(code, code.co_firstlineno)
-            get_key(activities.THREAD, "%d %s %s" % (about.get("_native_id", 0), place, about["_name"]))
+        if code is not None and frame.f_code.co_name == "_bootstrap" and ident in threads:
+            number, name = (vars(threads[ident]).get(key, 0) for key in ("_native_id", "_name"))
+            get_key(activities.THREAD, "%d %s %s" % (number, place_of(code, code.co_firstlineno), name))
 
 
 # -- garbage collections -------------------------------------------------------------------------

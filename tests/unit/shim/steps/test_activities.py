@@ -3,6 +3,7 @@
 import gc
 import os
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -222,3 +223,20 @@ def test_other_threads_of_the_job_are_announced_with_their_outermost_function(cl
     names = [name for key, name in read().hello()["functions"].items() if category_of(int(key)) == "thread"]
     assert names == [f"{thread.native_id} count (counting.py:1) counter"]
     assert spans() == []
+
+
+@pytest.mark.parametrize("get_ident", [threading.get_ident, lambda: 1], ids=["threads", "greenlets"])
+def test_announcing_threads_keeps_nothing_of_the_frames_of_the_job(clock, read, monkeypatch, get_ident):
+    read()
+    monkeypatch.setattr("_thread.get_ident", get_ident)
+
+    def step():
+        held = threading.local()
+        activities.announce_threads()
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        assert step()() is None
+    finally:
+        gc.enable()
