@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _COST_NS = 1500  # approximate cost of an activity
 _SUMS_MAX = 256  # maximum number of sums
 #: Shorter activities of a category are not recorded (ns): most methods of a callback do nothing.
-_MIN_NS = {activities.CALLBACK: 2000, activities.FETCH: 20000, activities.CONVERSION: 20000}
+_MIN_NS = {activities.CALLBACK: 2000}
 _WITH_MANY_NAMES = (activities.TRACING, activities.FIRST_RUN, *activities.MARKS)  # get half of the names
 _UNREAD_MAX = layout.SPAN_COUNT // 2  # entries of the span ring; above that (marks: half of it), they are added up
 keys: dict[tuple[int, str], int] = {}  # span keys by category and name
@@ -117,9 +117,14 @@ def begin(category: int, name: str) -> Activity | None:
 def put_first_run(state: ThreadState, name: object) -> None:
     """Put the rest of the call of a function after its graph was made; the call ends now."""
     start, state.traced_ns = state.traced_ns, 0
-    key = get_key(activities.FIRST_RUN, str(name))
+    put_ended(activities.FIRST_RUN, str(name), start, mono())
+
+
+def put_ended(category: int, name: str, start: int, end: int) -> None:
+    """Put an activity of the calling thread that has ended, unless a function is traced."""
+    state, key = local.thread_state, get_key(category, name)
     if key and current is not None and activities.number_of(state.activity) != activities.TRACING:
-        current.add(state, key, state.activity, start, mono() - start, SHORT)
+        current.add(state, key, state.activity, start, end - start, SHORT)
 
 
 def get_key(category: int, name: str) -> int:

@@ -13,9 +13,10 @@ from typing import Any, Callable, Iterator
 
 from ...formats import activities
 from .. import core
-from ..guard import guarded, is_of_job_file, of_job
+from ..clock import mono
+from ..guard import called_back, guarded, is_of_job_file, of_job
 from ..steps import observer
-from ..steps.activities import Activity, begin, observe_collections, place_of
+from ..steps.activities import Activity, begin, observe_collections, place_of, put_ended
 from ..weak_table import WeakTable
 
 _TOKENS_MAX = 1024  # maximum number of functions of ops whose names are remembered
@@ -48,7 +49,7 @@ _CONVERSIONS = (
     ("", "convert_to_eager_tensor", activities.CONVERSION),
 )
 _SCALARS = (int, float, bool, str)
-_of_job: dict[str, bool] = {}  # whether a file is the job's
+_LONG_NS = 20_000
 #: Names of activities that have other words than the method.
 _NAMES = {
     **dict.fromkeys(("_next_internal", "get_next_as_optional", "get_next"), "next"),
@@ -100,17 +101,26 @@ def patch_values(module: ModuleType) -> None:
         observer.observe(vars(module).get(owner, module), name, _conversion(category), 1, observes_end=True)
 
 
-def _conversion(category: int) -> Callable[[object], Activity | None]:
-    def callback(value: object) -> Activity | None:
-        frame: Any = None if type(value) in _SCALARS else sys._getframe(1)
-        while frame is not None:
-            file = frame.f_code.co_filename
-            if _of_job.setdefault(file, file not in _of_job and is_of_job_file(frame)):
-                return begin(category, "in " + place_of(frame.f_code, frame.f_lineno))
-            frame = frame.f_back
-        return None
+def _conversion(category: int) -> Callable[[object], _Conversion | None]:
+    return lambda value: None if type(value) in _SCALARS else _Conversion(category)
 
-    return callback
+
+class _Conversion(object):
+    """A running conversion. Most are short: the line of the job is looked up at the end."""
+
+    __slots__ = ("_category", "_start")
+
+    def __init__(self, category: int) -> None:
+        self._category, self._start = category, mono()
+
+    @called_back
+    def __del__(self) -> None:
+        end = mono()
+        frame: Any = sys._getframe(1) if end - self._start >= _LONG_NS else None
+        while frame is not None and not is_of_job_file(frame):
+            frame = frame.f_back
+        if frame is not None:
+            put_ended(self._category, "in " + place_of(frame.f_code, frame.f_lineno), self._start, end)
 
 
 # -- functions of the job that ops call ----------------------------------------------------------

@@ -30,8 +30,9 @@ def test_every_interpreter_present_compiles_the_shim(python: Path) -> None:
     subprocess.run([str(python), "-c", code, *files], check=True)
 
 
-#: Maximum lines of the shim with its C part. A change that raises it says what for: marks, 150.
-LINES_MAX = 7438
+#: Maximum lines of the shim with its C part. A change that raises it says what for: marks 150,
+#: conversions 15.
+LINES_MAX = 7453
 
 
 def test_the_shim_is_small() -> None:
