@@ -92,6 +92,6 @@ def assert_stored_once(head: Host) -> None:
         assert texts == [str(number) for number in range(1, STEPS + 1)]
         assert job.table("spans")["ordinal"].to_pylist() == list(range(1, STEPS + 1))
         times = job.table("samples")["t_ns"].to_pylist()
-        assert len(times) == len(set(times)) > 5
+        assert len(times) == len(set(times)) > 2
         spreads_s.append((max(times) - min(times)) / 10**9)
     assert max(spreads_s) > HOUR, "the clock did not jump"
