@@ -87,7 +87,8 @@ class _Writer:
         steps = self._steps.setdefault(slices.process, [])
         steps += map(self._step, slices.steps[len(steps) :])
         keys = ["track", "label", "step"]
-        sums = slices.table.group_by(keys).aggregate([([], "count_all"), ("duration_ns", "sum"), ("bytes", "sum")])
+        grouped = slices.table.group_by(keys, use_threads=False)  # each thread would have its own sums
+        sums = grouped.aggregate([([], "count_all"), ("duration_ns", "sum"), ("bytes", "sum")])
         process, float_ops = self._processes[slices.process], self._float_ops[slices.process - 1]
         samples = bytearray()
         for track, number, step, runs, time_ns, size in row_tuples(

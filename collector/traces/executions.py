@@ -14,7 +14,7 @@ from ..store.schema import NONE_ID
 from ..tfviews.nodes import STREAM, device_names
 
 #: Approximate number of executions in a batch.
-BATCH_ROWS: Final = 40_000
+BATCH_ROWS: Final = 60_000
 _TIMES: Final = ("start_ns", "op_start_ns", "op_end_ns", "start_us_fix", "end_us_fix")
 _BYTES: Final = ("total_bytes", "peak_bytes", "live_bytes", "output_bytes", "temp_bytes", "persistent_bytes")
 _COLUMNS: Final = ("trace", "node", "device", "thread", *_TIMES, *_BYTES)
