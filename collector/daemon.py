@@ -17,7 +17,6 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
-from ..commands import settings_files
 from ..commands.daemons import StatusFile
 from ..commands.key_files import collector_pair
 from ..commands.service_manager import ServiceManager
@@ -32,7 +31,7 @@ from .alert_command import AlertCommand
 from .alert_orders import AlertOrders
 from .alerts.sentence import sentence
 from .decoders.decode import decoder
-from .errors import FormatError, StoreError, TfprofError
+from .errors import FormatError, StoreError
 from .ingest.jobs import OpenJobs
 from .ingest.receiver import Listen, Receiver
 from .selfstats import CollectorStats
@@ -275,21 +274,15 @@ class Collector:
 
     def _reload_if_due(self, _now: float) -> None:
         """Use the settings as they are now; if one is invalid, all stay as they were."""
-        if not self._is_reload_due:
-            return
-        self._is_reload_due = False
-        self._manager.reloading()
-        try:
-            settings_files.load_into_environment()
-            self._options = self._options.with_settings()
-        except TfprofError as error:
-            log(f"tfprof: the settings stay as they were: {error}")
-        else:
-            self._alert_command.command = self._options.alert_command
-            self._alert_orders.steps = self._options.alert_steps
-            self._last_removal_s = float("-inf")  # new limits apply at once
-            log("tfprof: the settings are reloaded")
-        self._manager.ready(self._description)
+        if self._is_reload_due:
+            self._is_reload_due = False
+            self._manager.reload(self._description, self._use_settings)
+
+    def _use_settings(self) -> None:
+        self._options = self._options.with_settings()
+        self._alert_command.command = self._options.alert_command
+        self._alert_orders.steps = self._options.alert_steps
+        self._last_removal_s = float("-inf")  # new limits apply at once
 
     def _tell_manager(self, now: float) -> None:
         if self._options.is_service and not self._is_ready:

@@ -7,10 +7,13 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
+from ..formats.errors import TfprofError
 from ..formats.values import whole_number
+from . import settings_files
+from .streams import log
 
 if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+    from collections.abc import Callable, MutableMapping
 
 _SOCKET = "NOTIFY_SOCKET"
 _WATCHDOG_US = "WATCHDOG_USEC"
@@ -39,9 +42,20 @@ class ServiceManager:
         """Tell that this service has started, or has reloaded its settings."""
         self._send("READY=1", "STATUS=" + status)
 
-    def reloading(self) -> None:
-        """Tell that this service reloads its settings; `ready` ends that."""
+    def reload(self, status: str, use_settings: Callable[[], object]) -> None:
+        """Read the settings again and call ``use_settings``, and tell when that begins and ends.
+
+        If that raises TfprofError, the log says that all stay as they were.
+        """
         self._send("RELOADING=1", "MONOTONIC_USEC=%d" % (time.monotonic_ns() // 1000))
+        try:
+            settings_files.load_into_environment()
+            use_settings()
+        except TfprofError as error:
+            log("tfprof: the settings stay as they were: %s" % error)
+        else:
+            log("tfprof: the settings are reloaded")
+        self.ready(status)
 
     def stopping(self) -> None:
         """Tell that this service ends."""

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     from fakes.scheduling import Scheduling
 
     return Scheduling(config, log)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder with a path short enough for sockets in it."""
+    with tempfile.TemporaryDirectory(prefix="t") as name:
+        yield Path(name)
 
 
 def _interpreter(name: str) -> Path:

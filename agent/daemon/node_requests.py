@@ -76,7 +76,7 @@ class NodeRequests:
         return bool(self._running)
 
     def take(self, head: Head, body: Mapping[str, Any], now: float) -> None:
-        """Start the command of request ``head.last``, or refuse it; ignore a repeated request."""
+        """Start or refuse the command of request ``head.last``. Ignore a repeated request."""
         if head.last in self._running:
             return
         try:

@@ -45,7 +45,7 @@ class ProcessDocument(TypedDict):
 
 
 class UnansweredHost(TypedDict):
-    """A host that was asked (`--host`), and whose processes are unknown."""
+    """A host that was asked (`--host`) and did not answer."""
 
     host: Annotated[str, "The host, or the pattern that no connected host has."]
     slug: Annotated[str, "Why it did not answer (docs/errors.md)."]

@@ -96,7 +96,7 @@ class RequestRoutes:
         return None
 
     def asked(self, number: int, sent: Sequence[bytes], refused: Sequence[Refused]) -> tuple[Head, bytes]:
-        """Return the first answer to the client: the agents that have got request ``number``."""
+        """Return the first answer to the client: the agents that were sent request ``number``."""
         nodes = self._routes[number].nodes
         for agent in nodes.keys() - set(sent):
             del nodes[agent]

@@ -9,7 +9,7 @@ from ..summaries.events import EventSummary, events
 
 
 def local_jobs(store: StoreReader, host: str = "") -> dict[int, JobReader]:
-    """Return the running jobs in ``store`` that run on ``host``, by default this one, by pid."""
+    """Return the running jobs of ``host`` in ``store`` by pid; an empty ``host`` is this one."""
     host = host or os.uname().nodename
     jobs = [job for job in store.jobs() if job.info.state == RUNNING and job.info.identity.get("host") == host]
     return {int(job.info.identity.get("pid") or 0): job for job in jobs}

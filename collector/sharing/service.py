@@ -22,7 +22,7 @@ from ...formats.addresses import local_endpoint
 from ...formats.runtime_dir import instance_dir
 from ...formats.settings import SETTINGS
 from ...formats.version import VERSION
-from ..errors import TfprofError, UsageError
+from ..errors import UsageError
 from ..store import shared
 from .relay import Relay
 from .users import Users
@@ -69,6 +69,7 @@ class SharingService:
 
     def __init__(self, store: str) -> None:
         self._store = Path(store)
+        self._description = f"serves {store} for all users"
         self._manager = ServiceManager(os.environ)
         self._selector = selectors.DefaultSelector()
         self._is_stopping = self._is_reload_due = False
@@ -93,11 +94,10 @@ class SharingService:
             end.setblocking(False)
         self._selector.register(self._wakeup, selectors.EVENT_READ)
         signal.set_wakeup_fd(wakeup.detach(), warn_on_full_buffer=False)
-        text = f"serves {self._store} for all users"
         status = {"pid": os.getpid(), "version": VERSION, "store": str(self._store), "service": True}
         daemons.StatusFile(f"{instance_dir(str(self._store))}/{COLLECTOR}.json").write(status)
-        log(f"tfprof: {text}, pid {os.getpid()}; SIGTERM or Ctrl-C ends it")
-        self._manager.ready(text)
+        log(f"tfprof: {self._description}, pid {os.getpid()}; SIGTERM or Ctrl-C ends it")
+        self._manager.ready(self._description)
 
     def serve(self) -> None:
         """Serve until `stop`."""
@@ -163,23 +163,17 @@ class SharingService:
 
     def _reload_if_due(self) -> None:
         """Use the settings as they are now; if one is invalid, all stay as they were."""
-        if not self._is_reload_due:
-            return
-        self._is_reload_due = False
-        self._manager.reloading()
-        try:
-            settings_files.load_into_environment()
-            readers = readers_group()
-            shared.share(self._store, readers)
-        except TfprofError as error:
-            log(f"tfprof: the settings stay as they were: {error}")
-        else:
-            self._users.readers = readers
-            self._next_round_s = -math.inf
-            for pid in self._collectors():
-                _end(pid)  # the next one, which starts at once if it is needed, reads the settings
-            log("tfprof: the settings are reloaded")
-        self._manager.ready(f"serves {self._store} for all users")
+        if self._is_reload_due:
+            self._is_reload_due = False
+            self._manager.reload(self._description, self._use_settings)
+
+    def _use_settings(self) -> None:
+        readers = readers_group()
+        shared.share(self._store, readers)
+        self._users.readers = readers
+        self._next_round_s = -math.inf
+        for pid in self._collectors():
+            _end(pid)  # the next one, which starts at once if it is needed, reads the settings
 
     def _run_limits(self, now: float) -> None:
         """Start the collector of the next user: limits of the store apply without a job, too."""

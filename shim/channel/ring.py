@@ -136,7 +136,7 @@ class Channel(object):
                 lock.release()
 
     def count_lost_trace(self, *, record_counted: bool = False) -> None:
-        """Count a traced step whose data is lost; ``record_counted``: its record is counted."""
+        """Count a traced step with lost data; ``record_counted``: its record is counted already."""
         self.words[_DROPPED_TRACES] += 1
         if not record_counted:
             self.words[_DROPPED] += 1

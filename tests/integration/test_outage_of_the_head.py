@@ -6,30 +6,15 @@ import shutil
 import signal
 import stat
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from fakes.channel_job import OPEN_CHANNEL
 from fakes.hosts import Host, add_node, head_and_node
+from fakes.numbered_job import assert_stored_once, numbered_job
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalStore
 
 STEPS = 1500
-JOB = f"""{OPEN_CHANNEL}
-for number in range(1, {STEPS + 1}):
-    writer.put(json.dumps({{"slug": "fake", "text": str(number)}}).encode())
-    writer.put_span(number)
-    time.sleep(0.005)
-"""
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder with a path short enough for sockets in it."""
-    with tempfile.TemporaryDirectory(prefix="t") as name:
-        yield Path(name)
+JOB = numbered_job(STEPS)
 
 
 def agent(node: Host) -> dict[str, object]:
@@ -40,18 +25,11 @@ def states(head: Host) -> list[tuple[str, str, int, int]]:
     return sorted((job["host"], job["state"], job["steps"], job["lost"]) for job in head.jobs())
 
 
-def assert_stored_once(head: Host) -> None:
+def assert_all_stored_once(head: Host) -> None:
     """Check that all records and steps of both jobs are stored in order, and no sample twice."""
     store = LocalStore(head.home / "state/tfprof")
     for document in head.jobs():
-        job = store.job(document["id"])
-        events, times = job.table("events").to_pylist(), job.table("samples")["t_ns"].to_pylist()
-        assert [event["text"] for event in events if event["slug"] == "fake"] == [
-            str(number) for number in range(1, STEPS + 1)
-        ]
-        assert job.table("spans")["ordinal"].to_pylist() == list(range(1, STEPS + 1))
-        assert len(times) > 5
-        assert len(set(times)) == len(times)
+        assert_stored_once(store.job(document["id"]), STEPS, samples_min=6)
     host_times = store.host("node1").table("host_samples")["t_ns"].to_pylist()
     assert len(set(host_times)) == len(host_times)
 
@@ -81,7 +59,7 @@ def test_an_outage_of_the_head_loses_nothing_and_stores_nothing_twice(folder: Pa
         until(lambda: states(head) == ended)
         until(lambda: not agent(first)["spool_bytes"])
         assert not list(spool.rglob("*.segment"))
-        assert_stored_once(head)
+        assert_all_stored_once(head)
         # An agent that dies after the last ACK leaves what it has delivered.
         first.run("tfprof", "stop")
         shutil.rmtree(spool)
@@ -89,7 +67,7 @@ def test_an_outage_of_the_head_loses_nothing_and_stores_nothing_twice(folder: Pa
         first.run("tfprof", "start")
         until(lambda: not list(spool.rglob("*.segment")))
         until(lambda: states(head) == ended)
-        assert_stored_once(head)
+        assert_all_stored_once(head)
     finally:
         for node in (first, second):
             node.run("tfprof", "stop")

@@ -4,11 +4,8 @@ import json
 import signal
 import socket
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from fakes.channel_job import OPEN_CHANNEL
 from fakes.hosts import head_and_node
 from fakes.polling import until
@@ -32,13 +29,6 @@ while not writer.word("detached") and os.getppid() == launcher:
         writer.set(detached=writer.word("detach"))
     time.sleep(0.02)
 """
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder with a path short enough for sockets in it."""
-    with tempfile.TemporaryDirectory(prefix="t") as name:
-        yield Path(name)
 
 
 def test_orders_of_the_head_reach_a_job_of_a_node_until_the_node_refuses_them(folder: Path) -> None:

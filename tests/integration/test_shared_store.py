@@ -19,7 +19,7 @@ from tfprof.collector.store.reader import LocalStore
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only root can act as several users"
 )
-#: The group whose members read all jobs; Debian and Red Hat have it.
+#: Members of this group read all jobs. Debian and Red Hat have it.
 READERS, READERS_GID = "games", 60
 JOB = """
 import os, sys, time

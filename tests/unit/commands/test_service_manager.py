@@ -29,11 +29,12 @@ def test_it_hears_of_start_reload_and_end_and_children_cannot_speak(manager_sock
     manager = ServiceManager(environ)
     assert environ == {"PATH": "/bin"}
     manager.ready("serves /s")
-    manager.reloading()
+    manager.reload("serves /s", lambda: None)
     manager.stopping()
-    ready, reloading, stopping = messages(manager_socket)
+    ready, reloading, ready_again, stopping = messages(manager_socket)
     assert (ready, stopping) == ("READY=1\nSTATUS=serves /s", "STOPPING=1")
     assert reloading.startswith("RELOADING=1\nMONOTONIC_USEC=")
+    assert ready_again == ready
 
 
 def test_an_abstract_socket_works_too():

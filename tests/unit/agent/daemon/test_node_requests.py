@@ -20,7 +20,7 @@ PS = Request(requests.PS, Giver("ada", "head", 1))
 
 
 class Agent:
-    """The requests to an agent whose commands run a ``script``."""
+    """The requests to an agent. Each of its commands runs a ``script``."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, script: str, refusal: TfprofError | None = None) -> None:
         monkeypatch.setattr(daemons, "isolated_command", lambda *_words: [sys.executable, "-c", script])

@@ -28,7 +28,7 @@ NAMES = {1: "long", 2: "slower", 3: "fresh", 4: "functions"}
 
 
 class Collector:
-    """A collector without sockets, whose jobs have run for STEPS seconds."""
+    """A collector without sockets. Its jobs have run for STEPS seconds."""
 
     def __init__(self, store: Path) -> None:
         self.now_ns = time.time_ns()
