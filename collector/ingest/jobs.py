@@ -109,7 +109,7 @@ class OpenJobs:
     @property
     def rows(self) -> int:
         """Node executions stored since this collector started."""
-        return self.rows_of_ended + sum(job.rows for job in self.open.values())
+        return self.rows_of_ended + sum(job.appender.rows for job in self.open.values())
 
     @property
     def lag_s(self) -> float:
@@ -117,7 +117,7 @@ class OpenJobs:
 
         Only the last stored record of each open job counts.
         """
-        return max((job.lag_s for job in self.open.values()), default=0.0)
+        return max((job.appender.lag_s for job in self.open.values()), default=0.0)
 
     @property
     def is_waiting(self) -> bool:
@@ -239,9 +239,9 @@ class OpenJobs:
 
         Yield REOPEN for jobs whose folder was removed.
         """
-        for uid in [uid for uid, job in self.open.items() if job.is_stalled]:
+        for uid in [uid for uid, job in self.open.items() if job.appender.is_stalled]:
             try:
-                self.open[uid].retry()
+                self.open[uid].appender.retry()
             except StoreError:  # reported at the first attempt, and again when the agent repeats the message
                 if self._drop_if_removed(uid):
                     yield JobAnswers(uid, [Head(wire.REOPEN, uid)])
@@ -298,7 +298,7 @@ class OpenJobs:
         new_alerts = [(uid, alert) for uid, alert in self._detector.alerts(time.time_ns()) if uid in self.open]
         for uid, alert in new_alerts:
             try:
-                self.open[uid].alert(alert)
+                self.open[uid].appender.alert(alert)
             except StoreError:  # the job keeps the alert
                 pass
             except Exception as error:  # noqa: BLE001  # the failure stays within this job
@@ -327,7 +327,7 @@ class OpenJobs:
         job.drop()
         self._detector.close(uid)
         self._store.forget(job.writer)
-        self.rows_of_ended += job.rows
+        self.rows_of_ended += job.appender.rows
         self._removed_jobs[uid] = {about: job.writer.acked(about) for about in (wire.RECORDS, wire.SPANS)}
         return True
 
@@ -395,7 +395,7 @@ class OpenJobs:
         for uid in list(self.open):
             if jobs_max <= 0:
                 return
-            if self.open[uid].hand_over_counters():
+            if self.open[uid].appender.hand_over_counters():
                 self.open[uid] = self.open.pop(uid)
                 jobs_max -= 1
 
@@ -456,7 +456,7 @@ class OpenJobs:
             self._store.release(job.uid)
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
             self._report_failure(job.uid, error)
-        self.rows_of_ended += job.rows
+        self.rows_of_ended += job.appender.rows
         self._ended_jobs[job.uid] = None
         self._failures.pop(job.uid, None)
         self._last_failure.pop(job.uid, None)
@@ -479,12 +479,12 @@ class OpenJobs:
             return
         self._detector.close(uid)
         job.drop()
-        self.rows_of_ended += job.rows
+        self.rows_of_ended += job.appender.rows
         text = f"{FAILURES_MAX} internal errors, the last one {reason}: the job's messages are refused from now on"
         event = Event(time.time_ns(), "quarantined", text[:TEXT_MAX])
         actions: tuple[Callable[[], object], ...] = (
             lambda: job.writer.append({"events": event_rows([event])}),
-            job.hand_over_counters,
+            job.appender.hand_over_counters,
             lambda: job.writer.close("lost"),
             lambda: self._store.release(uid),
         )

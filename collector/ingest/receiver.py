@@ -22,11 +22,11 @@ from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
 from ..selfstats import CollectorStats
 from .gate import UNVERIFIED, Gate
-from .job import BusyError
 from .jobs import JobAnswers, MessageError, OpenJobs
 from .order_routes import OrderRoutes, Peer, undelivered
 from .parsing import TEXT_MAX
 from .request_routes import RequestRoutes
+from .waiting_records import BusyError
 
 #: Limits of one turn; after it, the daemon runs its other duties.
 TURN_MESSAGES: Final = 64

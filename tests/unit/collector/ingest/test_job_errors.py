@@ -10,8 +10,8 @@ from fakes.wire_agent import record
 from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.errors import DecodeError, FormatError
 from tfprof.collector.ingest import jobs, rows, worker_process
-from tfprof.collector.ingest.job import LARGE_BYTES, BusyError
 from tfprof.collector.ingest.jobs import MessageError, OpenJobs, QuarantinedError
+from tfprof.collector.ingest.waiting_records import LARGE_BYTES, BusyError
 from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter

@@ -10,7 +10,7 @@ from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.decoders.proto.hlo_pb2 import HloProto
 from tfprof.collector.decoders.proto.xplane_pb2 import XSpace
 from tfprof.collector.errors import FormatError, StoreError
-from tfprof.collector.ingest import job
+from tfprof.collector.ingest import waiting_records
 from tfprof.collector.ingest.jobs import REOPENS_MAX, OpenJobs
 from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.reader import LocalStore
@@ -560,7 +560,7 @@ def test_losses_of_a_removed_store_are_counted_once_however_often_the_append_fai
             with pytest.raises(StoreError):
                 job.note_lost(wire.RECORDS, 9, "store-removed")
     job.note_lost(wire.RECORDS, 9, "store-removed")
-    assert job._lost_count == 9
+    assert job.appender.lost_count == 9
     assert ingest.events()["store-removed"] == 9
 
 
@@ -642,7 +642,7 @@ def test_runs_of_a_graph_on_remote_servers_are_not_reported(ingest, device, is_r
 
 
 def test_steps_without_ops_that_a_worker_decoded_count_too(ingest, monkeypatch):
-    monkeypatch.setattr(job, "LARGE_BYTES", 100)
+    monkeypatch.setattr(waiting_records, "LARGE_BYTES", 100)
     for ordinal in range(1, 5):
         ingest.records(ordinal, empty_window(ordinal, b"Unknown" * 30))
         until(lambda: list(ingest.jobs.work(1.0)) and not ingest.jobs.is_waiting, "the worker's rows")
