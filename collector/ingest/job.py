@@ -140,7 +140,7 @@ class OpenJob:
         result = self._sequences[head.type].admit(head.first, head.last)
         if result.is_after_gap:
             return 0, [Head(wire.REOPEN, self.uid)]
-        self.appender.add_loss(result.lost, "gap")
+        self.appender.add_loss(result.lost, slug="gap")
         return result.first_new, [] if result.first_new else [self._ack(head.type)]
 
     def _with_known_kind(self, record: Record) -> Record:
