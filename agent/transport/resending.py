@@ -70,6 +70,6 @@ class Resending:
         elif not self._waiting_since:
             self._waiting_since = now
         elif now > self._waiting_since + self._limit_s:
-            self._limit_s = min(2 * self._limit_s, SILENCE_MAX_S)
+            self._limit_s, self._waiting_since = min(2 * self._limit_s, SILENCE_MAX_S), 0.0
             return True
         return False
