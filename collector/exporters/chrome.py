@@ -5,13 +5,12 @@ A job is a process, and a lane of a device is a thread.
 
 import json
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...formats.version import VERSION
-from ..store.columns import flat
+from ..store.columns import flat, pc
 from ..tfviews.encoding import valid_utf8
 from ..traces.model import Curve, Label, Mark, Process, Slices, Step, Track
 from .request import Request
@@ -138,20 +137,20 @@ def _complete_events(slices: Slices, pid: int, origin_ns: int, labels: list[byte
         _digits(table["bytes"]),
         b"}}",
     ]
-    joined = pc.binary_join_element_wise(
-        *(pa.scalar(part, _TEXT) if isinstance(part, bytes) else part for part in parts), _NOTHING
-    )
+    texts = (pa.scalar(part, _TEXT) if isinstance(part, bytes) else part for part in parts)
+    joined: Any = pc.binary_join_element_wise(*texts, _NOTHING)
     # The texts of an array are one after the other in its last buffer.
-    return joined.buffers()[2].to_pybytes()[2:] if len(joined) else b""
+    events: bytes = joined.buffers()[2].to_pybytes()[2:] if len(joined) else b""
+    return events
 
 
-def _microseconds(times_ns: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _microseconds(times_ns: Any) -> tuple[Any, Any]:
     """Return times as the digits before the decimal point, and those from the point on."""
     whole = pc.divide(times_ns, 1000)
     return _digits(whole), _THOUSANDTHS.take(pc.subtract(times_ns, pc.multiply(whole, 1000)))
 
 
-def _digits(numbers: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _digits(numbers: Any) -> Any:
     return flat(numbers).cast(pa.large_string()).cast(_TEXT)
 
 

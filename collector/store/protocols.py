@@ -241,14 +241,6 @@ class JobReader(Protocol):
         """Return (node, device, last trace in which the node ran on the device)."""
         ...
 
-    def timeline(self, traces: Collection[int]) -> Iterator[tuple[int, int, int, int, int, int, int]]:
-        """Yield (trace, node, device, label, thread, start, end) of each execution of ``traces``.
-
-        Executions are in the order of traces and starts. Times are in ns and count from the trace's
-        `base_ns`.
-        """
-        ...
-
     def window_labels(self) -> dict[int, int]:
         """Return node -> one of its labels, for the nodes that profiler windows recorded."""
         ...

@@ -3,7 +3,7 @@
 DuckDB and ClickHouse have the same results. A `Dialect` has what they spell differently.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -106,18 +106,6 @@ def new_nodes(query: SqlQuery) -> dict[int, int]:
 def last_traces(query: SqlQuery) -> list[tuple[int, int, int]]:
     """Return (node, device, last trace in which the node ran on the device)."""
     return list(row_tuples(query(_LAST_TRACES)))
-
-
-def timeline(query: SqlQuery, traces: Collection[int]) -> Iterator[tuple[int, int, int, int, int, int, int]]:
-    """Yield (trace, node, device, label, thread, start, end) of each execution of ``traces``.
-
-    See the protocol.
-    """
-    rows = query(
-        f"""SELECT trace, node, device, label, thread, start_ns, start_ns + op_start_ns + op_end_ns AS end_ns
-        FROM ops WHERE trace IN ({", ".join(map(str, traces))}) ORDER BY trace, start_ns"""  # noqa: S608  # numbers
-    )
-    return row_tuples(rows)
 
 
 def window_labels(query: SqlQuery) -> dict[int, int]:
