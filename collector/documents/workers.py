@@ -30,8 +30,11 @@ class WorkersDocument(TypedDict):
 
     schema: Annotated[Literal["tfprof.workers/1"], "The format and its version."]
     group: Annotated[str, "The name of the group."]
-    source: Annotated[str, "What `behind_ns` is from: collectives, step starts, or none."]
-    workers: Annotated[list[WorkerDocument], "The workers, the one that is waited for first."]
+    source: Annotated[
+        str,
+        "What the order is from: collectives, step starts, step to step (they do not wait for each other), or none.",
+    ]
+    workers: Annotated[list[WorkerDocument], "The workers, the one that is waited for first, or else the slowest."]
 
 
 def workers_document(group: Group) -> WorkersDocument:

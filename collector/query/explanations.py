@@ -316,6 +316,12 @@ def hint(answer: Answer) -> str | None:
     return f"your own lines alone: -max_depth 1000 -show_name_regexes '{regexes}'{more}"
 
 
+_NO_OPS: Final = (
+    "no op of these steps ran in this process: XLA or a remote server ran them (with --trace-level full, the server of "
+    "a session sends them)"
+)
+
+
 def notes_of(answer: Answer, *, in_own_layout: bool) -> list[str]:
     """Return why ``answer`` is empty or incomplete, and hints.
 
@@ -330,6 +336,8 @@ def notes_of(answer: Answer, *, in_own_layout: bool) -> list[str]:
         job = answer.selection.jobs[0]
         if has_programs(job, (node.op for node in answer.profile.nodes)):
             notes.append(programs_note(job))
+    if in_own_layout and answer.profile is not None and not any(node.entries for node in answer.profile.nodes):
+        notes.append(_NO_OPS)
     if in_own_layout and answer.profile is not None and answer.profile.omits_pipeline:
         notes.append("left out: the ops of the input pipeline's functions, beside the steps (--device tf.data)")
     if in_own_layout and answer.profile is not None and answer.profile.missing_stream:

@@ -31,7 +31,7 @@ def part_verdict(breakdown: Breakdown) -> str:
     largest = max(known, key=lambda part: part.mean_ns)
     if not breakdown.traced and breakdown.share(UNEXPLAINED) > breakdown.share(largest.slug):
         unknown = percent(breakdown.share(UNEXPLAINED))
-        return f"{unknown} of the time from step to step is unknown, since none of these steps was traced"
+        return f"{unknown} of the time from step to step is unknown, since no op of these steps was recorded"
     if input_share >= INPUT_HIGH or largest.slug == INPUT:
         text = f"{input_words(input_share)}: {percent(input_share)} of the time from step to step is input"
         if largest.slug != INPUT:

@@ -369,9 +369,10 @@ def _without_breaks(periods: Iterable[_Period]) -> tuple[list[_Period], str]:
 
 def _typical_traces(traces: Sequence[StepTrace], median_ns: float) -> tuple[list[StepTrace], list[str]]:
     """Return the traced steps to cut: the typical ones if there are any; and notes about them."""
-    timed = [trace for trace in traces if trace.duration_ns > 0]
+    timed = [trace for trace in traces if trace.duration_ns > 0 and trace.executions]
     if not timed:
-        return [], ["no step was traced, so the inside of the steps is not cut"]
+        reason = "no op was recorded in the traced steps" if traces else "no step was traced"
+        return [], [f"{reason}, so the inside of the steps is not cut"]
     typical = [
         trace
         for trace in timed
@@ -395,7 +396,8 @@ def _add_inside(
 ) -> None:
     """Add the parts of the traced steps, fitted to the mean step."""
     if not traces:
-        sums.add(UNEXPLAINED, inside_ns, FROM_SPANS, "inside of the steps, which were not traced")
+        reason = "in which no op was recorded" if recording.traces else "which were not traced"
+        sums.add(UNEXPLAINED, inside_ns, FROM_SPANS, f"inside of the steps, {reason}")
         return
     for op_class, time_ns in _mean_cut(recording, traces).items():
         is_python = recording.is_eager and op_class == BETWEEN_OPS

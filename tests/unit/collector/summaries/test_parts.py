@@ -151,9 +151,15 @@ def test_steps_that_were_not_traced_are_not_cut() -> None:
     assert part_verdict(result).startswith("it is unknown where the time goes: no step was traced")
     working = broken_down(use=ThreadUse(cpu=0.3))
     assert part_verdict(working) == (
-        "60 % of the time from step to step is unknown, since none of these steps was traced"
+        "60 % of the time from step to step is unknown, since no op of these steps was recorded"
     )
     assert break_down(Recording("batch", [])) is None
+
+
+def test_traced_steps_without_ops_are_not_cut() -> None:
+    result = broken_down(traces=[StepTrace(3, 6 * MS, ())])
+    assert (parts_of(result), result.traced) == ({"unexplained": pytest.approx(10)}, 0)
+    assert "no op was recorded in the traced steps, so the inside of the steps is not cut" in result.notes
 
 
 def test_spans_of_other_kinds_fill_the_time_between_steps_once() -> None:
