@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import ClassVar, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -21,7 +21,6 @@ from ..commands.daemons import StatusFile
 from ..commands.key_files import collector_pair
 from ..commands.service_manager import ServiceManager
 from ..commands.streams import log
-from ..formats import given_up
 from ..formats.addresses import Endpoint, local_endpoint
 from ..formats.ids import hex_id
 from ..formats.runtime_dir import LIVE, make_instance
@@ -31,9 +30,11 @@ from .alert_command import AlertCommand
 from .alert_orders import AlertOrders
 from .alerts.sentence import sentence
 from .decoders.decode import decoder
-from .errors import FormatError, StoreError
-from .ingest.jobs import OpenJobs
-from .ingest.receiver import Listen, Receiver
+from .errors import StoreError
+from .ingest.given_up_files import GivenUpFiles
+from .ingest.ingest import make_ingest
+from .ingest.receiver import Receiver
+from .ingest.sockets import Listen
 from .selfstats import CollectorStats
 from .store.retention import Limits, remove_expired
 from .store.shared import owner_of
@@ -49,13 +50,12 @@ TURN_MS: Final = 500
 TICK_S: Final = 0.1
 #: Maximum number of jobs whose counters one tick passes to the store: ten a second in all.
 COUNTERS_A_TICK: Final = 1
-#: Intervals (seconds) between writes of the status file, between removals of expired jobs, and
-#: between searches for the files in which agents name the jobs whose data they have given up.
+#: Intervals (seconds) between writes of the status file, and between removals of expired jobs.
 STATUS_S: Final = 2.0
 REMOVAL_S: Final = 600.0
-GIVEN_UP_S: Final = 2.0
-#: Time for ending such jobs in one tick (seconds).
-GIVEN_UP_SLICE_S: Final = 0.05
+#: Work at a monotonic time. Duties run every `TICK_S` while messages arrive, otherwise every
+#: `TURN_MS`. Each runs even if another one fails.
+_Duty = Callable[[float], object]
 #: Limit of open files for a collector that other hosts can reach.
 DESCRIPTORS: Final = 65_536
 #: Time limit for storing messages that arrived before the stop (seconds).
@@ -107,14 +107,16 @@ class Collector:
         self._is_stopping = self._is_reload_due = self._is_ready = False
         self._alert_command = AlertCommand(options.alert_command)
         self._alert_orders = AlertOrders(options.alert_steps)
-        self._last_tick_s = self._last_status_s = self._last_removal_s = self._next_given_up_s = float("-inf")
+        self._last_tick_s = self._last_status_s = self._last_removal_s = float("-inf")
 
     def start(self) -> None:
         """Open the store and the socket; TfprofError on failure."""
         self._instance = make_instance(str(self._options.store))
         self._decoder = decoder(self._options.decoder)
         self._store = open_writer(self._options.store, socket.gethostname())
-        self._jobs = OpenJobs(self._store, self._decoder, self._stats.count_failure, owner_of(self._options.store))
+        owner = owner_of(self._options.store)
+        self._ingest = make_ingest(self._store, self._decoder, self._stats.count_failure, owner)
+        self._jobs, self._upkeep = self._ingest.jobs, self._ingest.upkeep
         welcome = {
             "collector": secrets.token_hex(8),
             "pid": os.getpid(),
@@ -125,8 +127,22 @@ class Collector:
         if self._options.listen is not None:
             _allow_connections()
             listen = Listen(self._options.listen, collector_pair() if self._options.is_encrypted else None)
-        self._receiver = Receiver(local_endpoint(self._instance), self._jobs, self._stats, welcome, listen)
+        self._receiver = Receiver(local_endpoint(self._instance), self._ingest, self._stats, welcome, listen)
+        self._given_up = GivenUpFiles(self._instance, self._ingest, self._stats)
         self._status = StatusFile(f"{self._instance}/{NAME}.json")
+        self._duties: tuple[_Duty, ...] = (
+            lambda _now: self._receiver.retry(),
+            lambda _now: self._upkeep.hand_over_counters(jobs_max=COUNTERS_A_TICK),
+            self._upkeep.tick,
+            self._handle_alerts,
+            self._alert_command.tick,
+            self._given_up.end_jobs,
+            self._reload_if_due,
+            self._remove_expired,
+            self._write_status_if_due,
+            self._write_live,
+            self._tell_manager,
+        )
         gc.freeze()  # these objects live as long as the process: the garbage collector need not scan them
 
     def serve(self) -> None:
@@ -135,11 +151,14 @@ class Collector:
         The collector is idle if no message has arrived for `idle_s` and no data waits to be stored.
         """
         while not self._is_stopping:
-            has_given_up_jobs = self._next_given_up_s <= self._last_tick_s
-            received = self._receiver.turn(int(1000 * TICK_S) if has_given_up_jobs else TURN_MS)
+            received = self._receiver.turn(int(1000 * TICK_S) if self._given_up.is_unfinished else TURN_MS)
             now = time.monotonic()
             self._tick(now)
-            if not received and now - self._stats.last_message_s >= self._options.idle_s and not self._jobs.is_waiting:
+            if (
+                not received
+                and now - self._stats.last_message_s >= self._options.idle_s
+                and not self._ingest.slices.is_waiting
+            ):
                 return
 
     def stop(self) -> None:
@@ -160,13 +179,13 @@ class Collector:
         while time.monotonic() < deadline:
             messages_before = self._stats.messages
             self._receiver.turn(0)
-            if self._stats.messages == messages_before and not self._jobs.is_waiting:
+            if self._stats.messages == messages_before and not self._ingest.slices.is_waiting:
                 break
         self._receiver.retry()
         self._alert_command.close()
-        self._jobs.close()
+        self._ingest.slices.close()
         self._receiver.close()
-        self._jobs.hand_over_counters(jobs_max=len(self._jobs.open))
+        self._upkeep.hand_over_counters(jobs_max=len(self._jobs.open))
         self._write_status(time.monotonic())
         self._store.close()
 
@@ -174,25 +193,16 @@ class Collector:
         if now - self._last_tick_s < TICK_S:
             return
         self._last_tick_s = now
-        for duty in self._DUTIES:
+        for duty in self._duties:
             try:
-                duty(self, now)
+                duty(now)
             except StoreError as error:
                 self._stats.count_stall(error)
             except Exception as error:  # noqa: BLE001  # the daemon goes on with other duties and messages
                 self._stats.count_failure(0, error)
 
-    def _retry(self, _now: float) -> None:
-        self._receiver.retry()
-
-    def _hand_over_counters(self, _now: float) -> None:
-        self._jobs.hand_over_counters(jobs_max=COUNTERS_A_TICK)
-
-    def _tick_jobs(self, now: float) -> None:
-        self._jobs.tick(now)
-
     def _handle_alerts(self, now: float) -> None:
-        for uid, alert in self._jobs.store_alerts():
+        for uid, alert in self._upkeep.store_alerts():
             info = self._jobs.open[uid].writer.info
             values = {
                 "slug": alert.slug,
@@ -208,9 +218,6 @@ class Collector:
             if order is not None:
                 self._receiver.order(uid, order)
 
-    def _run_alert_command(self, now: float) -> None:
-        self._alert_command.tick(now)
-
     def _remove_expired(self, now: float) -> None:
         if now - self._last_removal_s >= REMOVAL_S:
             self._last_removal_s = now
@@ -222,29 +229,6 @@ class Collector:
                 self._jobs.open.keys(),
             )
             self._store.trim_hosts()
-
-    def _end_given_up_jobs(self, now: float) -> None:
-        if now < self._next_given_up_s:
-            return
-        self._next_given_up_s = now + GIVEN_UP_S
-        deadline = time.monotonic() + GIVEN_UP_SLICE_S
-        for path, given_up_job in given_up.pending(self._instance):
-            if time.monotonic() > deadline:
-                self._next_given_up_s = now  # the next tick continues
-                return
-            try:
-                is_done = given_up_job is None or self._jobs.end_given_up_job(
-                    given_up_job["uid"], given_up_job["identity"], given_up_job["end"], given_up_job.get("event")
-                )
-            except StoreError as error:  # the job is tried again later, and the next ones now
-                self._stats.count_stall(error)
-                is_done = False
-            except FormatError as error:
-                self._stats.count_failure(0, error)
-                is_done = True
-            if is_done:
-                with contextlib.suppress(OSError):  # a folder of that name does not hold up the next jobs
-                    Path(path).unlink()
 
     def _write_status_if_due(self, now: float) -> None:
         if now - self._last_status_s >= STATUS_S:
@@ -259,9 +243,9 @@ class Collector:
             "store": str(self._options.store),
             "service": self._options.is_service,
             "jobs": len(self._jobs.open),
-            "lag_s": round(self._jobs.lag_s, 3),
-            "lost_samples": self._jobs.lost_samples,
-            "quarantined": {hex_id(uid): reason for uid, reason in self._jobs.quarantined.items()},
+            "lag_s": round(self._ingest.slices.lag_s, 3),
+            "lost_samples": self._ingest.samples.lost,
+            "quarantined": {hex_id(uid): reason for uid, reason in self._ingest.failures.quarantined.items()},
         }
         try:
             self._status.write(status)
@@ -270,7 +254,7 @@ class Collector:
 
     def _write_live(self, now: float) -> None:
         with contextlib.suppress(OSError):  # readers then read the rows
-            self._jobs.write_live(f"{self._instance}/{LIVE}", now)
+            self._upkeep.write_live(f"{self._instance}/{LIVE}", now)
 
     def _reload_if_due(self, _now: float) -> None:
         """Use the settings as they are now; if one is invalid, all stay as they were."""
@@ -295,22 +279,6 @@ class Collector:
     def _description(self) -> str:
         listen = self._options.listen
         return f"serves {self._options.store}" + ("" if listen is None else f", listens at {listen.url}")
-
-    #: Periodic duties. They run every `TICK_S` while messages arrive, otherwise every `TURN_MS`.
-    #: Each duty runs even if another duty fails.
-    _DUTIES: ClassVar[tuple[Callable[["Collector", float], None], ...]] = (
-        _retry,
-        _hand_over_counters,
-        _tick_jobs,
-        _handle_alerts,
-        _run_alert_command,
-        _end_given_up_jobs,
-        _reload_if_due,
-        _remove_expired,
-        _write_status_if_due,
-        _write_live,
-        _tell_manager,
-    )
 
 
 def _allow_connections() -> None:

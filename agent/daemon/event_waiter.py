@@ -17,6 +17,11 @@ class Wakeup(NamedTuple):
     has_process_end: bool
     has_announcement: bool
 
+    @property
+    def begins_turn(self) -> bool:
+        """Whether an event calls for a turn of the agent at once, whatever an answer says."""
+        return self.has_process_end or self.has_announcement
+
 
 NO_EVENT = Wakeup(has_answer=False, has_process_end=False, has_announcement=False)
 

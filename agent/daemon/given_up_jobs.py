@@ -12,6 +12,7 @@ from typing import Final
 from ...formats import given_up, wire
 from ...formats.wire import Head
 from ..transport.message_queue import Send
+from . import lost_processes
 
 #: Interval of looking for files, and time until an unanswered message is sent again (seconds).
 INTERVAL_S: Final = 2.0
@@ -27,6 +28,11 @@ class GivenUpJobs:
         self._instance_dir = instance_dir
         self._sent: dict[int, tuple[str, float]] = {}  # uid -> file, and the time of sending it
         self._next_s = -math.inf
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no file waits, of earlier agents either."""
+        return not lost_processes.has_waiting_jobs(self._instance_dir)
 
     def send_due(self, now: float, send: Send) -> None:
         """Send files that were not sent yet, or not answered; OSError on failure."""

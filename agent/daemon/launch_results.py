@@ -1,9 +1,12 @@
 """Reports the results of each launch to its launcher, until all data is stored."""
 
+import os
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .. import launches, processes
+from ...formats import runtime_dir
+from .. import announcements, launches, processes
 from ..launches import Launch, Result
 from .job import Job
 from .refusals import Refusal
@@ -19,6 +22,16 @@ class LaunchResults:
         self._closed_jobs: dict[int, list[dict[str, Any]]] = {}
         self._complete_launches: set[int] = set()
         self._written_results: dict[int, Result] = {}
+        self._changed_ns = -1  # the folder of launches when it was read; -1: it may have changed since
+
+    def refresh_if_changed(self, scans: int) -> bool:
+        """Do `refresh` if a description was added or replaced; OSError if the folder is gone."""
+        changed_ns = os.stat(os.path.join(self._instance_dir, runtime_dir.LAUNCHES)).st_mtime_ns
+        if changed_ns == self._changed_ns:
+            return False
+        is_settled = abs(time.time_ns() - changed_ns) > announcements.TIMESTAMP_LAG_NS
+        self._changed_ns = changed_ns if is_settled else -1
+        return self.refresh(scans)
 
     def refresh(self, scans: int) -> bool:
         """Read descriptions that may have changed; return whether a launch has ended meanwhile.

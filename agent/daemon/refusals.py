@@ -1,10 +1,12 @@
 """Counts refusals: one entry per process and reason."""
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 #: Maximum number of entries: the oldest are dropped, but all refusals are counted.
 ENTRIES_MAX: Final = 1000
+#: Number of entries in the status file.
+_SHOWN_MAX: Final = 20
 _TEXT_MAX: Final = 512
 
 
@@ -38,3 +40,7 @@ class Refusals:
 
     def __iter__(self) -> Iterator[Refusal]:
         return iter(list(self._entries.values()))
+
+    def status(self) -> dict[str, Any]:
+        """Return the refusals for the status file."""
+        return {"refused": self.total, "refusals": [refusal._asdict() for refusal in list(self)[-_SHOWN_MAX:]]}

@@ -5,6 +5,7 @@ import time
 from typing import Any, Final
 
 from ...formats import wire
+from ...formats.wire import Head
 from ..processes import ProcessTree, all_pids, process_tree
 from ..transport.message_queue import REOPEN_S, SILENCE_S, STALL_S, MessageQueue, Send, encode
 from .host import HostSampler
@@ -83,15 +84,18 @@ class Sampler:
             self.rewind()
 
     def note_acked(self, last: int, now: float) -> None:
-        """Handle an ACK."""
+        """Forget the messages up to number ``last``: they are stored, or lost."""
         self._silent_since = now
         self._unanswered_max = UNANSWERED_MAX
         self.queue.note_acked(last)
 
-    def note_stalled(self, now: float) -> None:
-        """Handle a STALL: try again after STALL_S."""
-        self._not_before = now + STALL_S
-        self.rewind()
+    def note_answer(self, head: Head, now: float) -> None:
+        """Handle an answer about samples; after a STALL they are sent again, STALL_S later."""
+        if head.type == wire.STALL:
+            self._not_before = now + STALL_S
+            self.rewind()
+        elif head.type in (wire.ACK, wire.REFUSE):
+            self.note_acked(head.last, now)
 
     def note_reopened(self, now: float) -> None:
         """Handle a REOPEN of a job: try again after REOPEN_S.

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -96,6 +96,14 @@ class Spooling:
         """The reason why messages cannot be kept on the disk now, None if none is known."""
         return self._failure if self._spool is None else self._spool.failure
 
+    def stall(self, direct: dict[str, str] | None) -> dict[str, str] | None:
+        """Return why no data is stored; ``direct``: why the collector stores none, if known."""
+        on_disk = self.failure
+        if direct is None or on_disk is None or on_disk["text"] == direct["text"]:
+            return direct
+        text = f"{direct['text']}, and nothing more is kept on disk: {on_disk['text']}"
+        return {"slug": on_disk["slug"], "text": text}
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing waits on the disk, as far as this agent knows."""
@@ -131,14 +139,17 @@ class Spooling:
         if self._delivery is not None and not self.is_empty:
             self._delivery.send_due(now, send)
 
-    def handle(self, answer: Head, reason: Callable[[], dict[str, str]], now: float) -> bool:
-        """Take an answer about data that was in the spool; return whether it is one."""
+    def handle(self, answer: Head, reason: dict[str, str], now: float) -> bool:
+        """Take an answer about data that was in the spool; return whether it is one.
+
+        ``reason`` is that of a STALL or REFUSE.
+        """
         if answer.type not in _ANSWERS:
             return False
         self._is_stalled = answer.type == wire.STALL
         if self._delivery is None or self.is_empty:
             return False
-        self._delivery.note_answer(answer, reason() if answer.type in (wire.STALL, wire.REFUSE) else {}, now)
+        self._delivery.note_answer(answer, reason, now)
         return True
 
     def restart(self, now: float) -> None:

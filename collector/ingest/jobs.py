@@ -1,64 +1,31 @@
-"""The open jobs of a collector, and the SAMPLES messages, which cover several jobs."""
+"""The open jobs of a collector."""
 
-import json
-import re
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from itertools import islice
-from typing import Any, Final, NamedTuple
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
 
-import pyarrow.compute as pc
-
-from ...commands.streams import log
 from ...formats import wire
 from ...formats.ids import hex_id
 from ...formats.wire import Head
-from ..alerts.alert import Alert
-from ..decoders.columns import INT64_MAX
 from ..decoders.decode import Decoder
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
+from ..store.columns import pc
 from ..store.protocols import StoreWriter
 from ..store.shared import Owner
+from .failures import FAILURES_MAX, Failures
 from .guarded_detector import GuardedDetector
 from .job import OpenJob, SharedServices
-from .parsing import TEXT_MAX, Event, event_rows, integer, sample_row
+from .parsing import TEXT_MAX, Event, event_rows
 from .rows import RowMaker
 from .worker_process import WorkerSlot
 
 #: Maximum number of remembered ended jobs. A repeated CLOSE of such a job is acked, and its late
 #: samples are dropped.
 ENDED_MAX: Final = 4_096
-#: Maximum number of REOPENs that answer one SAMPLES message. The agent sends the message again and
-#: then gets the others. Hundreds of REOPENs for each message would fill the agent's queue, and
-#: ZeroMQ would drop other answers to this agent.
-REOPENS_MAX: Final = 16
-#: Slugs of StoreErrors that do not end by themselves.
-_LASTING: Final = frozenset({"store-damaged", "store-foreign", "store-version"})
-#: Internal errors after which a job is quarantined.
-FAILURES_MAX: Final = 20
-#: Poll interval while a worker process runs (milliseconds).
-_WORKER_POLL_MS: Final = 20
-#: Callback with the job's uid, and the exception or the worker's traceback.
-FailureCallback = Callable[[int, Exception | str], None]
 #: The entry of a job's identity with its verified node; jobs of this host have none.
 _NODE: Final = "node"
-_UID: Final = re.compile(r"[0-9a-fA-F]{1,16}")
-
-
-class JobAnswers(NamedTuple):
-    """Answers about job ``uid`` after its records were stored, or the error of storing them."""
-
-    uid: int
-    answers: list[Head] | StoreError
-
-
-class QuarantinedError(FormatError):
-    """A message of a quarantined job."""
-
-    slug = "quarantined"
 
 
 class ForeignJobError(FormatError):
@@ -79,61 +46,44 @@ class MessageError(FormatError):
 class OpenJobs:
     """The jobs that agents have opened and not closed.
 
-    A failure of one job does not affect the others. ``report_failure`` is called with every
-    internal error. After FAILURES_MAX of them a job is quarantined: it ends as lost, and its
-    messages are refused. `quarantined` maps the uid to the last error. `lost_samples`: number of
-    samples that could not be stored because a file of their host or job is damaged. ``owner``: the
-    verified user of all jobs, in a shared store.
+    A failure of one job does not affect the others. After too many of them a job is quarantined: it
+    ends as lost, and its messages are refused. `busy` has the uids of jobs with work left, in
+    round-robin order. ``owner``: the verified user of all jobs, in a shared store.
     """
 
     def __init__(
-        self, store: StoreWriter, decoder: Decoder, report_failure: FailureCallback, owner: Owner | None = None
+        self,
+        store: StoreWriter,
+        decoder: Decoder,
+        failures: Failures,
+        detector: GuardedDetector,
+        owner: Owner | None = None,
     ) -> None:
         self.open: dict[int, OpenJob] = {}
-        self.rows_of_ended = 0
-        self.quarantined: dict[int, str] = {}
-        self.lost_samples = 0
+        self.busy: OrderedDict[int, None] = OrderedDict()
+        self._rows_of_ended = 0
         self._store = store
         self._owner = owner
         self._decoder = decoder
-        self._report_failure = report_failure
-        self._detector = GuardedDetector(report_failure)
-        self._shared = SharedServices(WorkerSlot(), self._count_failure, self._detector)
-        self._failures: Counter[int] = Counter()
-        self._last_failure: dict[int, str] = {}
+        self._failures = failures
+        self._detector = detector
+        self._shared = SharedServices(WorkerSlot(), failures.count, detector)
         self._ended_jobs: OrderedDict[int, None] = OrderedDict()
         self._removed_jobs: dict[int, dict[int, int]] = {}  # uid -> type -> last number stored in the removed store
         self._failed_opens: set[int] = set()  # jobs whose OPEN failed; the agent sends it again
-        self._busy_jobs: OrderedDict[int, None] = OrderedDict()  # uids in round-robin order
 
     @property
     def rows(self) -> int:
         """Node executions stored since this collector started."""
-        return self.rows_of_ended + sum(job.rows for job in self.open.values())
-
-    @property
-    def lag_s(self) -> float:
-        """Largest delay in seconds from the end of a step until it was stored.
-
-        Only the last stored record of each open job counts.
-        """
-        return max((job.lag_s for job in self.open.values()), default=0.0)
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether any job has records or a CLOSE that wait to be stored."""
-        return any(job.is_busy for job in self.open.values())
+        return self._rows_of_ended + sum(job.appender.rows for job in self.open.values())
 
     def has_ended(self, uid: int) -> bool:
         """Whether this collector has closed job ``uid`` or put it in quarantine."""
-        return uid in self._ended_jobs or uid in self.quarantined
+        return uid in self._ended_jobs or uid in self._failures.quarantined
 
-    def poll_timeout_ms(self, timeout_max_ms: int) -> int:
-        """Return the poll timeout before the next ``work``, at most ``timeout_max_ms``."""
-        if not self._busy_jobs:
-            return timeout_max_ms
-        is_ready = any(self.open[uid].is_ready for uid in self._busy_jobs if uid in self.open)
-        return 0 if is_ready else min(timeout_max_ms, _WORKER_POLL_MS)
+    def knows(self, uid: int) -> bool:
+        """Whether job ``uid`` is open, has ended, or failed to open."""
+        return uid in self.open or uid in self._failed_opens or self.has_ended(uid)
 
     def node_of(self, uid: int) -> str | None:
         """Return the node of the open job ``uid``, None for a job of this host."""
@@ -161,21 +111,20 @@ class OpenJobs:
 
         ``node``: the verified name of another host, None for this host.
         """
-        if head.uid in self.quarantined:
-            raise QuarantinedError(f"job {hex_id(head.uid)} is in quarantine: {self.quarantined[head.uid]}")
+        self._failures.check(head.uid)
         try:
             return self._handle(head, body, node)
         except StoreError:
-            if not self._drop_if_removed(head.uid):
+            if not self.drop_if_removed(head.uid):
                 raise
             return [Head(wire.REOPEN, head.uid)]
         except TfprofError:
             raise
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
-            self._count_failure(head.uid, error)
+            self._failures.count(head.uid, error)
             raise MessageError(f"{type(error).__name__}: {error}"[:TEXT_MAX]) from None
         finally:
-            self._update_job(head.uid)
+            self.update(head.uid)
 
     def _handle(self, head: Head, body: memoryview, node: str | None) -> list[Head]:
         if head.type == wire.OPEN:
@@ -187,134 +136,7 @@ class OpenJobs:
             return [Head(wire.REOPEN, head.uid)]
         return job.take(head, body)
 
-    def samples(self, host: str, head: Head, body: memoryview, node: str | None = None) -> list[Head]:
-        """Store the samples of ``host`` and of the jobs on it, and return the answers.
-
-        ``node``: as for `take`.
-        Samples of jobs that have ended, are in quarantine or failed to open are dropped. If a job
-        is unknown, nothing is stored, and the answers are REOPENs for at most REOPENS_MAX jobs.
-        Samples of a damaged host or job are lost, so that the agent sends those of the others.
-        """
-        values = document(body)
-        t_ns = integer(values, "t_ns", -1)
-        job_samples, host_sample = values.get("jobs", {}), values.get("host", {})
-        if not 0 <= t_ns < INT64_MAX or not isinstance(job_samples, dict) or not isinstance(host_sample, dict):
-            raise FormatError("samples with an invalid time, host or jobs")
-        samples_by_uid = {_uid(text): _object(sample) for text, sample in job_samples.items()}
-        known_uids = self.open.keys() | self._ended_jobs.keys() | self._failed_opens | self.quarantined.keys()
-        if unknown_uids := samples_by_uid.keys() - known_uids:
-            return [Head(wire.REOPEN, uid) for uid in islice(unknown_uids, REOPENS_MAX)]
-        for uid in samples_by_uid:
-            self.check_node(uid, node)
-        errors = []
-        if host_sample:
-            errors += self._try_to_store(0, partial(self._sample_host, host, head.last, t_ns, host_sample))
-        for uid in samples_by_uid.keys() & self.open.keys():
-            errors += self._try_to_store(uid, partial(self.open[uid].sample, head.last, t_ns, samples_by_uid[uid]))
-        if temporary_errors := [error for error in errors if error.slug not in _LASTING]:
-            raise temporary_errors[0]
-        if errors and not self.lost_samples:
-            log(f"tfprof: samples are lost: {errors[0]}")
-        self.lost_samples += len(errors)
-        return [Head(wire.ACK, 0, wire.SAMPLES, head.first, head.last)]
-
-    def _try_to_store(self, uid: int, action: Callable[[], None]) -> list[StoreError]:
-        """Run ``action``, which stores a sample of job ``uid``; return its StoreError, if any.
-
-        ``uid`` is 0 for a sample of the host. Any other TfprofError is raised: the sample is
-        invalid. All other errors are counted for job ``uid``, so that the other jobs are served.
-        """
-        try:
-            action()
-        except StoreError as error:
-            return [error]
-        except TfprofError:
-            raise
-        except Exception as error:  # noqa: BLE001  # the failure stays within this job
-            self._count_failure(uid, error)
-        return []
-
-    def retry(self) -> Iterator[JobAnswers]:
-        """Append again the rows of failed appends.
-
-        Yield REOPEN for jobs whose folder was removed.
-        """
-        for uid in [uid for uid, job in self.open.items() if job.is_stalled]:
-            try:
-                self.open[uid].retry()
-            except StoreError:  # reported at the first attempt, and again when the agent repeats the message
-                if self._drop_if_removed(uid):
-                    yield JobAnswers(uid, [Head(wire.REOPEN, uid)])
-                continue
-            except Exception as error:  # noqa: BLE001  # the failure stays within this job
-                self._count_failure(uid, error)
-            self._update_job(uid)
-
-    def work(self, seconds: float) -> Iterator[JobAnswers]:
-        """Store a slice of each busy job in turn, for about ``seconds``.
-
-        Yield the acks of stored records, or the StoreError that prevented storing.
-        """
-        deadline = time.monotonic() + seconds
-        for uid in list(self._busy_jobs):
-            if time.monotonic() >= deadline:
-                return
-            self._busy_jobs.move_to_end(uid)
-            yield from self._store_slice(uid)
-
-    def _store_slice(self, uid: int) -> Iterator[JobAnswers]:
-        job = self.open.get(uid)
-        if job is None:
-            return
-        answers: list[Head] = []
-        try:
-            answers = job.store_slice()
-        except StoreError as error:
-            self._busy_jobs.pop(uid, None)
-            yield JobAnswers(uid, [Head(wire.REOPEN, uid)] if self._drop_if_removed(uid) else error)
-            return
-        except Exception as error:  # noqa: BLE001  # the failure stays within this job
-            self._count_failure(uid, error)
-        self._update_job(uid)
-        if answers:
-            yield JobAnswers(uid, answers)
-
-    def tick(self, now: float) -> None:
-        """Run the store's periodic work (store.writer) at monotonic time ``now``.
-
-        If the store was removed or moved, it is created again first.
-        """
-
-        def count_failure(uid: int, error: Exception) -> None:
-            self._count_failure(uid, error)
-            self._update_job(uid)
-
-        if self._store.is_gone:
-            self._renew()
-        self._store.tick(now, count_failure)
-
-    def store_alerts(self) -> list[tuple[int, Alert]]:
-        """Store the new alerts, and return them with the uids of their jobs."""
-        new_alerts = [(uid, alert) for uid, alert in self._detector.alerts(time.time_ns()) if uid in self.open]
-        for uid, alert in new_alerts:
-            try:
-                self.open[uid].alert(alert)
-            except StoreError:  # the job keeps the alert
-                pass
-            except Exception as error:  # noqa: BLE001  # the failure stays within this job
-                self._count_failure(uid, error)
-        return new_alerts
-
-    def _renew(self) -> None:
-        """Recreate a store that was removed or moved; agents send unacked messages again."""
-        self._store.renew()
-        log(f"tfprof: {self._store.path} was removed or moved away, and is created again [store-removed]")
-        for writer in self._store.lost_hosts:
-            self._store.forget(writer)
-        for uid in list(self.open):
-            self._drop_if_removed(uid)
-
-    def _drop_if_removed(self, uid: int) -> bool:
+    def drop_if_removed(self, uid: int) -> bool:
         """Drop job ``uid`` if its folder was removed; return whether it was.
 
         The agent opens the job again.
@@ -322,12 +144,8 @@ class OpenJobs:
         job = self.open.get(uid)
         if job is None or not job.writer.is_gone:
             return False
-        del self.open[uid]
-        self._busy_jobs.pop(uid, None)
-        job.drop()
-        self._detector.close(uid)
+        self._remove(job)
         self._store.forget(job.writer)
-        self.rows_of_ended += job.rows
         self._removed_jobs[uid] = {about: job.writer.acked(about) for about in (wire.RECORDS, wire.SPANS)}
         return True
 
@@ -336,68 +154,6 @@ class OpenJobs:
         for about, last in self._removed_jobs.get(job.uid, {}).items():
             job.note_lost(about, last, "store-removed")
         self._removed_jobs.pop(job.uid, None)
-
-    def end_given_up_job(
-        self,
-        uid: int,
-        identity: dict[str, Any],
-        end: dict[str, Any],
-        event: dict[str, Any] | None = None,
-        node: str | None = None,
-    ) -> bool:
-        """End job ``uid``, whose remaining data an agent has given up, and count that data as lost.
-
-        ``identity``, ``event`` and ``end`` are the bodies of OPEN, EVENT and CLOSE; ``node``: as
-        for `take`. The job keeps
-        what is stored of its identity and its end. Return whether the job has ended; otherwise the
-        caller tries again. FormatError if one of the bodies is invalid.
-        """
-        if self.has_ended(uid):
-            return True
-        if uid in self.open and self.open[uid].is_busy:
-            return False  # records that are being stored are not lost
-        self.check_node(uid, node)
-        info = self._store.job(uid).info
-        if info.closed_ns is not None:
-            self._store.release(uid)
-            return True
-        self.take(Head(wire.OPEN, uid), memoryview(json.dumps({**identity, **info.identity}).encode()), node)
-        job = self.open.get(uid)
-        if job is None:
-            return False
-        if event is not None:
-            self.take(Head(wire.EVENT, uid, 0, 1, 1), memoryview(json.dumps(event).encode()), node)
-        for about, name in ((wire.RECORDS, "records"), (wire.SPANS, "span_head")):
-            job.note_lost(about, integer(end, name, 0), "given-up")
-        self.take(Head(wire.CLOSE, uid), memoryview(json.dumps(end).encode()), node)
-        for _ in self._store_slice(uid):  # no agent waits for the answers
-            pass
-        return self.has_ended(uid)
-
-    def write_live(self, path: str, now: float) -> None:
-        """Write the figures of the running jobs to ``path`` if due; OSError if that fails."""
-        self._detector.write_live(path, str(self._store.collector["id"]), now)
-
-    def close(self) -> None:
-        """Discard the waiting records.
-
-        They are not acked, so the next collector receives them again.
-        """
-        for job in self.open.values():
-            job.drop()
-
-    def hand_over_counters(self, jobs_max: int) -> None:
-        """Pass new counters of at most ``jobs_max`` jobs to the store, longest waiting first.
-
-        The store replaces one file per job. The more jobs there are, the less often a job's file is
-        replaced.
-        """
-        for uid in list(self.open):
-            if jobs_max <= 0:
-                return
-            if self.open[uid].hand_over_counters():
-                self.open[uid] = self.open.pop(uid)
-                jobs_max -= 1
 
     def _open(self, head: Head, body: memoryview, node: str | None) -> list[Head]:
         identity = {name: value for name, value in document(body).items() if name != _NODE}
@@ -417,7 +173,7 @@ class OpenJobs:
         host, name = (str(identity.get(key) or "") for key in ("host", "name"))
         self._detector.open(head.uid, host, name, has_rows=has_rows)
         if is_new and job.writer.acked(wire.RECORDS):
-            self._detector.add_names(head.uid, job.writer.names())
+            self._detector.add_names(head.uid, job.writer.table("names"))
         self._report_removed(job)
         self._failed_opens.discard(head.uid)
         self._ended_jobs.pop(head.uid, None)
@@ -430,103 +186,62 @@ class OpenJobs:
         last_trace = pc.max(writer.table("traces", ["trace"])["trace"]).as_py()
         next_trace = 0 if last_trace is None else last_trace + 1
         nodes = writer.table("graph_nodes", ["name", "device"])
-        maker = RowMaker(self._decoder, writer.names(), next_trace, nodes)
+        maker = RowMaker(self._decoder, writer.table("names"), next_trace, nodes)
         return OpenJob(uid, writer, maker, self._shared)
 
-    def _update_job(self, uid: int) -> None:
+    def update(self, uid: int) -> None:
         """Update a job's state after a message or a slice: quarantine it, end it, or queue it."""
-        if self._failures[uid] >= FAILURES_MAX and uid not in self.quarantined:
-            self._quarantine(uid)
+        if self._failures.quarantine_if_due(uid):
+            self._end_as_lost(uid)
         job = self.open.get(uid)
         if job is None:
             return
         if job.is_closed:
             self._end(job)
         elif job.is_busy:
-            self._busy_jobs.setdefault(uid)
+            self.busy.setdefault(uid)
         else:
-            self._busy_jobs.pop(uid, None)
+            self.busy.pop(uid, None)
 
-    def _end(self, job: OpenJob) -> None:
+    def _remove(self, job: OpenJob) -> None:
         del self.open[job.uid]
-        self._busy_jobs.pop(job.uid, None)
+        self.busy.pop(job.uid, None)
         self._detector.close(job.uid)
         job.drop()
-        try:
-            self._store.release(job.uid)
-        except Exception as error:  # noqa: BLE001  # the failure stays within this job
-            self._report_failure(job.uid, error)
-        self.rows_of_ended += job.rows
+        self._rows_of_ended += job.appender.rows
+
+    def _end(self, job: OpenJob) -> None:
+        self._remove(job)
+        self._try(job.uid, lambda: self._store.release(job.uid))
         self._ended_jobs[job.uid] = None
-        self._failures.pop(job.uid, None)
-        self._last_failure.pop(job.uid, None)
+        self._failures.forget(job.uid)
         if len(self._ended_jobs) > ENDED_MAX:
             self._ended_jobs.popitem(last=False)
 
-    def _count_failure(self, uid: int, error: Exception | str) -> None:
-        """Count an internal error of job ``uid`` and report it."""
-        self._failures[uid] += 1
-        self._last_failure[uid] = _one_line(error)
-        self._report_failure(uid, error)
-
-    def _quarantine(self, uid: int) -> None:
-        """End job ``uid`` as lost, if its store can be written, and refuse its messages."""
-        reason = self.quarantined[uid] = self._last_failure.pop(uid)
+    def _end_as_lost(self, uid: int) -> None:
+        """End the quarantined job ``uid`` as lost, if its store can be written."""
+        reason = self._failures.quarantined[uid]
         self._failed_opens.discard(uid)
-        self._busy_jobs.pop(uid, None)
-        job = self.open.pop(uid, None)
+        job = self.open.get(uid)
         if job is None:
             return
-        self._detector.close(uid)
-        job.drop()
-        self.rows_of_ended += job.rows
+        self._remove(job)
         text = f"{FAILURES_MAX} internal errors, the last one {reason}: the job's messages are refused from now on"
         event = Event(time.time_ns(), "quarantined", text[:TEXT_MAX])
-        actions: tuple[Callable[[], object], ...] = (
+        for action in (
             lambda: job.writer.append({"events": event_rows([event])}),
-            job.hand_over_counters,
+            job.appender.hand_over_counters,
             lambda: job.writer.close("lost"),
             lambda: self._store.release(uid),
-        )
-        for action in actions:
-            try:
-                action()
-            except Exception as error:  # noqa: BLE001  # a quarantined job may fail anywhere
-                self._report_failure(uid, error)
+        ):
+            self._try(uid, action)
 
-    def _sample_host(self, host: str, number: int, t_ns: int, values: Mapping[str, Any]) -> None:
-        row = sample_row(values, t_ns, "host_samples")
-        writer = self._store.host(host)
-        if wire.is_repeated(number, writer.acked(wire.SAMPLES)):
-            return
+    def _try(self, uid: int, action: Callable[[], object]) -> None:
         try:
-            writer.append({"host_samples": row}, wire.SAMPLES, number)
-        except StoreError:
-            if not writer.is_gone:
-                raise
-            self._store.forget(writer)
-            self._store.host(host).append({"host_samples": row}, wire.SAMPLES, number)
-        self._detector.add_host_sample(host, t_ns, values)
+            action()
+        except Exception as error:  # noqa: BLE001  # the failure stays within this job
+            self._failures.report(uid, error)
 
 
 def _is_foreign(job: OpenJob, node: str | None) -> bool:
     return job.writer.info.identity.get(_NODE) != node
-
-
-def _one_line(error: Exception | str) -> str:
-    """Return the last line of a traceback, or the exception in one line."""
-    if isinstance(error, str):
-        return (error.splitlines() or [""])[-1]
-    return f"{type(error).__name__}: {error}"
-
-
-def _uid(text: str) -> int:
-    if not _UID.fullmatch(text):
-        raise FormatError(f"{text[:40]!r} is not the id of a job")
-    return int(text, 16)
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise FormatError("a sample is not an object")
-    return value

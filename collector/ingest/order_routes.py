@@ -14,27 +14,13 @@ from ..errors import FormatError
 from ..records import document
 from .gate import KeyRevokedError
 from .jobs import OpenJobs
+from .peers import Peer
 
 #: Maximum number of remembered routes; the oldest is dropped first.
 ROUTES_MAX: Final = 4_096
 #: Silence after which an agent gets no orders (seconds); it sends a message at least every two.
 SILENT_S: Final = 5.0
 _NOT_CONNECTED: Final = "the agent of the job is not connected"
-
-
-class Peer(NamedTuple):
-    """An agent: its host, and the wire version in use with it, None before its greeting.
-
-    ``node``: its verified node, None on this host. ``is_old``: it is of tfprof 0.2.0, which sends
-    records in an older form. ``answers_requests``: it knows requests; ``release``: as it says.
-    """
-
-    host: str
-    wire: int | None
-    node: str | None = None
-    is_old: bool = False
-    answers_requests: bool = False
-    release: str = ""
 
 
 class NoAgentError(TfprofError):

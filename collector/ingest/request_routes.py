@@ -14,7 +14,8 @@ from ...formats.wire import Head
 from ..errors import FormatError
 from ..records import document
 from .gate import KeyRevokedError
-from .order_routes import SILENT_S, Peer
+from .order_routes import SILENT_S
+from .peers import Peer
 
 #: Maximum number of remembered requests; the oldest is dropped first.
 ROUTES_MAX: Final = 256

@@ -186,6 +186,14 @@ def save(folder: Path, info: JobInfo) -> None:
         durable.sync_folder(folder)
 
 
+def last_write_ns(folder: Path) -> int:
+    """Return the time of the last change of a file in ``folder``, 0 if there is none."""
+    try:
+        return max((path.lstat().st_mtime_ns for path in folder.iterdir()), default=0)
+    except OSError:
+        return 0
+
+
 def tags(folder: Path) -> tuple[str, ...]:
     """Return the tags of the job in ``folder``; none if the file is missing or unreadable."""
     try:

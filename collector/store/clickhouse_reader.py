@@ -44,11 +44,7 @@ class EngineJob:
         self._store = store
         self._server = store.server
         self.stored = stored
-
-    @property
-    def info(self) -> JobInfo:
-        """The content of the job file."""
-        return self.stored.info
+        self.info = stored.info
 
     def tags(self) -> tuple[str, ...]:
         """Return the job's tags."""

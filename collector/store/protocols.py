@@ -343,10 +343,6 @@ class JobWriter(Protocol):
         """Return all stored rows of table ``name``."""
         ...
 
-    def names(self) -> pa.Table:
-        """Return all stored NAMES, in order of arrival."""
-        ...
-
     def set_identity(self, identity: Mapping[str, Any]) -> None:
         """Store the body of OPEN, and the state `running`."""
         ...

@@ -108,10 +108,7 @@ class LocalJob:
 
     def last_write_ns(self) -> int:
         """Return the time of the last change of a file of the job, 0 if there is none."""
-        try:
-            return max((path.lstat().st_mtime_ns for path in self.folder.iterdir()), default=0)
-        except OSError:
-            return 0
+        return catalog.last_write_ns(self.folder)
 
     def store_uids(self) -> list[str]:
         """Return the uids, in hexadecimal, of all jobs in the job's store."""
@@ -140,14 +137,7 @@ class LocalJob:
         """
         if self.info.rows.get("host_samples"):
             return self.table("host_samples")
-        host = str(self.info.identity.get("host") or "")
-        folder = catalog.host_folder(self.folder.parents[1], host)
-        if not host or not folder.is_dir():
-            return HOST_SAMPLES.empty_table()
-        try:
-            return LocalJob(folder, catalog.load(folder)).table("host_samples")
-        except FileNotFoundError:  # just removed
-            return HOST_SAMPLES.empty_table()
+        return _host_samples(self.folder.parents[1], str(self.info.identity.get("host") or ""))
 
     def archive(self) -> Iterator[bytes]:
         """Yield the job as one file, which `archive_import.import_archive` reads."""
@@ -229,6 +219,17 @@ class LocalJob:
         If files of the snapshot disappear meanwhile, ``action`` is called again on a new snapshot.
         """
         return with_stable_snapshot(self.folder, action) if self._snapshot is None else action(self._snapshot)
+
+
+def _host_samples(root: Path, host: str) -> pa.Table:
+    """Return all samples of ``host`` below ``root``; the table may be empty."""
+    folder = catalog.host_folder(root, host)
+    if not host or not folder.is_dir():
+        return HOST_SAMPLES.empty_table()
+    try:
+        return LocalJob(folder, catalog.load(folder)).table("host_samples")
+    except FileNotFoundError:  # just removed
+        return HOST_SAMPLES.empty_table()
 
 
 def _totals(snapshot: Snapshot) -> RecordedTotals:

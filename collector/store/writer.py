@@ -71,7 +71,7 @@ class LocalJobWriter:
         )
         if self.info.collector != collector:
             self._save(replace(self.info, collector=collector))
-        self._clean()
+        _remove_leftovers(folder, self.info)
         self._recover(contents)
 
     def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
@@ -109,10 +109,6 @@ class LocalJobWriter:
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all stored rows of table ``name``."""
         return with_stable_snapshot(self.folder, lambda snapshot: snapshot.table(name, columns))
-
-    def names(self) -> pa.Table:
-        """Return all stored names (schema.NAMES), in order of arrival."""
-        return self.table("names")
 
     def set_identity(self, identity: Mapping[str, Any]) -> None:
         """Store the body of OPEN and mark the job as running."""
@@ -236,17 +232,18 @@ class LocalJobWriter:
         if contents.end:
             self._log = Log(contents.path, 0 if is_old and not contents.appends else contents.end)
 
-    def _clean(self) -> None:
-        """Remove the leftovers of an interrupted sealing."""
-        folder_files = files(self.folder)
-        leftovers = [path for number, path in folder_files.logs.items() if number <= self.info.sealed]
-        for name, generations in folder_files.segments.items():
-            numbers_in_force = set(generations_in_force(self.info, name, generations))
-            leftovers += [path for number, path in generations.items() if number not in numbers_in_force]
-        leftovers += self.folder.glob(".*.tmp")
-        with durable.store_errors(self.folder):
-            for path in leftovers:
-                path.unlink(missing_ok=True)
+
+def _remove_leftovers(folder: Path, info: JobInfo) -> None:
+    """Remove from ``folder`` the leftovers of an interrupted sealing."""
+    folder_files = files(folder)
+    leftovers = [path for number, path in folder_files.logs.items() if number <= info.sealed]
+    for name, generations in folder_files.segments.items():
+        numbers_in_force = set(generations_in_force(info, name, generations))
+        leftovers += [path for number, path in generations.items() if number not in numbers_in_force]
+    leftovers += folder.glob(".*.tmp")
+    with durable.store_errors(folder):
+        for path in leftovers:
+            path.unlink(missing_ok=True)
 
 
 def _totals(snapshot: Snapshot) -> Totals | None:

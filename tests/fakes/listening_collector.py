@@ -6,8 +6,9 @@ import time
 from fakes import node_keys
 from fakes.wire_agent import WireAgent
 from tfprof.collector.decoders.decode import decoder
-from tfprof.collector.ingest.jobs import OpenJobs
-from tfprof.collector.ingest.receiver import Listen, Receiver
+from tfprof.collector.ingest.ingest import make_ingest
+from tfprof.collector.ingest.receiver import Receiver
+from tfprof.collector.ingest.sockets import Listen
 from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import wire
@@ -25,10 +26,11 @@ class ListeningCollector:
         self.pair = node_keys.make_collector()
         self.stats = CollectorStats()
         self.store = LocalStoreWriter(folder / "store", "head")
-        self.jobs = OpenJobs(self.store, decoder(), self.stats.count_failure)
+        self.ingest = make_ingest(self.store, decoder(), self.stats.count_failure)
+        self.jobs = self.ingest.jobs
         self.url = f"tcp://127.0.0.1:{node_keys.free_port()}"
         listen = Listen(remote_endpoint(self.url), self.pair if is_encrypted else None)
-        self.receiver = Receiver(local_endpoint(str(folder)), self.jobs, self.stats, {"collector": "c1"}, listen)
+        self.receiver = Receiver(local_endpoint(str(folder)), self.ingest, self.stats, {"collector": "c1"}, listen)
         self.agents = []
 
     def add(self, node):

@@ -20,6 +20,7 @@ from tfprof.agent.daemon.samples import QUEUE_MAX, SAMPLE_S, UNANSWERED_MAX, Sam
 from tfprof.agent.launches import Launch
 from tfprof.agent.transport.message_queue import REOPEN_S, SILENCE_S, STALL_S
 from tfprof.formats import wire
+from tfprof.formats.wire import Head
 
 
 class FakeConnection:
@@ -104,7 +105,7 @@ def test_after_a_stall_samples_are_sent_again_later(jobs: list[Job], connection:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
     sampler.send_due(connection, 100.0)
-    sampler.note_stalled(100.0)
+    sampler.note_answer(Head(wire.STALL, 0, wire.SAMPLES), 100.0)
     sampler.send_due(connection, 100.0 + STALL_S - 0.01)
     assert len(connection.sent) == 1
     sampler.send_due(connection, 100.0 + STALL_S)

@@ -44,7 +44,7 @@ class Node:
 
     def acknowledge(self) -> bool:
         head = self.sent.pop(0)
-        return self.spooling.handle(Head(wire.ACK, head.uid, head.type, head.first, head.last), dict, self.now)
+        return self.spooling.handle(Head(wire.ACK, head.uid, head.type, head.first, head.last), {}, self.now)
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_a_job_that_has_ended_does_not_wait_long(home: Path) -> None:
 
 def test_a_collector_that_stores_nothing_is_away(home: Path) -> None:
     node = Node()
-    node.spooling.handle(Head(wire.STALL, 7, wire.RECORDS, 1, 1), dict, node.now)
+    node.spooling.handle(Head(wire.STALL, 7, wire.RECORDS, 1, 1), {}, node.now)
     assert node.turn(module.AWAY_S + 1, is_available=True) == (Route.SPOOL, True)
     assert home.exists()
     node.put()

@@ -7,7 +7,8 @@ import pytest
 from fakes import node_keys
 from fakes.listening_collector import UID
 from fakes.run_metadata import run_metadata
-from tfprof.collector.ingest.receiver import Listen, ListenError, Receiver
+from tfprof.collector.ingest.receiver import Receiver
+from tfprof.collector.ingest.sockets import Listen, ListenError
 from tfprof.collector.store.reader import LocalStore
 from tfprof.commands import key_files
 from tfprof.commands.key_files import NodeKey

@@ -10,8 +10,10 @@ from fakes.wire_agent import record
 from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.errors import DecodeError, FormatError
 from tfprof.collector.ingest import jobs, rows, worker_process
-from tfprof.collector.ingest.job import LARGE_BYTES, BusyError
-from tfprof.collector.ingest.jobs import MessageError, OpenJobs, QuarantinedError
+from tfprof.collector.ingest.failures import QuarantinedError
+from tfprof.collector.ingest.ingest import make_ingest
+from tfprof.collector.ingest.jobs import MessageError
+from tfprof.collector.ingest.waiting_records import LARGE_BYTES, BusyError
 from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
@@ -28,7 +30,8 @@ class CollectorHarness:
         self.path = path
         self.stats = CollectorStats()
         self.store = LocalStoreWriter(path, "testhost")
-        self.jobs = OpenJobs(self.store, decoder(), self.stats.count_failure)
+        self.ingest = make_ingest(self.store, decoder(), self.stats.count_failure)
+        self.jobs = self.ingest.jobs
         for uid in (UID, OTHER):
             self.send(uid, wire.OPEN)
 
@@ -43,9 +46,9 @@ class CollectorHarness:
         """Work until no work is left; return all answers."""
         deadline = time.monotonic() + timeout_s
         answers = []
-        while self.jobs.is_waiting:
+        while self.ingest.slices.is_waiting:
             assert time.monotonic() < deadline
-            answers += [answer for _, job_answers in self.jobs.work(1.0) for answer in job_answers]
+            answers += [answer for _, job_answers in self.ingest.slices.work(1.0) for answer in job_answers]
         return answers
 
     def table(self, uid, name):
@@ -56,7 +59,7 @@ class CollectorHarness:
 def collector(tmp_path, capsys):
     collector = CollectorHarness(tmp_path / "store")
     yield collector
-    collector.jobs.close()
+    collector.ingest.slices.close()
     collector.store.close()
     capsys.readouterr()
 
@@ -110,7 +113,7 @@ def test_a_message_with_an_internal_error_is_refused_and_the_job_continues(colle
 def test_a_job_that_keeps_failing_ends_as_lost_and_is_refused(collector, monkeypatch):
     monkeypatch.setattr(rows, "graph_nodes", raise_error)
     collector.records(UID, 1, STEP, *[(layout.GRAPH, b"")] * jobs.FAILURES_MAX)
-    assert collector.jobs.quarantined == {UID: "ZeroDivisionError: by accident"}
+    assert collector.ingest.failures.quarantined == {UID: "ZeroDivisionError: by accident"}
     for kind in (wire.OPEN, wire.COUNTERS, wire.CLOSE):
         with pytest.raises(QuarantinedError):
             collector.send(UID, kind, state="exited")
@@ -120,7 +123,7 @@ def test_a_job_that_keeps_failing_ends_as_lost_and_is_refused(collector, monkeyp
     assert collector.records(OTHER, 1, STEP) == [Head(wire.ACK, OTHER, wire.RECORDS, 0, 1)]
     samples = json.dumps({"t_ns": 5, "jobs": {f"{UID:016x}": {}, f"{OTHER:016x}": {}}}).encode()
     head = Head(wire.SAMPLES, 0, 0, 1, 1)
-    assert collector.jobs.samples("h", head, memoryview(samples)) == [Head(wire.ACK, 0, wire.SAMPLES, 1, 1)]
+    assert collector.ingest.samples.take("h", head, memoryview(samples)) == [Head(wire.ACK, 0, wire.SAMPLES, 1, 1)]
 
 
 def test_an_internal_error_of_the_store_in_one_job_does_not_block_the_others(collector, monkeypatch):
@@ -128,9 +131,9 @@ def test_an_internal_error_of_the_store_in_one_job_does_not_block_the_others(col
     sync_times = []
     monkeypatch.setattr(collector.store.job(OTHER), "sync_if_due", lambda now: sync_times.append(now) or True)
     for now in range(jobs.FAILURES_MAX):
-        collector.jobs.tick(float(now))
+        collector.ingest.upkeep.tick(float(now))
     assert len(sync_times) == jobs.FAILURES_MAX
-    assert list(collector.jobs.quarantined) == [UID]
+    assert list(collector.ingest.failures.quarantined) == [UID]
 
 
 @pytest.mark.parametrize("first", [2**63 + 101, 2**64 - 1])
@@ -150,7 +153,7 @@ def test_a_count_that_is_not_a_number_is_undecodable(collector, count):
 @pytest.mark.parametrize("uid", ["1" * 17, "-1", "1_0", " 5", "0x5", ""])
 def test_a_sample_with_a_malformed_uid_is_a_format_error(collector, uid):
     with pytest.raises(FormatError):
-        collector.jobs.samples(
+        collector.ingest.samples.take(
             "h", Head(wire.SAMPLES, 0, 0, 1, 1), memoryview(json.dumps({"t_ns": 1, "jobs": {uid: {}}}).encode())
         )
 
@@ -158,8 +161,8 @@ def test_a_sample_with_a_malformed_uid_is_a_format_error(collector, uid):
 def test_a_worker_decodes_a_large_record_while_other_jobs_are_served(collector):
     assert collector.records(UID, 1, STEP) == [Head(wire.ACK, UID, wire.RECORDS, 0, 1)]
     assert collector.records(UID, 2, (layout.GRAPH, GRAPH), STEP) == []
-    assert list(collector.jobs.work(0.1)) == []
-    assert collector.jobs.is_waiting
+    assert list(collector.ingest.slices.work(0.1)) == []
+    assert collector.ingest.slices.is_waiting
     assert collector.records(OTHER, 1, STEP) == [Head(wire.ACK, OTHER, wire.RECORDS, 0, 1)]
     assert collector.finish_work()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 3)
     assert len(collector.table(UID, "graph_nodes")) == LARGE_BYTES // 48

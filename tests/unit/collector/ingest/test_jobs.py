@@ -10,8 +10,9 @@ from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.decoders.proto.hlo_pb2 import HloProto
 from tfprof.collector.decoders.proto.xplane_pb2 import XSpace
 from tfprof.collector.errors import FormatError, StoreError
-from tfprof.collector.ingest import job
-from tfprof.collector.ingest.jobs import REOPENS_MAX, OpenJobs
+from tfprof.collector.ingest import waiting_records
+from tfprof.collector.ingest.ingest import make_ingest
+from tfprof.collector.ingest.samples import REOPENS_MAX
 from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -30,7 +31,8 @@ class Ingest:
 
     def start(self):
         self.store = LocalStoreWriter(self.path, "testhost")
-        self.jobs = OpenJobs(self.store, decoder(), CollectorStats().count_failure)
+        self.parts = make_ingest(self.store, decoder(), CollectorStats().count_failure)
+        self.jobs = self.parts.jobs
 
     def restart(self):
         self.store.close()
@@ -53,10 +55,10 @@ class Ingest:
     def end(self, state, **values):
         """Close the job and store its end; return all answers."""
         answers = self.send(wire.CLOSE, state=state, **values)
-        return answers + [answer for stored in self.jobs.work(10.0) for answer in stored.answers]
+        return answers + [answer for stored in self.parts.slices.work(10.0) for answer in stored.answers]
 
     def samples(self, number, values):
-        return self.jobs.samples(
+        return self.parts.samples.take(
             "testhost", Head(wire.SAMPLES, 0, 0, number, number), memoryview(json.dumps(values).encode())
         )
 
@@ -332,11 +334,11 @@ def test_counters_of_many_jobs_reach_the_store_in_turn(ingest):
         ingest.send(wire.COUNTERS, uid=uid, traced=1)
     uids_with_counters = []
     for _ in range(2):
-        ingest.jobs.hand_over_counters(jobs_max=1)
+        ingest.parts.upkeep.hand_over_counters(jobs_max=1)
         uids_with_counters.append([uid for uid in (UID, 2) if ingest.store.job(uid).info.counters])
     assert uids_with_counters == [[UID], [UID, 2]]
     ingest.send(wire.COUNTERS, 2, uid=UID, traced=2)
-    ingest.jobs.hand_over_counters(jobs_max=5)
+    ingest.parts.upkeep.hand_over_counters(jobs_max=5)
     assert ingest.store.job(UID).info.counters == {"traced": 2}
 
 
@@ -362,11 +364,11 @@ def test_the_ends_of_many_jobs_are_stored_one_after_the_other(ingest):
     for uid in (UID, 2, 3):
         ingest.open(uid=uid)
         assert ingest.send(wire.CLOSE, uid=uid, state="exited") == []
-    assert ingest.jobs.poll_timeout_ms(500) == 0
+    assert ingest.parts.slices.poll_timeout_ms(500) == 0
     for open_count in (2, 1, 0):
-        next(iter(ingest.jobs.work(1.0)))
+        next(iter(ingest.parts.slices.work(1.0)))
         assert len(ingest.jobs.open) == open_count
-    assert ingest.jobs.poll_timeout_ms(500) == 500
+    assert ingest.parts.slices.poll_timeout_ms(500) == 500
 
 
 def test_a_close_that_cannot_be_stored_stalls_and_is_accepted_when_repeated(ingest, monkeypatch):
@@ -376,9 +378,9 @@ def test_a_close_that_cannot_be_stored_stalls_and_is_accepted_when_repeated(inge
     with monkeypatch.context() as patch:
         patch.setattr(ingest.store.job(UID), "seal", raise_full)
         ingest.send(wire.CLOSE, state="exited")
-        ((uid, error),) = ingest.jobs.work(1.0)
+        ((uid, error),) = ingest.parts.slices.work(1.0)
         assert (uid, error.slug) == (UID, "store-full")
-        assert list(ingest.jobs.work(1.0)) == list(ingest.jobs.retry()) == []
+        assert list(ingest.parts.slices.work(1.0)) == list(ingest.parts.slices.retry()) == []
     assert ingest.end("exited") == [Head(wire.ACK, UID, wire.CLOSE, 1, 1)]
 
 
@@ -442,7 +444,7 @@ def test_alerts_are_stored_with_the_job(ingest, monkeypatch):
     ingest.open(host="testhost")
     ingest.send(wire.COUNTERS, dropped_records=0)
     ingest.send(wire.COUNTERS, number=2, dropped_records=3)
-    [(uid, alert)] = ingest.jobs.store_alerts()
+    [(uid, alert)] = ingest.parts.upkeep.store_alerts()
     assert (uid, alert.slug) == (UID, "losses")
     assert [(row["slug"], row["before"], row["now"]) for row in ingest.table("alerts")] == [("losses", 0, 3)]
 
@@ -456,7 +458,7 @@ def test_a_failure_of_the_detector_ends_only_the_alerts_of_the_job(ingest, monke
     answers = [ingest.send(wire.COUNTERS, number=number, dropped_records=number) for number in range(1, 40)]
     assert [[answer.type for answer in message_answers] for message_answers in answers] == [[wire.ACK]] * len(answers)
     assert UID in ingest.jobs.open
-    assert ingest.jobs.store_alerts() == []
+    assert ingest.parts.upkeep.store_alerts() == []
 
 
 def test_an_alert_that_cannot_be_stored_now_is_stored_later(ingest, monkeypatch):
@@ -468,7 +470,7 @@ def test_an_alert_that_cannot_be_stored_now_is_stored_later(ingest, monkeypatch)
     ingest.send(wire.COUNTERS, number=2, dropped_records=3)
     with monkeypatch.context() as patch:
         patch.setattr(ingest.jobs.open[UID].writer, "append", raise_full)
-        assert len(ingest.jobs.store_alerts()) == 1
+        assert len(ingest.parts.upkeep.store_alerts()) == 1
     ingest.send(wire.EVENT, slug="x", text="y")
     assert len(ingest.table("alerts")) == 1
 
@@ -481,7 +483,7 @@ def test_records_that_an_agent_gave_up_are_lost_and_the_end_of_the_job_is_stored
     ingest.records(1, step(), step())
     if not is_open:
         ingest.restart()
-    assert ingest.jobs.end_given_up_job(UID, {"name": "train.py"}, GIVEN_UP)
+    assert ingest.parts.end_given_up_job(UID, {"name": "train.py"}, GIVEN_UP)
     info = LocalStore(ingest.path).job(f"{UID:016x}").info
     assert (info.state, info.end["signal"], info.counters["never_stored"]) == ("killed", 9, 8)
     assert ingest.table("events")[-2:] == [
@@ -491,14 +493,14 @@ def test_records_that_an_agent_gave_up_are_lost_and_the_end_of_the_job_is_stored
 
 
 def test_a_job_that_the_store_does_not_know_is_listed_with_its_loss(ingest):
-    assert ingest.jobs.end_given_up_job(7, {"name": "other.py"}, GIVEN_UP)
+    assert ingest.parts.end_given_up_job(7, {"name": "other.py"}, GIVEN_UP)
     info = LocalStore(ingest.path).job(f"{7:016x}").info
     assert (info.name, info.state, info.counters["never_stored"]) == ("other.py", "killed", 10)
 
 
 def test_a_job_that_was_given_up_keeps_its_stored_identity(ingest):
     ingest.open(name="train.py", framework="tensorflow")
-    assert ingest.jobs.end_given_up_job(UID, {"name": "", "user": "ada"}, GIVEN_UP)
+    assert ingest.parts.end_given_up_job(UID, {"name": "", "user": "ada"}, GIVEN_UP)
     info = LocalStore(ingest.path).job(f"{UID:016x}").info
     assert info.identity == {"name": "train.py", "framework": "tensorflow", "user": "ada"}
 
@@ -510,7 +512,7 @@ def test_a_job_whose_end_is_stored_is_not_given_up(ingest, is_restarted):
     ingest.end("exited", status=0, records=1)
     if is_restarted:
         ingest.restart()
-    assert ingest.jobs.end_given_up_job(UID, {"name": "train.py"}, {**GIVEN_UP, "state": "lost"})
+    assert ingest.parts.end_given_up_job(UID, {"name": "train.py"}, {**GIVEN_UP, "state": "lost"})
     info = LocalStore(ingest.path).job(f"{UID:016x}").info
     assert (info.state, info.end["status"], "never_stored" in info.counters) == ("exited", 0, False)
     assert "given-up" not in ingest.events()
@@ -521,10 +523,10 @@ def test_records_that_are_being_stored_are_not_lost(ingest):
     ingest.records(1, *(window(ordinal) for ordinal in range(1, 101)))
     assert ingest.jobs.open[UID].is_busy
     end = {**GIVEN_UP, "records": 104}
-    assert not ingest.jobs.end_given_up_job(UID, {}, end)
+    assert not ingest.parts.end_given_up_job(UID, {}, end)
     while ingest.jobs.open[UID].is_busy:
-        list(ingest.jobs.work(10.0))
-    assert ingest.jobs.end_given_up_job(UID, {}, end)
+        list(ingest.parts.slices.work(10.0))
+    assert ingest.parts.end_given_up_job(UID, {}, end)
     assert len(ingest.table("traces")) == 100
     assert LocalStore(ingest.path).job(f"{UID:016x}").info.counters["never_stored"] == 4 + 3
 
@@ -532,7 +534,7 @@ def test_records_that_are_being_stored_are_not_lost(ingest):
 @pytest.mark.parametrize("end", [{}, {"state": "over"}, {**GIVEN_UP, "records": "7"}])
 def test_an_invalid_end_is_refused(ingest, end):
     with pytest.raises(FormatError):
-        ingest.jobs.end_given_up_job(7, {"name": "other.py"}, end)
+        ingest.parts.end_given_up_job(7, {"name": "other.py"}, end)
 
 
 def test_a_collector_that_was_killed_before_it_stored_the_counter_knows_the_loss_from_the_event(ingest):
@@ -542,7 +544,7 @@ def test_a_collector_that_was_killed_before_it_stored_the_counter_knows_the_loss
     ingest.restart()  # as after SIGKILL: the counters were not handed over
     ingest.open(name="train.py")
     ingest.send(wire.COUNTERS, records=7)
-    ingest.jobs.hand_over_counters(1)
+    ingest.parts.upkeep.hand_over_counters(1)
     assert ingest.events()["gap"] == 5
     ingest.end("ended", records=7)
     assert LocalStore(ingest.path).job(f"{UID:016x}").info.counters["never_stored"] == 5
@@ -560,7 +562,7 @@ def test_losses_of_a_removed_store_are_counted_once_however_often_the_append_fai
             with pytest.raises(StoreError):
                 job.note_lost(wire.RECORDS, 9, "store-removed")
     job.note_lost(wire.RECORDS, 9, "store-removed")
-    assert job._lost_count == 9
+    assert job.appender.lost_count == 9
     assert ingest.events()["store-removed"] == 9
 
 
@@ -642,8 +644,8 @@ def test_runs_of_a_graph_on_remote_servers_are_not_reported(ingest, device, is_r
 
 
 def test_steps_without_ops_that_a_worker_decoded_count_too(ingest, monkeypatch):
-    monkeypatch.setattr(job, "LARGE_BYTES", 100)
+    monkeypatch.setattr(waiting_records, "LARGE_BYTES", 100)
     for ordinal in range(1, 5):
         ingest.records(ordinal, empty_window(ordinal, b"Unknown" * 30))
-        until(lambda: list(ingest.jobs.work(1.0)) and not ingest.jobs.is_waiting, "the worker's rows")
+        until(lambda: list(ingest.parts.slices.work(1.0)) and not ingest.parts.slices.is_waiting, "the worker's rows")
     assert no_op_texts(ingest) == ["3 traced function steps"]

@@ -9,7 +9,7 @@ import pytest
 from fakes.wire_agent import WireAgent
 from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.ingest import order_routes
-from tfprof.collector.ingest.jobs import OpenJobs
+from tfprof.collector.ingest.ingest import make_ingest
 from tfprof.collector.ingest.receiver import Receiver
 from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -29,8 +29,9 @@ class ReceiverHarness:
     def __init__(self, folder: Path) -> None:
         self.stats = CollectorStats()
         self.store = LocalStoreWriter(folder / "store", "testhost")
-        self.jobs = OpenJobs(self.store, decoder(), self.stats.count_failure)
-        self.receiver = Receiver(local_endpoint(str(folder)), self.jobs, self.stats, {"collector": "c1"})
+        self.ingest = make_ingest(self.store, decoder(), self.stats.count_failure)
+        self.jobs = self.ingest.jobs
+        self.receiver = Receiver(local_endpoint(str(folder)), self.ingest, self.stats, {"collector": "c1"})
         self.folder = folder
         self.peers: list[WireAgent] = []
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.errors import StoreError
 from tfprof.collector.ingest import receiver as receiver_module
-from tfprof.collector.ingest.jobs import OpenJobs
+from tfprof.collector.ingest.ingest import make_ingest
 from tfprof.collector.ingest.receiver import Receiver
 from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.reader import LocalStore
@@ -30,8 +30,9 @@ class ReceiverHarness:
         self.folder = folder
         self.stats = CollectorStats()
         self.store = LocalStoreWriter(folder / "store", "testhost")
-        self.jobs = OpenJobs(self.store, decoder(), self.stats.count_failure)
-        self.receiver = Receiver(local_endpoint(str(folder)), self.jobs, self.stats, {"collector": "c1"})
+        self.ingest = make_ingest(self.store, decoder(), self.stats.count_failure)
+        self.jobs = self.ingest.jobs
+        self.receiver = Receiver(local_endpoint(str(folder)), self.ingest, self.stats, {"collector": "c1"})
         self.agents = []
 
     def agent(self, **kwargs):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tfprof.collector.errors import FormatError
-from tfprof.collector.ingest.order_routes import Peer
+from tfprof.collector.ingest.peers import Peer
 from tfprof.collector.ingest.request_routes import ROUTES_MAX, Asked, RequestRoutes
 from tfprof.formats import requests, wire
 from tfprof.formats.orders import Giver

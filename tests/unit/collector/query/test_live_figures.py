@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from fakes.wire_agent import span
 from tfprof.collector.decoders.decode import decoder
-from tfprof.collector.ingest.jobs import OpenJobs
+from tfprof.collector.ingest.ingest import make_ingest
 from tfprof.collector.query.watching import Watch, WatchedStore
 from tfprof.collector.store import schema
 from tfprof.collector.store.reader import LocalStore
@@ -33,7 +33,8 @@ class Collector:
     def __init__(self, store: Path) -> None:
         self.now_ns = time.time_ns()
         self.store = LocalStoreWriter(store, HOST)
-        self.jobs = OpenJobs(self.store, decoder(), lambda _uid, error: pytest.fail(str(error)))
+        self.ingest = make_ingest(self.store, decoder(), lambda _uid, error: pytest.fail(str(error)))
+        self.jobs = self.ingest.jobs
         self.file = Path(runtime_dir.make_instance(str(store))) / runtime_dir.LIVE
 
     def take(self, kind: int, uid: int, number: int, body: bytes) -> None:
@@ -56,7 +57,9 @@ class Collector:
         usage = {"cpu_user_s": 0.7 * number, "rss_bytes": 5 << 30, "read_bytes": 1000 * number, "processes": 1}
         host = {"cpus": 8, "cpu_busy_s": 2.0 * number, "memory_total_bytes": 1 << 36, "memory_available_bytes": 1 << 35}
         values = {"t_ns": self.now_ns - int(age_s * SECOND), "host": host, "jobs": {f"{uid:x}": usage for uid in uids}}
-        self.jobs.samples(HOST, Head(wire.SAMPLES, 0, 0, number, number), memoryview(json.dumps(values).encode()))
+        self.ingest.samples.take(
+            HOST, Head(wire.SAMPLES, 0, 0, number, number), memoryview(json.dumps(values).encode())
+        )
 
     def run(self) -> None:
         for uid in NAMES:
@@ -68,11 +71,11 @@ class Collector:
             self.sample(number, 8 - number, list(NAMES))
         counters = {"counts": {"run": STEPS}, "times": {"run": STEPS * 20_000_000}, "traced": 3}
         self.take(wire.COUNTERS, 1, 1, json.dumps(counters).encode())
-        self.jobs.hand_over_counters(9)
+        self.ingest.upkeep.hand_over_counters(9)
         self.store.job(1).release()
 
     def write(self) -> None:
-        self.jobs.write_live(str(self.file), time.monotonic())
+        self.ingest.upkeep.write_live(str(self.file), time.monotonic())
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_appended_rows_survive_a_restart(path):
     job = reopened.job(UID)
     assert [job.acked(about) for about in (3, 4, 5)] == [5, 2, 0]
     assert (job.table("ops").num_rows, job.table("spans").num_rows) == (3, 0)
-    assert job.names() == random_rows.device_names()
+    assert job.table("names") == random_rows.device_names()
     job.append(trace_tables(1), 3, 6)
     assert job.table("traces", ["trace"])["trace"].to_pylist() == [0, 1]
     reopened.close()
