@@ -295,9 +295,13 @@ def test_one_busy_thread_and_too_many_threads_are_reported() -> None:
     assert many.verdict == "the job's own threads compete for the CPUs"
     beside_others = the_report(parts(), "threads", **loaded(2.0, 1.9, queued=40.0))
     assert beside_others.verdict == many.verdict
+    # A job with intra_op_parallelism_threads=1 beside others that use all other CPUs.
+    one = the_report(parts(input=1), "threads", **loaded(0.39, 3.61, queued=0.62))
+    assert "the job uses 0.39 and waits for 0.62, others use 3.61" in one.text
+    assert one.saving == pytest.approx(0.9 * (1 - 1 / 4))
     for quiet in (
         loaded(1.0, 0.1, "Where"),  # its kernel has one thread
-        loaded(1.0, 2.9),  # no CPU is idle
+        loaded(0.7, 3.2, queued=1.3),  # two threads on a busy host
         loaded(2.0, 0.1),
         loaded(3.9, 0.0, queued=4.0),
         loaded(2.0, 1.9, queued=15.0),  # others use them
