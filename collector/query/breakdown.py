@@ -151,8 +151,14 @@ def _of_kind(
             phases=phases(nodes),
             use=thread_use(job, recorded.thread, period),
             is_eager=span_kind(kind) == layout.EAGER or _is_eager(traces, nodes),
+            epochs=_starts_of_epochs(spans) if span_kind(kind) == layout.BATCH else (),
         )
     )
+
+
+def _starts_of_epochs(spans: pa.Table) -> list[int]:
+    starts: list[int] = spans_of_kinds(spans, (layout.EPOCH,))["start_ns"].to_pylist()
+    return starts
 
 
 def _traced_steps(job: JobReader, kind: int) -> StepsOfKind:
