@@ -72,6 +72,8 @@ _ENTRIES_MIN: Final = 4
 
 EAGER_OPS: Final = "between eager ops"
 FOR_CPU: Final = "for a CPU"
+#: Other threads of the job, which run ops, waited for one.
+OPS_FOR_CPU: Final = "ops for a CPU"
 #: The step's thread used no CPU, and waited for none.
 CODE_BETWEEN: Final = "code between the steps"
 ASLEEP: Final = "asleep between the steps"
@@ -91,7 +93,7 @@ class Recording(NamedTuple):
 
     ``steps`` are sorted by time. ``phases``: the phase of training of each node that has one.
     ``is_eager``: the steps run op by op, so the step's thread is busy with Python between two ops.
-    ``epochs``: the starts of the epochs.
+    ``epochs``: the starts of the epochs. ``cores``: the CPUs that the job used, 0 if unknown.
     """
 
     kind: str
@@ -105,6 +107,7 @@ class Recording(NamedTuple):
     use: ThreadUse | None = None
     is_eager: bool = False
     epochs: Sequence[int] = ()
+    cores: float = 0.0
 
 
 class Detail(NamedTuple):
@@ -637,7 +640,12 @@ def _add_python(sums: _Sums, recording: Recording, period_ns: float) -> None:
     _move(sums, UNRECORDED, WAITING, queued_gap_ns, FOR_CPU)
     _move(sums, UNRECORDED, WAITING, asleep_ns, ASLEEP)
     outliers_ns = sums.details[UNEXPLAINED].get(_OUTLIERS, 0.0)
-    _move(sums, _OUTLIERS, WAITING, min(outliers_ns, queued_ns - queued_gap_ns), FOR_CPU)
+    waits_ns = max(0.0, min(outliers_ns, queued_ns - queued_gap_ns))
+    _move(sums, _OUTLIERS, WAITING, waits_ns, FOR_CPU)
+    # Of the time in which the job's threads could run, this is the share in which they wait.
+    others_queued = max(0.0, use.queued_all - use.queued)
+    share = others_queued / (others_queued + recording.cores) if recording.cores else 0.0
+    _move(sums, _OUTLIERS, WAITING, min(1.0, others_queued) * share * (outliers_ns - waits_ns), OPS_FOR_CPU)
 
 
 def _move(sums: _Sums, cause: str, slug: str, ns: float, detail: str, evidence: str = FROM_SAMPLES) -> None:

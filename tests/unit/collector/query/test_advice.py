@@ -1114,6 +1114,11 @@ def test_runs_with_new_fetches_each_time_are_a_growing_graph(tmp_path: Path) -> 
     assert report.text.startswith("30 of 30 late run steps have fetches or feeds that no earlier one had: the graph")
     assert "finalize" in report.remedy
     assert report_texts(job_of(tmp_path / "repeating", spans=repeating), "retracing") == []
+    # A loop that runs the same train op before each new one.
+    for number, new in enumerate(growing):
+        new["key"] = number if number % 2 else 1000
+    (alternating,) = reports(job_of(tmp_path / "alternating", spans=growing), "retracing")
+    assert alternating.text.startswith("15 of 30 late run steps have fetches or feeds that no earlier one had")
 
 
 def test_runs_of_other_kinds_with_new_fetches_each_time_are_a_growing_graph(tmp_path: Path) -> None:

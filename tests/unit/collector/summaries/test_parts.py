@@ -258,6 +258,19 @@ def test_some_steps_that_take_longer_wait_for_a_cpu_as_far_as_the_thread_did() -
     )
 
 
+def test_of_steps_that_take_longer_as_much_is_a_wait_of_ops_as_of_what_the_jobs_threads_do() -> None:
+    """On a busy host, the job's threads run for 0.45 s each second and wait for 1.57 s."""
+    recorded = steps(40)
+    for at in range(4, 40, 4):
+        recorded[at] = recorded[at]._replace(total_ns=10 * MS)
+    use = ThreadUse(0.05, 0.0, 1.57)
+    result = broken_down(steps=recorded, traces=[StepTrace(3, 3 * MS, (op(0, 3),))], use=use, cores=0.45)
+    longer_ns = 9 * 4 / 39 * MS
+    assert result.detail_ns("waiting")["ops for a CPU"] == pytest.approx(longer_ns * 1.57 / 2.02)
+    quiet = broken_down(steps=recorded, traces=[StepTrace(3, 3 * MS, (op(0, 3),))], use=use._replace(queued_all=0))
+    assert "ops for a CPU" not in quiet.detail_ns("waiting")
+
+
 def test_a_pipeline_that_is_always_busy_explains_steps_that_take_longer() -> None:
     early = StepTrace(3, 3 * MS, (op(0, 1, "IteratorGetNext"), op(1, 3)))
     slow = NamedSum("load (train.py:3)", 20 * 9 * MS, 20)
