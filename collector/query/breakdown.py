@@ -24,7 +24,7 @@ from .profile import profile
 from .required_facts import GRAPH, STACKS
 from .step_activities import activities_of, marked_parts, pipeline_functions
 from .step_entries import step_traces
-from .surroundings import thread_use
+from .surroundings import thread_use, use_between
 from .timed_steps import StepsOfKind, main_kind, steps_of_kind
 
 #: Share of the executions that must be outside of graphs in steps that run op by op.
@@ -139,6 +139,7 @@ def _of_kind(
         steps = timed[0].ordinal, timed[-1].last
     nodes, traces = _traces(job, kind, steps, known)
     period = timed[0].start_ns, timed[-1].start_ns + timed[-1].total_ns
+    used = use_between(job.table("samples"), period)
     return break_down(
         Recording(
             kind=kind_name(kind, names),
@@ -150,9 +151,16 @@ def _of_kind(
             traces=traces,
             phases=phases(nodes),
             use=thread_use(job, recorded.thread, period),
+            cores=used.cores if used is not None else 0.0,
             is_eager=span_kind(kind) == layout.EAGER or _is_eager(traces, nodes),
+            epochs=_starts_of_epochs(spans) if span_kind(kind) == layout.BATCH else (),
         )
     )
+
+
+def _starts_of_epochs(spans: pa.Table) -> list[int]:
+    starts: list[int] = spans_of_kinds(spans, (layout.EPOCH,))["start_ns"].to_pylist()
+    return starts
 
 
 def _traced_steps(job: JobReader, kind: int) -> StepsOfKind:

@@ -4,7 +4,7 @@ The parts are means, so that they add up to the mean time from start to start. T
 is cut where it was traced, the time between steps in all timed steps.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,6 +56,8 @@ _KIND_TITLES: Final = {"evaluate": "evaluation", "test_batch": "evaluation", "pr
 
 #: A traced step is typical if its duration is within this factor of the median untraced step.
 _TYPICAL_FACTOR: Final = 1.5
+#: All traced steps together are typical if their mean is within this factor of the untraced mean.
+_MEAN_FACTOR: Final = 1.1
 #: Traced steps that are shorter than the untraced ones stand for these up to this factor.
 _STRETCH_MAX: Final = 1.25
 #: An input pipeline is busy all the time if its function runs for this share of the time.
@@ -70,6 +72,8 @@ _ENTRIES_MIN: Final = 4
 
 EAGER_OPS: Final = "between eager ops"
 FOR_CPU: Final = "for a CPU"
+#: Other threads of the job, which run ops, waited for one.
+OPS_FOR_CPU: Final = "ops for a CPU"
 #: The step's thread used no CPU, and waited for none.
 CODE_BETWEEN: Final = "code between the steps"
 ASLEEP: Final = "asleep between the steps"
@@ -77,6 +81,8 @@ ASLEEP: Final = "asleep between the steps"
 _QUEUED_NOTE_MIN: Final = 1.0
 _LONGER: Final = "untraced steps take longer than the traced ones"
 _OUTLIERS: Final = "some steps take longer than the typical one"
+#: The input pipeline begins anew with each epoch.
+FIRST_BATCHES: Final = "for the first batches of epochs"
 UNRECORDED: Final = "code between the steps that is in no span"
 
 FROM_TRACE, FROM_SPANS, FROM_SAMPLES = "traced steps", "all timed steps", "samples"
@@ -87,6 +93,7 @@ class Recording(NamedTuple):
 
     ``steps`` are sorted by time. ``phases``: the phase of training of each node that has one.
     ``is_eager``: the steps run op by op, so the step's thread is busy with Python between two ops.
+    ``epochs``: the starts of the epochs. ``cores``: the CPUs that the job used, 0 if unknown.
     """
 
     kind: str
@@ -99,6 +106,8 @@ class Recording(NamedTuple):
     phases: Mapping[str, str] = {}
     use: ThreadUse | None = None
     is_eager: bool = False
+    epochs: Sequence[int] = ()
+    cores: float = 0.0
 
 
 class Detail(NamedTuple):
@@ -253,10 +262,11 @@ def break_down(recording: Recording) -> Breakdown | None:
     gap_ns = sum(period.gap_ns for period in periods) / gap_steps if gap_steps else 0.0
     # That of all steps, as other screens have it.
     median_ns = median_step_ns([group for group in recording.steps if group.is_normal] or groups)
-    typical_traces, notes = _typical_traces(recording.traces, median_ns)
+    typical_traces, notes = _typical_traces(recording.traces, median_ns, inside_ns)
     sums = _Sums()
     _add_inside(sums, recording, typical_traces, inside_ns, median_ns)
     _add_input(sums, recording, inside_ns + gap_ns)
+    _add_first_batches(sums, recording, groups, median_ns)
     _add_activities_in_steps(sums, recording, groups, steps)
     if periods:
         _add_gaps(sums, recording, periods, gap_ns)
@@ -367,12 +377,20 @@ def _without_breaks(periods: Iterable[_Period]) -> tuple[list[_Period], str]:
     )
 
 
-def _typical_traces(traces: Sequence[StepTrace], median_ns: float) -> tuple[list[StepTrace], list[str]]:
-    """Return the traced steps to cut: the typical ones if there are any; and notes about them."""
+def _typical_traces(
+    traces: Sequence[StepTrace], median_ns: float, mean_ns: float
+) -> tuple[list[StepTrace], list[str]]:
+    """Return the traced steps to cut: the typical ones if there are any; and notes about them.
+
+    Steps that are short and long in turn, as with batches made ahead, are typical together.
+    """
     timed = [trace for trace in traces if trace.duration_ns > 0 and trace.executions]
     if not timed:
         reason = "no op was recorded in the traced steps" if traces else "no step was traced"
         return [], [f"{reason}, so the inside of the steps is not cut"]
+    traced_mean_ns = sum(trace.duration_ns for trace in timed) / sum(trace.steps for trace in timed)
+    if mean_ns / _MEAN_FACTOR <= traced_mean_ns <= mean_ns * _MEAN_FACTOR:
+        return timed, []
     typical = [
         trace
         for trace in timed
@@ -449,6 +467,18 @@ def _add_input(sums: _Sums, recording: Recording, period_ns: float) -> None:
         _move(sums, _LONGER, INPUT, longer_ns, f"for {function.name}", FROM_SPANS)
     elif median(_pipeline_share(trace) for trace in recording.traces) >= _BUSY_SHARE:
         _move(sums, _LONGER, INPUT, longer_ns, "for the pipeline, which is always busy", FROM_TRACE)
+
+
+def _add_first_batches(sums: _Sums, recording: Recording, groups: Sequence[TimedSteps], median_ns: float) -> None:
+    """Count as input what the first steps of epochs take beyond the median, if steps have input."""
+    outliers_ns = sums.details[UNEXPLAINED].get(_OUTLIERS, 0.0)
+    if not outliers_ns or not sums.ns[INPUT]:
+        return
+    starts = [group.start_ns for group in groups]
+    firsts = {bisect_left(starts, epoch_ns) for epoch_ns in recording.epochs} - {len(groups)}
+    longer_ns = sum(max(0.0, groups[at].total_ns - groups[at].steps * median_ns) for at in firsts)
+    longer_ns /= sum(group.steps for group in groups)
+    _move(sums, _OUTLIERS, INPUT, min(outliers_ns, longer_ns), FIRST_BATCHES, FROM_SPANS)
 
 
 def _pipeline_share(trace: StepTrace) -> float:
@@ -612,7 +642,12 @@ def _add_python(sums: _Sums, recording: Recording, period_ns: float) -> None:
     _move(sums, UNRECORDED, WAITING, queued_gap_ns, FOR_CPU)
     _move(sums, UNRECORDED, WAITING, asleep_ns, ASLEEP)
     outliers_ns = sums.details[UNEXPLAINED].get(_OUTLIERS, 0.0)
-    _move(sums, _OUTLIERS, WAITING, min(outliers_ns, queued_ns - queued_gap_ns), FOR_CPU)
+    waits_ns = max(0.0, min(outliers_ns, queued_ns - queued_gap_ns))
+    _move(sums, _OUTLIERS, WAITING, waits_ns, FOR_CPU)
+    # Of the time in which the job's threads could run, this is the share in which they wait.
+    others_queued = max(0.0, use.queued_all - use.queued)
+    share = others_queued / (others_queued + recording.cores) if recording.cores else 0.0
+    _move(sums, _OUTLIERS, WAITING, min(1.0, others_queued) * share * (outliers_ns - waits_ns), OPS_FOR_CPU)
 
 
 def _move(sums: _Sums, cause: str, slug: str, ns: float, detail: str, evidence: str = FROM_SAMPLES) -> None:
