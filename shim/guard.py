@@ -72,10 +72,7 @@ def called_back(function: "Callable[P, object]") -> "Callable[P, None]":
 
 
 def contain_in_callback() -> None:
-    """Handle the current exception of a callback whose errors Python drops.
-
-    An exception of the job's is raised again soon after the callback.
-    """
+    """Handle the current exception of a callback whose errors Python drops (``called_back``)."""
     error = sys.exc_info()[1]
     if error is None:
         return

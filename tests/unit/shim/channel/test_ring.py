@@ -91,9 +91,7 @@ def test_a_file_that_replaced_the_channel_at_its_descriptor_is_not_grown(channel
     os.dup2(other, channel._fd)
     os.close(other)
     assert not channel.put(layout.GRAPH, b"x")
-    with pytest.raises(ChannelError) as caught:
-        channel.grow()
-    assert caught.value.slug == "channel-closed"
+    assert channel.grow()[0] == "channel-closed"
     assert channel.words[WORD["ring_error"]] == errno.EBADF
     assert os.fstat(channel._fd).st_size == 0
 

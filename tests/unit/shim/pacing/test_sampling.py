@@ -14,7 +14,7 @@ from tfprof.formats import layout
 from tfprof.formats.policy import Policy
 from tfprof.shim import core, guard
 from tfprof.shim.channel.spans import SpanWriter
-from tfprof.shim.pacing import ordinals, tracker
+from tfprof.shim.pacing import ordinals, selection, tracker
 from tfprof.shim.pacing.current_policy import CurrentPolicy
 from tfprof.shim.pacing.sampling import FIRST_TIMED, INTERVAL_MAX, Sampling
 from tfprof.shim.pacing.tracker import Tracker
@@ -47,6 +47,7 @@ def fake_clock(monkeypatch):
     """A fake clock for sessions and trackers; errors of the shim are raised."""
     new_clock = Clock()
     monkeypatch.setattr(measured_call, "mono", new_clock)
+    monkeypatch.setattr(selection, "mono", new_clock)
     monkeypatch.setattr(tracker, "mono", new_clock)
     monkeypatch.setattr(guard, "_lets_errors_out", True)
     return new_clock

@@ -13,6 +13,7 @@ from tfprof.formats.layout import WORD
 from tfprof.formats.policy import Policy
 from tfprof.shim import guard
 from tfprof.shim.clock import mono
+from tfprof.shim.pacing import selection as selection_module
 from tfprof.shim.pacing import tracker as tracker_module
 from tfprof.shim.pacing.costs import Costs
 from tfprof.shim.pacing.current_policy import CurrentPolicy
@@ -43,7 +44,8 @@ class TimedJob:
         self.tracker = tracker
         self.now = mono()
         self.traced = []
-        monkeypatch.setattr(tracker_module, "mono", lambda: self.now)
+        for module in (selection_module, tracker_module):
+            monkeypatch.setattr(module, "mono", lambda: self.now)
 
     def step(self, duration):
         tracker = self.tracker
@@ -110,7 +112,7 @@ def test_a_step_of_a_signal_handler_within_the_pacer_is_not_traced(tracker):
         return 0, 1
 
     tracker.level(tracker.next(), 1)
-    tracker.pacer._totals = totals
+    tracker.selection.pacer._totals = totals
     for _ in range(20):
         tracker.level(tracker.next(), 1)
         tracker.note_untraced(1, 1_000_000)
