@@ -21,7 +21,7 @@ class WorkerDocument(TypedDict):
     late_ns: Annotated[float | None, "From the first worker's start of a step to its own, mean, ns; null if unknown."]
     last: Annotated[int, "The number of common steps that it started last."]
     common: Annotated[int, "The number of untraced steps that were timed one by one in all workers."]
-    clock_offset_ns: Annotated[float | None, "What is added to its times, ns; null if its clock cannot be compared."]
+    clock_offset_ns: Annotated[float | None, "The correction of its times, ns; null if its clock cannot be compared."]
     clock_error_ns: Annotated[float | None, "The error of that, ns; 0 on the host of the reference."]
 
 

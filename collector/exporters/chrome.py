@@ -16,7 +16,7 @@ from ..traces.model import Curve, Label, Mark, Process, Slices, Step, Track
 from .request import Request
 from .timelines import trace_of, written
 
-#: Faster than json.dumps, which makes an encoder for each call with such arguments.
+#: An encoder that is made once. json.dumps would make one for each call with these arguments.
 _encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 #: Large, since the texts of a batch may be more than 2 GiB.
 _TEXT: Final = pa.large_binary()

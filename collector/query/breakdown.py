@@ -27,7 +27,7 @@ from .step_entries import step_traces
 from .surroundings import thread_use, use_between
 from .timed_steps import StepsOfKind, main_kind, steps_of_kind
 
-#: Share of the executions that must be outside of graphs in steps that run op by op.
+#: Steps run op by op if at least this share of their executions is outside of graphs.
 _EAGER_SHARE: Final = 0.5
 
 
@@ -78,7 +78,7 @@ def _on_snapshot(
 def main_breakdown(job: JobReader, spans: pa.Table, known: TracedSteps | None = None) -> Breakdown | None:
     """Return the parts of the steps of the main kind; None if none was timed.
 
-    ``known`` is not read again if it is what is needed.
+    If ``known`` has the needed steps, they are not read again.
     """
     return next((_of_kind(job, spans, kind, None, known=known) for kind in _main_kinds(job, spans)), None)
 
@@ -89,9 +89,10 @@ def breakdown_of_steps(job: JobReader, kind: int, steps: tuple[int, int]) -> Bre
 
 
 def _main_kinds(job: JobReader, spans: pa.Table) -> tuple[int, ...]:
-    """Return the main kind of the timed steps, of functions the one that the views show.
+    """Return the main kind of the timed steps.
 
-    Without timed steps it is the kind of the views.
+    Among functions, it is the one that the views show. Without timed steps, it is the kind that the
+    views show.
     """
     kind = main_kind(job, spans)
     is_traced = bool(job.table("traces", ["trace"]).num_rows)
@@ -103,7 +104,10 @@ def _main_kinds(job: JobReader, spans: pa.Table) -> tuple[int, ...]:
 
 
 def _present(spans: pa.Table, kinds: Sequence[int]) -> tuple[int, ...]:
-    """Return those of ``kinds`` that were timed; of functions each one, the longest time first."""
+    """Return those of ``kinds`` that were timed.
+
+    Each function is a kind of its own; the longest time comes first.
+    """
     present = []
     for kind in kinds:
         rows = rows_of_kinds(spans, (kind,))
@@ -197,9 +201,10 @@ def _traces(
 
 
 def _is_eager(traces: Sequence[StepTrace], nodes: Sequence[Node]) -> bool:
-    """Return whether most executions are those of eager ops, whose names are their op types.
+    """Return whether most executions are those of eager ops.
 
-    A node of a graph may have such a name, too, but runs once in a step, unless it is in a loop.
+    The name of an eager op is its op type. A node of a graph may have such a name, too, but it runs
+    once in a step, unless it is in a loop.
     """
     graph_names = {node.name for node in nodes if node.in_graph}
     eager = total = 0

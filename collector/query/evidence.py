@@ -117,7 +117,7 @@ def _map_functions(job: JobReader) -> tuple[str, ...]:
 def _use_around(
     job: JobReader, period: tuple[int, int] | None, shift: StepShift | None
 ) -> tuple[ThreadUse | None, ThreadUse | None]:
-    """Return what the main thread did before ``shift``, and since."""
+    """Return what the main thread did before ``shift``, and what it did since."""
     if period is None or shift is None:
         return None, None
     return _thread_use(job, (period[0], shift.start_ns)), _thread_use(job, (shift.start_ns, period[1]))
@@ -202,8 +202,8 @@ def _new_nodes(job: JobReader) -> tuple[NewNodes, ...]:
 def _identical_graphs(job: JobReader, nodes: Sequence[Node]) -> tuple[IdenticalGraphs, ...]:
     """Return the sets of identical graphs.
 
-    Only the set with the most nodes per graph gets the line that created it, since only that set is
-    reported.
+    Only the set with the most nodes per graph gets the line that created it, because only that set
+    is reported.
     """
     rows = job.identical_graphs()
     largest = max(rows, key=lambda row: row[1], default=None)

@@ -46,7 +46,7 @@ def latest_traces(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Seq
 
 
 def _steps_together(job: JobReader, traces: pa.Table) -> dict[tuple[int, int], int]:
-    """Return (kind, first step) -> the number of steps that share a span, where it is not 1."""
+    """Return (kind, first step) -> the number of steps that share a span, if there are several."""
     spans = job.table("spans", ["kind", "ordinal", "count", "flags"])
     several = spans.filter(
         pc.and_(

@@ -14,7 +14,7 @@ from .breakdown import main_breakdown
 from .selection import host_of, ids_of
 from .timed_steps import main_kind, steps_of_kind
 
-#: Waiting of these kinds is for other workers.
+#: Executions of these classes wait for other workers.
 _FOR_OTHERS = ("collectives", "send and receive")
 
 
@@ -65,7 +65,7 @@ def group_of(store: StoreReader, selector: str) -> Group:
 def members_of(store: StoreReader, selector: str) -> tuple[str, list[JobReader]]:
     """Return the name and the jobs of a group; ``selector``: its name, or a job of it.
 
-    Of groups of one name, which a cluster has at each of its runs, it is the one of the latest job.
+    Each run of a cluster makes a group of the same name; the group of the latest job is returned.
     Raises NoSuchJobError, and UsageError ``no-group`` for a job without one.
     """
     jobs = list(store.jobs())

@@ -29,9 +29,10 @@ class Dialect(NamedTuple):
 
 
 def _has_bit(column: str, numbers: Iterable[int], maximum: int) -> str:
-    """Return the condition that ``column`` is one of ``numbers``; a list would take twice as long.
+    """Return the condition that ``column`` is one of ``numbers``.
 
-    A value above ``maximum`` may match by mistake.
+    A list of numbers in SQL would take twice as long. A value above ``maximum`` may match by
+    mistake.
     """
     size = 1 << maximum.bit_length()
     bits = bytearray(b"0" * size)
@@ -109,7 +110,7 @@ def last_traces(query: SqlQuery) -> list[tuple[int, int, int]]:
 
 
 def window_labels(query: SqlQuery) -> dict[int, int]:
-    """Return node -> one of its labels, for the nodes that profiler windows recorded."""
+    """Return node -> one of its labels, for the nodes that profiler sessions recorded."""
     return dict(row_tuples(query(_WINDOW_LABELS)))
 
 

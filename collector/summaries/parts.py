@@ -58,9 +58,9 @@ _KIND_TITLES: Final = {"evaluate": "evaluation", "test_batch": "evaluation", "pr
 _TYPICAL_FACTOR: Final = 1.5
 #: All traced steps together are typical if their mean is within this factor of the untraced mean.
 _MEAN_FACTOR: Final = 1.1
-#: Traced steps that are shorter than the untraced ones stand for these up to this factor.
+#: Traced steps may be shorter than untraced steps by this factor, and still stand for them.
 _STRETCH_MAX: Final = 1.25
-#: An input pipeline is busy all the time if its function runs for this share of the time.
+#: An input pipeline counts as always busy if its function runs for this share of the time.
 _BUSY_SHARE: Final = 0.8
 #: Ends of the names of stages that wait for other stages.
 WAITING_STAGES: Final = ("Root", "Prefetch", "FiniteRepeat", "Repeat", "Skip", "Take")
@@ -74,10 +74,10 @@ EAGER_OPS: Final = "between eager ops"
 FOR_CPU: Final = "for a CPU"
 #: Other threads of the job, which run ops, waited for one.
 OPS_FOR_CPU: Final = "ops for a CPU"
-#: The step's thread used no CPU, and waited for none.
+#: The name of time in which the step's thread neither used a CPU nor waited for one.
 CODE_BETWEEN: Final = "code between the steps"
 ASLEEP: Final = "asleep between the steps"
-#: Minimum wait of the other threads for a CPU that is said, in seconds each second.
+#: A note is made if the other threads wait for a CPU for this time or more, in seconds each second.
 _QUEUED_NOTE_MIN: Final = 1.0
 _LONGER: Final = "untraced steps take longer than the traced ones"
 _OUTLIERS: Final = "some steps take longer than the typical one"
@@ -179,7 +179,7 @@ class PartChange(NamedTuple):
 
 
 def part_changes(before: Sequence[Breakdown], after: Sequence[Breakdown]) -> list[PartChange]:
-    """Return the parts that the runs of any side have; each side has at least one."""
+    """Return the parts that the runs of either side have. Each side must have at least one run."""
     changes = (PartChange(slug, *(fmean(run.ns(slug) for run in side) for side in (before, after))) for slug in TITLES)
     return [change for change in changes if change.before_ns or change.after_ns]
 
@@ -288,7 +288,10 @@ def break_down(recording: Recording) -> Breakdown | None:
 
 
 def _queue_note(use: ThreadUse | None) -> str:
-    """Return what the threads of ops wait for CPUs, which is within the time of the ops."""
+    """Return a note about how long the threads of ops wait for CPUs.
+
+    That is part of the ops' time.
+    """
     others = use.queued_all - use.queued if use is not None else 0.0
     if others < _QUEUED_NOTE_MIN:
         return ""
@@ -323,8 +326,8 @@ def median_step_ns(steps: Sequence[TimedSteps]) -> float:
 def _typical(steps: Sequence[TimedSteps]) -> tuple[list[TimedSteps], str]:
     """Return the steps that count, and a note about the others.
 
-    The first steps of each call prepare what later ones only use; traced steps take longer. Without
-    other steps, these count, too.
+    The first steps of each call prepare what later steps only use, and traced steps take longer. If
+    there are no other steps, these count, too.
     """
     normal = [group for group in steps if group.is_normal]
     if not normal:
@@ -351,12 +354,13 @@ def _typical(steps: Sequence[TimedSteps]) -> tuple[list[TimedSteps], str]:
 def _periods(steps: Sequence[TimedSteps], groups: Sequence[TimedSteps]) -> Iterator[_Period]:
     """Yield the steps of ``groups`` whose next step is known, and may not be traced.
 
-    After a traced step the job waits for the trace, so the time up to the next one is not typical.
+    After a traced step the job waits for the trace, so the time up to the next step is not typical.
     """
     counting = {group.ordinal for group in groups}
     for group, next_group in pairwise(steps):
         if group.ordinal in counting and group.last + 1 == next_group.ordinal:
-            # Several steps have pauses between them: their gap is the rest of the time.
+            # Steps that were timed together have pauses between them. Their gap is the rest of the
+            # time.
             end_ns = min(group.start_ns + group.total_ns, next_group.start_ns)
             inside = (group.start_ns, end_ns) if group.steps == 1 else (group.start_ns, next_group.start_ns)
             yield _Period(group.steps, inside, end_ns - group.start_ns, (end_ns, next_group.start_ns))
@@ -377,9 +381,7 @@ def _without_breaks(periods: Iterable[_Period]) -> tuple[list[_Period], str]:
     )
 
 
-def _typical_traces(
-    traces: Sequence[StepTrace], median_ns: float, mean_ns: float
-) -> tuple[list[StepTrace], list[str]]:
+def _typical_traces(traces: Sequence[StepTrace], median_ns: float, mean_ns: float) -> tuple[list[StepTrace], list[str]]:
     """Return the traced steps to cut: the typical ones if there are any; and notes about them.
 
     Steps that are short and long in turn, as with batches made ahead, are typical together.
@@ -436,8 +438,9 @@ def _add_inside(
 def _mean_cut(recording: Recording, traces: Sequence[StepTrace]) -> dict[OpClass, float]:
     """Return the mean times of the classes in ``traces``, some of the recording's.
 
-    A profiler that starts or ends in a step prolongs the time before its first op or after its last
-    one, so these are the shortest of all traced steps.
+    The start and the end of a profiler session prolong the time before the first op and after the
+    last op of a step. For these two, the shortest time of all traced steps is returned instead of
+    the mean.
     """
     cuts = [(trace, cut(trace, recording.phases)) for trace in recording.traces]
     typical = set(map(id, traces))
@@ -453,10 +456,10 @@ def _mean_cut(recording: Recording, traces: Sequence[StepTrace]) -> dict[OpClass
 
 
 def _add_input(sums: _Sums, recording: Recording, period_ns: float) -> None:
-    """Count as input what untraced steps take longer, if the input pipeline is busy all the time.
+    """Count the extra time of untraced steps as input, if the input pipeline is always busy.
 
     A step cannot begin before its batch is made. The first steps of a job, which are traced, take
-    batches that were made before.
+    batches that were made in advance.
     """
     longer_ns = sums.details[UNEXPLAINED].get(_LONGER, 0.0)
     if not longer_ns or not (sums.ns[INPUT] or recording.functions):
@@ -493,7 +496,7 @@ def _pipeline_share(trace: StepTrace) -> float:
 
 
 def _add_activities_in_steps(sums: _Sums, recording: Recording, groups: Sequence[TimedSteps], steps: int) -> None:
-    """Add the activities within steps, which take the place of time without ops."""
+    """Add the activities within steps. Their time is taken from the time without ops."""
     starts = union((group.start_ns, group.start_ns + max(1, group.total_ns)) for group in groups)
     by_name: Counter[tuple[str, str]] = Counter()
     in_steps = [activity for activity in recording.activities if activity.in_step]
@@ -505,7 +508,7 @@ def _add_activities_in_steps(sums: _Sums, recording: Recording, groups: Sequence
         slug = _PART_OF_CATEGORY.get(category, BETWEEN)
         mean_ns = own_ns / steps
         if slug == INPUT:
-            # The ops that wait are within it.
+            # It contains the ops that wait.
             mean_ns = max(0.0, mean_ns - sums.ns[INPUT])
         lacking_ns = sums.take((UNEXPLAINED, BEFORE, LAUNCH, AFTER, PYTHON), mean_ns)
         sums.add(slug, mean_ns - lacking_ns, FROM_SPANS, _activity_title(category, name))
@@ -519,7 +522,7 @@ def _activity_title(category: str, name: str) -> str:
 
 
 def _add_gaps(sums: _Sums, recording: Recording, periods: Sequence[_Period], gap_ns: float) -> None:
-    """Add what takes the time between steps; what is in no span is Python or not explained."""
+    """Add what takes the time between steps. Time in no span is Python, or is not explained."""
     steps = sum(period.steps for period in periods)
     found: dict[tuple[str, str], float] = defaultdict(float)
     gaps = union(period.gap for period in periods)
@@ -555,7 +558,8 @@ def _without_marks_of_steps(recording: Recording) -> list[Activity]:
 def _within(activities: Sequence[Activity], gaps: Sequence[Interval]) -> Iterator[tuple[Activity, float]]:
     """Yield the activities in ``gaps``, with their own time there.
 
-    Activities that share an entry lie in several gaps: they count if the first of them does.
+    Activities that share an entry may lie in several gaps. They count if the first of them lies in
+    a gap.
     """
     for activity, gap_ns in zip(activities, _overlaps([_span_of(each) for each in activities], gaps), strict=True):
         if gap_ns:
@@ -568,7 +572,7 @@ def _span_of(activity: Activity) -> Interval:
 
 
 def _overlaps(intervals: Sequence[Interval], disjoint: Sequence[Interval]) -> list[int]:
-    """Return for each of ``intervals`` how much of it ``disjoint``, which is sorted, covers."""
+    """Return for each of ``intervals`` the time that ``disjoint`` covers, which is sorted."""
     starts = [start for start, _ in disjoint]
     lengths = [0, *accumulate(end - start for start, end in disjoint)]
 
@@ -583,7 +587,7 @@ def _overlaps(intervals: Sequence[Interval], disjoint: Sequence[Interval]) -> li
 
 
 def _outermost_spans(others: Sequence[OtherSpan]) -> list[tuple[str, Interval]]:
-    """Return the names and intervals of the spans of other kinds that are in no other one."""
+    """Return the names and intervals of the outermost spans of other kinds."""
     outermost = []
     last_end_ns = 0
     for span in sorted(others, key=lambda span: (span.start_ns, -span.end_ns)):
@@ -621,16 +625,17 @@ def _without(intervals: Sequence[Interval], removed: Sequence[Interval]) -> list
 
 
 def _add_python(sums: _Sums, recording: Recording, period_ns: float) -> None:
-    """Split the time without op or span by what the step's thread did in it.
+    """Split the time without an op or span by what the step's thread did in it.
 
-    The thread used a CPU, or waited for one, or slept. What may be either stays not explained.
+    The thread used a CPU, waited for one, or slept. Time that cannot be assigned to one of these
+    stays not explained.
     """
     use = recording.use
     if use is None:
         return
     gap_ns = sums.details[UNEXPLAINED].get(UNRECORDED, 0.0)
     cpu_ns, queued_ns = use.cpu * period_ns, use.queued * period_ns
-    # The thread also needs its CPU around the ops, and for them if they run one by one.
+    # The thread also uses its CPU between the ops, and during the ops if they run one by one.
     eager_ns = sums.details[PYTHON].get(EAGER_OPS, 0.0)
     busy_ns = sums.ns[BEFORE] + sums.ns[AFTER] + sums.ns[TRACING] + sums.ns[PYTHON] - eager_ns
     if recording.is_eager or not use.is_exact:

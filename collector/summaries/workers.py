@@ -4,12 +4,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-#: What the order of the workers is from: their waits for each other in traced steps, the starts of
+#: The basis of the order of workers: their waits for each other in traced steps, the starts of
 #: their steps, or the time from step to step of workers that do not wait for each other.
 COLLECTIVES, STARTS, PACE, NOTHING = "collectives", "step starts", "step to step", "none"
 #: Workers that wait for each other have periods within this factor.
 _EQUAL_FACTOR: Final = 1.25
-#: Share of the distances from the offset that its error covers.
+#: The error of an offset covers this share of the distances from it.
 _ERROR_SHARE: Final = 0.9
 #: Minimum number of common steps that align clocks.
 _COMMON_MIN: Final = 3
@@ -23,7 +23,7 @@ class Moments(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """What to add to a worker's times for the reference's clock, and the error of that; ns."""
+    """The correction of a worker's times to the clock of the reference, and its error; ns."""
 
     offset_ns: float
     error_ns: float
@@ -67,11 +67,11 @@ _UNCOMPARED: Final = Comparison(None, 0, None, 0, None)
 
 
 def align(reference: Mapping[int, int], ends: Mapping[int, int]) -> Clock | None:
-    """Return the clock of a worker whose steps end when those of the reference do.
+    """Return the clock of a worker whose steps end when those of the reference end.
 
-    Steps with collectives do. Both map the number of a step to its end, ns. The offset is the
-    median of the differences; nine of ten of them are within the error. None if fewer than three
-    steps are common.
+    This holds for steps with collectives. Both arguments map the number of a step to its end, ns.
+    The offset is the median of the differences. Nine of ten differences are within the error. None
+    if fewer than three steps are common.
     """
     differences = [reference[step] - ends[step] for step in reference.keys() & ends.keys()]
     if len(differences) < _COMMON_MIN:
@@ -82,7 +82,7 @@ def align(reference: Mapping[int, int], ends: Mapping[int, int]) -> Clock | None
 
 
 def compare(workers: Sequence[WorkerSteps]) -> tuple[str, tuple[Comparison, ...]]:
-    """Return what the comparison is from, and the comparison of each of ``workers``.
+    """Return the basis of the comparison, and the comparison of each of ``workers``.
 
     Those without steps, as parameter servers are, are not compared.
     """

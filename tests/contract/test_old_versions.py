@@ -1,4 +1,7 @@
-"""tfprof reads files of release 0.2.0 (make_old_samples.py): a channel of version 1, two stores."""
+"""tfprof reads files of release 0.2.0 (make_old_samples.py): a channel of version 1, two stores.
+
+Tests formats/old_records.py, agent/old_channels.py.
+"""
 
 import contextlib
 import fcntl

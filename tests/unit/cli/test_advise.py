@@ -1,4 +1,8 @@
-"""`tfprof advise`, the shell's advise, and the Python API, on stores with invented jobs."""
+"""`tfprof advise`, the shell's advise, and the Python API, on stores with invented jobs.
+
+Tests collector/documents/advice.py, collector/query/advising.py,
+collector/summaries/part_verdict.py.
+"""
 
 import io
 import json

@@ -1,4 +1,8 @@
-"""Live and imported jobs as ProfileProtos."""
+"""Live and imported jobs as ProfileProtos.
+
+Tests collector/export/code_defs.py, collector/export/op_log.py,
+collector/exporters/profile_proto.py, collector/query/recorded_job.py, cli/profile_proto.py.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path

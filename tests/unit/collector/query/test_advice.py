@@ -1,4 +1,14 @@
-"""Each checker on stores where it must report and where it must not."""
+"""Each checker on stores where it must report and where it must not.
+
+Tests collector/advice/evidence.py, collector/advice/expensive.py, collector/advice/input_bound.py,
+collector/advice/memory.py, collector/advice/missing_data.py, collector/advice/operations.py,
+collector/advice/placement.py, collector/advice/report.py, collector/advice/retracing.py,
+collector/advice/slower.py, collector/advice/starved.py, collector/advice/table.py,
+collector/advice/tiny_ops.py, collector/advice/transfers.py, collector/advice/uneven.py,
+collector/advice/utilization.py, collector/advice/verdict.py, collector/query/evidence.py,
+collector/query/step_shift.py, collector/query/surroundings.py, collector/summaries/level_shift.py,
+collector/summaries/op_classes.py.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,8 @@
-"""The peak of a job's memory with who holds it, its growth, and what of RSS is known."""
+"""The peak of a job's memory with who holds it, its growth, and what of RSS is known.
+
+Tests collector/documents/memory.py, collector/query/memory_blocks.py,
+collector/render/memory_text.py, collector/summaries/memory.py, cli/memory.py.
+"""
 
 import json
 from itertools import accumulate

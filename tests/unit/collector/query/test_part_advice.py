@@ -1,4 +1,10 @@
-"""Checkers of the parts of a step report what takes the time, and nothing else."""
+"""Checkers of the parts of a step report what takes the time, and nothing else.
+
+Tests collector/advice/avoidable.py, collector/advice/between_steps.py, collector/advice/cpu_use.py,
+collector/advice/fetches.py, collector/advice/interpreter.py, collector/advice/main_call.py,
+collector/advice/overhead.py, collector/advice/precision.py, collector/advice/python_parts.py,
+collector/advice/replicas.py, collector/advice/threads.py.
+"""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,7 @@
-"""The channel that a job writes, read as its layout describes."""
+"""The channel that a job writes, read as its layout describes.
+
+Tests shim/channel/memory.py, shim/own_os.py.
+"""
 
 import errno
 import fcntl

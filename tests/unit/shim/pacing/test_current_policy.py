@@ -107,7 +107,7 @@ class Job:
 @pytest.fixture
 def make_job(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that creates a job under a policy."""
-    monkeypatch.setattr(guard, "_lets_errors_out", True)
+    monkeypatch.setattr(guard, "lets_errors_out", True)
 
     def create(trace: str) -> Job:
         job = Job(trace)

@@ -1,4 +1,7 @@
-"""Steps that are only counted: exact counts, unbiased times, failures, orders, threads, forks."""
+"""Steps that are only counted: exact counts, unbiased times, failures, orders, threads, forks.
+
+Tests shim/pacing/ordinals.py.
+"""
 
 import ctypes
 import os
@@ -49,7 +52,7 @@ def fake_clock(monkeypatch):
     monkeypatch.setattr(measured_call, "mono", new_clock)
     monkeypatch.setattr(selection, "mono", new_clock)
     monkeypatch.setattr(tracker, "mono", new_clock)
-    monkeypatch.setattr(guard, "_lets_errors_out", True)
+    monkeypatch.setattr(guard, "lets_errors_out", True)
     return new_clock
 
 
@@ -215,7 +218,7 @@ def test_an_order_is_noticed_at_the_next_step(job, reader):
 
 
 def test_ordinals_of_threads_are_exact(channel, reader, monkeypatch):
-    monkeypatch.setattr(guard, "_lets_errors_out", True)
+    monkeypatch.setattr(guard, "lets_errors_out", True)
     job = Job(channel, Clock())
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

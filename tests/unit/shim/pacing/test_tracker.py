@@ -1,4 +1,7 @@
-"""A tracker that several threads use at once, and that signal handlers use during its calls."""
+"""A tracker that several threads use at once, and that signal handlers use during its calls.
+
+Tests shim/clock.py.
+"""
 
 import random
 import sys
@@ -23,7 +26,7 @@ from tfprof.shim.pacing.tracker import Tracker
 @pytest.fixture
 def tracker(monkeypatch):
     """A tracker under a budget, whose errors are raised."""
-    monkeypatch.setattr(guard, "_lets_errors_out", True)
+    monkeypatch.setattr(guard, "lets_errors_out", True)
     words = memoryview(bytearray(layout.PAGE)).cast("Q")
     words[WORD["step_ns"]] = words[layout.TIMES_AT // 8 + layout.RUN] = 10**9
     channel: Any = SimpleNamespace(
