@@ -15,33 +15,13 @@ from ..formats.layout import WORD
 from ..formats.span_kinds import Kind
 from ..formats.version import CHANNEL_VERSION
 from .old_channels import adapter_of
+from .rings import InvalidChannelError, RecordRing, SpanRing
 
 _HELLO_WORDS: Final = ("hello_size", "hello_generation")
 #: Words of the control page that COUNTERS and CLOSE contain.
 COUNTER_WORDS: Final = tuple(name for name in layout.JOB_WORDS if name not in _HELLO_WORDS)
 #: Positions in the control page of three tables with a word for each kind of spans.
 _TABLES: Final = {"counts": layout.COUNTS_AT // 8, "times": layout.TIMES_AT // 8, "failed": layout.FAILED_AT // 8}
-
-_HEAD, _TAIL, _RING_SIZE = WORD["head"], WORD["tail"], WORD["ring_size"]
-_SPAN_HEAD, _SPAN_OPEN, _SPAN_TAIL = WORD["span_head"], WORD["span_open"], WORD["span_tail"]
-
-
-class InvalidChannelError(FormatError):
-    """The content of a channel is invalid, or not set up yet."""
-
-    slug = "bad-channel"
-
-
-class RingSlice(NamedTuple):
-    """Whole records or entries from a ring, numbered `first` to `last`.
-
-    `end` is the position in the ring after the last of them.
-    """
-
-    data: bytes
-    first: int
-    last: int
-    end: int
 
 
 class ChannelIdentity(NamedTuple):
@@ -99,9 +79,10 @@ def open_file(path: str, flags: int) -> int:
 class ChannelReader:
     """Reads the channel of the descriptor ``fd``, and owns the descriptor.
 
-    Only the control page is mapped; everything else is read by pread. So the rings of many jobs do
-    not count as this process's memory. FormatError if the file is not a channel of a known version.
-    Later reads raise InvalidChannelError if the content is invalid.
+    Only the control page is mapped; everything else, the rings `records` and `spans` included, is
+    read by pread. So the rings of many jobs do not count as this process's memory. FormatError if
+    the file is not a channel of a known version. Later reads raise InvalidChannelError if the
+    content is invalid.
     """
 
     def __init__(self, fd: int) -> None:
@@ -134,9 +115,8 @@ class ChannelReader:
         self._map = mmap.mmap(self._fd, layout.PAGE)
         self._view = memoryview(self._map)
         self._words = self._view.cast("Q")
-        self._ring_size = 0
-        self.tail = self._words[_TAIL]
-        self.span_tail = self._words[_SPAN_TAIL]
+        self.records = RecordRing(self._fd, self._words, self._adapter)
+        self.spans = SpanRing(self._fd, self._words)
         self.user_id = info.st_uid
         self.created_real_ns = self._words[WORD["created_real_ns"]]
 
@@ -209,115 +189,3 @@ class ChannelReader:
             self._kinds = span_kinds.declared(hello.get("kinds")) or span_kinds.UNDECLARED
             self._kinds_generation = generation
         return self._kinds
-
-    # -- records ---------------------------------------------------------------------------------
-    def unread_bytes(self, start: int) -> int:
-        """Return the number of record bytes from ``start`` on."""
-        unread: int = self._words[_HEAD] - start
-        if not unread:
-            return 0
-        if not 0 < unread <= self._checked_ring_size():
-            raise InvalidChannelError(f"{unread} bytes unread in a ring of {self._ring_size}")
-        return unread
-
-    def filled_share(self, start: int) -> float:
-        """Return the share of the ring that the records from ``start`` on fill."""
-        return unread / self._ring_size if (unread := self.unread_bytes(start)) else 0.0
-
-    def records(self, start: int, limit: int, *, strictly: bool = False) -> RingSlice | None:
-        """Return whole records from ``start`` on; None if there are none.
-
-        Together they have at most ``limit`` bytes. A first record that is larger is returned alone,
-        or not at all with ``strictly``.
-        """
-        unread = self.unread_bytes(start)
-        if not unread:
-            return None
-        ring_slice = _whole_records(self._copy(start, min(unread, limit)), start)
-        if ring_slice is None:
-            size = int.from_bytes(self._copy(start, 4), "little")
-            if self._adapter is not None and layout.RECORD_MAX < size <= unread:
-                header = self._copy(start, layout.RECORD.size)
-                seq = layout.RECORD.unpack(header)[3]
-                return RingSlice(self._adapter.too_large_record(header), seq, seq, start + size)
-            if not layout.RECORD.size <= size <= min(unread, layout.RECORD_MAX):
-                raise InvalidChannelError(f"a record of {size} bytes where {unread} are unread")
-            if strictly and size > limit:
-                return None
-            ring_slice = _whole_records(self._copy(start, size), start)
-        if ring_slice is None:
-            raise InvalidChannelError("a record that changes while it is read")
-        return ring_slice if self._adapter is None else ring_slice._replace(data=self._adapter.records(ring_slice.data))
-
-    def _checked_ring_size(self) -> int:
-        """Return the size of the record ring; it is read once and checked against the file."""
-        if not self._ring_size:
-            size, file_size = self._words[_RING_SIZE], os.fstat(self._fd).st_size
-            if not layout.RING_MIN <= size <= layout.RING_MAX or layout.RING_AT + size > file_size:
-                raise InvalidChannelError(f"a ring of {size} bytes in a file of {file_size}")
-            self._ring_size = size
-        return self._ring_size
-
-    def _copy(self, start: int, size: int) -> bytes:
-        """Return ``size`` bytes of the record ring from ``start`` on."""
-        offset = start % self._ring_size
-        before_end = min(size, self._ring_size - offset)
-        data = os.pread(self._fd, before_end, layout.RING_AT + offset)
-        if before_end < size:
-            data += os.pread(self._fd, size - before_end, layout.RING_AT)
-        if len(data) != size:
-            raise InvalidChannelError("a ring that ends early")
-        return data
-
-    # -- spans -----------------------------------------------------------------------------------
-    def unread_spans(self, start: int, *, ended: bool) -> int:
-        """Return the number of span entries from ``start`` on.
-
-        If the job has ``ended``, the entry that was being filled counts, too.
-        """
-        head: int = self._words[_SPAN_HEAD]
-        unread = head - start
-        if ended and self._words[_SPAN_OPEN] == head + 1 and unread < layout.SPAN_COUNT:
-            unread += 1
-        if not 0 <= unread <= layout.SPAN_COUNT:
-            raise InvalidChannelError(f"{unread} entries unread in a span ring of {layout.SPAN_COUNT}")
-        return unread
-
-    def spans(self, start: int, limit: int, *, ended: bool) -> RingSlice | None:
-        """Return at most ``limit`` span entries from ``start`` on, None if there are none.
-
-        The entries are numbered from 1.
-        """
-        unread = min(self.unread_spans(start, ended=ended), limit)
-        if not unread:
-            return None
-        slot = start % layout.SPAN_COUNT
-        before_end = min(unread, layout.SPAN_COUNT - slot)
-        data = os.pread(self._fd, before_end * layout.SPAN_SIZE, layout.SPANS_AT + slot * layout.SPAN_SIZE)
-        if before_end < unread:
-            data += os.pread(self._fd, (unread - before_end) * layout.SPAN_SIZE, layout.SPANS_AT)
-        return RingSlice(data, start + 1, start + unread, start + unread)
-
-    # -- acks of the collector ------------------------------------------------------------------
-    def release_records(self, tail: int) -> None:
-        """Release the ring bytes up to ``tail``."""
-        self.tail = self._words[_TAIL] = tail
-
-    def release_spans(self, tail: int) -> None:
-        """Release the span entries up to ``tail``."""
-        self.span_tail = self._words[_SPAN_TAIL] = tail
-
-
-def _whole_records(data: bytes, start: int) -> RingSlice | None:
-    """Return the whole records at the start of ``data``, None if the first one is incomplete."""
-    offset, first, last = 0, 0, 0
-    header = layout.RECORD
-    while len(data) - offset >= header.size:
-        size, _, _, seq = header.unpack_from(data, offset)[:4]
-        if size < header.size or seq <= last:
-            raise InvalidChannelError(f"an invalid record header: number {seq} after number {last}, size {size} bytes")
-        if size > len(data) - offset:
-            break
-        first, last = first or seq, seq
-        offset += size
-    return RingSlice(data[:offset] if offset < len(data) else data, first, last, start + offset) if offset else None

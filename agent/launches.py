@@ -234,3 +234,12 @@ def remove_old_files(instance_dir: str, now_s: float, living_launches: set[int])
 
 def _is_hex(text: str) -> bool:
     return len(text) == 16 and all(digit in "0123456789abcdef" for digit in text)
+
+
+def launch_of(pid: int) -> int:
+    """Return the launch that started process ``pid``, 0 when it is unknown."""
+    launch, _, _ = identity.environment_of(pid).get("TFPROF_RUN", "").partition("@")
+    try:
+        return int(launch, 16)
+    except ValueError:
+        return 0

@@ -38,7 +38,7 @@ class StepReader:
     def lines(self) -> Iterator[str]:
         """Yield a line for each entry since the last call; many entries of a kind share a line."""
         self._position = max(self._position, self._channel.word("span_head") - _ENTRIES_MAX)
-        ring_slice = self._channel.spans(self._position, _ENTRIES_MAX, ended=False)
+        ring_slice = self._channel.spans.read(self._position, _ENTRIES_MAX, ended=False)
         if ring_slice is None:
             return
         self._position = ring_slice.end

@@ -9,9 +9,10 @@ from typing import Final, NamedTuple
 from ...formats import runtime_dir
 from ...formats.ids import hex_id
 from .. import control, daemon_start, launches, processes
-from ..channels import ChannelReader, InvalidChannelError, open_file
+from ..channels import ChannelReader, open_file
 from ..launches import Launch, Result
 from ..processes import Process
+from ..rings import InvalidChannelError
 from . import helper, maps, targets
 from .errors import AttachError, RefusedError
 from .inject import METHODS

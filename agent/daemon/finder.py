@@ -6,12 +6,11 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from ...formats.errors import FormatError, VersionError
-from .. import identity, launches, processes
-from ..announcements import AnnounceFolder, Announcement
+from .. import launches, processes
 from ..channels import ChannelReader, open_file, read_identity
 from ..launches import Launch
 from ..processes import DescriptorHolder, Inode, Process
-from .missing_channels import MissingChannels
+from .announced_channels import AnnouncedChannels
 from .refusals import Refusals
 
 #: Share of a core for scans, and the bounds of their interval (seconds).
@@ -53,54 +52,31 @@ class TooManyChannelsError(FormatError):
     slug = "too-many-channels"
 
 
-class ChannelGoneError(FormatError):
-    """A process announced a channel that no process has open any more."""
-
-    slug = "too-short"
-
-
-#: The error that is reported for such a process.
-CHANNEL_GONE: Final = ChannelGoneError("the process ended before the agent could read its records")
-
-
 class Finder:
     """Finds the channels of the instance's launches that user ``user_id`` may open, each once."""
 
     def __init__(self, instance_dir: str, user_id: int) -> None:
         self._instance_dir = instance_dir
         self._user_id = user_id
-        self._folder = AnnounceFolder(instance_dir)
-        self._announcements: list[Announcement] = []
         self._queue: dict[Inode, list[DescriptorHolder]] = {}
-        self._missing_channels = MissingChannels()
-        self._lost_announcements: list[Announcement] = []
         self._open_channels: dict[Inode, _OpenChannel] = {}
         self._ignored_inodes: set[Inode] = set()
         self._tries: dict[Inode, int] = {}
         self._next_scan_s = 0.0
         self._last_scan_s = 0.0
         self.refusals = Refusals()
+        self.announced = AnnouncedChannels(instance_dir, self.refusals, self._open_uids)
         self.holders: dict[Inode, list[DescriptorHolder]] = {}
         self._second_scan: dict[Inode, list[DescriptorHolder]] | None = None
         self.scans = 0
 
     def open_announced(self) -> list[FoundChannel]:
         """Open announced and queued channels, a few at a time, from each process in turn."""
-        announcements = self._folder.take_new()
-        self._announcements += announcements
-        open_uids = {channel.uid for channel in self._open_channels.values()} if announcements else set()
-        for announcement in announcements:
-            if announcement.refusal is not None:
-                self.refusals.add(
-                    announcement.launch or _launch_of(announcement.pid), announcement.pid, **announcement.refusal
-                )
-            elif announcement.uid not in open_uids:
-                self._missing_channels.add(announcement)
-        for pid in dict.fromkeys(announcement.pid for announcement in announcements if announcement.refusal is None):
+        for pid in self.announced.new_pids():
             channels = processes.channels_of(pid)
             self._enqueue({inode: [DescriptorHolder(pid, path)] for inode, path in channels.items()})
             if channels.keys() & self._ignored_inodes:
-                self._missing_channels.note_refused(pid)
+                self.announced.missing.note_refused(pid)
             if not channels:
                 self._next_scan_s = min(self._next_scan_s, self._last_scan_s + SEARCH_SCAN_S)
         return self._open_queued()
@@ -116,12 +92,12 @@ class Finder:
     def scan(self) -> list[FoundChannel]:
         """Scan /proc and return new channels, OPENED_PER_CALL_MAX at most; others stay queued."""
         start_s = time.monotonic()
-        self._missing_channels.begin_search()
+        self.announced.missing.begin_search()
         self.holders = processes.scan(self._user_id)
         self._ignored_inodes &= self.holders.keys()
         self._tries = {inode: tries for inode, tries in self._tries.items() if inode in self.holders}
         self._enqueue(self.holders)
-        self._remove_stale_announcements()
+        self.announced.remove_stale()
         self.scans += 1
         now = self._last_scan_s = time.monotonic()
         low, high = SCAN_BOUNDS_S
@@ -138,16 +114,11 @@ class Finder:
     @property
     def is_searching(self) -> bool:
         """Whether an announced channel is missing and the next scan may show that it is lost."""
-        return bool(self._missing_channels) and not self._queue
+        return bool(self.announced.missing) and not self._queue
 
     def awaits(self, launch: int) -> bool:
         """Whether a channel of ``launch`` is announced and neither found nor known to be lost."""
-        return self._missing_channels.has_launch(launch)
-
-    def take_lost(self) -> list[Announcement]:
-        """Return the announcements whose channels were lost since the last call."""
-        lost_announcements, self._lost_announcements = self._lost_announcements, []
-        return lost_announcements
+        return self.announced.missing.has_launch(launch)
 
     def holds(self, pid: int, inode: Inode) -> bool:
         """Whether process ``pid`` had the channel open at the last scan or still maps it."""
@@ -165,7 +136,7 @@ class Finder:
         """
         channel = self._open_channels.get(inode)
         if channel is not None:
-            self._folder.remove(channel.channel_pid, channel.uid)
+            self.announced.remove(channel.channel_pid, channel.uid)
         self.ignore(inode)
 
     def refuse(self, inode: Inode, launch: int, pid: int, error: FormatError) -> None:
@@ -193,14 +164,8 @@ class Finder:
             if channel is not None:
                 channels.append(channel)
         if not self._queue:
-            self._note_lost(self._missing_channels.end_search())
+            self.announced.end_search()
         return channels
-
-    def _note_lost(self, lost_announcements: list[Announcement]) -> None:
-        for announcement in lost_announcements:
-            self.refusals.add(announcement.launch, announcement.pid, CHANNEL_GONE.slug, CHANNEL_GONE.args[0])
-            self._folder.remove(announcement.pid, announcement.uid)
-        self._lost_announcements += lost_announcements
 
     def _try_open(self, inode: Inode, holders: list[DescriptorHolder]) -> FoundChannel | None:
         try:
@@ -208,10 +173,10 @@ class Finder:
         except OSError:
             return None
         except FormatError as error:
-            self._missing_channels.note_refused(holders[0].pid)
+            self.announced.missing.note_refused(holders[0].pid)
             self._tries[inode] = self._tries.get(inode, 0) + 1
             if self._tries[inode] >= TRIES or isinstance(error, (TooManyChannelsError, VersionError)):
-                launch = _launch_of(holders[0].pid)
+                launch = launches.launch_of(holders[0].pid)
                 if not launch and isinstance(error, VersionError):
                     launch = self._launched_by(holders[0].pid)
                 if launches.read(self._instance_dir, launch) is not None:
@@ -228,7 +193,7 @@ class Finder:
             return None
         try:
             channel_identity = read_identity(fd)
-            self._missing_channels.note_found(channel_identity.uid)
+            self.announced.missing.note_found(channel_identity.uid)
             launch = launches.read(self._instance_dir, channel_identity.launch)
         except (OSError, FormatError):
             os.close(fd)
@@ -273,17 +238,8 @@ class Finder:
                 return number
         return 0
 
-    def _remove_stale_announcements(self) -> None:
-        """Remove the announcements of processes that are gone and whose channels are not in use."""
-        open_uids = {channel.uid for channel in self._open_channels.values()}
-        remaining_announcements = []
-        for announcement in self._announcements:
-            is_in_use = announcement.uid in open_uids or self._missing_channels.awaits(announcement.uid)
-            if not is_in_use and processes.process(announcement.pid) is None:
-                self._folder.remove(announcement.pid, announcement.uid)
-            else:
-                remaining_announcements.append(announcement)
-        self._announcements = remaining_announcements
+    def _open_uids(self) -> set[int]:
+        return {channel.uid for channel in self._open_channels.values()}
 
 
 def _round_robin(queue: dict[Inode, list[DescriptorHolder]]) -> list[Inode]:
@@ -306,12 +262,3 @@ def _owner(holders: list[DescriptorHolder], ns_pid: int, launch: Launch) -> Proc
         if (holder.pid != launch.pid or launch.has_become_job) and processes.ns_pid(holder.pid) == ns_pid:
             return processes.process(holder.pid)
     return None
-
-
-def _launch_of(pid: int) -> int:
-    """Return the launch that started process ``pid``, 0 when it is unknown."""
-    launch, _, _ = identity.environment_of(pid).get("TFPROF_RUN", "").partition("@")
-    try:
-        return int(launch, 16)
-    except ValueError:
-        return 0

@@ -8,9 +8,9 @@ from typing import Any, Final
 from ...formats import given_up
 from ...formats.ids import hex_id
 from .. import identity, launches
-from ..channels import InvalidChannelError
 from ..launches import Launch
 from ..processes import ProcessTree
+from ..rings import InvalidChannelError
 from ..transport.message_queue import Outbox, Send
 from .finder import FoundChannel
 from .host import TreeSampler
@@ -138,7 +138,7 @@ class Job:
 
     def is_active(self, now: float) -> bool:
         """Whether the job has just ended or got an answer, and the collector accepts its data."""
-        return self.outbox.stall is None and now < max(self._gone_s, self.outbox.last_answer_s) + ACTIVE_S
+        return self.outbox.stall is None and now < max(self._gone_s, self.outbox.resending.last_answer_s) + ACTIVE_S
 
     def has_just_ended(self, now: float) -> bool:
         """Whether the job ended recently.
@@ -214,7 +214,7 @@ class Job:
             "records": counters["records"],
             "acked": self.outbox.acked_records,
             "spooled": self.outbox.is_spooled,
-            "lag_bytes": max(0, counters["head"] - self.channel.tail),
+            "lag_bytes": max(0, counters["head"] - self.channel.records.tail),
             "dropped_records": counters["dropped_records"],
             "dropped_traces": counters["dropped_traces"],
             "dropped_spans": counters["dropped_spans"],

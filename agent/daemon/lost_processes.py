@@ -14,7 +14,7 @@ from ...formats.ids import hex_id
 from .. import identity, launches
 from ..announcements import Announcement
 from ..launches import Launch
-from .finder import CHANNEL_GONE
+from .announced_channels import CHANNEL_GONE
 
 #: Maximum number of waiting files: a failing program may start processes without end. Further
 #: processes are only counted, as refusals.

@@ -7,7 +7,8 @@ from typing import Any, Final
 from ...formats import wire
 from ...formats.wire import Head
 from ..processes import ProcessTree, all_pids, process_tree
-from ..transport.message_queue import REOPEN_S, SILENCE_S, STALL_S, MessageQueue, Send, encode
+from ..transport.message_queue import MessageQueue, Send, encode
+from ..transport.resending import REOPEN_S, SILENCE_S, STALL_S
 from .host import HostSampler
 from .job import Job
 

@@ -85,8 +85,9 @@ class Sender:
     @property
     def has_data(self) -> bool:
         """Whether something waits for the collector that only this agent sends."""
-        is_empty = self._given_up_jobs is None or self._given_up_jobs.is_empty
-        return bool(self._jobs) or not self._spooling.is_empty or not is_empty
+        if self._jobs or not self._spooling.is_empty:
+            return True
+        return self._given_up_jobs is not None and not self._given_up_jobs.is_empty
 
     def send_all_again(self) -> None:
         """Send all that is not acked again."""

@@ -168,7 +168,7 @@ class Agent:
         if self._finder.scan_is_due(now):
             self._jobs.adopt(self._finder.scan())
             self._jobs.check_for_exec(now)
-        for announcement in self._finder.take_lost():
+        for announcement in self._finder.announced.take_lost():
             self._instance.attempt(partial(lost_processes.record, self.instance_dir, announcement, self._host))
             self._next_check_s = 0.0
         if now >= self._next_check_s:

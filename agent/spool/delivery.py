@@ -11,7 +11,8 @@ from ...formats import wire
 from ...formats.errors import TfprofError
 from ...formats.ids import hex_id
 from ...formats.wire import Head
-from ..transport.message_queue import REOPEN_S, SILENCE_MAX_S, SILENCE_S, STALL_S, WINDOW_BYTES, Send
+from ..transport.message_queue import WINDOW_BYTES, Send
+from ..transport.resending import REOPEN_S, SILENCE_MAX_S, SILENCE_S, STALL_S
 from . import segment
 from .segment import DamagedError, SegmentReader
 from .spool import Spool

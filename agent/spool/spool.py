@@ -1,20 +1,19 @@
 """A spool: the folders with segments of one collector and node, bounded and locked."""
 
-import contextlib
 import fcntl
-import json
 import os
 import stat
 import time
 from collections import deque
 from typing import Final, NamedTuple
 
-from ...formats import runtime_dir, wire
+from ...formats import runtime_dir
 from ...formats.errors import TfprofError
 from ...formats.private_files import open_regular
 from ...formats.wire import Head
-from ..transport.message_queue import encode
 from . import segment
+from .segment_writer import SegmentWriter
+from .spooled_jobs import SpooledJobs
 
 #: Folders of a spool. An agent writes to the first one that no other agent has locked: hosts may
 #: share a home and the name of their node.
@@ -27,8 +26,6 @@ FREE_SHARE: Final = 0.05
 FREE_BYTES: Final = 1 << 30
 #: Time until the disk is tried again after a failure (seconds).
 RETRY_S: Final = 5.0
-#: Minimum interval of COUNTERS of a job in the spool (seconds): only the last ones count.
-COUNTERS_S: Final = 30.0
 #: Interval of making messages durable, unless there are SYNC_BYTES of them (seconds).
 SYNC_S: Final = 1.0
 SYNC_BYTES: Final = 4 << 20
@@ -66,21 +63,16 @@ class Spool:
         self._bytes_max = bytes_max
         self._locks: list[int] = []
         self._segments: deque[_Segment] = deque()  # without the one that is written
-        self._fd = -1
-        self._open_segment = _Segment("", 0, 0)
-        self._synced_size = 0
+        self._writer: SegmentWriter | None = None
         self._retry_s = 0.0
         self._last_sync_s = 0.0
         self._unsynced: list[Head] = []
         self._synced: list[Head] = []
-        self._opens: dict[int, tuple[Head, bytes]] = {}  # uid -> its last OPEN
-        self._opened_uids: set[int] = set()  # in the segment that is written
-        self._counters_s: dict[int, float] = {}
+        self._jobs = SpooledJobs()
         try:
             runtime_dir.make_private(root, _VARIABLE)
-            own_folder, *other_folders = self._lock_folders(root, name)
-            self._folder = own_folder
-            for folder in [*other_folders, own_folder]:
+            self._folder, *other_folders = self._lock_folders(root, name)
+            for folder in [*other_folders, self._folder]:
                 self._add_segments(folder)
         except (OSError, TfprofError) as error:
             self.close()
@@ -124,19 +116,18 @@ class Spool:
     # -- what is in it ---------------------------------------------------------------------------
     def __len__(self) -> int:
         """Return the number of segments."""
-        return len(self._segments) + (self._fd >= 0)
+        return len(self._segments) + (self._writer is not None)
 
     @property
     def size(self) -> int:
         """The bytes of all segments."""
-        return sum(one.size for one in self._segments) + self._open_segment.size
+        return sum(one.size for one in self._segments) + (0 if self._writer is None else self._writer.size)
 
     @property
     def oldest_ns(self) -> int | None:
         """The real time at which the first segment began, None without one."""
-        if not len(self):
-            return None
-        return self._segments[0].created_ns if self._segments else self._open_segment.created_ns
+        first = self._segments[0] if self._segments else self._writer
+        return None if first is None else first.created_ns
 
     # -- writing ---------------------------------------------------------------------------------
     def put(self, head: Head, body: bytes) -> bool:
@@ -146,48 +137,28 @@ class Spool:
         be delivered to a collector that knows nothing of the others.
         """
         now = time.monotonic()
-        if self.is_waiting or (head.type == wire.COUNTERS and now < self._counters_s.get(head.uid, 0.0)):
+        if self.is_waiting or not self._jobs.takes(head, now):
             return False
         try:
-            if self._open_segment.size >= segment.SEGMENT_BYTES:
+            if self._writer is not None and self._writer.size >= segment.SEGMENT_BYTES:
                 self.end_segment()
-            if self._fd < 0:
-                self._begin_segment()
-            body, uids = self._of_known_jobs(body) if head.type == wire.SAMPLES else (body, {head.uid})
-            missing_uids = set() if head.type == wire.OPEN else uids - self._opened_uids
-            opens = [self._opens[uid] for uid in sorted(missing_uids) if uid in self._opens]
-            data = b"".join(segment.packed(*message) for message in [*opens, (head, body)])
+            writer = self._writer or self._begin_segment()
+            messages = self._jobs.messages(head, body)
+            data = b"".join(segment.packed(*message) for message in messages)
             self._check_room(len(data))
-            self._write(data)
+            self._append(writer, data)
         except (OSError, SpoolError) as error:
             self._note_failure(error)
             return False
         self.failure = None
-        self._opened_uids |= uids
-        self._note_put(head, body, now)
+        self._jobs.note_written(messages, now)
+        self._unsynced.append(head)
         return True
 
     @property
     def is_waiting(self) -> bool:
         """Whether the disk is not tried now, after a failure."""
         return time.monotonic() < self._retry_s
-
-    def _of_known_jobs(self, body: bytes) -> tuple[bytes, set[int]]:
-        """Return a body of SAMPLES with the jobs that are open or have ended in this segment."""
-        sample = json.loads(body)
-        known_uids = self._opens.keys() | self._opened_uids
-        rows = {uid: row for uid, row in sample["jobs"].items() if int(uid, 16) in known_uids}
-        return encode({**sample, "jobs": rows}), {int(uid, 16) for uid in rows}
-
-    def _note_put(self, head: Head, body: bytes, now: float) -> None:
-        self._unsynced.append(head)
-        if head.type == wire.OPEN:
-            self._opens[head.uid] = head, body
-        elif head.type == wire.COUNTERS:
-            self._counters_s[head.uid] = now + COUNTERS_S
-        elif head.type == wire.CLOSE:  # a later OPEN would make the job run again
-            self._opens.pop(head.uid, None)
-            self._counters_s.pop(head.uid, None)
 
     def _check_room(self, size: int) -> None:
         """Raise SpoolError if ``size`` more bytes are too many for the spool or the disk."""
@@ -198,33 +169,20 @@ class Spool:
         if disk.f_bavail * disk.f_frsize - size < kept_bytes:
             raise SpoolError(f"the disk of {self._folder} is full except for {kept_bytes} bytes", "spool-full")
 
-    def _begin_segment(self) -> None:
+    def _begin_segment(self) -> SegmentWriter:
         number = max([0, *segment.list_numbers(self._folder)]) + 1
-        path = os.path.join(self._folder, segment.name(number))
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        self._open_segment, self._synced_size = _Segment(path, 0, time.time_ns()), 0
-        self._opened_uids.clear()
-        self._write(segment.header())
+        writer = self._writer = SegmentWriter(os.path.join(self._folder, segment.name(number)))
+        self._jobs.begin_segment()
+        self._append(writer, segment.header())
         _sync_folder(self._folder)
+        return writer
 
-    def _write(self, data: bytes) -> None:
-        """Append ``data``; OSError after the file is as it was before."""
-        start = self._open_segment.size
-        written = 0
+    def _append(self, writer: SegmentWriter, data: bytes) -> None:
         try:
-            while written < len(data):
-                written += os.pwrite(self._fd, memoryview(data)[written:], start + written)
+            writer.append(data)
         except OSError:
-            self._truncate(start)
+            self.end_segment()
             raise
-        self._open_segment = self._open_segment._replace(size=start + written)
-
-    def _truncate(self, size: int) -> None:
-        """Cut the segment after ``size`` bytes and end it; what was written last is not counted."""
-        with contextlib.suppress(OSError):
-            os.ftruncate(self._fd, size)
-        self._open_segment = self._open_segment._replace(size=size)
-        self.end_segment()
 
     def _note_failure(self, error: OSError | TfprofError) -> None:
         if isinstance(error, OSError):
@@ -234,15 +192,13 @@ class Spool:
 
     def forget_jobs(self) -> None:
         """Forget which jobs are open: all that still run are opened again."""
-        self._opens.clear()
-        self._counters_s.clear()
+        self._jobs.forget()
 
     # -- making durable --------------------------------------------------------------------------
     def sync_is_due(self, now: float) -> bool:
         """Return whether messages have waited for `sync` long enough, or are many."""
-        unsynced_bytes = self._open_segment.size - self._synced_size
-        is_late = now >= self._last_sync_s + SYNC_S or unsynced_bytes >= SYNC_BYTES
-        return bool(self._synced) or (bool(self._unsynced) and is_late)
+        is_large = self._writer is not None and self._writer.unsynced_bytes >= SYNC_BYTES
+        return bool(self._synced or (self._unsynced and (is_large or now >= self._last_sync_s + SYNC_S)))
 
     def sync(self) -> list[Head]:
         """Return the heads of the messages that have become durable, each once.
@@ -250,14 +206,13 @@ class Spool:
         The others are lost if the disk fails; who put them puts them again.
         """
         self._last_sync_s = time.monotonic()
-        if self._unsynced and self._fd >= 0:
+        if self._unsynced and self._writer is not None:
             try:
-                os.fdatasync(self._fd)
+                self._writer.sync()
             except OSError as error:
                 self._unsynced.clear()
-                self._truncate(self._synced_size)
+                self._close_segment()
                 self._note_failure(error)
-            self._synced_size = self._open_segment.size
             self._synced += self._unsynced
             self._unsynced.clear()
         durable_heads, self._synced = self._synced, []
@@ -265,23 +220,13 @@ class Spool:
 
     def end_segment(self) -> None:
         """Let no message be added to the segment that is written."""
-        if self._fd < 0:
-            return
         self._synced = self.sync()
-        if self._fd >= 0:
-            self._close_segment()
+        self._close_segment()
 
     def _close_segment(self) -> None:
-        if self._fd < 0:
-            return
-        os.close(self._fd)
-        self._fd = -1
-        if self._open_segment.size > segment.HEADER.size:
-            self._segments.append(self._open_segment)
-        else:
-            with contextlib.suppress(OSError):
-                os.unlink(self._open_segment.path)
-        self._open_segment = _Segment("", 0, 0)
+        writer, self._writer = self._writer, None
+        if writer is not None and writer.close():
+            self._segments.append(_Segment(writer.path, writer.size, writer.created_ns))
 
     # -- delivery --------------------------------------------------------------------------------
     def first_path(self) -> str | None:

@@ -5,7 +5,6 @@ Their bodies are not kept: unacked data stays in the ring and is read again.
 """
 
 import json
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -13,7 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from ...formats import layout, wire
 from ...formats.wire import Head
-from ..channels import ChannelReader, InvalidChannelError, RingSlice
+from ..channels import ChannelReader
+from ..rings import InvalidChannelError, RingSlice
+from .resending import Resending
 
 SLICE_BYTES: Final = 4 << 20
 #: Maximum bytes in flight, per job.
@@ -28,15 +29,6 @@ FLUSH_S: Final = 2.0
 SPANS_FLUSH_S: Final = 0.75
 #: Acks are urgent when unacked data fills this share of a ring.
 URGENT_SHARE: Final = 0.25
-#: Delay before unanswered messages are sent again (seconds); it doubles each time, up to the limit.
-SILENCE_S: Final = 5.0
-SILENCE_MAX_S: Final = 20.0
-#: Delay before data is sent again after a STALL (seconds).
-STALL_S: Final = 1.0
-#: Minimum interval between full resends to a collector that does not know the job (seconds).
-REOPEN_S: Final = 0.25
-#: Interval of checks for a silent collector (seconds).
-SILENCE_CHECK_S: Final = 0.5
 
 Send = Callable[[Head, bytes], bool]
 
@@ -183,8 +175,8 @@ class Outbox:
     def __init__(self, channel: ChannelReader) -> None:
         self._channel = channel
         uid = self.uid = channel.identity.uid
-        self.records = Cursor(wire.RECORDS, channel.tail)
-        self.spans = Cursor(wire.SPANS, channel.span_tail)
+        self.records = Cursor(wire.RECORDS, channel.records.tail)
+        self.spans = Cursor(wire.SPANS, channel.spans.tail)
         self.opens = StickyMessage(wire.OPEN, uid)
         self.counters = MessageQueue(wire.COUNTERS, uid, 1)
         self.events = MessageQueue(wire.EVENT, uid, 100)
@@ -199,13 +191,7 @@ class Outbox:
         self._spooled_records = 0
         self._is_ended = False
         self._is_broken = False
-        self.last_answer_s = time.monotonic()
-        self._not_before = 0.0
-        self._reopened_s = -math.inf
-        self._is_reopening = False
-        self._waiting_since = 0.0
-        self._next_silence_check_s = 0.0
-        self._silence_limit_s = SILENCE_S
+        self.resending = Resending()
 
     # -- sending ---------------------------------------------------------------------------------
     def send_due(self, now: float, send: Send, room: int, share: int = 0) -> int:
@@ -214,10 +200,9 @@ class Outbox:
         Records are limited to about ``room`` bytes, but up to ``share`` bytes of the job may always
         be in flight. InvalidChannelError if the channel is broken.
         """
-        if now < self._not_before or (self.opens.is_due and not self.opens.send_due(send)):
+        if not self.resending.may_send(now) or (self.opens.is_due and not self.opens.send_due(send)):
             return 0
-        if self._is_reopening:
-            self._is_reopening, self._reopened_s = False, now
+        self.resending.note_sending(now)
         sent_bytes = 0
         if not self._is_broken:
             records_due = self._records_due(now)
@@ -228,9 +213,8 @@ class Outbox:
         for queue in self._queues.values():
             if queue.is_due:
                 queue.send_due(send)
-        if now >= self._next_silence_check_s:
-            self._next_silence_check_s = now + SILENCE_CHECK_S
-            self._check_silence(now)
+        if self.resending.check_is_due(now) and self.resending.is_silent(now, is_waiting=self.unanswered > 0):
+            self.rewind()
         return sent_bytes
 
     @property
@@ -245,13 +229,16 @@ class Outbox:
         if self._is_broken:
             return False
         sent = self.records.sent
-        return self._channel.unread_bytes(sent) >= FLUSH_BYTES or self._channel.filled_share(sent) >= URGENT_SHARE
+        return (
+            self._channel.records.unread(sent) >= FLUSH_BYTES
+            or self._channel.records.filled_share(sent) >= URGENT_SHARE
+        )
 
     @property
     def wants_answers(self) -> bool:
         """Whether an answer is urgent: it would release much of the ring, or close the job."""
         return self._is_ended or (
-            not self._is_broken and self._channel.filled_share(self.records.acked) >= URGENT_SHARE
+            not self._is_broken and self._channel.records.filled_share(self.records.acked) >= URGENT_SHARE
         )
 
     @property
@@ -259,7 +246,7 @@ class Outbox:
         """Whether unacked data fills much of a ring, or the job has ended."""
         spans_max = URGENT_SHARE * layout.SPAN_COUNT
         return self.wants_answers or (
-            not self._is_broken and self._channel.unread_spans(self.spans.acked, ended=False) >= spans_max
+            not self._is_broken and self._channel.spans.unread(self.spans.acked, ended=False) >= spans_max
         )
 
     def send_now(self) -> None:
@@ -272,20 +259,20 @@ class Outbox:
         return not self._is_broken and (self.records.in_flight > 0 or self.must_flush)
 
     def _records_due(self, now: float) -> bool:
-        unread = self._channel.unread_bytes(self.records.sent)
+        unread = self._channel.records.unread(self.records.sent)
         return unread > 0 and (self._is_ended or now >= self.records.last_sent_s + FLUSH_S or self.must_flush)
 
     def _spans_due(self, now: float) -> bool:
         if self.spans.unanswered:  # one message at a time: other jobs wait while the collector stores spans
             return False
-        unread = self._channel.unread_spans(self.spans.sent, ended=self._is_ended)
+        unread = self._channel.spans.unread(self.spans.sent, ended=self._is_ended)
         return unread > 0 and (self._is_ended or unread >= FLUSH_SPANS or now >= self.spans.last_sent_s + SPANS_FLUSH_S)
 
     def _send_records(self, now: float, send: Send, room: int, share: int) -> int:
         sent_bytes = 0
         while (limit := max(room - sent_bytes, share - self.records.in_flight)) > 0:
             strictly = sent_bytes >= room
-            ring_slice = self._channel.records(self.records.sent, min(SLICE_BYTES, limit), strictly=strictly)
+            ring_slice = self._channel.records.read(self.records.sent, min(SLICE_BYTES, limit), strictly=strictly)
             if ring_slice is None:
                 break
             if not send(Head(wire.RECORDS, self.uid, 0, ring_slice.first, ring_slice.last), ring_slice.data):
@@ -295,7 +282,7 @@ class Outbox:
         return sent_bytes
 
     def _send_spans(self, now: float, send: Send) -> None:
-        ring_slice = self._channel.spans(self.spans.sent, FLUSH_SPANS, ended=self._is_ended)
+        ring_slice = self._channel.spans.read(self.spans.sent, FLUSH_SPANS, ended=self._is_ended)
         if ring_slice is None:
             return
         monotonic_ns, real_ns = both_clocks()
@@ -330,14 +317,13 @@ class Outbox:
     def _release(self, about: int, last: int) -> None:
         self.stall = None
         self.progress += 1
-        self.last_answer_s = time.monotonic()
-        self._silence_limit_s, self._waiting_since = SILENCE_S, 0.0
+        self.resending.note_answered()
         if about == wire.RECORDS:
             self.records.note_acked(last)
-            self._channel.release_records(self.records.acked)
+            self._channel.records.release(self.records.acked)
         elif about == wire.SPANS:
             self.spans.note_acked(last)
-            self._channel.release_spans(self.spans.acked)
+            self._channel.spans.release(self.spans.acked)
         elif about in self._queues:
             self._queues[about].note_acked(last)
             self.is_closed = self.is_closed or about == wire.CLOSE
@@ -350,14 +336,12 @@ class Outbox:
     def note_stalled(self, stall: dict[str, str], now: float) -> None:
         """Handle a STALL: send all unacked messages again after STALL_S."""
         self.stall = stall
-        self._not_before = now + STALL_S
+        self.resending.note_stalled(now)
         self.rewind()
 
     def note_reopened(self, now: float) -> None:
         """Handle a REOPEN: send all unacked messages again, at most once within REOPEN_S."""
-        if not self._is_reopening:
-            self._is_reopening = True
-            self._not_before = max(self._not_before, min(now, self._reopened_s) + REOPEN_S)
+        self.resending.note_reopened(now)
         self.rewind()
 
     def rewind(self) -> None:
@@ -366,16 +350,7 @@ class Outbox:
         self.spans.rewind()
         for queue in self._queues.values():
             queue.rewind()
-        self._waiting_since = 0.0
-
-    def _check_silence(self, now: float) -> None:
-        if not self.unanswered:
-            self._waiting_since = 0.0
-        elif not self._waiting_since:
-            self._waiting_since = now
-        elif now > self._waiting_since + self._silence_limit_s:
-            self._silence_limit_s = min(2 * self._silence_limit_s, SILENCE_MAX_S)
-            self.rewind()
+        self.resending.restart()
 
     # -- the job's end ---------------------------------------------------------------------------
     def end(self) -> None:
@@ -392,5 +367,5 @@ class Outbox:
         """Whether all data in the rings is acked, or can never be read."""
         if self._is_broken:
             return True
-        unread = self._channel.unread_bytes(self.records.acked)
-        return not unread and not self._channel.unread_spans(self.spans.acked, ended=self._is_ended)
+        unread = self._channel.records.unread(self.records.acked)
+        return not unread and not self._channel.spans.unread(self.spans.acked, ended=self._is_ended)

@@ -127,9 +127,9 @@ class Appender:
             self._count_lost(count)
 
     # -- counters --------------------------------------------------------------------------------
-    def set_counters(self, counters: Mapping[str, Any]) -> None:
+    def set_counters(self, counters: dict[str, Any]) -> None:
         """Keep the agent's ``counters`` for `hand_over_counters`."""
-        self._new_counters = dict(counters)
+        self._new_counters = counters
 
     def hand_over_counters(self) -> bool:
         """Pass new counters to the store; return whether there were any."""

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 from ...formats import layout, span_kinds, wire
 from ...formats.wire import Head
@@ -11,6 +11,7 @@ from ..records import Record, cut_records, cut_spans, document
 from ..store.columns import pc
 from ..store.protocols import JobWriter, Rows
 from .appender import NEVER_STORED, Appender
+from .failures import Failures
 from .guarded_detector import GuardedDetector
 from .parsing import Event, busy_thread_rows, event_of, integer, sample_row, span_rows
 from .rows import RowMaker
@@ -28,32 +29,30 @@ _ANSWERS: Final = ("order-given", "order-ended")
 _OF_STEPS: Final = (layout.RUN_METADATA, layout.XSPACE)
 
 
-class SharedServices(NamedTuple):
-    """What all jobs share: the worker slot, the callback for internal errors, and the detector."""
-
-    slot: WorkerSlot
-    count_failure: Callable[[int, Exception | str], None]
-    detector: GuardedDetector
-
-
 class OpenJob:
     """State of one job between messages.
 
     `take` returns the heads of the answers. It raises FormatError if a message is invalid, and
-    BusyError if the agent must send it again. `SharedServices.count_failure` is called with every
-    internal error in decoding records.
+    BusyError if the agent must send it again. ``slot`` is shared by all jobs; ``failures`` counts
+    internal errors in decoding records.
     """
 
-    def __init__(self, uid: int, writer: JobWriter, maker: RowMaker, shared: SharedServices) -> None:
+    def __init__(
+        self,
+        uid: int,
+        writer: JobWriter,
+        maker: RowMaker,
+        slot: WorkerSlot,
+        failures: Failures,
+        detector: GuardedDetector,
+    ) -> None:
         self.uid = uid
         self.writer = writer
         self.is_closed = False
-        self.appender = Appender(uid, writer, shared.detector)
-        self._detector = shared.detector
+        self.appender = Appender(uid, writer, detector)
+        self._detector = detector
         self._maker = maker
-        self._waiting = WaitingRecords(
-            maker, self.appender, shared.slot, lambda error: shared.count_failure(uid, error)
-        )
+        self._waiting = WaitingRecords(maker, self.appender, slot, failures)
         self._sequences = {kind: SequenceTracker(writer.acked(kind)) for kind in (wire.RECORDS, wire.SPANS)}
         self._pending_close: tuple[Head, Mapping[str, Any]] | None = None
         self._use(writer.info.identity)

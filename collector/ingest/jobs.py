@@ -16,7 +16,7 @@ from ..store.protocols import StoreWriter
 from ..store.shared import Owner
 from .failures import FAILURES_MAX, Failures
 from .guarded_detector import GuardedDetector
-from .job import OpenJob, SharedServices
+from .job import OpenJob
 from .parsing import TEXT_MAX, Event, event_rows
 from .rows import RowMaker
 from .worker_process import WorkerSlot
@@ -67,7 +67,7 @@ class OpenJobs:
         self._decoder = decoder
         self._failures = failures
         self._detector = detector
-        self._shared = SharedServices(WorkerSlot(), failures.count, detector)
+        self._slot = WorkerSlot()
         self._ended_jobs: OrderedDict[int, None] = OrderedDict()
         self._removed_jobs: dict[int, dict[int, int]] = {}  # uid -> type -> last number stored in the removed store
         self._failed_opens: set[int] = set()  # jobs whose OPEN failed; the agent sends it again
@@ -187,7 +187,7 @@ class OpenJobs:
         next_trace = 0 if last_trace is None else last_trace + 1
         nodes = writer.table("graph_nodes", ["name", "device"])
         maker = RowMaker(self._decoder, writer.table("names"), next_trace, nodes)
-        return OpenJob(uid, writer, maker, self._shared)
+        return OpenJob(uid, writer, maker, self._slot, self._failures, self._detector)
 
     def update(self, uid: int) -> None:
         """Update a job's state after a message or a slice: quarantine it, end it, or queue it."""

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ...formats import layout
@@ -10,6 +10,7 @@ from ..decoders.decode import TooManyRowsError
 from ..errors import StoreError, TfprofError
 from ..records import Record
 from .appender import Appender, RowsByTable
+from .failures import Failures
 from .rows import RowMaker
 from .worker_process import Worker, WorkerSlot
 
@@ -32,20 +33,14 @@ class BusyError(TfprofError):
 class WaitingRecords:
     """A queue of records whose rows ``maker`` makes and ``appender`` stores.
 
-    ``slot`` is shared by all jobs. ``count_failure`` is called with every internal error.
+    ``slot`` is shared by all jobs. ``failures`` counts every internal error.
     """
 
-    def __init__(
-        self,
-        maker: RowMaker,
-        appender: Appender,
-        slot: WorkerSlot,
-        count_failure: Callable[[Exception | str], None],
-    ) -> None:
+    def __init__(self, maker: RowMaker, appender: Appender, slot: WorkerSlot, failures: Failures) -> None:
         self._maker = maker
         self._appender = appender
         self._slot = slot
-        self._count_failure = count_failure
+        self._failures = failures
         self._records: deque[Record] = deque()
         self._bytes = 0
         self._worker: Worker | None = None
@@ -138,7 +133,7 @@ class WaitingRecords:
             self._records.extendleft(reversed(batch))
             failed_records = [record for record in batch if not self._store([record])]
             if not failed_records:
-                self._count_failure(error)
+                self._failures.count(self._appender.uid, error)
             return False
         return True
 
@@ -172,7 +167,7 @@ class WaitingRecords:
         record = self._records[0]
         self._remove([record])
         if result.traceback:
-            self._count_failure(result.traceback)
+            self._failures.count(self._appender.uid, result.traceback)
         if result.failure:
             self._appender.give_up(record, result.failure)
             return
@@ -185,7 +180,7 @@ class WaitingRecords:
             self._give_up(record, error)
 
     def _give_up(self, record: Record, error: Exception) -> None:
-        self._count_failure(error)
+        self._failures.count(self._appender.uid, error)
         self._appender.give_up(record, f"{type(error).__name__}: {error}", "internal")
 
     def _remove(self, batch: list[Record]) -> None:

@@ -45,7 +45,7 @@ def channel_bytes() -> bytes:
 
 
 def _records(channel: ChannelReader) -> list[Record]:
-    ring_slice = channel.records(0, 1 << 20)
+    ring_slice = channel.records.read(0, 1 << 20)
     assert ring_slice is not None
     assert ring_slice.end == channel.word("head")
     return cut_records(memoryview(ring_slice.data), ring_slice.first, ring_slice.last)
@@ -67,11 +67,11 @@ def test_a_channel_of_version_1_is_drained(channel_bytes: bytes) -> None:
         assert (step.duration_ns, began_ns, bytes(session)) == (600, 4000, b"one step")
         assert (several_steps.kind, several_steps.seq) == (layout.REFUSED, 4)
         assert json.loads(bytes(several_steps.body))["slug"] == "old-session"
-        spans = channel.spans(0, 10, ended=True)
+        spans = channel.spans.read(0, 10, ended=True)
         assert spans is not None
         assert [row[2] for row in layout.SPAN.iter_unpack(spans.data)] == [1, 2]
-        channel.release_records(channel.word("head"))
-        assert channel.unread_bytes(channel.tail) == 0
+        channel.records.release(channel.word("head"))
+        assert channel.records.unread(channel.records.tail) == 0
     finally:
         channel.close()
 

@@ -54,7 +54,7 @@ def check(channel: ChannelReader) -> None:
     """Check what make_release_samples.channel has written."""
     assert (channel.identity.uid, channel.identity.launch) == (0x30, 7)
     assert channel.hello()["name"] == "old.py"
-    records, spans = channel.records(0, 1 << 20), channel.spans(0, 10, ended=True)
+    records, spans = channel.records.read(0, 1 << 20), channel.spans.read(0, 10, ended=True)
     assert records is not None
     assert spans is not None
     refused, metadata, session = cut_records(memoryview(records.data), records.first, records.last)

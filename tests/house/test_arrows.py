@@ -63,16 +63,17 @@ ALLOWED = {
     "agent.announcements": "formats",
     "agent.attach": (
         "agent.channels agent.control agent.daemon_start agent.identity agent.launches agent.processes "
-        "agent.python_command commands formats"
+        "agent.python_command agent.rings commands formats"
     ),
-    "agent.channels": "agent.old_channels formats",
+    "agent.channels": "agent.old_channels agent.rings formats",
+    "agent.rings": "agent.old_channels formats",
     "agent.old_channels": "formats",
     "agent.local_daemons": "agent.daemon_start commands formats",
     "agent.control": "agent.channels formats",
     "agent.diagnosis": "agent.attach agent.python_command commands formats",
     "agent.daemon": (
         "agent.announcements agent.attach agent.channels agent.control agent.daemon_start agent.folder_watch "
-        "agent.identity agent.launches agent.processes agent.spool agent.transport commands formats"
+        "agent.identity agent.launches agent.processes agent.rings agent.spool agent.transport commands formats"
     ),
     "agent.daemon_start": "commands formats",
     "agent.folder_watch": "",
@@ -85,7 +86,7 @@ ALLOWED = {
     "agent.processes": "formats",
     "agent.python_command": "",
     "agent.spool": "agent.transport commands formats",
-    "agent.transport": "agent.channels commands formats",
+    "agent.transport": "agent.channels agent.rings commands formats",
     "collector": "collector.api",
     "collector.__main__": "collector.daemon commands formats",
     "collector.advice": (

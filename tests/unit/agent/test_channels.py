@@ -10,7 +10,8 @@ import pytest
 from fakes.channel_writer import ChannelWriter
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tfprof.agent.channels import ChannelReader, InvalidChannelError, open_file, read_identity
+from tfprof.agent.channels import ChannelReader, open_file, read_identity
+from tfprof.agent.rings import InvalidChannelError
 from tfprof.formats import layout
 from tfprof.formats.errors import FormatError, VersionError
 from tfprof.formats.version import CHANNEL_VERSION
@@ -48,7 +49,7 @@ def test_the_page_identifies_the_channel(writer, channel) -> None:
 def test_records_are_read_whole_and_numbered(writer, channel) -> None:
     for text in (b"one", b"two", b"three"):
         writer.put(text)
-    ring_slice = channel.records(0, 1 << 20)
+    ring_slice = channel.records.read(0, 1 << 20)
     assert texts(ring_slice) == [b"one", b"two", b"three"]
     assert (ring_slice.first, ring_slice.last, ring_slice.end) == (1, 3, writer.word("head"))
 
@@ -56,27 +57,27 @@ def test_records_are_read_whole_and_numbered(writer, channel) -> None:
 def test_a_slice_ends_at_the_last_record_that_fits_the_limit(writer, channel) -> None:
     for number in range(10):
         writer.put(bytes([number]) * 100)
-    ring_slice = channel.records(0, 500)
+    ring_slice = channel.records.read(0, 500)
     assert texts(ring_slice) == [bytes([number]) * 100 for number in range(3)]
-    assert texts(channel.records(ring_slice.end, 500))[0] == b"\x03" * 100
+    assert texts(channel.records.read(ring_slice.end, 500))[0] == b"\x03" * 100
 
 
 def test_a_record_larger_than_the_limit_is_returned_alone(writer, channel) -> None:
     writer.put(b"x" * 5000)
     writer.put(b"y")
-    ring_slice = channel.records(0, 1000)
+    ring_slice = channel.records.read(0, 1000)
     assert texts(ring_slice) == [b"x" * 5000]
-    assert texts(channel.records(ring_slice.end, 1000)) == [b"y"]
+    assert texts(channel.records.read(ring_slice.end, 1000)) == [b"y"]
 
 
 def test_records_that_wrap_at_the_end_of_the_ring_are_read_whole(writer, channel) -> None:
     position, all_texts = 0, []
     for number in range(40):
         assert writer.put(bytes([number]) * 100_000)
-        ring_slice = channel.records(position, 1 << 20)
+        ring_slice = channel.records.read(position, 1 << 20)
         all_texts += texts(ring_slice)
         position = ring_slice.end
-        channel.release_records(position)
+        channel.records.release(position)
     assert all_texts == [bytes([number]) * 100_000 for number in range(40)]
     assert position > 3 * layout.RING_MIN
 
@@ -85,7 +86,7 @@ def test_an_ack_makes_room_for_the_job(writer, channel) -> None:
     while writer.put(b"z" * 10_000):
         pass
     assert writer.word("dropped_records") == 1
-    channel.release_records(channel.records(0, 1 << 20).end)
+    channel.records.release(channel.records.read(0, 1 << 20).end)
     assert writer.put(b"z" * 10_000)
 
 
@@ -93,12 +94,12 @@ def test_spans_wrap_and_are_numbered_from_one(writer, channel) -> None:
     for ordinal in range(1, layout.SPAN_COUNT + 1):
         assert writer.put_span(ordinal)
     assert not writer.put_span(0)
-    ring_slice = channel.spans(0, layout.SPAN_COUNT, ended=False)
+    ring_slice = channel.spans.read(0, layout.SPAN_COUNT, ended=False)
     assert (ring_slice.first, ring_slice.last) == (1, layout.SPAN_COUNT)
-    channel.release_spans(ring_slice.end - 10)
+    channel.spans.release(ring_slice.end - 10)
     for ordinal in range(layout.SPAN_COUNT + 1, layout.SPAN_COUNT + 6):
         assert writer.put_span(ordinal)
-    next_slice = channel.spans(ring_slice.end - 10, layout.SPAN_COUNT, ended=False)
+    next_slice = channel.spans.read(ring_slice.end - 10, layout.SPAN_COUNT, ended=False)
     ordinals = [entry[2] for entry in layout.SPAN.iter_unpack(next_slice.data)]
     assert ordinals == list(range(layout.SPAN_COUNT - 9, layout.SPAN_COUNT + 6))
 
@@ -107,11 +108,11 @@ def test_an_entry_being_filled_counts_only_when_the_job_has_ended(writer, channe
     writer.put_span(1)
     layout.SPAN.pack_into(writer.map, layout.SPANS_AT + layout.SPAN_SIZE, 9, 9, 2, 5, 1, 0, 0, 0, 1, 1, 0)
     writer.set(span_open=2)
-    assert channel.spans(0, layout.SPAN_COUNT, ended=False).last == 1
-    ring_slice = channel.spans(0, layout.SPAN_COUNT, ended=True)
+    assert channel.spans.read(0, layout.SPAN_COUNT, ended=False).last == 1
+    ring_slice = channel.spans.read(0, layout.SPAN_COUNT, ended=True)
     assert ring_slice.last == 2
-    channel.release_spans(ring_slice.end)
-    assert channel.unread_spans(ring_slice.end, ended=True) == 0
+    channel.spans.release(ring_slice.end)
+    assert channel.spans.unread(ring_slice.end, ended=True) == 0
 
 
 def test_counters_have_the_words_and_the_spans_of_each_kind(writer, channel) -> None:
@@ -125,11 +126,11 @@ def test_counters_have_the_words_and_the_spans_of_each_kind(writer, channel) -> 
 
 def test_the_next_agent_continues_from_the_tails(writer, channel) -> None:
     writer.put(b"one")
-    end = channel.records(0, 1000).end
-    channel.release_records(end)
-    channel.release_spans(4)
+    end = channel.records.read(0, 1000).end
+    channel.records.release(end)
+    channel.spans.release(4)
     next_reader = ChannelReader(os.dup(writer.fd))
-    assert (next_reader.tail, next_reader.span_tail) == (end, 4)
+    assert (next_reader.records.tail, next_reader.spans.tail) == (end, 4)
     next_reader.close()
 
 
@@ -204,7 +205,7 @@ def test_impossible_words_are_refused(writer, words: dict[str, int]) -> None:
     writer.set(**({"head": 1} if "tail" in words else {}), **words)
     reader = ChannelReader(os.dup(writer.fd))
     with pytest.raises(InvalidChannelError):
-        reader.records(reader.tail, 1 << 20)
+        reader.records.read(reader.records.tail, 1 << 20)
     reader.close()
 
 
@@ -213,7 +214,7 @@ def test_a_record_of_an_impossible_size_is_refused(writer, channel, size: int) -
     writer.put(b"one" * 100)
     os.pwrite(writer.fd, struct.pack("<I", size), layout.RING_AT)
     with pytest.raises(InvalidChannelError):
-        channel.records(0, 100)
+        channel.records.read(0, 100)
 
 
 def test_records_out_of_order_are_refused(writer, channel) -> None:
@@ -221,7 +222,7 @@ def test_records_out_of_order_are_refused(writer, channel) -> None:
     writer.set(records=0)
     writer.put(b"one again")
     with pytest.raises(InvalidChannelError, match="number 1 after number 1"):
-        channel.records(0, 1000)
+        channel.records.read(0, 1000)
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[1]", b"\xff" * 50, b"[" * 4000])
@@ -255,9 +256,9 @@ def test_any_content_of_a_channel_is_read_in_bounded_time_or_refused(words, tail
         writer.set(**words)
         try:
             for read in (
-                lambda: reader.records(tails[0], 4096),
-                lambda: reader.spans(tails[1], layout.SPAN_COUNT, ended=ended),
-                lambda: reader.records(0, 4096),
+                lambda: reader.records.read(tails[0], 4096),
+                lambda: reader.spans.read(tails[1], layout.SPAN_COUNT, ended=ended),
+                lambda: reader.records.read(0, 4096),
             ):
                 try:
                     ring_slice = read()

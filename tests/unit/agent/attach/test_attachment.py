@@ -7,7 +7,7 @@ import pytest
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import processes
 from tfprof.agent.attach import attachment
-from tfprof.agent.channels import InvalidChannelError
+from tfprof.agent.rings import InvalidChannelError
 from tfprof.formats import layout
 
 NO_MAGIC = bytes(len(layout.MAGIC))

@@ -181,7 +181,7 @@ def search(instance: Instance) -> list[Announcement]:
         instance.take(instance.finder.scan())
         while instance.finder.queue_length:
             instance.take(instance.finder.open_announced())
-    return instance.finder.take_lost()
+    return instance.finder.announced.take_lost()
 
 
 def test_a_process_that_ends_before_its_channel_is_opened_is_counted_once(instance: Instance) -> None:
@@ -190,7 +190,7 @@ def test_a_process_that_ends_before_its_channel_is_opened_is_counted_once(instan
     assert instance.finder.open_announced() == []
     assert instance.finder.awaits(LAUNCH)
     instance.take(instance.finder.scan())
-    assert instance.finder.take_lost() == []
+    assert instance.finder.announced.take_lost() == []
     assert instance.finder.scan_is_due(time.monotonic() + SEARCH_SCAN_S)
     (lost,) = search(instance)
     assert (lost.pid, lost.launch) == (child.pid, LAUNCH)

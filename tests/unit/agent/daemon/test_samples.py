@@ -18,7 +18,7 @@ from tfprof.agent.daemon.finder import FoundChannel
 from tfprof.agent.daemon.job import Job
 from tfprof.agent.daemon.samples import QUEUE_MAX, SAMPLE_S, UNANSWERED_MAX, Sampler
 from tfprof.agent.launches import Launch
-from tfprof.agent.transport.message_queue import REOPEN_S, SILENCE_S, STALL_S
+from tfprof.agent.transport.resending import REOPEN_S, SILENCE_S, STALL_S
 from tfprof.formats import wire
 from tfprof.formats.wire import Head
 

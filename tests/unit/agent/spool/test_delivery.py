@@ -9,7 +9,7 @@ from tfprof.agent.spool import delivery as module
 from tfprof.agent.spool import segment
 from tfprof.agent.spool.delivery import Delivery
 from tfprof.agent.spool.spool import Spool
-from tfprof.agent.transport.message_queue import REOPEN_S, SILENCE_S, STALL_S
+from tfprof.agent.transport.resending import REOPEN_S, SILENCE_S, STALL_S
 from tfprof.formats import wire
 from tfprof.formats.wire import Head
 

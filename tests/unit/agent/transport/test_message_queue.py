@@ -8,9 +8,11 @@ from itertools import pairwise
 
 import pytest
 from fakes.channel_writer import ChannelWriter
-from tfprof.agent.channels import ChannelReader, InvalidChannelError
+from tfprof.agent.channels import ChannelReader
+from tfprof.agent.rings import InvalidChannelError
 from tfprof.agent.transport import message_queue as module
 from tfprof.agent.transport.message_queue import MessageQueue, Outbox
+from tfprof.agent.transport.resending import SILENCE_S
 from tfprof.formats import layout, wire
 
 ROOM = 1 << 30
@@ -172,7 +174,7 @@ def test_after_a_silence_everything_is_sent_again_with_growing_delay(writer, out
     gaps = [later - earlier for earlier, later in pairwise(times)]
     assert 3 <= len(gaps) <= 5
     assert gaps == sorted(gaps)
-    assert gaps[0] >= module.SILENCE_S
+    assert gaps[0] >= SILENCE_S
 
 
 def test_a_refused_message_is_dropped_and_counted(writer, outbox) -> None:
