@@ -29,7 +29,8 @@ def findings(advice: Sequence[Advice]) -> list[Finding]:
     """Return all reports: the one to act on first, then by the time that can be saved.
 
     Some findings come first whatever they cost, since others may be their effects: those of
-    checkers of a lower rank, unless the host is their cause. Reports without a remedy are information, and come last.
+    checkers of a lower rank, unless the host is their cause. Reports without a remedy are
+    information, and come last.
     """
     all_findings = [Finding(checker, report) for checker, reports, _ in advice for report in reports]
     return sorted(

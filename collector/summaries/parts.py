@@ -56,7 +56,7 @@ _KIND_TITLES: Final = {"evaluate": "evaluation", "test_batch": "evaluation", "pr
 
 #: A traced step is typical if its duration is within this factor of the median untraced step.
 _TYPICAL_FACTOR: Final = 1.5
-#: All traced steps together are typical if their mean is at most this multiple of the untraced mean,
+#: All traced steps together are typical if their mean is at most this multiple of the untraced one,
 #: and not so short that they cannot stand for it.
 _MEAN_FACTOR: Final = 1.1
 #: Traced steps that are shorter than the untraced ones stand for these up to this factor.

@@ -315,7 +315,7 @@ def test_ops_of_the_pipelines_functions_are_named_where_no_stage_is_known() -> N
     assert report.remedy.startswith("run the function of map(…) in parallel")
     assert "cache()" in report.remedy
     named = input_bound.check(replace(evidence, map_functions=("load_png",)))[0]
-    assert named.text.endswith(" The function of map(…) is load_png.")
+    assert named.text.endswith(" Function of map(…): load_png.")
     assert named.verdict.endswith("steps wait for load_png in map(…) of the input pipeline")
     parallel = StepTrace(1, MS, (*executions, *(each._replace(thread=10) for each in executions)))
     assert input_bound.check(replace(evidence, pipeline_traces=(parallel,)))[0].remedy.startswith("cache() after it")
