@@ -105,7 +105,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     if has_single_calls(evidence, parts) and not parts.pipeline:  # each call sets up a dataset (overhead.py)
         return []
     share, words = parts.share(INPUT), input_words(parts.share(INPUT))
-    cause = _cause(evidence, parts)
+    cause = _of_first_batches(evidence, parts) or _cause(evidence, parts)
     if share < INPUT_HIGH and not cause.verdict and starvation(evidence) is not None:
         return []  # the pipeline waits for CPUs, too
     numbers: dict[str, float | str] = {"share": share, "waiting_ns_per_step": parts.ns(INPUT), **cause.numbers}
@@ -128,13 +128,17 @@ def has_slow_first_batches(parts: Breakdown | None) -> bool:
     return parts is not None and first_ns >= max(1.0, _FIRST_SHARE_MIN * parts.ns(INPUT))
 
 
+def _of_first_batches(evidence: Evidence, parts: Breakdown) -> _Cause | None:
+    if not has_slow_first_batches(parts):
+        return None
+    first_ns = parts.detail_ns(INPUT)[FIRST_BATCHES]
+    text = f" Of this, {duration(first_ns)} a step is in the first steps of the {count(evidence.epochs)} epochs."
+    verdict = "the first batch of each epoch"
+    return _Cause(text, {"first_batches_ns_per_step": first_ns}, _REMEDY_FOR_EPOCHS, "", verdict)
+
+
 def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
     """Return what makes the input slow, as far as it is known."""
-    if has_slow_first_batches(parts):
-        first_ns = parts.detail_ns(INPUT)[FIRST_BATCHES]
-        text = f" Of this, {duration(first_ns)} a step is in the first steps of the {count(evidence.epochs)} epochs."
-        verdict = "the first batch of each epoch"
-        return _Cause(text, {"first_batches_ns_per_step": first_ns}, _REMEDY_FOR_EPOCHS, "", verdict)
     stages = _stage_times([step for step in evidence.step_traces if step.duration_ns > 0])
     working = {
         name: own_ns
@@ -176,13 +180,11 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
         remedies.insert(0 if stage.startswith("Parallel") else 1, _CACHE_REMEDY)
     if stages and not any(name.startswith(_PREFETCH) for name in stages):
         remedies.append(_PREFETCH_REMEDY)
-    mapped = " and ".join(evidence.map_functions)
-    if mapped and (ops or stage.startswith(_MAPS)):
-        several = len(evidence.map_functions) > 1
-        text += f" The function{'s' if several else ''} of map(…) {'are' if several else 'is'} {mapped}."
-        numbers["mapped"] = mapped
     what = f"the stage {stage}" if "stage" in numbers else f"{numbers['op']} in the functions" if ops else ""
-    if what and "mapped" in numbers:
+    if stage.startswith(_MAPS) and evidence.map_functions:
+        mapped = " and ".join(evidence.map_functions)
+        text += f" Function of map(…): {mapped}."
+        numbers["mapped"] = mapped
         what = f"{mapped} in map(…)"
     return _Cause(text, numbers, "; ".join(remedies), line, f"{what} of the input pipeline" if what else "")
 

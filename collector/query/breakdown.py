@@ -163,7 +163,7 @@ def _of_kind(
 
 
 def _starts_of_epochs(spans: pa.Table) -> list[int]:
-    starts: list[int] = spans_of_kinds(spans, (layout.EPOCH,))["start_ns"].to_pylist()
+    starts: list[Any] = spans_of_kinds(spans, (layout.EPOCH,))["start_ns"].to_pylist()
     return starts
 
 

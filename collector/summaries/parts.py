@@ -56,7 +56,8 @@ _KIND_TITLES: Final = {"evaluate": "evaluation", "test_batch": "evaluation", "pr
 
 #: A traced step is typical if its duration is within this factor of the median untraced step.
 _TYPICAL_FACTOR: Final = 1.5
-#: All traced steps together are typical if their mean is within this factor of the untraced mean.
+#: All traced steps together are typical if their mean is at most this multiple of the untraced one,
+#: and not so short that they cannot stand for it.
 _MEAN_FACTOR: Final = 1.1
 #: Traced steps may be shorter than untraced steps by this factor, and still stand for them.
 _STRETCH_MAX: Final = 1.25
@@ -72,6 +73,7 @@ _ENTRIES_MIN: Final = 4
 
 EAGER_OPS: Final = "between eager ops"
 FOR_CPU: Final = "for a CPU"
+FOR_CPU_BETWEEN: Final = "for a CPU between the steps"
 #: Other threads of the job, which run ops, waited for one.
 OPS_FOR_CPU: Final = "ops for a CPU"
 #: The name of time in which the step's thread neither used a CPU nor waited for one.
@@ -164,6 +166,12 @@ class Breakdown:
     def share(self, slug: str) -> float:
         """Return the share of a part in the time from start to start."""
         return self.ns(slug) / self.period_ns if self.period_ns > 0 else 0.0
+
+    @property
+    def queued_ns(self) -> float:
+        """The time in which the thread of the steps waits for a CPU."""
+        details = self.detail_ns(WAITING)
+        return details.get(FOR_CPU, 0.0) + details.get(FOR_CPU_BETWEEN, 0.0)
 
     def detail_ns(self, slug: str) -> dict[str, float]:
         """Return the details of a part, by name."""
@@ -391,7 +399,7 @@ def _typical_traces(traces: Sequence[StepTrace], median_ns: float, mean_ns: floa
         reason = "no op was recorded in the traced steps" if traces else "no step was traced"
         return [], [f"{reason}, so the inside of the steps is not cut"]
     traced_mean_ns = sum(trace.duration_ns for trace in timed) / sum(trace.steps for trace in timed)
-    if mean_ns / _MEAN_FACTOR <= traced_mean_ns <= mean_ns * _MEAN_FACTOR:
+    if mean_ns / _STRETCH_MAX <= traced_mean_ns <= mean_ns * _MEAN_FACTOR:
         return timed, []
     typical = [
         trace
@@ -640,11 +648,13 @@ def _add_python(sums: _Sums, recording: Recording, period_ns: float) -> None:
     busy_ns = sums.ns[BEFORE] + sums.ns[AFTER] + sums.ns[TRACING] + sums.ns[PYTHON] - eager_ns
     if recording.is_eager or not use.is_exact:
         busy_ns += eager_ns + sums.ns[DEVICE]
+    # Where it waits for a CPU, it does so in these parts, too.
+    busy_ns *= cpu_ns / (cpu_ns + queued_ns) if queued_ns > 0 else 1.0
     python_ns = min(gap_ns, max(0.0, cpu_ns - busy_ns))
     queued_gap_ns = min(gap_ns - python_ns, queued_ns)
     asleep_ns = max(0.0, gap_ns - max(python_ns, cpu_ns) - queued_gap_ns)
     _move(sums, UNRECORDED, PYTHON, python_ns, CODE_BETWEEN)
-    _move(sums, UNRECORDED, WAITING, queued_gap_ns, FOR_CPU)
+    _move(sums, UNRECORDED, WAITING, queued_gap_ns, FOR_CPU_BETWEEN)
     _move(sums, UNRECORDED, WAITING, asleep_ns, ASLEEP)
     outliers_ns = sums.details[UNEXPLAINED].get(_OUTLIERS, 0.0)
     waits_ns = max(0.0, min(outliers_ns, queued_ns - queued_gap_ns))

@@ -25,7 +25,7 @@ from fakes.nodes import CPU, GPU, STREAM
 from tfprof.collector.advice import input_bound, memory, retracing, slower, starved, tiny_ops, uneven
 from tfprof.collector.advice.evidence import Evidence, Load, NewNodes, PythonThread, StepShift
 from tfprof.collector.advice.host_sentence import host_sentence
-from tfprof.collector.advice.report import Report
+from tfprof.collector.advice.report import Advice, Report
 from tfprof.collector.advice.table import CHECKERS, advise
 from tfprof.collector.advice.verdict import findings, fine, verdict, without_data
 from tfprof.collector.numbers import percent
@@ -325,7 +325,7 @@ def test_ops_of_the_pipelines_functions_are_named_where_no_stage_is_known() -> N
     assert report.remedy.startswith("run the function of map(…) in parallel")
     assert "cache()" in report.remedy
     named = input_bound.check(replace(evidence, map_functions=("load_png",)))[0]
-    assert named.text.endswith(" The function of map(…) is load_png.")
+    assert named.text.endswith(" Function of map(…): load_png.")
     assert named.verdict.endswith("steps wait for load_png in map(…) of the input pipeline")
     parallel = StepTrace(1, MS, (*executions, *(each._replace(thread=10) for each in executions)))
     assert input_bound.check(replace(evidence, pipeline_traces=(parallel,)))[0].remedy.startswith("cache() after it")
@@ -913,17 +913,41 @@ def test_steps_that_only_begin_fast_have_not_become_slower(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("cores", "queued_before", "is_due"), [(0.5, 1.0, True), (1.4, 1.0, False), (0.5, 1.8, False)])
 def test_steps_that_wait_longer_for_a_cpu_are_due_to_the_host(cores: float, queued_before: float, is_due: bool) -> None:
-    steps = tuple(TimedSteps(at, 1, at * SECOND, SECOND, is_normal=True) for at in range(100))
+    early = (TimedSteps(at, 1, at * SECOND // 2, SECOND // 2, is_normal=True) for at in range(50))
+    late = (TimedSteps(at, 1, (at - 25) * SECOND, SECOND, is_normal=True) for at in range(50, 100))
     evidence = Evidence(
-        timed_steps=steps,
-        shift=StepShift(50, 0, 50 * SECOND, SECOND / 2, SECOND, is_gradual=False, has_alert=False),
-        load=(Load(0, 50 * SECOND, 0.9, 1.1, 2), Load(50 * SECOND, 100 * SECOND, cores, 2 - cores, 2)),
+        timed_steps=(*early, *late),
+        shift=StepShift(50, 0, 25 * SECOND, SECOND / 2, SECOND, is_gradual=False, has_alert=False),
+        load=(Load(0, 25 * SECOND, 0.9, 1.1, 2), Load(25 * SECOND, 75 * SECOND, cores, 2 - cores, 2)),
         shift_use=(ThreadUse(0.1, 0.1, queued_before), ThreadUse(0.1, 0.1, 1.1)),
     )
     (report,) = slower.check(evidence)
     assert ("The likely reason is the host" in report.text) == is_due
     assert ("tfprof host" in report.remedy) == is_due
     assert report.verdict.endswith("since other processes use the CPUs") == is_due
+
+
+def test_short_steps_that_wait_for_a_cpu_on_a_host_that_is_always_busy_come_after_the_jobs_own_cause() -> None:
+    """Runs of 0.1 ms between pauses of 4 ms, whose Python is most of the job's work, take 10 ms."""
+    early = (TimedSteps(at, 1, at * 4 * MS, MS // 8, is_normal=True) for at in range(3226))
+    late = (
+        TimedSteps(at, 1, 3226 * 4 * MS + (at - 3226) * 14 * MS, 10 * MS, is_normal=True) for at in range(3226, 4138)
+    )
+    shift_ns = 3226 * 4 * MS
+    evidence = Evidence(
+        timed_steps=(*early, *late),
+        shift=StepShift(3226, 0, shift_ns, MS / 8, 10.0 * MS, is_gradual=False, has_alert=False),
+        load=(Load(0, shift_ns, 0.6, 1.4, 2), Load(shift_ns, 2 * shift_ns, 0.2, 1.8, 2)),
+        shift_use=(ThreadUse(0.5, 0.5, 1.0), ThreadUse(0.2, 0.8, 1.3)),
+    )
+    (report,) = slower.check(evidence)
+    assert report.of_host
+    checkers = {checker.slug: checker for checker in CHECKERS}
+    own = Report("Python", remedy="less", saving=0.6)
+    advice = [Advice(checkers["slower"], (report,)), Advice(checkers["between"], (own,))]
+    assert [finding.report for finding in findings(advice)] == [own, report]
+    in_the_job = Advice(checkers["slower"], (replace(report, of_host=False),))
+    assert findings([in_the_job, advice[1]])[0].checker.slug == "slower"
 
 
 def test_pauses_that_grow_more_than_the_steps_are_the_finding(tmp_path: Path) -> None:

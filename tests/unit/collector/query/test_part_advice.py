@@ -128,6 +128,32 @@ def test_code_between_steps_is_python_or_sleep_or_writes_files() -> None:
     assert writing.verdict == "the job writes files between its steps"
 
 
+def test_code_between_steps_that_waits_for_a_cpu_is_judged_by_its_part_of_the_jobs_cpu_time() -> None:
+    """Logging in each step, and np.save of 17 MB, on a host that others keep busy."""
+    logging = parts(
+        "function:train",
+        before=2.6,
+        waiting={"for a CPU between the steps": 4.9},
+        python={"code between the steps": 1.2},
+    )
+    report = the_report(logging, "between_steps", use=Use(0.2, 1e6))
+    assert report.verdict == "Python code runs between the steps"
+    assert report.text.endswith("With its waits for a CPU, that is 61 % of the time.")
+    assert report.saving == pytest.approx(0.61)
+    saving = parts(waiting={"for a CPU between the steps": 2.3}, python={"code between the steps": 0.75})
+    assert the_report(saving, "between_steps", use=Use(0.3, 180e6)).verdict == "the job writes files between its steps"
+    for little, use in (
+        (saving, Use(0.3, 0)),  # without files
+        (parts(waiting={"for a CPU between the steps": 2.6}, python={"code between the steps": 0.7}), Use(0.7, 0)),
+        (logging, None),
+    ):
+        assert "between_steps" not in found(little, use=use)
+    checkpoints = replace(
+        saving, parts=(*saving.parts, Part("between", 1, (Detail("checkpoint Saver.save", 1.0),), ""))
+    )
+    assert "between_steps" not in found(checkpoints, use=Use(0.3, 180e6))
+
+
 @pytest.mark.parametrize(
     ("recorded", "verdict", "line"),
     [

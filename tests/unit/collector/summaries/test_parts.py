@@ -241,7 +241,13 @@ def test_the_thread_of_the_steps_ran_python_or_slept_or_waited_for_a_cpu() -> No
     busy = broken_down(traces=[TRACE], use=ThreadUse(cpu=0.6))
     assert parts_of(busy)["python"] == pytest.approx(4.5)
     asleep = broken_down(traces=[TRACE], use=ThreadUse(cpu=0.0, queued=0.1))
-    assert asleep.detail_ns("waiting") == pytest.approx({"for a CPU": MS, "asleep between the steps": 3 * MS})
+    assert asleep.detail_ns("waiting") == pytest.approx(
+        {"for a CPU between the steps": MS, "asleep between the steps": 3 * MS}
+    )
+    assert asleep.queued_ns == pytest.approx(MS)
+    # The thread waits for a CPU in the steps, too: most of its CPU time is in the pauses.
+    waiting = broken_down(traces=[TRACE], use=ThreadUse(cpu=0.2, queued=0.6))
+    assert waiting.detail_ns("python")["code between the steps"] == pytest.approx(2 * MS - 1.5 * MS / 4, rel=0.1)
     # All threads of the process together used less than the pause: some of it was no Python.
     unknown = broken_down(traces=[TRACE], use=ThreadUse(cpu=0.3, is_exact=False))
     assert parts_of(unknown)["python"] == pytest.approx(0.5)
