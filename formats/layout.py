@@ -193,8 +193,9 @@ XSPACE = 4  # XSPACE_HEAD, then XSpace bytes of the profiler session that record
 REFUSED = 7  # JSON {"slug", "text"}: why the shim refused something
 FRAMES = 9  # JSON: op -> Python frames of a graph; step = graph number
 #: Header before the bytes of an XSPACE: start of the session (real ns), number of batches that the
-#: step stands for, and the step's thread: its pthread_t, an address (0: unknown). The lowest bit is
-#: free, and is XSPACE_OTHER_THREADS, set if other threads were in calls when the session began.
+#: step stands for, and the step's thread: its pthread_t, an address (0: unknown). The lowest bit of
+#: an address is free. It is used as XSPACE_OTHER_THREADS: it is set if other threads were in calls
+#: when the session began.
 XSPACE_HEAD = struct.Struct("<QIQ")
 XSPACE_OTHER_THREADS = 1
 RECORD_NAMES = {

@@ -17,8 +17,8 @@ BASELINE: Final = 120
 BASELINE_MIN: Final = 20
 #: Ignored seconds at the start of a series, in which caches and allocators warm up.
 WARM_UP: Final = 3
-#: Minimum factors of a shift: over the median step time of the baseline, and over that of its
-#: slowest RECENT seconds.
+#: Minimum factors of a shift: compared with the median step time of the baseline, and compared with
+#: that of its slowest RECENT seconds.
 SHIFT_FACTOR: Final = 1.25
 _BASELINE_FACTOR: Final = 1.1
 #: Seconds after which a shift without an alert ends. Its slower steps then count as usual.

@@ -45,7 +45,7 @@ _CALL_OPS: Final = frozenset(
     {b"Case", b"For", b"If", b"PartitionedCall", b"RemoteCall", b"StatefulPartitionedCall", b"StatelessCase"}
     | {b"StatelessIf", b"StatelessWhile", b"SymbolicGradient", b"While"}
 )
-#: A time after all events.
+#: A time later than that of any event.
 _END_PS: Final = 1 << 80
 _ENVIRONMENT: Final = b"Task Environment"
 _START_STAT: Final = b"profile_start_time"

@@ -41,7 +41,7 @@ class JobBreakdown(NamedTuple):
 class TracedSteps(NamedTuple):
     """Traced steps of ``kinds`` that have been read, with their traces by step.
 
-    ``nodes`` have sums over all of these steps; ``latest`` are the latest of them.
+    ``nodes`` have sums over all of these steps. ``latest`` are the latest of these steps.
     """
 
     kinds: Sequence[int]

@@ -135,7 +135,7 @@ def sides_of_series(store: StoreReader, name: str) -> list[list[JobReader]]:
     """Return the runs of the series ``name`` by side; an empty list if there is no such series.
 
     A run is the process of a launch that has the most steps. Runs that failed are left out.
-    UsageError if that leaves none of a side.
+    UsageError if no run of a side is left.
     """
     sides: dict[str, dict[object, list[JobReader]]] = {}
     stored = {job.info.uid: job for job in store.jobs()}

@@ -24,9 +24,9 @@ ARCHIVE_VERSION: Final = 1
 #: The first entry, which names the versions; the samples of the job's host.
 MANIFEST: Final = "tfprof.json"
 HOST_SAMPLES: Final = "host_samples.parquet"
-#: State that a copy gets if the job was running, or if its collector had ended before the job.
+#: State of the copy of a job that was running, or whose collector had ended before the job.
 _STATES: Final = {catalog.RUNNING: "detached", catalog.STALE: catalog.LOST}
-#: Samples of the host are kept so long before and after the job (ns).
+#: Samples of the host are kept from this time before the job to this time after it (ns).
 _MARGIN_NS: Final = 60_000_000_000
 _CHUNK: Final = 1 << 20
 #: Date of all entries: the times of a job are in its job file.

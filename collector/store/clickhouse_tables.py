@@ -64,8 +64,8 @@ JOBS: Final = pa.schema(
         ("removed", _U16),
     ]
 )
-#: Table -> the columns by which it is sorted, after the job. They give the order of time if the
-#: table has one.
+#: Table -> the columns by which it is sorted, after the job. If the rows of a table have an order
+#: in time, the columns give that order.
 _ORDER: Final = {
     "ops": "trace, row",
     "traces": "trace, row",

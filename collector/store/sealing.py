@@ -26,7 +26,7 @@ PART_ROWS: Final = 16_000
 
 @dataclass
 class LogState:
-    """State of a job's log in memory: acked numbers, rows, appends, and the job's device names."""
+    """The state of a job's log: acked numbers, rows, appends, and the job's device names."""
 
     acked: dict[int, int] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)

@@ -8,8 +8,8 @@ from .parts import TITLES, UNEXPLAINED, Breakdown
 
 #: Shares of input from which a job is moderately and highly input-bound.
 INPUT_MODERATE, INPUT_HIGH = 0.05, 0.2
-#: The corresponding shares of starting ops and of collectives.
-OTHER_MODERATE, OTHER_HIGH = 0.03, 0.15
+#: Share of starting ops, or of collectives, from which it is high.
+OTHER_HIGH: Final = 0.15
 #: The sentence names the share that is not explained if it is at least this.
 _UNEXPLAINED_MIN: Final = 0.1
 _COLLECTIVES: Final = "collectives"

@@ -779,9 +779,6 @@ def test_traced_steps_never_count_as_long_steps(tmp_path: Path) -> None:
     assert report_texts(job_of(tmp_path, spans=spans), "uneven") == []
 
 
-OUTLIERS = [20.0 if at in {10, 17, 60, 61, 140} else 1.0 for at in range(1, 201)]
-
-
 def job_on_host(
     store: Path,
     loads: Sequence[tuple[float, float]],
