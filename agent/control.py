@@ -10,7 +10,7 @@ _WORDS = ("policy_mode", "policy_level", "policy_first", "policy_last", "policy_
 
 
 def write_policy(channel: ChannelReader, policy: Policy, order: int = 0, count: int = 0, end_ns: int = 0) -> int:
-    """Write ``policy`` into the agent's words of ``channel`` and return its generation.
+    """Write ``policy`` into the agent's words of ``channel`` and return its number.
 
     The policy ends after ``count`` traced steps or at ``end_ns`` (monotonic), whichever is first; 0
     means no such end. ``order`` is the order's id. The job confirms the policy in `policy_seen`.
@@ -22,7 +22,7 @@ def write_policy(channel: ChannelReader, policy: Policy, order: int = 0, count: 
 
 
 def end_order(channel: ChannelReader, order: int) -> int:
-    """Make the job return to the policy before the order in force; return the new generation.
+    """Make the job return to the policy before the order in force; return the new policy number.
 
     After an order without an end this is the policy of the job's start.
     """
@@ -30,12 +30,12 @@ def end_order(channel: ChannelReader, order: int) -> int:
 
 
 def withdraw(channel: ChannelReader) -> int:
-    """Withdraw an order that the job has not applied; return the new generation."""
+    """Withdraw an order that the job has not applied; return the new policy number."""
     return _write(channel, Policy(layout.MODE_OFF), 0, 0, time.monotonic_ns())
 
 
 def detach(channel: ChannelReader, order: int = 0) -> int:
-    """Make the job disarm the shim; return the new generation. The job confirms in `detached`."""
+    """Make the job disarm the shim, which it confirms in `detached`; return the policy number."""
     return _write(channel, Policy(layout.MODE_OFF), order, 0, 0, detach=1)
 
 
@@ -56,12 +56,12 @@ def _write(
         ("order_end", order_end),
     ):
         channel.set_word(name, value)
-    generation = channel.word("policy") + 1
+    policy_number = channel.word("policy") + 1
     # A current heartbeat shows the job that an agent is alive.
     channel.set_word("agent_beat_ns", time.monotonic_ns())
-    channel.set_word("policy", generation)
+    channel.set_word("policy", policy_number)
     channel.set_word("policy_writing", 0)
-    return generation
+    return policy_number
 
 
 def has_order(channel: ChannelReader) -> bool:

@@ -22,7 +22,7 @@ def spellings(names: Sequence[str]) -> dict[str, str]:
 
 #: Spellings of the views' options.
 SPELLINGS: Final = spellings([option.name for option in TABLE])
-#: Options that are true if no value follows.
+#: Options that mean true if no value follows.
 BOOLEAN_OPTIONS: Final = frozenset({"--account-displayed-op-only"})
 #: An option in the TF profiler's spelling, which click would read as single letters.
 _ONE_DASH: Final = re.compile(r"-[A-Za-z][A-Za-z_-]+")

@@ -54,7 +54,7 @@ UNTRACED_S: Final = 10.0
 class ProcessSelection:
     """The processes that ``--all`` selects.
 
-    `follows`: processes that start or load TensorFlow later are selected, too.
+    `follows`: processes that start later, or load TensorFlow later, are selected, too.
     """
 
     def __init__(self, options: AttachOptions, pattern: str, *, follows: bool, has_step_count: bool) -> None:
@@ -321,7 +321,7 @@ def _print_attached(attachments: Sequence[Attachment], store: str) -> None:
 
 
 def _detach_command(attachment: Attachment, store: str) -> str:
-    """Return the command that detaches from a job, which is for the host of its collector."""
+    """Return the command that detaches from a job, to be run on the host of its collector."""
     command = f"tfprof detach {_id(attachment, store)}"
     return f"ssh {remote_endpoint(store).host} {command}" if is_remote(store) else command
 

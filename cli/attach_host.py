@@ -69,7 +69,7 @@ def attach_on(store: str, host: str, pid: int, options: Mapping[str, str], steps
 
 
 class _Job(NamedTuple):
-    """The job ``uid`` of ``host`` in ``store``: a host that names a job of another one has none."""
+    """The job ``uid`` in ``store``, which must be a job of ``host``."""
 
     store: str
     host: str

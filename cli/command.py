@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class FolderOnlyError(UsageError):
-    """A URL is given to a command that needs the folder of a store."""
+    """A command that needs the folder of a store got a URL."""
 
     slug = "folder-only"
 

@@ -18,7 +18,7 @@ from .command import job_argument, json_option, print_json, store_option, why_no
 @json_option
 @store_option
 def curves(job: str, store: str, as_json: bool) -> None:
-    """Print step times and resource use of JOB over its whole run, a curve a line.
+    """Print step times and resource use of JOB over its whole run, one curve on each line.
 
     Traced steps have a line of their own. With --json, a curve has up to 2,000 points, each with
     the minimum, mean and maximum of its part of the run.

@@ -223,7 +223,7 @@ def shown_parts(result: Diff, unit: str) -> diff_text.DiffParts:
 
 
 def _host_line(result: Diff) -> str:
-    """Return how much more or less of the host others used, '' if that is alike or unknown."""
+    """Return how others' use of the host changed; '' if it is similar on both sides, or unknown."""
     sides: list[Any] = [[run for run in side if run.others_cores is not None] for side in (result.before, result.after)]
     if not all(sides):
         return ""

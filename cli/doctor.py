@@ -39,7 +39,7 @@ def _lines(subject: str, findings: Sequence[Finding], columns: int | None) -> It
 
 
 def _store_findings(path: str) -> Iterator[Finding]:
-    """Yield a finding if the folder of the store cannot be used; `check_host` tells of a host's."""
+    """Yield a finding if the store cannot be used; `check_host` checks the folders of a host."""
     if is_remote(path):
         return
     try:

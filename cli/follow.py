@@ -71,10 +71,10 @@ def follow(
 ) -> int:
     """Print the steps of JOB as they end, one a line, until the job ends.
 
-    More than ten steps of a kind in a second share one line with their mean, minimum and maximum.
-    Each epoch, fit and evaluation gets a line at its end. Each unusual event gets a line, too. A
-    name selects all running jobs of that name. The id of a launch, and `last`, select all jobs of
-    the launch, including later ones. With --json each line is one JSON document.
+    If a kind has more than ten steps in a second, they share one line with their mean, minimum and
+    maximum. Each epoch, fit and evaluation gets a line at its end. Each unusual event gets a line,
+    too. A name selects all running jobs of that name. The id of a launch, and `last`, select all
+    jobs of the launch, including later ones. With --json each line is one JSON document.
     """
     if from_start and last is not None:
         raise UsageError("--last and --all exclude each other")

@@ -5,7 +5,7 @@ import signal
 from types import FrameType, TracebackType
 from typing import Final, Self
 
-#: Handlers of SIGINT that a block replaces; any other handler stays in place.
+#: Handlers of SIGINT that a block replaces. Any other handler stays in place.
 _DEFAULT_HANDLERS: Final = (signal.SIG_DFL, signal.default_int_handler)
 #: Time after which a Ctrl-C that came during an import is handled again (seconds).
 _RETRY_S: Final = 0.01
@@ -16,17 +16,17 @@ _IMPORT_FUNCTION: Final = ("<frozen importlib._bootstrap>", "_find_and_load")
 class StoppedError(BaseException):
     """Ctrl-C, as an error that click does not catch.
 
-    Click catches a KeyboardInterrupt, and prints an empty line.
+    Click would catch a KeyboardInterrupt, and print an empty line.
     """
 
 
 class Interruptible:
     """A block that Ctrl-C ends by KeyboardInterrupt.
 
-    `was_pressed`: whether Ctrl-C was pressed; a library may have turned it into another error.
-    Outside of the block, the previous handling of Ctrl-C applies. During an import, Ctrl-C waits
-    for the end of the import: compiled modules abort, or print the exception, when they are
-    interrupted while they load.
+    `was_pressed`: whether Ctrl-C was pressed. A library may have turned the KeyboardInterrupt into
+    another error. Outside of the block, the previous handling of Ctrl-C applies. During an import,
+    Ctrl-C waits for the end of the import: compiled modules abort, or print the exception, when
+    they are interrupted while they load.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Interruptible:
     def __exit__(self, kind: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
         try:
             self._restore()
-        except KeyboardInterrupt:  # Ctrl-C, or its repetition after an import, came just now
+        except KeyboardInterrupt:  # Ctrl-C was pressed just now, or is handled just now after an import
             kind = KeyboardInterrupt
             self._restore()
         if kind is not None and issubclass(kind, (KeyboardInterrupt, StoppedError)):

@@ -20,7 +20,7 @@ _ONE_WORD: Final = re.compile(r"[\w.@%+,/-]+", re.ASCII)
 
 
 def is_job(arguments: Sequence[str]) -> bool:
-    """Return whether the first of ``arguments`` names a job or several; others may be `--store`."""
+    """Return whether the first of ``arguments`` selects jobs; the others may contain `--store`."""
     from ..collector.store.opening import open_reader  # noqa: PLC0415  # few command lines need it here
     from .command import store_address  # noqa: PLC0415  # it imports this module
 

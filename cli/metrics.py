@@ -71,7 +71,7 @@ def metrics(store: str, listen: str | None, ended: str) -> None:
 
 
 def _bind(address: str) -> tuple[socket.socket, str]:
-    """Return the listening socket for ``address``, and what a user may type to reach it.
+    """Return the listening socket for ``address``, and the address under which users reach it.
 
     MetricsAddressError for an address that others could reach.
     """

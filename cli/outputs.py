@@ -15,7 +15,7 @@ from ..collector.store.protocols import JobReader
 from ..commands.new_outputs import ID, NAME, problems
 from ..formats.exports import JOB, SINCE
 
-#: Names of views that `-o` prints; every other word is a file.
+#: Names of views that `-o` prints. Any other word names a file.
 VIEWS: Final = ("ops",)
 
 

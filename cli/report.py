@@ -38,7 +38,7 @@ from .command import width
 
 
 def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> JobSummary:
-    """Return the summary of a job: its row, and the median step of the kind that its ops are of."""
+    """Return the summary of a job: its row, and the median step of the kind whose ops it shows."""
     step_times = step_times_of(row, job.table("spans"), functions_of(job.info))
     times = median_step(row, step_times, profile.kinds if profile else ())
     if times is None:
@@ -50,7 +50,7 @@ def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> JobSummary
 def _jobs(store: StoreReader, launch: str) -> list[tuple[JobReader, JobRow]]:
     """Return the jobs of ``launch``, most steps first.
 
-    Of jobs with equally many steps, lost ones come last.
+    Among jobs with equal numbers of steps, lost jobs come last.
     """
     all_jobs = store.jobs()
     rows = job_rows([job.info for job in all_jobs], time.time_ns())
@@ -133,7 +133,7 @@ def _lines(options: argparse.Namespace) -> Iterator[str]:
     """Yield the lines to print.
 
     With ``--quiet`` these are only the problem and the requested profiles that could not be
-    written. If nothing of the launch is stored, the report says so all the same.
+    written. If nothing of the launch is stored, the report says so even with ``--quiet``.
     """
     store = open_reader(options.store)
     if not options.quiet or not _jobs(store, options.launch):

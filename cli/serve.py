@@ -95,7 +95,7 @@ def serve(
 
 
 def _check_options(options: Mapping[str, Any], *, serves_all: bool) -> None:
-    """Raise UsageError for an option that has no use beside the others."""
+    """Raise UsageError for an option that makes no sense together with the others."""
     has_unit = options["print_only"] or options["install"]
     for option, is_given, base, has_base in (
         ("--system", options["system"], "--print or --install", has_unit),
@@ -127,7 +127,7 @@ def _listen_words(listen: str, *, is_encrypted: bool) -> list[str]:
 
 
 def _serve_all(store: str) -> None:
-    """Become the service of a shared store; return only by an error."""
+    """Become the service of a shared store. This function returns only by raising an error."""
     if is_remote(store):
         raise UsageError(f"jobs of this host go to {store}: give --store DIR")
     local_endpoint(store)  # FolderError if the path of its socket is too long
@@ -136,7 +136,7 @@ def _serve_all(store: str) -> None:
 
 
 def _serve(store: str, listen_words: Sequence[str]) -> None:
-    """Become the collector; return only by an error."""
+    """Become the collector. This function returns only by raising an error."""
     checked_instance_dir(store)
     _become(store, _MODULE, ["--store", store, "--service", *listen_words])
 

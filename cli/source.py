@@ -17,9 +17,9 @@ from .command import job_argument, json_option, print_json, store_option, width
 def source(job: str, store: str, as_json: bool) -> None:
     """Print the source lines that made the ops of JOB, as code with the time of each line.
 
-    The time of a line is that of its ops and of their gradients, per step; `tfprof code` adds up
-    what a line calls. The text is read from files on this host that were not changed since the
-    job began.
+    The time of a line is the time of its ops and of their gradients, per step. Unlike in `tfprof
+    code`, it does not include what the line calls. The text is read from files on this host that
+    were not changed since the job began.
     """
     answer = job_source(open_reader(store).job(job))
     if as_json:

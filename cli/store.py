@@ -52,7 +52,7 @@ def copy(source: str, target: str, selectors: Sequence[str]) -> int:
 
     A store is a folder, or clickhouse://HOST/DATABASE.
 
-    A job that is there already is left out, so an interrupted copy goes on where it was.
+    A job that is there already is left out, so the command can be repeated after an interruption.
     """
     reader, writer = open_reader(store_address(source)), open_target(store_address(target))
     jobs = _chosen(reader, selectors)

@@ -281,7 +281,7 @@ class Top(App[None]):
         self.push_screen(self._jobs)
 
     def action_interrupt(self) -> None:
-        """Quit like a command that Ctrl-C ends."""
+        """Quit in the same way as any command that Ctrl-C ends."""
         self.was_interrupted = True
         self.exit()
 

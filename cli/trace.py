@@ -48,13 +48,13 @@ _OPTIONS: Final = (
 
 
 class NoTimedStepError(TfprofError):
-    """The workers of a group have no timed steps that they could count from."""
+    """The workers of a group have no timed steps, from which a common step could be computed."""
 
     slug = "no-timed-step"
 
 
 class PassedStepError(TfprofError):
-    """A worker was past the step that was agreed on when the order came."""
+    """When the order came, a worker had already passed the step that was agreed on."""
 
     slug = "step-passed"
 

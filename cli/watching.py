@@ -9,8 +9,8 @@ from ..agent.channels import ChannelReader
 from ..collector.numbers import duration
 from ..formats import layout
 
-#: Maximum number of consecutive entries of one kind that get a line each. More of them share one
-#: line.
+#: Maximum number of consecutive entries of one kind that get a line each. If there are more, they
+#: share one line.
 LINES_MAX: Final = 10
 _ENTRIES_MAX: Final = layout.SPAN_COUNT
 _STATES: Final = ((layout.FLAG_FAILED, "failed"), (layout.FLAG_TRACED, "traced"), (layout.FLAG_SETUP, "setup"))

@@ -16,7 +16,7 @@ _OFF: Final = "off"
 
 
 class AlertOrders:
-    """Makes an order to trace ``steps`` steps after an alert; none if `steps` is 0.
+    """Makes an order to trace ``steps`` steps after an alert; no order if `steps` is 0.
 
     A job that was started with tracing off gets no order. An order in force is not replaced.
     """

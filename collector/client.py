@@ -23,8 +23,8 @@ from .summaries.order_results import OrderTarget
 RESEND_S: Final = 1.0
 #: Time limit for the transport of an order and its answer, added to the job's time limit (seconds).
 TRANSPORT_S: Final = 5.0
-#: The part of this time that is left for the answer: a job that applies an order for the first time
-#: later than that would be reported as one that has not answered.
+#: The part of this time that is kept for the answer. If a job applied an order for the first time
+#: within this part, it would be reported as a job that has not answered.
 ANSWER_S: Final = 2.0
 #: Maximum time to wait for a connection to a collector, each time that orders are sent (ms).
 _CONNECT_MS: Final = 300
@@ -71,8 +71,9 @@ class Client:
     def give(self, uids: Sequence[int], order: Order, *, to_the_end: bool = False) -> Iterator[OrderAnswer]:
         """Give ``order`` to all jobs ``uids``; yield the answer of each, in order of arrival.
 
-        With ``to_the_end``, yield a second answer for each applied order that ends by itself, when
-        it has ended and its traced steps are stored. That may take until the end of the job.
+        With ``to_the_end``, yield a second answer for each applied order that ends by itself. It
+        comes when the order has ended and its traced steps are stored. That may take until the end
+        of the job.
         """
         pending_uids = {secrets.randbits(62) | 1: uid for uid in uids}
         temporary_answers: dict[int, OrderAnswer] = {}
@@ -158,7 +159,7 @@ def give(
 
 
 def unanswered(uid: int) -> OrderAnswer:
-    """Return the answer for job ``uid``, from which none arrived: it may still apply the order."""
+    """Return the answer for job ``uid`` if none has arrived: the job may still apply the order."""
     error = UnansweredError("neither the collector nor the agent answers")
     return OrderAnswer(uid, orders.UNANSWERED, error.slug, error.args[0])
 
@@ -166,7 +167,7 @@ def unanswered(uid: int) -> OrderAnswer:
 def _last_answer(answer: OrderAnswer, *, is_safe: bool) -> OrderAnswer:
     """Return ``answer``, the last one before the time limit.
 
-    Unless that ``is_safe``, an agent may have got the order before it was lost.
+    Unless ``is_safe``, an agent may have got the order before the order was lost.
     """
     return answer if is_safe else answer._replace(state=orders.UNANSWERED)
 
@@ -181,7 +182,8 @@ def _of_node(job: OrderTarget, answer: OrderAnswer) -> OrderAnswer:
 def _end(obeyed: OrderAnswer, answer: OrderAnswer) -> OrderAnswer:
     """Return the answer about the end of an order that was applied, after a second ``answer``.
 
-    If that is a refusal, an agent that has not seen the order's start cannot tell its end.
+    If the second answer is a refusal, it comes from an agent that has not seen the start of the
+    order, and cannot tell its end.
     """
     if answer.state == orders.ENDED:
         return answer._replace(from_ns=obeyed.from_ns)

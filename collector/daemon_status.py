@@ -66,8 +66,8 @@ def daemon_status(store: str) -> DaemonStatus:
     """Return the last status of each daemon of ``store``.
 
     StoreError if no daemon runs and ``store`` cannot be a store. A collector on another host, or of
-    another user, has no status here. The decoder of a collector that is not running is the one that
-    it would use, which is installed here.
+    another user, has no status here. For a collector that is not running, the decoder is the one
+    that is installed here, which it would use.
     """
     instance_dir = checked_instance_dir(store)
     agent, collector = (read_status(instance_dir, name) or {"alive": False} for name in ("agent", "collector"))

@@ -23,13 +23,13 @@ T = TypeVar("T")
 
 #: Time limit for the transport of a request and its reply, added to that of the command (seconds).
 TRANSPORT_S: Final = 5.0
-#: Time that an agent has for ending a command that does not end in time (seconds).
+#: Time in which an agent ends a command that exceeds its time limit (seconds).
 _KILL_S: Final = 5.0
 _LINE_MAX: Final = 1 << 20
 
 
 class BadReplyError(TfprofError):
-    """An agent replied with something else than what its command prints."""
+    """The reply of an agent is not what its command prints."""
 
     slug = "bad-reply"
 

@@ -10,7 +10,7 @@ _SIZES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
 _QUANTITIES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _TIMES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 _SHORT_NS: Final = 60 * 10**9
-#: A smaller relative change is none.
+#: A smaller relative change counts as no change.
 _CHANGE_MIN: Final = 0.0005
 _BARS: Final = "▁▂▃▄▅▆▇█"
 
@@ -124,7 +124,7 @@ def quantity(number: float) -> str:
 def range_of(*times_ns: float) -> str:
     """Return several times in the unit of the longest: 0.81/0.84/1.24 ms, 0.4/2.6/179 ms.
 
-    Short ones have further digits, so that none is shown as 0.
+    Short times have further digits, so that none of them is shown as 0.
     """
     longest = _three_digits(max(times_ns))
     unit, name = next((unit, name) for unit, name in _TIMES if longest >= unit or unit == 1)
@@ -147,9 +147,9 @@ def cost(share: float | None) -> str:
 
 
 def total_cost(share: float, steps_ns: int) -> str:
-    """Return the cost of tracing in a job with ``steps_ns`` ns in steps: of a short job as time.
+    """Return the cost of tracing in a job with ``steps_ns`` ns in steps.
 
-    A share says little there.
+    For a short job it is a time, since a share says little there.
     """
     return duration(max(0.0, share) * steps_ns) if is_short(steps_ns) else cost(share)
 

@@ -55,10 +55,10 @@ class DaemonError(TfprofError):
 
 
 class PidFileLock:
-    """The pid file of a daemon, with a lock that lasts at most as long as the daemon.
+    """The pid file of a daemon; its lock ends with the daemon at the latest.
 
-    The lock is taken before the daemon is spawned, and the daemon inherits it. So no second daemon
-    is started while the first one starts slowly.
+    The lock is taken before the daemon is spawned, and the daemon inherits it. No second daemon can
+    therefore be started while the first one is starting.
     """
 
     def __init__(self, instance_dir: str, name: str) -> None:
@@ -86,7 +86,7 @@ class PidFileLock:
         fd = _above_standard(open_regular(self.path, os.O_RDWR | os.O_CREAT))
         deadline = time.monotonic() + LOCK_TIMEOUT_S
         while not _flock(fd, fcntl.LOCK_EX):
-            # A check takes the lock shared. If that fails here, too, a daemon has the lock.
+            # A check takes a shared lock. If a shared lock fails here, too, a daemon has the lock.
             if not _flock(fd, fcntl.LOCK_SH) or time.monotonic() > deadline:
                 os.close(fd)
                 return False
@@ -147,9 +147,9 @@ def running_pid(instance_dir: str, name: str) -> int:
 
 
 def last_pid(instance_dir: str, name: str) -> int:
-    """Return the pid of the daemon ``name`` that runs, or that was the last one and was killed.
+    """Return the pid of the running daemon ``name``, or of the last one if that was killed.
 
-    0 when the last daemon ended by itself, or when there was none.
+    Return 0 if the last daemon ended by itself, or if there was none.
     """
     return _pid_in_file(instance_dir, name, False)
 
@@ -270,8 +270,8 @@ def spawn(module: str, args: list[str], log: str, lock: PidFileLock) -> None:
 def _wait(child: int) -> int:
     """Return the exit code of ``child`` when it ends.
 
-    Until ``child`` has its own session, a stop of the process group stops it, too. A SIGCONT to
-    only this process continues both.
+    Until ``child`` has its own session, a signal that stops the process group stops it, too. A
+    SIGCONT to this process alone then continues both.
     """
     while True:
         status = os.waitpid(child, os.WUNTRACED)[1]
@@ -376,7 +376,7 @@ def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int,
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         os.execve(command[0], command, environment)
-    except BaseException as error:  # the caller's code must never continue in this child
+    except BaseException as error:  # this child must never return into the caller's code
         os.write(2, ("cannot start: %r\n" % (error,)).encode())
     finally:
         os._exit(127)

@@ -52,7 +52,7 @@ class KeyPair(NamedTuple):
 
 
 class NodeKey(NamedTuple):
-    """What a node has: its name as the collector knows it, its pair, and the collector's key."""
+    """The content of a node's file: its name at the collector, its pair, the collector's key."""
 
     node: str
     pair: KeyPair
@@ -113,7 +113,7 @@ def nodes() -> dict[str, str]:
 
 
 def nodes_mark() -> tuple[int, int]:
-    """Return what changes whenever the file of the nodes does; zeros while there is none."""
+    """Return a value that changes with the file of the nodes; zeros while there is no file."""
     try:
         info = os.stat(os.path.join(folder(), _NODES))
     except OSError:
@@ -122,7 +122,7 @@ def nodes_mark() -> tuple[int, int]:
 
 
 def change_nodes(node: str, public: str | None) -> None:
-    """Store the key of a node, or forget the node; KeyFileError or OSError on failure."""
+    """Store the key of a node, or remove the node; KeyFileError or OSError on failure."""
     import fcntl  # imported late: daemons only read
 
     path = os.path.join(folder(), _NODES)
@@ -154,7 +154,7 @@ def write_new(path: str, values: Mapping[str, str]) -> None:
 
 
 def _read(path: str, hint: str) -> dict[str, Any]:
-    """Return the content of a key file; ``hint`` says how it is made."""
+    """Return the content of a key file; ``hint`` is a sentence that says how to make one."""
     try:
         fd = open_regular(path, os.O_RDONLY)
     except FileNotFoundError:

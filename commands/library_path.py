@@ -1,9 +1,9 @@
 """The part of LD_LIBRARY_PATH that tfprof's own Python needs.
 
-The variable is set for the job: a conda or CUDA folder in it could replace libraries that pyarrow,
-DuckDB and ZeroMQ use. But some Pythons find their own libraries, such as libpython, only with it.
-So a folder is kept if this process has loaded libpython from it, or has loaded a library from it
-that is not among the system's libraries.
+The variable is set for the job. A conda or CUDA folder in it could replace libraries that pyarrow,
+DuckDB and ZeroMQ use. Some Pythons, however, find their own libraries, such as libpython, only
+through this variable. A folder is therefore kept in two cases: this process has loaded libpython
+from it, or has loaded a library from it that the system does not have.
 """
 
 import os
@@ -35,8 +35,8 @@ def needed_folders(value: str) -> str:
 def _is_own(cache: bytes, name: bytes) -> bool:
     """Return whether the file ``name`` is a libpython, or a library that the system lacks.
 
-    A file libz.so.1.2.13 is loaded as libz.so.1. A libpython of the system belongs to another
-    Python.
+    A program loads the file libz.so.1.2.13 as libz.so.1. A libpython of the system belongs to
+    another Python.
     """
     stem, _, version = name.partition(b".so")
     major = b".so" + b".".join(version.split(b".")[:2])

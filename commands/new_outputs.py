@@ -1,4 +1,4 @@
-"""What is known about the files of `-o` before there is a job to write."""
+"""Checks of the files of `-o` that are possible before there is a job to write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_installed(exporter: Exporter) -> None:
 
 
 def no_format_error(path: str, hint: str = "") -> UsageError:
-    """Return the error for a name that tells no format; ``hint``: what else would help."""
+    """Return the error for a name that tells no format; ``hint``: another way to name one."""
     suffixes = " ".join(suffix for row in FORMATS.values() for suffix in row.suffixes)
     return UsageError(
         f"the name {path} does not tell the format: end it with one of {suffixes}{hint}", slug="no-such-format"
@@ -59,7 +59,7 @@ def _check(path: str) -> None:
     parent, name = os.path.split(path.rstrip(os.sep))
     if NAME in parent or ID in parent:
         return
-    while exporter.is_folder and parent and not os.path.lexists(parent):  # it is made
+    while exporter.is_folder and parent and not os.path.lexists(parent):  # the folder is created
         parent = os.path.dirname(parent)
     parent = parent or os.curdir
     if not os.path.lexists(parent):

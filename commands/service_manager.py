@@ -34,7 +34,7 @@ class ServiceManager:
         self._address = values[_SOCKET]
         is_watched = values[_WATCHDOG_PID] in ("", str(os.getpid()))
         interval_us = whole_number(values[_WATCHDOG_US]) if is_watched else None
-        # systemd.service(5): a sign of life each half of the time after which the watchdog acts
+        # systemd.service(5): send a sign of life at half of the watchdog's time limit
         self._interval_s = interval_us / 2e6 if interval_us else float("inf")
         self.next_alive_s = time.monotonic() + self._interval_s
 
@@ -62,7 +62,7 @@ class ServiceManager:
         self._send("STOPPING=1")
 
     def alive(self, now: float) -> None:
-        """Tell the watchdog, if there is one and it is time, that this service is not stuck.
+        """Send the watchdog, if there is one, a sign of life when the next one is due.
 
         ``now``: the monotonic clock in seconds.
         """
@@ -71,7 +71,7 @@ class ServiceManager:
             self._send("WATCHDOG=1")
 
     def _send(self, *lines: str) -> None:
-        """Send one message; a service manager that is gone or does not read misses it."""
+        """Send one message; it is dropped if the service manager is gone or does not read."""
         if not self._address:
             return
         address = "\0" + self._address[1:] if self._address.startswith("@") else self._address

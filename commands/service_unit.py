@@ -21,12 +21,12 @@ SHARED_STORE = "/var/lib/tfprof"
 #: Limits of memory: each collector needs a tenth of the first one.
 _MEMORY_OF_ONE = "MemoryMax=2G"
 _MEMORY_OF_ALL = "MemoryMax=25%\nOOMPolicy=continue"
-#: Variables of folders, and of the settings that the collector reads: the unit gets their values,
-#: since systemd starts a service without those of a shell.
+#: Variables of folders, and of the settings that the collector reads. The unit gets their values,
+#: since systemd starts a service without the variables of a shell.
 _FOLDERS = ("XDG_CONFIG_HOME", "XDG_STATE_HOME")
 _SETTINGS = tuple(row.variable for row in SETTINGS.values() if "collector" in row.users)
 
-#: Only options that work without root, too. An alert command has the same limits.
+#: These options also work without root. An alert command has the same limits.
 _TEXT = """\
 # Written by tfprof serve --install.
 [Unit]
@@ -134,7 +134,7 @@ def shared_unit(store: str) -> Unit:
 
 
 def _own_environment() -> dict[str, str]:
-    """Return the variables by which the service finds what jobs of this shell use."""
+    """Return the variables that make the service use the same folders as jobs of this shell."""
     names = [name for name in (*_FOLDERS, *_SETTINGS) if os.environ.get(name)]
     own = {name: os.environ[name] for name in names if name not in settings_files.paths_by_variable}
     return {"XDG_RUNTIME_DIR": os.environ.get("XDG_RUNTIME_DIR", ""), **own}

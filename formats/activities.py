@@ -1,8 +1,8 @@
 """Categories of activities: what the job's Python does beside the ops (docs/channel.md).
 
 An activity is a span of the kind ACTIVITY. Its key has the category in the upper four bits, and
-below them bits of the CRC-32 of its name. The parent of the span is the key of the activity that
-encloses it in the same thread, 0 if there is none.
+below them bits of the CRC-32 of its name. The parent of the span is the key of the activity around
+it in the same thread, 0 if there is none.
 """
 
 from __future__ import annotations
@@ -69,6 +69,6 @@ def category_of(key: int) -> str:
 
 
 def label_of(key: int, names: Mapping[int, str]) -> str:
-    """Return the name of an activity; ``names`` has those that are known, by span key."""
+    """Return the name of the activity ``key``; ``names`` has the known names by span key."""
     bits = key & _NAME_BITS
     return OTHERS if not bits else names.get(key, "#%x" % bits)

@@ -67,7 +67,7 @@ class Endpoint(object):
 
 
 def local_endpoint(instance_dir: str) -> Endpoint:
-    """Return the endpoint of the local collector of ``instance_dir``: a socket in it.
+    """Return the endpoint of the collector of ``instance_dir``, a socket in that folder.
 
     FolderError if the socket's path is too long for the system.
     """

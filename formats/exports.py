@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-#: What a file shows: the result of a view; one job; one job or several.
+#: What a file shows: the result of a view, one job, or one or more jobs.
 VIEW, JOB, JOBS = "view", "job", "jobs"
 #: Options that only some formats have.
 STEPS, KIND, DEVICE, TABLE, SINCE = "steps", "kind", "device", "table", "since"
@@ -28,11 +28,12 @@ class Exporter(NamedTuple):
     the engine and the answer, and yields a `File` for each file. Otherwise its function `pieces`
     gets a `Request`, and yields the bytes. ``suffixes``: ends of file names that mean this format,
     also with `.gz` if it ``can_compress``. ``options``: the options of `tfprof export` that it has.
-    ``is_folder``: it is a folder; instead of `pieces`, the module has `folder`, which returns a
-    `Folder`. ``package``: a package that it needs, which the ``extra`` of pip installs.
+    ``is_folder``: the exporter writes a folder. Its module then has `folder`, which returns a
+    `Folder`, instead of `pieces`. ``package``: a package that the exporter needs; ``extra``: the
+    extra of pip that installs the package.
 
-    Only for views: ``views``, those that support it; ``refusal``, the message for the others, which
-    is the TF profiler's if it has one; ``remark``, a remark for the help.
+    These are for views only. ``views``: the views that support the type. ``refusal``: the message
+    for other views; it is the TF profiler's if there is one. ``remark``: a remark for the help.
     """
 
     name: str
@@ -52,8 +53,8 @@ class Exporter(NamedTuple):
     remark: str = ""
 
 
-#: All exporters, in the order of the help. Names are unique among those of views, and among the
-#: others.
+#: All exporters, in the order of the help. Names are unique among the exporters of views, and among
+#: all others.
 EXPORTERS = (
     Exporter(
         "file",

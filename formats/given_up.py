@@ -32,7 +32,7 @@ def write(
 
 
 def pending(instance_dir: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield (path, values) of each file; the values are None if the file is invalid.
+    """Yield (path, values) of each file. The values of an invalid file are None.
 
     The values are uid, identity, end and, if there was one, event. The caller removes the file.
     OSError on failure.

@@ -41,11 +41,11 @@ JOB_WORDS = {
     "span_head": 112,  # span entries ever written
     "dropped_spans": 120,  # spans lost
     "traced": 128,  # traced steps
-    "self_ns": 136,  # time spent in our own code: timing and counting of steps, puts, graphs, policy, windows
-    "extra_ns": 144,  # how much longer traced steps took than untraced ones, estimated
-    "step_ns": 152,  # time in steps, traced or not; kinds whose steps consist of other steps do not count
+    "self_ns": 136,  # time spent in our own code: timing and counting of steps, puts, graphs, policy, recordings
+    "extra_ns": 144,  # estimated extra time of traced steps, compared with untraced ones
+    "step_ns": 152,  # time in steps, traced or not, without the kinds whose steps consist of other steps
     "faults": 160,  # exceptions of the shim that the guard contained
-    "policy_seen": 168,  # generation of the last policy of the agent that the job applied
+    "policy_seen": 168,  # number of the last policy of the agent that the job applied
     "launch": 176,  # id of the tfprof-run that started the job, 0 for none
     "detached": 184,  # 1 when the shim has removed all its patches
     "span_open": 192,  # span_head + 1 while the entry at span_head is still being filled with short steps
@@ -53,8 +53,8 @@ JOB_WORDS = {
     "order_step": 208,  # ordinal of the first step that the policy of `policy_seen` selects by its number
     "order_kind": 216,  # kind of that step
     "order_traced": 224,  # steps traced under that policy
-    "order_over": 232,  # generation of the last order that ended: the policy before it is in force again
-    "policy_refused": 240,  # generation of the last invalid policy
+    "order_over": 232,  # number of the last order that ended: the policy before it is in force again
+    "policy_refused": 240,  # number of the last invalid policy
     "agent_lost": 248,  # 1 while no step is traced because the agent is silent
     "ring_error": 256,  # errno of the failed attempt to create the record ring, 0 when none failed
     "order_budget": 264,  # budget of the order in force, parts per million; 0: no order, or it has no budget
@@ -75,7 +75,7 @@ AGENT_WORDS = {
     "span_tail": 1032,
     "agent_pid": 1040,
     "agent_beat_ns": 1048,  # monotonic clock
-    "policy": 1056,  # generation: 0 = the environment's policy
+    "policy": 1056,  # number of the policy: 0 = the environment's policy
     "policy_mode": 1064,  # a MODE
     "policy_level": 1072,  # a LEVEL
     "policy_first": 1080,
@@ -179,7 +179,7 @@ KINDS = {
 FLAG_TRACED = 1  # the step is traced: averages of step times leave it out
 FLAG_FAILED = 2  # the step ended by an exception
 FLAG_SETUP = 4  # the first run of a traced variant of a callable: its time may not be typical
-FLAG_SAMPLED = 8  # only the last step was timed: total = its time * count; with FLAG_FAILED no step was timed
+FLAG_SAMPLED = 8  # only the last step was timed: total = its time * count; with FLAG_FAILED, no step was timed
 FLAG_REQUESTED = 16  # with FLAG_TRACED: the job itself requested the trace
 FLAG_IN_STEP = 32  # the activity ran within a step of its thread
 
@@ -193,8 +193,9 @@ XSPACE = 4  # XSPACE_HEAD, then XSpace bytes of the profiler session that record
 REFUSED = 7  # JSON {"slug", "text"}: why the shim refused something
 FRAMES = 9  # JSON: op -> Python frames of a graph; step = graph number
 #: Header before the bytes of an XSPACE: start of the session (real ns), number of batches that the
-#: step stands for, and the step's thread: its pthread_t, an address (0: unknown). The lowest bit is
-#: free, and is XSPACE_OTHER_THREADS, set if other threads were in calls when the session began.
+#: step stands for, and the step's thread: its pthread_t, an address (0: unknown). The lowest bit of
+#: an address is free. It is used as XSPACE_OTHER_THREADS: it is set if other threads were in calls
+#: when the session began.
 XSPACE_HEAD = struct.Struct("<QIQ")
 XSPACE_OTHER_THREADS = 1
 RECORD_NAMES = {

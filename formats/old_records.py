@@ -25,7 +25,7 @@ def converted_records(data: bytes) -> bytes:
 
 
 def _converted_session(record: bytes) -> bytes:
-    """Return the session in the current form; a refusal if it has several steps.
+    """Return the session in the current form, or a refusal if the session has several steps.
 
     In the old form ``step`` is the first step and ``key`` the number of steps. The step gets the
     start and duration of the session, and 0 as its key, which is unknown.

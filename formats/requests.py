@@ -64,7 +64,7 @@ def request_of(values: Mapping[str, Any]) -> Request:
 class Reply(NamedTuple):
     """What the command printed on an agent's host, and its exit status.
 
-    With a ``slug``, it did not run or not to its end, for the reason in ``text``.
+    With a ``slug``, the command did not run to its end, for the reason in ``text``.
     """
 
     status: int = 1

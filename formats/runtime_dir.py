@@ -12,7 +12,7 @@ from .private_files import read_file
 ANNOUNCE = "announce"  # one file for each channel, written by the shim: docs/channel.md
 LAUNCHES = "launches"  # one JSON file for each launch
 LIVE = "live.json"  # the current figures of the collector's running jobs
-GIVEN_UP = "given-up"  # one JSON file for each ended job whose data the agent has given up
+GIVEN_UP = "given-up"  # one JSON file for each ended job whose remaining data the agent has given up
 _PATH_MAX = 4096
 _STORE = "store"  # a file with the path of the instance's store
 
@@ -61,7 +61,7 @@ def shared_endpoint(store: str) -> Endpoint | None:
 
 
 def endpoint_elsewhere(store: str) -> Endpoint | None:
-    """Return the endpoint of ``store`` if this user has no own collector for it, else None."""
+    """Return the endpoint of ``store``, or None if a local collector of this user writes it."""
     return remote_endpoint(store) if is_remote(store) else shared_endpoint(store)
 
 

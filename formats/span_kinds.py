@@ -1,7 +1,8 @@
 """The kinds of spans by name, role and weight, as the hello of each job declares them.
 
 The numbers in a channel are its job's own (docs/channel.md). The collector has one number for each
-name: that in `layout`, and for any other name one that follows from the name.
+name. A name in `layout` has the number there. The number of any other name is computed from the
+name.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _NAME = re.compile("[a-z][a-z0-9_]{0,31}")
 
 
 class Kind(NamedTuple):
-    """A kind of spans; ``weight``: that of the time in its steps in the choice of the main kind."""
+    """A kind of spans; ``weight`` multiplies the time in its steps when the main kind is chosen."""
 
     name: str
     role: str
@@ -31,8 +32,8 @@ class Kind(NamedTuple):
 #: The kinds of jobs that declare none, by number: those of TensorFlow.
 UNDECLARED = {number: Kind(*row) for number, row in layout.KINDS.items()}
 _NUMBERS = {kind.name: number for number, kind in UNDECLARED.items()}
-#: The kinds of all jobs that were read, by the collector's number, and the numbers of the kinds of
-#: steps by name. Only `declare` changes them.
+#: The kinds of all jobs that were read, by the collector's number. The numbers of the kinds of
+#: steps, by name. Only `declare` changes both.
 KINDS = dict(UNDECLARED)
 STEPS = {KINDS[number].name: number for number in layout.STEP_KINDS}
 
@@ -59,8 +60,8 @@ def declare(kinds: object) -> dict[int, int]:
     """Make the kinds that ``kinds`` of a hello declares known.
 
     Return the collector's number of each kind that has another number in the job's channel. The
-    first declaration of a name counts. After KNOWN_MAX kinds, further ones are no steps, and have
-    no name but their number.
+    first declaration of a name counts. Kinds beyond KNOWN_MAX count as no steps, and their number
+    is their name.
     """
     numbers = {}
     for number, kind in declared(kinds).items():

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 PYTHON = ("3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 #: What is different on another version.
 OTHER_PYTHON = "plain functions count and time every step, which takes longer"
-#: Framework -> its versions in the tests' matrix.
+#: The versions of each framework that the matrix of tests runs.
 FRAMEWORKS = {"tensorflow": ("1.15", "2.4", "2.10", "2.15", "2.18", "2.21")}
 
 
@@ -22,7 +22,7 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def is_outside(version: str, tested: Sequence[str]) -> bool:
-    """Return whether ``version`` is older or newer than all ``tested`` versions."""
+    """Return whether ``version`` is outside of the range of the ``tested`` versions."""
     return not release(tested[0]) <= release(version) <= release(tested[-1])
 
 

@@ -58,10 +58,7 @@ def seconds(text: str) -> float:
 
     InvalidValueError unless it is a number above 0 and at most a hundred years.
     """
-    number = decimal(text)
-    if not 0 < number <= SECONDS_MAX:
-        raise InvalidValueError("%r is not a time in seconds: give a number above 0" % text)
-    return number
+    return _time(text, "seconds", SECONDS_MAX)
 
 
 def days(text: str) -> float:
@@ -69,9 +66,13 @@ def days(text: str) -> float:
 
     InvalidValueError unless it is a number above 0 and at most a hundred years.
     """
+    return _time(text, "days", DAYS_MAX)
+
+
+def _time(text: str, unit: str, maximum: float) -> float:
     number = decimal(text)
-    if not 0 < number <= DAYS_MAX:
-        raise InvalidValueError("%r is not a time in days: give a number above 0" % text)
+    if not 0 < number <= maximum:
+        raise InvalidValueError("%r is not a time in %s: give a number above 0" % (text, unit))
     return number
 
 

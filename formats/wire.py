@@ -47,11 +47,12 @@ REPLY = 134  # JSON of the reply to request `last`; for the client, after a line
 #: The numbers of COUNTERS, SAMPLES and EVENT count from COUNTED_FROM plus the real time (ns) at
 #: which the agent began to count; those of tfprof 0.2.0 are the real time.
 COUNTED_FROM = 1 << 63
-#: A repeated message is less than this behind the last stored one of the same agent: agents keep
-#: fewer messages of a type. Another agent begins elsewhere, even if the clock was set back.
+#: The number of a repeated message is less than this behind the number of the last stored message
+#: of the same agent, because an agent keeps fewer messages of a type. The numbers of another agent
+#: are outside of this range, even if the clock was set back.
 _REPEATED_MAX = 1 << 20
 
-#: Version that added a type, for each type that version 1 lacks. The head of a message of such a
+#: For each type that version 1 lacks, the version that added it. The head of a message of such a
 #: type has this version.
 _ADDED_IN = {ORDER: 3, ANSWER: 3, GIVEN_UP: 3, ASK: 3, REPLY: 3}
 
@@ -70,7 +71,7 @@ class Head(NamedTuple):
 
 
 def is_repeated(number: int, stored: int) -> bool:
-    """Return whether a message is stored already, by its number and that of the last stored one."""
+    """Return whether message ``number`` is stored already; ``stored`` is the last stored number."""
     if number < COUNTED_FROM:
         return number <= stored < COUNTED_FROM
     return 0 <= stored - number < _REPEATED_MAX

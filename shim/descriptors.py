@@ -20,10 +20,7 @@ def refers_to(fd: int, file: os.stat_result) -> bool:
 
 
 def write(fd: int, data: bytes) -> None:
-    """Write as much of ``data`` as possible.
-
-    If the file is closed, full or broken, the rest is lost, as it would be without tfprof.
-    """
+    """Write as much of ``data`` as possible; the rest is lost, as it would be without tfprof."""
     while data:
         data = data[attempt(OSError, os.write, fd, data) or len(data) :]
 
@@ -54,8 +51,3 @@ def open_descriptor(function: Callable[[], int], error_number: Callable[[], int]
         for fd in fds:
             os.close(fd)
         raise
-
-
-def remove_file(path: str) -> None:
-    """Remove the file ``path`` if it exists and the system allows it."""
-    attempt(OSError, os.unlink, path)

@@ -21,7 +21,7 @@ packages: "set[str]" = set()
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = ("site-", "dist-")  # beginnings of the folders of other packages within it
 _environment = {name: os.environ.get("TFPROF_" + name.upper()) for name in ("debug", "raise")}
-_lets_errors_out: "bool | None" = None  # whether our errors reach the job; None: not yet read
+lets_errors_out: "bool | None" = None  # whether our errors reach the job; None: not yet read
 _REPLACED_MAX = 8  # maximum length of a chain of errors in which each replaced the one before
 is_retired = False  # nothing of ours can be imported any more: our errors are contained silently
 count: "Callable[[str], object] | None" = None  # called with the traceback of each internal error
@@ -72,10 +72,7 @@ def called_back(function: "Callable[P, object]") -> "Callable[P, None]":
 
 
 def contain_in_callback() -> None:
-    """Handle the current exception of a callback whose errors Python drops.
-
-    An exception of the job's is raised again soon after the callback.
-    """
+    """Handle the current exception of a callback whose errors Python drops (``called_back``)."""
     error = sys.exc_info()[1]
     if error is None:
         return
@@ -90,7 +87,7 @@ def contain(error: BaseException) -> bool:
     Return False if the job raised ``error``, or if the setting ``raise`` is on: the caller must
     raise it again. If ``error`` replaced an exception of the job's, raise that exception.
     """
-    global _lets_errors_out
+    global lets_errors_out
     job_error = _job_exception(error)
     if job_error is error:
         return False
@@ -103,9 +100,9 @@ def contain(error: BaseException) -> bool:
             del job_error, context  # their tracebacks have this frame
     if is_retired:
         return True
-    if _lets_errors_out is None:
-        _lets_errors_out = _is_on("raise")
-    if _lets_errors_out:
+    if lets_errors_out is None:
+        lets_errors_out = _is_on("raise")
+    if lets_errors_out:
         return False
     import traceback
 

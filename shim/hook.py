@@ -36,10 +36,7 @@ class _Loader(object):
 
 
 class _Finder(object):
-    """Asks the other finders for the listed modules, and wraps the loaders that they return.
-
-    Other modules cost one table look-up.
-    """
+    """Asks the other finders for the listed modules, and wraps the loaders that they return."""
 
     @staticmethod
     def find_spec(name: str, path: "Any" = None, target: "Any" = None) -> "ModuleSpec | None":

@@ -13,7 +13,7 @@ from ..formats.runtime_dir import ANNOUNCE
 from . import clock, guard
 from .channel.ring import Channel, ChannelError
 from .channel.spans import SpanWriter
-from .descriptors import open_file, remove_file
+from .descriptors import open_file
 from .file_size_signal import without_signal
 from .own_os import os
 from .pacing.current_policy import CurrentPolicy
@@ -129,7 +129,7 @@ def announce(state: Any, uid: int, text: str) -> None:
     except BaseException as error:
         if fd >= 0:
             os.close(fd)
-        remove_file(draft)
+        guard.attempt(OSError, os.unlink, draft)
         # After an OSError, such as for a missing folder, the agent finds the channel all the same.
         if guard.raised_by_job(error) or not isinstance(error, OSError):
             raise

@@ -1,4 +1,4 @@
-"""What a report leaves out of the documents, so that its file stays small whatever the job has."""
+"""Shortens the documents of a report, so that its file stays small for any job."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -9,9 +9,10 @@ from ..collector.numbers import count, percent
 class Caps(NamedTuple):
     """Limits of a report.
 
-    ``points`` of a curve, each with a minimum and a maximum; ``kinds`` of steps with curves; the
-    most expensive ``ops``, with so many ``nodes`` each; the smallest ``share`` of the time of a
-    scope or line; ``rows`` of other tables; ``text``: characters of a name.
+    ``points``: values of a curve, each with a minimum and a maximum. ``kinds``: kinds of steps with
+    curves. ``ops``: op types; the most expensive ones are kept. ``nodes``: nodes of an op type.
+    ``share``: smallest share of the time of a scope or line. ``rows``: rows of other tables.
+    ``text``: characters of a name.
     """
 
     points: int
@@ -56,7 +57,7 @@ def op_rows(view: Mapping[str, Any], caps: Caps) -> dict[str, Any]:
 
 
 def memory_rows(memory: Mapping[str, Any], caps: Caps) -> dict[str, Any]:
-    """Return the memory of a job with those that hold most at the peak of each allocator."""
+    """Return the memory of a job with the largest holders at the peak of each allocator."""
     lists = ("holders", "scopes", "lines")
     allocators = [{**each, **{name: each[name][: caps.rows] for name in lists}} for each in memory["allocators"]]
     return {**memory, "allocators": allocators}

@@ -59,11 +59,11 @@ class OrderInForceError(TfprofError):
 
 @dataclass
 class _OrderProgress:
-    """The progress of one order: its generation, when it was written (real ns), the last answer."""
+    """The progress of one order: policy number, time of writing (real ns), last answer."""
 
     job: Job
     order: Order
-    generation: int
+    policy_number: int
     deadline_s: float
     written_ns: int
     counts: Mapping[str, int]
@@ -139,7 +139,7 @@ class PendingOrders:
         if channel.version != CHANNEL_VERSION:
             raise VersionError("channel", channel.version, CHANNEL_VERSION)
         if head.last and channel.word("policy_order") == head.last:  # an earlier agent wrote the order
-            generation = channel.word("policy")
+            policy_number = channel.word("policy")
         elif not job.is_running:
             raise JobGoneError("the job has ended")
         elif channel.word("detached"):
@@ -147,9 +147,9 @@ class PendingOrders:
         elif order.gives_way and control.has_order(channel):
             raise OrderInForceError("another order is in force")
         else:
-            generation = _ACTIONS[order.action](job, head.last, order)
+            policy_number = _ACTIONS[order.action](job, head.last, order)
         counts = channel.counters()["counts"]
-        progress = _OrderProgress(job, order, generation, now + order.patience_s, time.time_ns(), counts)
+        progress = _OrderProgress(job, order, policy_number, now + order.patience_s, time.time_ns(), counts)
         progress.detaching = Detaching(job, now) if order.action == orders.DETACH else None
         self._orders[head.last] = progress
 
@@ -159,20 +159,20 @@ class PendingOrders:
         if self._jobs.get(progress.job.uid) is not progress.job:  # the channel is closed, too
             self._refuse(number, progress, JobGoneError("the job is gone"))
             return
-        seen_generation = channel.word("policy_seen")
-        if seen_generation == progress.generation or (
+        seen_policy = channel.word("policy_seen")
+        if seen_policy == progress.policy_number or (
             progress.order.action == orders.DETACH and channel.word("detached")
         ):
             answer = OrderAnswer(progress.job.uid, orders.OBEYED, from_ns=progress.written_ns)
-            if seen_generation == progress.generation:
+            if seen_policy == progress.policy_number:
                 kind = channel.kinds().get(channel.word("order_kind"))
                 answer = answer._replace(kind=kind.name if kind else "", step=_limited_word(channel, "order_step"))
             first_step = f" from {answer.kind} step {answer.step} on" if answer.kind else ""
             self._answer(number, progress, answer, f"obeyed{first_step}")
             progress.is_done = not progress.order.ends_by_itself
-        elif channel.word("policy_refused") == progress.generation:
+        elif channel.word("policy_refused") == progress.policy_number:
             self._refuse(number, progress, FormatError("the job finds the policy invalid", "trace-policy"))
-        elif channel.word("policy") != progress.generation:
+        elif channel.word("policy") != progress.policy_number:
             self._refuse(number, progress, ReplacedError("another order was given before a step began"))
         elif (error := _obstacle(progress, now)) is not None:
             self._withdraw(number, progress, error, now)
@@ -184,8 +184,8 @@ class PendingOrders:
         channel = progress.job.channel
         if progress.job.is_running:
             control.withdraw(channel)
-            if channel.word("policy_seen") == progress.generation:  # the job has applied it meanwhile
-                progress.generation = _ACTIONS[progress.order.action](progress.job, number, progress.order)
+            if channel.word("policy_seen") == progress.policy_number:  # the job has applied it meanwhile
+                progress.policy_number = _ACTIONS[progress.order.action](progress.job, number, progress.order)
                 progress.deadline_s = now + progress.order.patience_s
                 return
         if progress.detaching is not None:
@@ -199,12 +199,14 @@ class PendingOrders:
         is_open = self._jobs.get(progress.job.uid) is progress.job
         if progress.final_answer is None:
             is_over = not is_open or not progress.job.is_running or channel.word("detached")
-            if not is_over and channel.word("order_over") < progress.generation >= channel.word("policy_seen"):
+            if not is_over and channel.word("order_over") < progress.policy_number >= channel.word("policy_seen"):
                 return
             traced_steps = 0
             if is_open:
                 traced_steps = (
-                    _limited_word(channel, "order_traced") if channel.word("policy_seen") == progress.generation else 0
+                    _limited_word(channel, "order_traced")
+                    if channel.word("policy_seen") == progress.policy_number
+                    else 0
                 )
                 progress.records_end = channel.word("head")
                 outbox.send_now()

@@ -52,7 +52,7 @@ class CollectorConnection:
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, _RECONNECT_MS[1])
         self._link = LINKS[endpoint.scheme](socket, endpoint, key)
         self._greeting = encode({**greeting, "wire": wire.SUPPORTED_VERSIONS})
-        self._last_greeting_s = 0.0
+        self.last_greeting_s = 0.0
         self._refused_interval_s = GREET_S
         self._collector_pid = 0
         self.last_answer_s = 0.0
@@ -76,11 +76,11 @@ class CollectorConnection:
 
     def greet(self, now: float) -> None:
         """Greet after a silence; a collector that refused us may have been replaced meanwhile."""
-        if now < max(self._last_greeting_s, self.last_answer_s) + (
+        if now < max(self.last_greeting_s, self.last_answer_s) + (
             GREET_S if self.refusal is None else self._refused_interval_s
         ):
             return
-        self._last_greeting_s = now
+        self.last_greeting_s = now
         if self.refusal is not None:
             self._refused_interval_s = min(2 * self._refused_interval_s, REFUSED_GREET_S)
         self._put(Head(wire.GREETING), self._greeting)

@@ -22,9 +22,11 @@ WINDOW_BYTES: Final = 8 << 20
 #: Records are sent at once when there are FLUSH_BYTES of them or they fill URGENT_SHARE of the
 #: ring, spans when there are FLUSH_SPANS of them. Otherwise they are sent FLUSH_S (seconds) after
 #: the last ones: a message with two steps costs the collector hardly more than a message with one.
+#: Spans are sent SPANS_FLUSH_S after the last ones, since the page and `tfprof top` show them.
 FLUSH_BYTES: Final = 1 << 20
 FLUSH_SPANS: Final = 1024
 FLUSH_S: Final = 2.0
+SPANS_FLUSH_S: Final = 0.75
 #: Acks are urgent when unacked data fills this share of a ring.
 URGENT_SHARE: Final = 0.25
 
@@ -264,7 +266,7 @@ class Outbox:
         if self.spans.unanswered:  # one message at a time: other jobs wait while the collector stores spans
             return False
         unread = self._channel.spans.unread(self.spans.sent, ended=self._is_ended)
-        return unread > 0 and (self._is_ended or unread >= FLUSH_SPANS or now >= self.spans.last_sent_s + FLUSH_S)
+        return unread > 0 and (self._is_ended or unread >= FLUSH_SPANS or now >= self.spans.last_sent_s + SPANS_FLUSH_S)
 
     def _send_records(self, now: float, send: Send, room: int, share: int) -> int:
         sent_bytes = 0

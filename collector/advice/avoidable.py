@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ..numbers import duration, percent
-from ..summaries.op_classes import DEVICE
 from ..summaries.top import heaviest
 from ..tfviews.nodes import total_of
 from .evidence import Evidence
+from .main_call import share_of_step
 from .report import Report
 
 
@@ -64,7 +64,6 @@ def check(evidence: Evidence) -> Sequence[Report]:
 
 def _reports(evidence: Evidence) -> Iterator[Report]:
     total_time = total_of(evidence.nodes).micros
-    device = evidence.breakdown.share(DEVICE) if evidence.breakdown else 1.0
     for sort in _SORTS:
         nodes = [node for node in evidence.nodes if sort.ops.fullmatch(node.op)]
         time = total_of(nodes).micros
@@ -78,6 +77,6 @@ def _reports(evidence: Evidence) -> Iterator[Report]:
             {"share": share, "ns_per_step": evidence.ns_per_step(time), "op": op},
             sort.remedy,
             heaviest(nodes, evidence.places.location),
-            share * device,
+            share_of_step(evidence, share, evidence.ns_per_step(time)),
             sort.verdict,
         )

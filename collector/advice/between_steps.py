@@ -7,7 +7,7 @@ from typing import Final
 from ..numbers import duration, percent, size
 from ..summaries.kinds import RUN_KIND_NAMES
 from ..summaries.op_classes import PYTHON, WAITING
-from ..summaries.parts import ASLEEP, BETWEEN, CODE_BETWEEN, FOR_CPU, UNEXPLAINED, UNRECORDED, Breakdown
+from ..summaries.parts import ASLEEP, BETWEEN, CODE_BETWEEN, FOR_CPU_BETWEEN, UNEXPLAINED, UNRECORDED, Breakdown
 from .evidence import Evidence
 from .interpreter import waiting_share
 from .report import Report
@@ -20,6 +20,10 @@ LONG_STEPS_MIN: Final = 5
 _LONG_NS: Final = 2_000_000_000
 CODE_SHARE_MIN: Final = 0.3
 _CODE_MIN_NS: Final = 200_000
+#: Minimum share of that code in the job's CPU time on a busy host, where it waits for a CPU, and if
+#: the job writes files other than checkpoints and summaries.
+_CPU_SHARE_MIN: Final = 0.3
+_CPU_SHARE_OF_WRITING_MIN: Final = 0.15
 #: Minimum share by which waits for a CPU hide this code that is said.
 _AWAKE_NOTE_MIN: Final = 0.05
 #: Kinds of steps of Keras. Between two of them, a loop of Keras takes up to this time (ns), and a
@@ -82,7 +86,7 @@ def has_enough_steps(parts: Breakdown) -> bool:
 
 def awake_ns(parts: Breakdown) -> float:
     """Return the time from step to step in which their thread does not wait for a CPU (ns)."""
-    return parts.period_ns - parts.detail_ns(WAITING).get(FOR_CPU, 0.0)
+    return parts.period_ns - parts.queued_ns
 
 
 def keras_ns(evidence: Evidence, parts: Breakdown) -> float:
@@ -127,6 +131,19 @@ def _recorded(parts: Breakdown) -> Iterator[Report]:
     )
 
 
+def _waits_of_code(evidence: Evidence, parts: Breakdown, python_ns: float, *, is_writing: bool) -> float:
+    """Return how long code between the steps waits for a CPU, if it is much of the job's work.
+
+    0 if it is not: a busy host prolongs any pause. So that code is judged by its CPU time.
+    """
+    waits_ns = parts.detail_ns(WAITING).get(FOR_CPU_BETWEEN, 0.0)
+    has_recorded_writes = any(name.startswith(("checkpoint", "summary")) for name in parts.detail_ns(BETWEEN))
+    share_min = _CPU_SHARE_OF_WRITING_MIN if is_writing and not has_recorded_writes else _CPU_SHARE_MIN
+    cores = evidence.use.cores if evidence.use else 0.0
+    is_much = cores > 0 and python_ns >= share_min * cores * parts.period_ns
+    return waits_ns if is_much and python_ns + waits_ns >= CODE_SHARE_MIN * parts.period_ns else 0.0
+
+
 def _code(evidence: Evidence, parts: Breakdown) -> Iterator[Report]:
     """Yield a report on the code between the steps that is in no span."""
     python_ns = parts.detail_ns(PYTHON).get(CODE_BETWEEN, 0.0)
@@ -137,10 +154,11 @@ def _code(evidence: Evidence, parts: Breakdown) -> Iterator[Report]:
     total_ns = python_ns + asleep_ns + unknown_ns
     if total_ns < keras_ns(evidence, parts) or has_single_calls(evidence, parts):
         return
-    if total_ns < CODE_SHARE_MIN * awake_ns(parts) or total_ns < _CODE_MIN_NS:
-        return
-    share, saving = total_ns / parts.period_ns, total_ns / awake_ns(parts)
     written_bytes = evidence.use.written_bytes_per_s * parts.period_ns / 1e9 if evidence.use else 0.0
+    waits_ns = _waits_of_code(evidence, parts, python_ns, is_writing=written_bytes >= _WRITTEN_MIN)
+    if (total_ns < CODE_SHARE_MIN * awake_ns(parts) and not waits_ns) or total_ns < _CODE_MIN_NS:
+        return
+    share, saving = total_ns / parts.period_ns, max(total_ns / awake_ns(parts), (total_ns + waits_ns) / parts.period_ns)
     clause, remedy, verdict = next(
         texts
         for applies, *texts in (
@@ -170,7 +188,9 @@ def _code(evidence: Evidence, parts: Breakdown) -> Iterator[Report]:
         f"{percent(share)} of the time goes by between steps, in code that is in no span: {duration(total_ns)} of the"
         f" {duration(parts.period_ns)} from the start of a step to that of the next.{clause}"
         + (
-            f" That is {percent(saving)} of the time in which this thread does not wait for a CPU."
+            f" With its waits for a CPU, that is {percent(saving)} of the time."
+            if waits_ns
+            else f" That is {percent(saving)} of the time in which this thread does not wait for a CPU."
             if saving - share >= _AWAKE_NOTE_MIN
             else ""
         ),

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
-from ..numbers import duration, percent
+from ..numbers import count, duration, percent
 from ..summaries.intervals import covered
 from ..summaries.op_classes import INPUT, ITERATOR_DEVICE
 from ..summaries.part_verdict import INPUT_HIGH, INPUT_MODERATE, input_words
-from ..summaries.parts import WAITING_STAGES, Breakdown
+from ..summaries.parts import FIRST_BATCHES, WAITING_STAGES, Breakdown
 from ..summaries.step_records import StepTrace
 from ..summaries.top import heaviest
 from ..summaries.waiting_ops import WAITING_OPS
@@ -26,6 +26,7 @@ _FUNCTION_SHARE_MIN: Final = 0.3
 #: The same for a stage.
 _STAGE_SHARE_MIN: Final = 0.1
 _PREFETCH: Final = "Prefetch"
+_MAPS: Final = ("Map", "ParallelMap")
 _CACHE: Final = "Cache"
 #: The ops of the pipeline's functions run at the same time if their times add up to this multiple
 #: of the time in which any of them runs.
@@ -75,6 +76,12 @@ _REMEDY_FOR_QUEUES: Final = "fill the queue with more threads, larger batches (e
 _REMEDY: Final = (
     f"see what makes the batches: {_PARALLEL_MAP}, interleave(…) for files, cache() what is the same each epoch"
 )
+#: Minimum share of the first batches of epochs in the input.
+_FIRST_SHARE_MIN: Final = 0.5
+_REMEDY_FOR_EPOCHS: Final = (
+    "the input pipeline begins anew with each epoch (a shuffle buffer that fills, files that are opened): make the"
+    " buffer smaller, or let one iterator serve all epochs (repeat(), and steps_per_epoch=… in fit)"
+)
 _PREFETCH_REMEDY: Final = "prepare batches ahead: dataset.prefetch(tf.data.AUTOTUNE) last"
 
 
@@ -98,7 +105,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     if has_single_calls(evidence, parts) and not parts.pipeline:  # each call sets up a dataset (overhead.py)
         return []
     share, words = parts.share(INPUT), input_words(parts.share(INPUT))
-    cause = _cause(evidence, parts)
+    cause = _of_first_batches(evidence, parts) or _cause(evidence, parts)
     if share < INPUT_HIGH and not cause.verdict and starvation(evidence) is not None:
         return []  # the pipeline waits for CPUs, too
     numbers: dict[str, float | str] = {"share": share, "waiting_ns_per_step": parts.ns(INPUT), **cause.numbers}
@@ -113,6 +120,21 @@ def check(evidence: Evidence) -> Sequence[Report]:
             f"{words}: steps wait for {cause.verdict or 'input'}",
         )
     ]
+
+
+def has_slow_first_batches(parts: Breakdown | None) -> bool:
+    """Return whether most of the waiting for input is in the first steps of epochs."""
+    first_ns = parts.detail_ns(INPUT).get(FIRST_BATCHES, 0.0) if parts is not None else 0.0
+    return parts is not None and first_ns >= max(1.0, _FIRST_SHARE_MIN * parts.ns(INPUT))
+
+
+def _of_first_batches(evidence: Evidence, parts: Breakdown) -> _Cause | None:
+    if not has_slow_first_batches(parts):
+        return None
+    first_ns = parts.detail_ns(INPUT)[FIRST_BATCHES]
+    text = f" Of this, {duration(first_ns)} a step is in the first steps of the {count(evidence.epochs)} epochs."
+    verdict = "the first batch of each epoch"
+    return _Cause(text, {"first_batches_ns_per_step": first_ns}, _REMEDY_FOR_EPOCHS, "", verdict)
 
 
 def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
@@ -159,6 +181,11 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
     if stages and not any(name.startswith(_PREFETCH) for name in stages):
         remedies.append(_PREFETCH_REMEDY)
     what = f"the stage {stage}" if "stage" in numbers else f"{numbers['op']} in the functions" if ops else ""
+    if stage.startswith(_MAPS) and evidence.map_functions:
+        mapped = " and ".join(evidence.map_functions)
+        text += f" Function of map(…): {mapped}."
+        numbers["mapped"] = mapped
+        what = f"{mapped} in map(…)"
     return _Cause(text, numbers, "; ".join(remedies), line, f"{what} of the input pipeline" if what else "")
 
 
@@ -186,7 +213,7 @@ def _function_ops(evidence: Evidence, ns_min: float) -> _FunctionOps | None:
     largest = [pair for pair in sums.most_common(_OPS_NAMED_MAX) if pair[1] >= _OP_SHARE_MIN * sums.total()]
     named = ", ".join(f"{op} {duration(ns / steps)}" for op, ns in largest)
     return _FunctionOps(
-        f" The functions that it calls run these ops in a step: {named}.",
+        f" The functions that the pipeline calls run these ops in a step: {named}.",
         {"op": sums.most_common(1)[0][0], "ops_ns_per_step": sums.total() / steps},
         "ParallelMap" if sums.total() >= _PARALLEL_FACTOR * busy_ns else "Map",
     )

@@ -12,12 +12,14 @@ from .evidence import Evidence
 from .report import Report
 
 #: Minimum number of samples (one per second) and of traced steps; the share of them that counts as
-#: warm-up.
-SAMPLES_MIN: Final = 14
+#: warm-up. With fewer than _FEW_SAMPLES, only a large growth is reported: caches fill at first.
+SAMPLES_MIN: Final = 9
+_FEW_SAMPLES: Final = 14
 STEPS_MIN: Final = 6
 WARM_UP_SHARE: Final = 0.3
 #: Minimum growth that is reported, as a share and in bytes.
 _GROWTH_SHARE_MIN: Final = 0.1
+_LARGE_SHARE_MIN: Final = 0.25
 _GROWTH_BYTES_MIN: Final = 64e6
 _NAMED_MAX: Final = 3
 #: Maximum factor between the growth per step and the size of what explains it.
@@ -51,15 +53,16 @@ def check(evidence: Evidence) -> Sequence[Report]:
     return [report for report in (_processes(evidence), _gpu(evidence)) if report is not None]
 
 
-def _grows(values: Sequence[float]) -> bool:
+def _grows(values: Sequence[float], share_min: float = _GROWTH_SHARE_MIN) -> bool:
     """Return whether ``values`` grow steadily, and enough to report."""
     trend = steady_growth(values)
-    return trend is not None and trend.increase >= max(_GROWTH_BYTES_MIN, _GROWTH_SHARE_MIN * trend.first)
+    return trend is not None and trend.increase >= max(_GROWTH_BYTES_MIN, share_min * trend.first)
 
 
 def _processes(evidence: Evidence) -> Report | None:
     samples = evidence.memory_samples[int(len(evidence.memory_samples) * WARM_UP_SHARE) :]
-    if len(samples) < SAMPLES_MIN or not _grows([sample.rss_bytes for sample in samples]):
+    share_min = _GROWTH_SHARE_MIN if len(samples) >= _FEW_SAMPLES else _LARGE_SHARE_MIN
+    if len(samples) < SAMPLES_MIN or not _grows([sample.rss_bytes for sample in samples], share_min):
         return None
     minutes = [(sample.t_ns - samples[0].t_ns) / 60e9 for sample in samples]
     slope, _ = linear_regression(minutes, [sample.rss_bytes for sample in samples])

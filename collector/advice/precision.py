@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..numbers import percent
-from ..summaries.op_classes import DEVICE
 from ..summaries.top import heaviest
 from ..tfviews.nodes import total_of
 from .evidence import Evidence
+from .main_call import share_of_step
 from .report import Report
 
 #: Minimum share of the time of all ops that is reported.
@@ -25,7 +25,6 @@ def check(evidence: Evidence) -> Sequence[Report]:
     share = time / total_time if total_time > 0 else 0.0
     if share < SHARE_MIN:
         return []
-    device = evidence.breakdown.share(DEVICE) if evidence.breakdown else 1.0
     return [
         Report(
             f"ops in float64 take {percent(share)} of the time of all ops, {len(doubles)} nodes; float32 needs half of"
@@ -33,7 +32,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
             {"share": share, "nodes": len(doubles)},
             "use float32: tf.float32 constants and inputs (NumPy's default is float64), keras.backend.set_floatx",
             heaviest(doubles, evidence.places.location),
-            _SAVED * share * device,
+            _SAVED * share_of_step(evidence, share, evidence.ns_per_step(time)),
             "ops compute in float64",
         )
     ]

@@ -12,7 +12,8 @@ class Report:
     """A finding: text, numbers by name (with units), the remedy, and the user's line, if any.
 
     ``saving``: the share of the time of the job's steps and pauses that the remedy saves at most, 0
-    if unknown. ``verdict``: a clause about the job, '' for that of the checker.
+    if unknown. ``verdict``: a clause about the job, '' for that of the checker. ``of_host``: other
+    processes are the cause.
     """
 
     text: str
@@ -21,14 +22,14 @@ class Report:
     line: str = ""
     saving: float = 0.0
     verdict: str = ""
+    of_host: bool = False
 
 
 class Checker(NamedTuple):
     """A checker: its name in messages, its slug in docs/advice.md, its heading and its function.
 
     `missing` returns what the job lacks for this check. `verdict`: a clause about a job with such a
-    finding, '' if the checker only informs. `rank`: findings of a lower rank come first. `weight`:
-    the part of their saving by which they are compared within a rank.
+    finding, '' if the checker only informs. `rank`: findings of a lower rank come first.
     `in_tf_profiler`: the TF profiler has this checker, too.
     """
 
@@ -39,7 +40,6 @@ class Checker(NamedTuple):
     missing: Callable[[Evidence], str]
     verdict: str
     rank: int = 2
-    weight: float = 1.0
     in_tf_profiler: bool = False
 
 

@@ -18,8 +18,11 @@ FUNCTIONS_MIN: Final = 5
 #: Minimum number of late traced steps, and the minimum share of them that ran new nodes.
 STEPS_MIN: Final = 4
 NEW_SHARE_MIN: Final = 0.75
-#: Minimum number of late runs of a session that are compared by their fetches and feeds.
+#: Minimum number of late runs of a session that are compared by their fetches and feeds; minimum
+#: number and share of those with new ones. Other runs of the loop may have the same each time.
 RUNS_MIN: Final = 20
+_NEW_RUNS_MIN: Final = 15
+_NEW_RUNS_SHARE_MIN: Final = 0.1
 _NUMBERED: Final = re.compile(r"_\d+$")
 _REMEDY_FOR_GROWTH: Final = "build the graph once, before the loop; graph.finalize() finds the line that adds to it"
 
@@ -87,14 +90,14 @@ def _runs(evidence: Evidence) -> Report | None:
 
 
 def _new_keys(evidence: Evidence, keys: Sequence[int], what: str) -> Report | None:
-    """Return a report if most late runs have ``keys`` that no earlier one had."""
+    """Return a report if late runs still have ``keys`` that no earlier one had."""
     late_keys = keys[len(keys) // 2 :]
     new_keys = set(late_keys).difference(keys[: len(keys) // 2])
-    if len(late_keys) < RUNS_MIN or len(new_keys) < NEW_SHARE_MIN * len(late_keys):
+    if len(late_keys) < RUNS_MIN or len(new_keys) < max(_NEW_RUNS_MIN, _NEW_RUNS_SHARE_MIN * len(late_keys)):
         return None
     return Report(
         f"{count(len(new_keys))} of {count(len(late_keys))} late {what} have fetches or feeds that"
-        " no earlier one had: the graph grows, and each run waits until TensorFlow has prepared it.",
+        " no earlier one had: the graph grows, and each of these waits until TensorFlow has prepared it.",
         {"steps": len(late_keys), "steps_with_new_fetches": len(new_keys)},
         _REMEDY_FOR_GROWTH,
         _growing_line(evidence),

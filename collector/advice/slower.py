@@ -1,9 +1,11 @@
 """Whether steps, or the pauses between them, take longer from some step on."""
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Final
 
 from ..numbers import cores, count, duration, time_of_day
+from ..summaries.step_records import periods
 from .cpu_use import CpuUse, cpu_use, is_due_to_host
 from .evidence import Evidence, StepShift
 from .main_call import share_in_steps
@@ -60,20 +62,29 @@ def check(evidence: Evidence) -> Sequence[Report]:
             shift.ops[0].line if shift.ops else "",
             share if shift.of_pauses else share * share_in_steps(evidence),
             _VERDICT_FOR_PAUSES if shift.of_pauses else _VERDICT_FOR_HOST if is_due else "",
+            of_host=is_due,
         )
     ]
 
 
 def _waits_longer(evidence: Evidence, shift: StepShift, before: CpuUse | None, now: CpuUse | None) -> bool:
-    """Return whether a step uses the CPUs as long as before, but the threads wait longer for them.
+    """Return whether the job uses the CPUs as long as before for a step, but waits longer for them.
 
     Beside other processes that compete before the shift and since, this tells who took the time.
+    The job uses the CPUs in steps and between them, so times are those from start to start.
     """
     use_before, use_now = evidence.shift_use
     if before is None or now is None or not now.has_competition or use_before is None or use_now is None:
         return False
-    cpu_before_ns, cpu_ns = before.own_cores * shift.before_ns, now.own_cores * shift.now_ns
-    waits_ns = use_now.queued_all * shift.now_ns - use_before.queued_all * shift.before_ns
+    period_before_ns, period_ns = (
+        fmean(period.ns for period in each) if each else 0.0
+        for each in (
+            [period for period in periods(evidence.timed_steps) if (period.first.step >= shift.step) == is_later]
+            for is_later in (False, True)
+        )
+    )
+    cpu_before_ns, cpu_ns = before.own_cores * period_before_ns, now.own_cores * period_ns
+    waits_ns = use_now.queued_all * period_ns - use_before.queued_all * period_before_ns
     return cpu_ns < _SAME_CPU_FACTOR * cpu_before_ns and waits_ns >= (shift.now_ns - shift.before_ns) / 2
 
 

@@ -8,7 +8,7 @@ from ..numbers import cores, percent
 from ..store.devices import ITERATOR_DEVICE
 from ..summaries.intervals import Interval, exposed
 from ..summaries.op_classes import INPUT, WAITING
-from ..summaries.parts import ASLEEP, FOR_CPU, Breakdown
+from ..summaries.parts import ASLEEP, Breakdown
 from ..summaries.step_records import StepTrace
 from ..summaries.waiting_ops import WAITING_OPS
 from .cpu_use import CpuUse, cpu_use
@@ -52,6 +52,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
             {"share": found.share, **found.use._asdict()},
             _REMEDY,
             saving=found.share,
+            of_host=True,
         )
     ]
 
@@ -78,7 +79,8 @@ def _of_steps(evidence: Evidence, use: CpuUse) -> Starvation | None:
 
 
 def _main_thread(evidence: Evidence, use: CpuUse) -> Starvation | None:
-    share = _detail_share(evidence.breakdown, FOR_CPU)
+    parts = evidence.breakdown
+    share = parts.queued_ns / parts.period_ns if parts is not None and parts.period_ns > 0 else 0.0
     if share < _QUEUED_MIN:
         return None
     return Starvation(use, share, f"its main thread is in the queue for one for {percent(share)} of the time")

@@ -178,8 +178,6 @@ CHECKERS: Final = (
         starved.check,
         missing_data.of_host,
         "the job waits for CPUs that other processes use",
-        # While others use the CPUs, everything takes longer, also what the job does without need.
-        weight=0.5,
     ),
     Checker(
         "UnevenStepChecker",

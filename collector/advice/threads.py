@@ -9,9 +9,14 @@ from .cpu_use import BUSY_SHARE_MIN, OTHERS_SHARE_MIN, CpuUse, cpu_use
 from .evidence import Evidence
 from .report import Report
 
-#: A job with one busy thread uses at most this many CPUs; minimum number of idle CPUs beside it.
-_ONE_THREAD: Final = 1.15
+#: A job uses one CPU if it uses at most this many, and at least this many others are idle.
+_ONE_CPU: Final = 1.15
 _IDLE_MIN: Final = 0.6
+#: On a busy host: the mean number of threads that run or wait for a CPU, while ops run, is at most
+#: this if each op has one thread. Two threads for half of the ops' time make 1.5.
+_ONE_THREAD: Final = 1.25
+#: Minimum wait of this thread that is said, in CPUs.
+_WAITS_MIN: Final = 0.1
 #: Minimum share of ops in the time from step to step, and minimum time of an execution (ns), that
 #: more threads shorten.
 DEVICE_SHARE_MIN: Final = 0.5
@@ -28,7 +33,7 @@ _PARALLEL: Final = ("BatchMatMul", "Conv2D", "Conv3D", "DepthwiseConv", "Einsum"
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Report a job with one busy thread on a host with idle CPUs, and one with too many threads."""
+    """Report a job with one busy thread of many, and one with too many threads."""
     use, parts = cpu_use(evidence.load, evidence.timed_steps), evidence.breakdown
     if use is None or parts is None or parts.share(DEVICE) < DEVICE_SHARE_MIN:
         return []
@@ -36,29 +41,42 @@ def check(evidence: Evidence) -> Sequence[Report]:
 
 
 def _one_thread(evidence: Evidence, use: CpuUse, device_share: float) -> list[Report]:
-    idle = use.cpus - use.own_cores - use.other_cores
+    """Judge by the use of CPUs beside idle ones, or by the threads that run or wait for a CPU.
+
+    The load of the host does not change the number of these threads.
+    """
+    thread = evidence.thread_use
+    queued = thread.queued_all if thread is not None else 0.0
+    is_one_cpu = use.own_cores <= _ONE_CPU and use.cpus - use.own_cores - use.other_cores >= _IDLE_MIN
+    is_one_thread = thread is not None and thread.is_exact and use.own_cores + queued <= _ONE_THREAD * device_share
     executions = [execution for step in evidence.step_traces for execution in step.executions]
     large = [
         execution
         for execution in executions
         if execution.op.startswith(_PARALLEL) and execution.end_ns - execution.start_ns >= _LARGE_NS
     ]
-    if use.own_cores > _ONE_THREAD or idle < _IDLE_MIN or use.cpus < 2 or not large:
+    if not (is_one_cpu or is_one_thread) or use.cpus < 2 or not large:
         return []
     large_ns = sum(execution.end_ns - execution.start_ns for execution in large)
     share = large_ns / max(1, sum(execution.end_ns - execution.start_ns for execution in executions))
     if share < DEVICE_SHARE_MIN:
         return []
-    saving = device_share * share * (1 - 1 / min(use.cpus, 1 + idle))
+    waits = f" and waits for {cores(queued)}" if queued >= _WAITS_MIN else ""
     return [
         Report(
-            f"one thread is busy, of {use.cpus} CPUs: the job uses {cores(use.own_cores)}, others"
+            f"one thread is busy, of {use.cpus} CPUs: the job uses {cores(use.own_cores)}{waits}, others use"
             f" {cores(use.other_cores)}. {percent(share)} of the time of its ops is in large ones, such as"
             f" {large[0].op}, which could use all CPUs.",
-            {"cores": use.own_cores, "other_cores": use.other_cores, "cpus": use.cpus, "share": share},
+            {
+                "cores": use.own_cores,
+                "queued": queued,
+                "other_cores": use.other_cores,
+                "cpus": use.cpus,
+                "share": share,
+            },
             "let ops use more threads: tf.config.threading.set_intra_op_parallelism_threads(0) (ConfigProto in"
             " TensorFlow 1), no OMP_NUM_THREADS=1, and no taskset to one CPU",
-            saving=saving,
+            saving=device_share * share * (1 - 1 / use.cpus),
             verdict="one thread of many is busy",
         )
     ]

@@ -11,6 +11,7 @@ from ..summaries.parts import median_step_ns
 from ..summaries.step_records import TimedSteps
 from .cpu_use import cpu_use, is_due_to_host
 from .evidence import Evidence
+from .input_bound import has_slow_first_batches
 from .main_call import share_in_steps, steps_of_main_call
 from .report import Report
 from .starved import are_steps_held_up
@@ -23,11 +24,6 @@ OUTLIER_FACTOR: Final = 3.0
 #: Minimum share of the time in steps that outliers take beyond the median duration.
 SHARE_MIN: Final = 0.1
 _REMEDY_AT_INTERVALS: Final = "see what happens in them: checkpoints, evaluation, summaries, logging"
-_VERDICT_FOR_EPOCHS: Final = "the first step of each epoch takes far longer than the others"
-_REMEDY_FOR_EPOCHS: Final = (
-    "the input pipeline begins anew with each epoch (a shuffle buffer that fills, files that are opened): make the"
-    " buffer smaller, or let one iterator serve all epochs (repeat(), and steps_per_epoch=… in fit)"
-)
 _REMEDY: Final = (
     "see what happens in them: inputs of different shapes or sizes, retraced functions, garbage collection, other load"
     " on the host (tfprof host)"
@@ -47,9 +43,10 @@ _REGULAR_SHARE_MIN: Final = 0.6
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report the time in outliers, their interval, and whether the host was busy meanwhile.
 
-    If steps take longer from some step on, or the job waits for CPUs, that is another finding.
+    If steps take longer from some step on, the job waits for CPUs, or the first steps of epochs
+    wait for input, that is another finding.
     """
-    if evidence.shift is not None or are_steps_held_up(evidence):
+    if evidence.shift is not None or are_steps_held_up(evidence) or has_slow_first_batches(evidence.breakdown):
         return []
     all_steps = steps_of_main_call([group for group in evidence.timed_steps if group.is_normal])
     steps = all_steps[_WARM_UP_STEPS:]
@@ -79,9 +76,6 @@ def check(evidence: Evidence) -> Sequence[Report]:
     saving = share * share_in_steps(evidence)
     if interval:
         text += f" They come every {count(interval)} steps."
-        if _begin_epochs(evidence, outliers, interval):
-            text += " They are the first ones of the epochs."
-            return [Report(text, numbers, _REMEDY_FOR_EPOCHS, saving=saving, verdict=_VERDICT_FOR_EPOCHS)]
         return [Report(text, numbers, _REMEDY_AT_INTERVALS, saving=saving)]
     others = [group for group in steps if _mean(group) < OUTLIER_FACTOR * median_ns]
     return [_with_cause(evidence, Report(text, numbers, _REMEDY, saving=saving), outliers, others)]
@@ -105,13 +99,6 @@ def _with_cause(
         " idle."
     )
     return replace(report, text=text, numbers={**report.numbers, **slow_use._asdict()}, remedy=_REMEDY_ON_BUSY_HOST)
-
-
-def _begin_epochs(evidence: Evidence, outliers: Sequence[TimedSteps], interval: int) -> bool:
-    """Return whether most of ``outliers`` are the first step of an epoch of ``interval`` steps."""
-    steps_an_epoch = evidence.timed_steps[-1].last / max(1, evidence.epochs)
-    first = sum((group.ordinal - 1) % interval == 0 for group in outliers)
-    return abs(steps_an_epoch - interval) <= 1 and first >= _REGULAR_SHARE_MIN * len(outliers)
 
 
 def _mean(group: TimedSteps) -> float:

@@ -12,6 +12,12 @@ _FINE: Final = "no cause of lost time was found"
 _UNKNOWN: Final = "unknown, since there is too little data"
 
 
+#: Rank of findings about the host, and the part of their saving by which they are compared: while
+#: others use the CPUs, everything takes longer, also what the job does without need.
+_HOST_RANK: Final = 2
+_HOST_WEIGHT: Final = 0.5
+
+
 class Finding(NamedTuple):
     """A report, and its checker."""
 
@@ -23,15 +29,16 @@ def findings(advice: Sequence[Advice]) -> list[Finding]:
     """Return all reports: the one to act on first, then by the time that can be saved.
 
     Some findings come first whatever they cost, since others may be their effects: those of
-    checkers of a lower rank. Reports without a remedy are information, and come last.
+    checkers of a lower rank, unless the host is their cause. Reports without a remedy are
+    information, and come last.
     """
     all_findings = [Finding(checker, report) for checker, reports, _ in advice for report in reports]
     return sorted(
         all_findings,
         key=lambda finding: (
             not finding.report.remedy,
-            finding.checker.rank,
-            -finding.checker.weight * finding.report.saving,
+            _HOST_RANK if finding.report.of_host else finding.checker.rank,
+            -finding.report.saving * (_HOST_WEIGHT if finding.report.of_host else 1.0),
         ),
     )
 

@@ -18,14 +18,14 @@ from .step_series import Shift
 INTERVAL_NS: Final = SECOND_NS
 #: A host is saturated when this share of its processors is busy.
 SATURATED_SHARE: Final = 0.8
-#: Minimum slowdown factor if the host is saturated or the other jobs are slower, too. The slowdown
-#: of the other jobs is divided out.
+#: Minimum slowdown factor if the host is saturated, or if the other jobs are slower, too. The
+#: slowdown is first divided by that of the other jobs.
 SATURATED_FACTOR: Final = 1.5
 #: Minimum duration of a shift on a saturated host (ns).
 SATURATED_NS: Final = 8 * SECOND_NS
-#: Minimum growth factor of the processor time per step for which a job counts as doing more work.
+#: A job counts as doing more work if its processor time per step grows by this factor.
 CPU_GROWTH_MIN: Final = 1.5
-#: Minimum slowdown factor of the other jobs for which they count as slower.
+#: The other jobs count as slower from this slowdown factor on.
 _OTHERS_SLOWER_MIN: Final = 1.1
 
 
@@ -94,9 +94,9 @@ class Detector:
     def _has_own_cause(self, job: JobWatch, found: SeriesShift, now_ns: int) -> bool:
         """Return whether something other than the load of the host causes the shift ``found``.
 
-        It has another cause if the other jobs are not slower. If they are slower, too, their
-        slowdown is divided out. The steps must then still be slower by SATURATED_FACTOR. In
-        addition, the fastest steps must be slower by that factor, or the processor time per step
+        It has another cause if the other jobs are not slower. If they are slower, too, the slowdown
+        of this job is divided by theirs. The steps must then still be slower by SATURATED_FACTOR.
+        In addition, the fastest steps must be slower by that factor, or the processor time per step
         must have grown by CPU_GROWTH_MIN.
 
         On a saturated host, the shift must always last SATURATED_NS and reach SATURATED_FACTOR. If

@@ -14,7 +14,8 @@ from .step_series import Shift, Spike, StepSeries
 
 #: Maximum number of series of a job; further kinds and keys are not watched.
 SERIES_MAX: Final = 16
-#: Minimum share of a series in the job's step time for its shifts to raise alerts.
+#: Shifts of a series raise alerts only if the series has at least this share of the job's step
+#: time.
 SHARE_MIN: Final = 0.1
 #: Minimum duration of a stall: a multiple of the usual step time, and a number of seconds.
 STALL_FACTOR: Final = 10.0
@@ -25,7 +26,8 @@ HOLD_S: Final = {SPIKE: 300, MEMORY_GROWTH: 600, LOSSES: 300}
 #: time, and the maximum time from now to the end of the entry.
 _TOTAL_MAX_NS: Final = 86_400 * SECOND_NS
 _FUTURE_MAX_NS: Final = 60 * SECOND_NS
-#: Kinds that are no steps, but are followed by one. After the end of a `fit`, no step is due.
+#: Kinds of spans after which a step is due, although they are no steps. No step is due after the
+#: end of a `fit`.
 _DUE_AFTER: Final = frozenset({layout.EPOCH, layout.PARTIAL_RUN})
 #: Flags of special steps, which no series contains.
 _SPECIAL_FLAGS: Final = layout.FLAG_FAILED | layout.FLAG_SETUP
@@ -60,8 +62,8 @@ class JobWatch:
         self.name = name
         self.load = CpuSeconds()
         self._series: dict[SeriesKey, StepSeries] = {}
-        self._periods: dict[SeriesKey, StepSeries] = {}  # the times from the start of a step to the next start
-        self._last_entries: dict[int, tuple[Span, StepStart]] = {}  # by kind, each with its measured start (real)
+        self._periods: dict[SeriesKey, StepSeries] = {}  # times from the start of a step to the start of the next one
+        self._last_entries: dict[int, tuple[Span, StepStart]] = {}  # by kind, with its measured start (real time)
         self._memory = MemoryGrowth()
         self._first_step_ns = 0
         self._last_step_ns = 0
@@ -162,7 +164,7 @@ class JobWatch:
         return [shift for shift in found if shift.slug == SLOWER or not self._is_growth_in_steps(shift)]
 
     def _is_growth_in_steps(self, found: SeriesShift) -> bool:
-        """Return whether most of a longer time from start to start may be that of the steps."""
+        """Return whether longer steps may explain most of a longer time from start to start."""
         _, series_key, _, shift = found
         medians = self._series[series_key].medians(shift.from_ns, shift.since_ns)
         return medians is None or medians[1] - medians[0] > (shift.now_ns - shift.before_ns) / 2

@@ -17,11 +17,11 @@ BASELINE: Final = 120
 BASELINE_MIN: Final = 20
 #: Ignored seconds at the start of a series, in which caches and allocators warm up.
 WARM_UP: Final = 3
-#: Minimum factors of a shift: over the median step time of the baseline, and over that of its
-#: slowest RECENT seconds.
+#: Minimum factors of a shift: compared with the median step time of the baseline, and compared with
+#: that of its slowest RECENT seconds.
 SHIFT_FACTOR: Final = 1.25
 _BASELINE_FACTOR: Final = 1.1
-#: Seconds after which a shift ends without an alert: the slower steps then count as usual.
+#: Seconds after which a shift without an alert ends. Its slower steps then count as usual.
 PENDING_S: Final = 60
 #: Quantile of the baseline that all recent seconds but one must exceed.
 _QUANTILE: Final = 0.9
@@ -53,8 +53,8 @@ class Second(NamedTuple):
 class Shift(NamedTuple):
     """An increase of the step times from ``step`` on.
 
-    This step began at ``since_ns``, the baseline at ``from_ns``. ``before_ns`` and ``now_ns`` are
-    the median step times of the baseline and of the last RECENT seconds.
+    This step began at ``since_ns``; the baseline began at ``from_ns``. ``before_ns`` and ``now_ns``
+    are the median step times of the baseline and of the last RECENT seconds.
     """
 
     step: int
@@ -92,9 +92,9 @@ class StepSeries:
     def _restart(self) -> None:
         self._seconds: deque[Second] = deque(maxlen=BASELINE + RECENT)
         self._medians: deque[float] = deque(maxlen=BASELINE + RECENT)
-        self._current_second: list[int] = []  # as in Second, with the total time (ns) in place of the mean
+        self._current_second: list[int] = []  # the fields of a Second, but with the total time (ns) instead of the mean
         self._usual_ns = 0.0
-        self._seconds_to_usual = 0  # seconds with steps until the usual time is computed again
+        self._seconds_to_usual = 0  # number of seconds with steps after which the usual time is computed again
         self._longest_ns = 0
         self._has_new_second = False
         self._current_shift: Shift | None = None

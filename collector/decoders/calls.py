@@ -101,7 +101,7 @@ class Calls:
         """Whether threads other than the step's called functions.
 
         The result is valid after all events were added. Pool threads do not count. The result is
-        false if the step's thread is unknown or not in the session.
+        false if the step's thread is unknown or has no line in the session.
         """
         return bool(self._own_line and self._knows_line and self._have_others_called)
 

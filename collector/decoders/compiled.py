@@ -10,10 +10,11 @@ from google.protobuf.message import DecodeError
 from .columns import from_columns
 from .proto.hlo_pb2 import HloInstructionProto, HloModuleProto, HloProto
 
-#: Name of the plane, and of the stat of its event metadata, that have the compiled programs.
+#: Name of the plane with the compiled programs, and of the stat of its event metadata that holds a
+#: program.
 PLANE: Final = b"/host:metadata"
 PROGRAM_STAT: Final = b"Hlo Proto"
-#: The instructions of larger programs keep their own names (bytes).
+#: Maximum size of a program (bytes). The instructions of larger ones keep their own names.
 PROGRAM_MAX: Final = 32 << 20
 
 _FUSION: Final = b"fusion"
@@ -30,7 +31,7 @@ _RUNS_OTHERS: Final = re.compile(rb"(?:while|conditional|call)(?:\.\d+)*\Z")
 class Origin(NamedTuple):
     """The TensorFlow op that an HLO instruction came from.
 
-    ``op_type`` and ``op_name`` are empty if it came from none, such as a copy that XLA added. A
+    ``op_type`` and ``op_name`` are empty if it came from no op, such as a copy that XLA added. A
     fusion came from the last one of its ops.
     """
 
@@ -54,8 +55,8 @@ def origins(program: bytes) -> dict[bytes, Origin]:
 def program_rows(module: bytes, program: bytes) -> pa.RecordBatch:
     """Return the ops of a program as PROGRAMS rows.
 
-    They are the TensorFlow ops that went into it, and instructions that came from none. There is
-    none if the program is damaged or too large.
+    The rows are the TensorFlow ops that went into the program, and the instructions that came from
+    no op. There are no rows if the program is damaged or too large.
     """
     computations = _module(program).computations
     fusions = {
@@ -107,9 +108,9 @@ def runs_others(instruction: bytes) -> bool:
 def node_and_label(instruction: bytes, program: Mapping[bytes, Origin]) -> tuple[bytes, bytes]:
     """Return the node and the label of the executions of an HLO instruction.
 
-    The node is the TensorFlow op that it came from, and the label the op's type, followed by
-    `_fusion` if other ops were fused with it. Without such an op, both are the instruction's name,
-    the label without number.
+    The node is the TensorFlow op that the instruction came from. The label is the op's type,
+    followed by `_fusion` if other ops were fused with it. If it came from no op, the node is the
+    instruction's name, and the label is that name without its number.
     """
     op_type, op_name, is_fusion = program.get(instruction, Origin())
     if not (op_type and op_name):

@@ -81,22 +81,22 @@ class Decoder(Protocol):
         """Return the rows of all ``messages``, and the result of each message in order.
 
         ``traces``: the trace number of each message. A refused message leaves no row and no name,
-        and does not affect the others. TooManyRowsError if the caller must pass fewer messages;
-        then names of some messages may be left in ``interner``.
+        and does not affect the others. TooManyRowsError if the caller must pass fewer messages.
+        Names of some of the messages may then remain in ``interner``.
         """
 
 
-#: Maximum of the estimated executions per byte, so that one dense message does not make all later
-#: buffers large. An execution usually has hundreds of bytes. The executions of denser messages are
-#: counted, and these messages are decoded again.
+#: Upper limit of the estimated number of executions per byte, so that one dense message does not
+#: make all later buffers large. An execution usually has hundreds of bytes. In a denser message,
+#: the executions are counted, and the message is decoded again.
 _ROWS_A_BYTE_MAX: Final = 1 / 32
 
 
 class WalkerDecoder:
     """The C decoder: it calls the compiled module.
 
-    The densest messages so far, in rows per byte, determine the size of the buffer, since counting
-    the rows first takes a quarter longer.
+    The size of the buffer follows from the highest number of rows per byte so far, since counting
+    the rows first would take a quarter longer.
     """
 
     name = "walker"

@@ -19,8 +19,8 @@ from .proto.run_metadata_pb2 import AllocationRecord, AllocatorMemoryUsed, NodeE
 
 OK, MALFORMED, NAMES_FULL, TOO_LONG = range(4)
 
-#: Maximum number of node executions, and of allocations, in one RunMetadata. A few of its bytes can
-#: make a row of hundreds of bytes.
+#: Maximum number of node executions, and of allocations, in one RunMetadata. A few bytes of a
+#: message can make a row of hundreds of bytes.
 ROWS_MAX: Final = 1 << 18
 ALLOCATIONS_MAX: Final = 1 << 19
 #: Maximum number of outputs of a node execution whose addresses are read.
@@ -209,7 +209,7 @@ def _size(output: NodeOutput) -> int:
 
 
 def _output_blocks(outputs: Sequence[NodeOutput]) -> list[tuple[int, int]]:
-    """Return bytes and address of each output, of the first ADDRESSES_MAX that are described."""
+    """Return bytes and address of the first ADDRESSES_MAX outputs that are described."""
     described = (output for output in outputs if output.tensor_description.HasField("allocation_description"))
     return [
         (_size(output), output.tensor_description.allocation_description.ptr)

@@ -19,7 +19,7 @@ from .proto.graph_pb2 import GraphDef, NodeDef
 #: Maximum bytes of a tensor or string attribute in `node_def`; larger ones are left out.
 ATTRIBUTE_MAX: Final = 1024
 _NODE_FIELD: Final = GraphDef.NODE_FIELD_NUMBER
-#: Number of nodes that are parsed together: a parsed node takes ten times the memory.
+#: Number of nodes that are parsed together: a parsed node takes ten times the memory of its bytes.
 _BATCH_NODES: Final = 1024
 
 

@@ -76,7 +76,7 @@ class PythonNames:
 
 
 class Mark(NamedTuple):
-    """State of an interner to roll back to."""
+    """A state of an interner, to which it can be rolled back."""
 
     counts: Counts
     stored_counts: Counts
@@ -128,7 +128,7 @@ class Interner:
         counts = self.table.counts()
         new_ids = ((kind, number) for kind in KINDS for number in range(self._stored[kind], counts[kind]))
         batches = []
-        # As Python objects, the names take ten times the memory, so they are converted in batches.
+        # Names are converted in batches, since Python objects take ten times the memory.
         while batch := list(islice(new_ids, _BATCH_ROWS)):
             batches.append(from_rows([(kind, number, self.table.get(kind, number)) for kind, number in batch], "names"))
         self._stored = counts

@@ -64,9 +64,9 @@ class MemoryRows(NamedTuple):
 def memory_rows(events: Iterable[MemoryEvent], trace: int, interner: Interner) -> MemoryRows:
     """Return the rows of ``events`` in the step with trace number ``trace``.
 
-    A free belongs to the op that allocated the block at this address. A block from before the
-    session is left out if its allocator does not know its size. NamesFullError if there are too
-    many names.
+    A free belongs to the op that allocated the block at this address. The free of a block from
+    before the session is left out if the allocator does not know its size. NamesFullError if there
+    are too many names.
     """
     rows, addresses = [], []
     blocks: dict[tuple[int, int], tuple[int, int]] = {}  # (allocator, address) -> (node, bytes)

@@ -45,7 +45,7 @@ _CALL_OPS: Final = frozenset(
     {b"Case", b"For", b"If", b"PartitionedCall", b"RemoteCall", b"StatefulPartitionedCall", b"StatelessCase"}
     | {b"StatelessIf", b"StatelessWhile", b"SymbolicGradient", b"While"}
 )
-#: A time after all events.
+#: A time later than that of any event.
 _END_PS: Final = 1 << 80
 _ENVIRONMENT: Final = b"Task Environment"
 _START_STAT: Final = b"profile_start_time"
@@ -209,8 +209,8 @@ def _session_start(planes: Iterable[Plane]) -> int:
 class Marker(NamedTuple):
     """An event that shows a step (real time, ns).
 
-    A marked step has a ``number``; a call of a function has none, and no other call around it on
-    its thread. ``title``: another name for people, empty if there is none.
+    A marked step has a ``number``. A call of a function has no number, and no other call is around
+    it on its thread. ``title``: another name for people, empty if there is none.
     """
 
     name: bytes
@@ -251,9 +251,9 @@ def _line_markers(plane: "_Plane", line: XLine) -> Iterator[Marker]:
 
 
 def runs_no_op(space: SessionReader, *, may_be_idle: bool = False) -> bool:
-    """Return whether the events of a session without ops show that this process ran none.
+    """Return whether the events of a session without ops show that this process ran no op.
 
-    ``may_be_idle``: a session without any event shows it, too.
+    ``may_be_idle``: a session without any event shows this, too.
     """
     names = {
         event.name for plane in space.planes if _HOST_PLANE.match(plane.name) for event in plane.event_metadata.values()
@@ -342,7 +342,7 @@ class _Plane:
     def _start_ps(self, line: XLine) -> int:
         """Return the base of a line's event times (ps, real time).
 
-        Some sessions store the base relative to the start of the session.
+        In some sessions the base is relative to the start of the session.
         """
         is_relative = line.timestamp_ns < self._session_ns // 2
         return (line.timestamp_ns + (self._session_ns if is_relative else 0)) * 1000
@@ -514,10 +514,10 @@ def _asynchronous_ops(plane: _Plane, events: _OtherEvents) -> Iterator[Execution
 
 
 def _with_parts(asynchronous_ops: Iterable[Execution], ops: Iterable[Execution]) -> Iterator[Execution]:
-    """Yield all ops; those of ``ops`` that are parts of asynchronous ones only give them memory.
+    """Yield all ops. Parts of asynchronous ops are not yielded; their memory is added to those ops.
 
-    The dispatch of an asynchronous op has an event like that of other ops, and so has the work of a
-    collective one on another thread. Both overlap with the op.
+    The dispatch of an asynchronous op has an event like that of any op. The work of a collective op
+    on another thread has such an event, too. Both overlap with the asynchronous op.
     """
     wholes: dict[tuple[bytes, bytes], list[Execution]] = {}
     for op in sorted(asynchronous_ops, key=lambda op: op.start_ns):

@@ -36,7 +36,7 @@ class SessionRows(NamedTuple):
     """The rows of a session's ops and memory, and the facts about its step.
 
     ``programs``: what XLA compiled, as HloProto, by module. ``ran_no_op``: the session shows that
-    there is no op to record: XLA or a remote server ran them all, or the step has none.
+    there is no op to record. XLA or a remote server ran all ops, or the step has none.
     """
 
     ops: pa.Table
@@ -98,7 +98,7 @@ class Session:
     """The XSpace of a profiler session.
 
     DecodeError if ``data`` is not one, or has more than ``bytes_max`` bytes or ``events_max``
-    events; the methods raise it, too, since they parse the parts.
+    events. The methods parse the parts, so they raise DecodeError, too.
     """
 
     def __init__(self, data: bytes | memoryview, bytes_max: int | None = None, events_max: int | None = None) -> None:

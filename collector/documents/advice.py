@@ -35,7 +35,7 @@ class JobAdviceDocument(TypedDict):
     job: Annotated[str, "The id of the job."]
     verdict: Annotated[str, "One sentence about the finding to act on first."]
     parts: Annotated[StepPartsDocument | None, "The parts of the steps of the main kind; null if none was timed."]
-    checkers: Annotated[list[CheckerDocument], "All checkers, that of the finding to act on first at the start."]
+    checkers: Annotated[list[CheckerDocument], "All checkers; the first one has the finding to act on first."]
 
 
 class AdviceDocument(JobAdviceDocument):

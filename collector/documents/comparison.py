@@ -28,10 +28,10 @@ class DifferenceDocument(TypedDict):
 
 
 class RatioFields(TypedDict):
-    """How a time changed; all is null if a side has no such time."""
+    """How a time changed; all fields are null if a side has no such time."""
 
     ratio: Annotated[float | None, "The time after divided by that before."]
-    own_ratio: Annotated[float | None, "The same without the factor that all ops have in common."]
+    own_ratio: Annotated[float | None, "`ratio` without the factor that all ops have in common."]
     visible: Annotated[float | None, "The smallest relative change that these runs can show."]
     significant: Annotated[bool | None, "Whether the own change is beyond noise; null with one run a side."]
     runs: Annotated[int | None, "The number of runs a side that would show a change of 10 %."]

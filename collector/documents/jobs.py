@@ -35,7 +35,7 @@ class JobFields(TypedDict):
     duration_ns: Annotated[int, "The time from the start to the end, or until now, ns."]
     launch: Annotated[str, "The id of the launch, which the jobs of one command share."]
     trace: Annotated[str, "The trace policy of the job: which steps are traced."]
-    odd_times: Annotated[int, "The number of executions in imported files whose times cannot be right."]
+    odd_times: Annotated[int, "The number of executions in imported files with times that cannot be right."]
 
 
 class JobDocument(JobFields):

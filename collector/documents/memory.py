@@ -76,7 +76,7 @@ class HostMemoryDocument(TypedDict):
     peak_bytes: Annotated[int | None, "The sample next to the highest peak on a CPU; null without a peak."]
     processes: Annotated[int, "The number of processes in that sample, or in the last one."]
     known: Annotated[list[NamedBytesDocument], "What of peak_bytes is known."]
-    unknown_bytes: Annotated[float | None, "The rest of peak_bytes; null if it is null or several processes share it."]
+    unknown_bytes: Annotated[float | None, "The rest of peak_bytes; null if that is unknown or of several processes."]
 
 
 class MemoryDocument(TypedDict):

@@ -30,14 +30,14 @@ class StepTimesDocument(TypedDict):
     spread: Annotated[SpreadDocument, "The times of untraced steps; of traced ones if there are no others."]
     traced: Annotated[bool, "Whether the times are those of traced steps."]
     curve: Annotated[list[float], "Mean step times over the whole job, ns, the earliest first."]
-    since: Annotated[int, "The first of these steps, if they are those since the job became slower; else 0."]
+    since: Annotated[int, "If these are the steps since the job became slower, the number of the first one; else 0."]
 
 
 class TopOpsDocument(TypedDict):
     """The op types of the traced steps of the main kind, the longest time first."""
 
     steps: Annotated[int, "The number of traced steps."]
-    kinds: Annotated[dict[str, int], "This number by kind of step."]
+    kinds: Annotated[dict[str, int], "The number of traced steps by kind of step."]
     ops: Annotated[list[OpDocument], "The op types, each on a device."]
     why: Annotated[str | None, "The reason if there are none."]
 

@@ -39,7 +39,7 @@ class ActivityDocument(TypedDict):
     max_ns: Annotated[int, "The longest time, ns."]
     share: Annotated[
         float,
-        "The share of the total time in the time from the job's first span to its last; above 1 in several threads.",
+        "The total time divided by the time from the job's first span to its last; threads may sum to more than 1.",
     ]
     in_steps_ns: Annotated[int, "The time within steps of the thread that runs most steps, ns."]
     outside_ns: Annotated[int, "The time in this thread outside of its steps, ns."]

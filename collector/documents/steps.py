@@ -14,7 +14,7 @@ class StepGroupDocument(TypedDict):
 
     kind: Annotated[str, "The kind of step."]
     call: Annotated[str, "What distinguishes the call: its fetches, or the function's name."]
-    key: Annotated[int, "The number that distinguishes the call."]
+    key: Annotated[int, "The key of the call, a number."]
     count: Annotated[int, "The number of all steps."]
     failed: Annotated[int, "The number of failed steps."]
     setup: Annotated[int, "The number of steps that also set something up, such as the first one."]

@@ -21,7 +21,7 @@ class WorkerDocument(TypedDict):
     late_ns: Annotated[float | None, "From the first worker's start of a step to its own, mean, ns; null if unknown."]
     last: Annotated[int, "The number of common steps that it started last."]
     common: Annotated[int, "The number of untraced steps that were timed one by one in all workers."]
-    clock_offset_ns: Annotated[float | None, "What is added to its times, ns; null if its clock cannot be compared."]
+    clock_offset_ns: Annotated[float | None, "The correction of its times, ns; null if its clock cannot be compared."]
     clock_error_ns: Annotated[float | None, "The error of that, ns; 0 on the host of the reference."]
 
 
@@ -30,8 +30,11 @@ class WorkersDocument(TypedDict):
 
     schema: Annotated[Literal["tfprof.workers/1"], "The format and its version."]
     group: Annotated[str, "The name of the group."]
-    source: Annotated[str, "What `behind_ns` is from: collectives, step starts, or none."]
-    workers: Annotated[list[WorkerDocument], "The workers, the one that is waited for first."]
+    source: Annotated[
+        str,
+        "What the order is from: collectives, step starts, step to step (they do not wait for each other), or none.",
+    ]
+    workers: Annotated[list[WorkerDocument], "The workers, the one that is waited for first, or else the slowest."]
 
 
 def workers_document(group: Group) -> WorkersDocument:

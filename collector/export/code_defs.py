@@ -15,7 +15,8 @@ _LINE_MAX: Final = (1 << 31) - 1
 class CodeDefs:
     """The stacks of one job, and the table of their texts, numbered in the order of first use.
 
-    ``literal``: empty texts and line 0 are written as they are; otherwise they mean unknown.
+    ``literal``: empty texts and line 0 are written as they are. Otherwise they are written as
+    unknown.
     """
 
     def __init__(self, *, literal: bool = False) -> None:

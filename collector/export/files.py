@@ -11,9 +11,9 @@ from ..errors import TfprofError
 
 _NEW_MODE: Final = 0o666
 _PRIVATE_MODE: Final = 0o600
-#: Errors of file systems and kernels without files that have no name.
+#: Errors of file systems and kernels that do not support files without a name.
 _UNSUPPORTED: Final = frozenset({errno.EISDIR, errno.EOPNOTSUPP})
-#: Beginnings of paths that name an open file of a process.
+#: Paths with these beginnings name an open file of a process.
 _OPEN_FILE_PREFIXES: Final = ("/dev/fd/", "/dev/stdout", "/dev/stderr", "/proc/")
 
 
@@ -57,7 +57,7 @@ def _is_special(path: str, target: Path) -> bool:
 
 
 def _replace(target: Path, pieces: Iterable[bytes]) -> None:
-    """Write a new file without a name, so that nothing is left of it if the process is killed."""
+    """Write a new file, which has no name at first: a killed process leaves nothing behind."""
     temporary = target.parent / f".tfprof-{secrets.token_hex(8)}"
     try:
         descriptor, is_named = _new_file(temporary)

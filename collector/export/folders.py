@@ -16,7 +16,8 @@ class Folder(NamedTuple):
     """A folder that an exporter makes.
 
     ``name``: its path in the folder that the user names, empty for that one itself. ``files``: the
-    path of each file in it, and the file's content in pieces; a file is read before the next one.
+    path of each file in the folder, and its content in pieces. A file is read completely before the
+    next one.
     """
 
     name: str
@@ -47,7 +48,8 @@ def write_folder(path: str, folder: Folder) -> None:
             if not parent.exists():
                 parent.mkdir()
                 made.append(parent)
-        # Not beside the target: a program that watches its folder would see an unfinished one.
+        # Not beside the target: a program that watches the target's folder would see an unfinished
+        # one.
         _replace(target, outer if folder.name else outer.parent, folder.files)
     except BaseException as error:
         for parent in reversed(made):

@@ -55,7 +55,7 @@ def _describe(message: Any, nodes: Iterable[Node]) -> None:
 def graph_node(node: Node, time_unit: int = 1) -> Any:
     """Return a GraphNodeProto of a single node; its totals are its own numbers.
 
-    ``time_unit``: here and below, how many units of a time in Stats are a µs.
+    ``time_unit``: the number of units of a time in Stats that make a µs, here and below.
     """
     numbers: dict[str, Any] = _counter_fields(node.stats, _GRAPH_NODE_FIELDS, time_unit)
     numbers |= _counter_fields(node.stats, _GRAPH_NODE_FIELDS, time_unit, "total_")

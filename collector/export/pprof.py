@@ -1,4 +1,7 @@
-"""The code view as a pprof file; its samples are the nodes created by the innermost shown calls."""
+"""The code view as a pprof file.
+
+A sample is a node that one of the innermost shown calls created.
+"""
 
 import gzip
 from collections.abc import Iterator
@@ -102,9 +105,10 @@ def _frame(site: CallSite) -> Frame:
 
 
 def _created_nodes(branch: Branch) -> Iterator[Node]:
-    """Yield the accounted nodes of the innermost calls below a shown call, or of the call itself.
+    """Yield the accounted nodes of the innermost calls below a shown call.
 
-    The innermost calls may be hidden.
+    If there are no calls below it, they are the nodes of the call itself. The innermost calls may
+    be hidden.
     """
     pending: list[Any] = [branch.entry]
     while pending:

@@ -137,8 +137,8 @@ class _Bar:
 class _Drawing:
     """The executions of a step by device and start.
 
-    Of executions with the same device and start, only the first is drawn, as by the TF profiler;
-    ``hidden`` is the number of the others.
+    If several executions have the same device and start, only the first is drawn, as in the TF
+    profiler. ``hidden`` is the number of executions that are not drawn.
     """
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
@@ -215,8 +215,8 @@ def _with_lanes(bars: list[_Bar]) -> list[_Bar]:
 def _is_free(lane: list[_Bar], start: int) -> bool:
     """Return whether a lane is free at ``start``.
 
-    Bars that end at ``start`` are ignored. The lane is free if the last other bar ends earlier, or
-    if there is none.
+    Bars that end exactly at ``start`` are ignored. The lane is free if the last of its other bars
+    ends earlier, or if it has no other bar.
     """
     for bar in reversed(lane):
         if bar.end != start:
@@ -235,7 +235,8 @@ def _draw_memory(events: TraceEvents, pid: int, device: str, memory: GpuMemory, 
 def _holder_args(point: Point, parity: Parity) -> dict[str, int | str]:
     """Return the arguments of the counter of the largest holders at ``point``.
 
-    The names are the same at every point, except that number 00 is missing if there is no holder.
+    Every point has the same names, but the name with number 00 is missing at a point without
+    holders.
     """
     args: dict[str, int | str] = {f"Top Allocation {number:02d}": "N/A" for number in range(1, HOLDERS_MAX)}
     args |= {

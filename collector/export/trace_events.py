@@ -1,4 +1,4 @@
-"""Chrome's trace events in the same bytes as the TF profiler's JSON writer."""
+"""Chrome's trace events, byte for byte as the TF profiler's JSON writer writes them."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Writes fields of protobuf messages: for formats with too many messages for the library."""
+"""Writes fields of protobuf messages, where the library is too slow for the number of messages."""
 
 import struct
 

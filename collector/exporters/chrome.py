@@ -5,15 +5,23 @@ A job is a process, and a lane of a device is a thread.
 
 import json
 from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
 
 from ...formats.version import VERSION
+from ..store.columns import flat, pc
 from ..tfviews.encoding import valid_utf8
 from ..traces.model import Curve, Label, Mark, Process, Slices, Step, Track
 from .request import Request
 from .timelines import trace_of, written
 
-#: Faster than json.dumps, which makes an encoder for each call with such arguments.
+#: An encoder that is made once. json.dumps would make one for each call with these arguments.
 _encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+#: Large, since the texts of a batch may be more than 2 GiB.
+_TEXT: Final = pa.large_binary()
+_NOTHING: Final = pa.scalar(b"", _TEXT)
+_THOUSANDTHS: Final = pa.array([b".%03d" % number for number in range(1000)], _TEXT)
 
 
 def pieces(request: Request) -> Iterator[bytes]:
@@ -66,22 +74,8 @@ class _Writer:
         labels += map(_label, slices.labels[len(labels) :])
         steps = self._steps.setdefault(slices.process, [])
         steps += map(_step, slices.steps[len(steps) :])
-        head = b'{"ph":"X","pid":%d,"tid":' % self._pids[slices.process]
-        origin_ns = self._origin_ns
-        events = [
-            b'%b%d,"ts":%d.%03d,"dur":%d.%03d,%b%b,"bytes":%d}}'
-            % (
-                head,
-                track,
-                *divmod(start_ns - origin_ns, 1000),
-                *divmod(duration_ns, 1000),
-                labels[label],
-                steps[step],
-                size,
-            )
-            for track, _depth, label, step, start_ns, duration_ns, size in slices.rows()
-        ]
-        yield self._events(events + list(self._flows(slices)))
+        events = _complete_events(slices, self._pids[slices.process], self._origin_ns, labels, steps)
+        yield self._events(([events] if events else []) + list(self._flows(slices)))
 
     def _flows(self, slices: Slices) -> Iterator[bytes]:
         """Yield the starts and ends of flows, each at the start of its slice."""
@@ -115,9 +109,49 @@ class _Writer:
         return self._events([_json({"ph": "M", "name": name, "pid": pid, "tid": tid, "args": arguments})])
 
     def _events(self, events: list[bytes]) -> bytes:
+        if not events:
+            return b""
         text = self._comma + b",\n".join(events)
         self._comma = b",\n"
         return text
+
+
+def _complete_events(slices: Slices, pid: int, origin_ns: int, labels: list[bytes], steps: list[bytes]) -> bytes:
+    """Return the events of slices, with commas between them.
+
+    ``labels``, ``steps``: the texts of those that the slices refer to. The columns are joined by
+    Arrow, since a text for each slice takes three times as long in Python.
+    """
+    table = slices.table
+    parts = [
+        b',\n{"ph":"X","pid":%d,"tid":' % pid,
+        _digits(table["track"]),
+        b',"ts":',
+        *_microseconds(pc.subtract(flat(table["start_ns"]), origin_ns)),
+        b',"dur":',
+        *_microseconds(flat(table["duration_ns"])),
+        b",",
+        pa.array(labels, _TEXT).take(flat(table["label"])),
+        pa.array(steps, _TEXT).take(flat(table["step"])),
+        b',"bytes":',
+        _digits(table["bytes"]),
+        b"}}",
+    ]
+    texts = (pa.scalar(part, _TEXT) if isinstance(part, bytes) else part for part in parts)
+    joined: Any = pc.binary_join_element_wise(*texts, _NOTHING)
+    # The texts of an array are one after the other in its last buffer.
+    events: bytes = joined.buffers()[2].to_pybytes()[2:] if len(joined) else b""
+    return events
+
+
+def _microseconds(times_ns: Any) -> tuple[Any, Any]:
+    """Return times as the digits before the decimal point, and those from the point on."""
+    whole = pc.divide(times_ns, 1000)
+    return _digits(whole), _THOUSANDTHS.take(pc.subtract(times_ns, pc.multiply(whole, 1000)))
+
+
+def _digits(numbers: Any) -> Any:
+    return flat(numbers).cast(pa.large_string()).cast(_TEXT)
 
 
 def _label(label: Label) -> bytes:

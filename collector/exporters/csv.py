@@ -12,7 +12,7 @@ from ..tables.table import rows_of
 from .request import Request
 from .sink import Sink
 
-#: The beginning of a text that a spreadsheet takes for a formula, and runs.
+#: A spreadsheet takes a text with this beginning for a formula, and runs it.
 _FORMULA: Final = r"^[=+\-@\t\r]"
 
 

@@ -33,7 +33,10 @@ def _operator(key: str, operator: Operator) -> dict[str, Any]:
 
 
 def _times(operator: Operator) -> dict[str, float]:
-    """Return the times in seconds; the step has no order of its nodes, since they are means."""
+    """Return the times in seconds.
+
+    They are means over steps, so the nodes have no order in time.
+    """
     return {"start": 0.0, "kern": 0.0, "end": operator.time}
 
 

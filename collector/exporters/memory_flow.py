@@ -29,7 +29,8 @@ from .request import Request
 BLOCKS_MAX: Final = 5_000
 #: Maximum number of steps that are read to find one with memory.
 STEPS_MAX: Final = 50
-#: Colors of the scopes with most bytes, which color-blind people tell apart; then all others.
+#: Colors of the scopes with most bytes, and of all other scopes. Color-blind people can tell them
+#: apart.
 _COLORS: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 _OTHER_COLOR: Final = "#999999"
 _OTHERS: Final = "other scopes"
@@ -38,8 +39,9 @@ _HOLDERS_MAX: Final = 8
 _PLOT, _LEFT, _SIDE = 800, 90, 330
 _HEIGHT, _HEAD, _FOOT = 320, 60, 50
 _TICKS: Final = 4
-#: A gap between addresses above this share of the drawn bytes is shortened to it, or to less if
-#: there are many: all gaps together take at most half as much as the bytes.
+#: Maximum size of a gap between addresses, as a share of the drawn bytes. Larger gaps are shortened
+#: to this size. If there are many gaps, they are shortened further, so that all of them together
+#: take at most half as much space as the bytes.
 _GAP: Final = 0.02
 _GAPS: Final = 0.5
 _TICK_DISTANCE: Final = 14
@@ -54,8 +56,7 @@ _STYLE: Final = (
 def pieces(request: Request) -> Iterator[bytes]:
     """Yield the file; UsageError as in `chosen_traces`, StoreError ``no-data`` without memory.
 
-    The step is the last one of those that are selected, or one shortly before if that has no
-    memory.
+    The step is the last selected one. If that has no memory, it is one shortly before.
     """
     selection = request.selection
     (chosen,) = chosen_traces(selection)
@@ -187,7 +188,7 @@ def _scale(drawn: Sequence[Block], bytes_: int, top: int) -> _Scale:
 
 
 class _Region(NamedTuple):
-    """Addresses that are drawn as they are: the lowest, their number, the place of the lowest."""
+    """Addresses without a gap: the lowest one, their number, and the place of the lowest one."""
 
     address: int
     bytes: int

@@ -101,7 +101,8 @@ class _Job:
     def slices(self, slices: Slices) -> Iterator[Spans]:
         """Yield the spans of steps and phases.
 
-        Traced steps are among them, unless the job was imported from files that have nothing else.
+        The spans of steps include the traced ones. A job that was imported from files without such
+        spans has its traced steps instead.
         """
         group = self.groups[slices.table["track"][0].as_py()] if slices.table.num_rows else ""
         self._has_spans = self._has_spans or group == SPANS

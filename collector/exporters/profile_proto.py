@@ -1,20 +1,11 @@
 """The format `profile-proto`: a job as TensorFlow's ProfileProto."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from ..export.profile_proto import pieces as pieces_of
-from ..proto.tfprof_log_pb2 import ProfileProto
 from ..query.recorded_job import RecordedJob, StepRange
 from ..store.protocols import JobReader
 from .request import Request
-
-
-def profile_proto(
-    job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
-) -> Any:
-    """Return the ProfileProto that `job_pieces` serializes."""
-    return ProfileProto.FromString(b"".join(job_pieces(job, steps, compat, kinds)))
 
 
 def job_pieces(

@@ -1,4 +1,4 @@
-"""The page summary.md of the format `profile`: what the steps took, and which ops took it."""
+"""The page summary.md of the format `profile`: the times of the steps and of their ops."""
 
 import re
 from collections.abc import Iterator, Sequence

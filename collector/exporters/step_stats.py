@@ -30,12 +30,14 @@ _SIZES: Final = {
 }
 
 
-#: A label that is an op type was the end of a node's name, which TensorFlow's Timeline reads there.
+#: A label that is only an op type was cut from the end of a node's name. TensorFlow's Timeline
+#: reads the type there.
 _OP_TYPE: Final = re.compile(r"[A-Z_]\w*", re.ASCII)
 
 #: The op type in a label such as `y = Neg(x)`.
 _TYPE_IN_LABEL: Final = re.compile(r" = (\w+)\(", re.ASCII)
-#: What names of devices have, other than those of hosts, whose nodes are named with their op types.
+#: The name of a device contains this, unless the device is a host. On a host, the op type is added
+#: to the name of a node.
 _DEVICE_PART: Final = "device:"
 
 
@@ -85,9 +87,9 @@ def step_stats(rows: pa.Table, names: Names, source: int, output_sizes: Mapping[
     """Return the serialized StepStats of the executions of a step.
 
     ``rows``: a part of a batch with COLUMNS. ``source``: where the step was recorded (layout.XSPACE
-    or layout.RUN_METADATA). ``output_sizes``: bytes and address of each slot, by position of the
-    execution in ``rows`` and slot; other outputs get the size that their shape needs, a single one
-    the recorded size.
+    or layout.RUN_METADATA). ``output_sizes``: bytes and address, by position of the execution in
+    ``rows`` and by slot. For other executions, a single output gets the recorded size, and several
+    outputs get the sizes that their shapes need.
     """
     message = tensorflow_pb2.StepStats()
     devices: dict[int, Any] = {}
@@ -123,12 +125,13 @@ def _fill(stats: Any, row: _Row, names: Names, source: int, types: Mapping[int, 
     stats.all_start_nanos, stats.op_start_rel_nanos = row.start_ns, row.op_start_ns
     stats.op_end_rel_nanos = stats.all_end_rel_nanos = end_ns
     stats.all_start_micros = row.start_ns // 1000 + row.start_us_fix
-    # As TensorFlow, which rounds the moments and not their distance.
+    # TensorFlow also rounds the moments, and not the distance between them.
     stats.op_start_rel_micros = (row.start_ns + row.op_start_ns) // 1000 - row.start_ns // 1000
     end_us = (row.start_ns + end_ns) // 1000 - row.start_ns // 1000 + row.end_us_fix
     stats.op_end_rel_micros = stats.all_end_rel_micros = end_us
     if row.allocator != NONE_ID:
-        # The peak in a batch includes what the op holds itself, which the message counts apart.
+        # The peak in a batch includes the memory that the op keeps. The message has separate fields
+        # for that memory.
         peak = row.peak - row.temp - row.persistent
         stats.memory.add(
             allocator_name=names.allocators.get(row.allocator, ""),

@@ -32,10 +32,10 @@ from .request import Request
 STDOUT_PATH: Final = "-"
 #: Parameter of zlib: the gzip format, with the largest window.
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
-#: Level of the compression, at which it takes less time than the formatting.
+#: Level of the compression. At this level, compressing takes less time than formatting.
 _LEVEL: Final = 1
 
-#: What sees the content of each file while it is written.
+#: A function that gets the path and the content of each file, and yields the content.
 Watch = Callable[[str, Iterable[bytes]], Iterable[bytes]]
 
 
@@ -75,9 +75,9 @@ def exporter_for(path: str, name: str | None = None) -> Exporter:
 
 
 def check(exporter: Exporter, request: Request) -> None:
-    """Raise UsageError if ``request`` has an option or a number of jobs that the exporter lacks.
+    """Raise UsageError if the exporter does not support an option or the number of jobs.
 
-    Likewise if a package that it needs is not installed.
+    Also raise it if a package that the exporter needs is not installed.
     """
     check_installed(exporter)
     selection = request.selection
@@ -96,7 +96,7 @@ def check(exporter: Exporter, request: Request) -> None:
 
 
 def content_of(exporter: Exporter, request: Request) -> Iterable[bytes]:
-    """Return the content of a file, uncompressed, or of a zip file with a folder.
+    """Return the content of an uncompressed file, or of a zip file if the format is a folder.
 
     The bytes are made while they are read. UsageError as in `check`, and the errors of the
     exporter.
@@ -184,7 +184,7 @@ class _Output:
 
 
 def _check_standard_output() -> None:
-    """Raise UsageError if standard output is a terminal, on which texts of a job could act."""
+    """Raise UsageError if standard output is a terminal, since a job's texts could control it."""
     if sys.stdout.isatty():
         raise UsageError("standard output is a terminal: redirect it, or name a file")
 

@@ -20,7 +20,7 @@ from .xspace import BYTES_MAX, XSpace
 
 _RUNS: Final = "plugins/profile"
 _SUFFIX: Final = ".xplane.pb"
-#: The name of a run has the ids of at most so many jobs, each shortened to so many digits.
+#: Maximum number of jobs whose ids are in the name of a run, and the number of digits of each id.
 _IDS_MAX, _ID = 8, 8
 #: Maximum length of a host in the name of a file.
 _HOST_MAX: Final = 100

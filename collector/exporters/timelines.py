@@ -29,9 +29,9 @@ def trace_of(request: Request) -> Trace:
 
 
 def written(trace: Trace, writers: Mapping[type[Any], Callable[[Any], Iterable[bytes]]]) -> Iterator[bytes]:
-    """Yield what ``writers``, by type of part, make of the parts of ``trace``.
+    """Yield the output of ``writers`` for the parts of ``trace``.
 
-    Parts without a writer are left out.
+    ``writers`` maps the type of a part to its writer. Parts without a writer are left out.
     """
     for part in trace.parts(with_curves=Curve in writers):
         if type(part) in writers:

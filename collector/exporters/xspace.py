@@ -56,17 +56,17 @@ _STEPS_LINE: Final = -559038737
 _WAIT: Final = "IteratorGetNext"
 #: Name of steps; XProf knows steps by it.
 _MARKER: Final = "train"
-#: Upper bound of the group ids that are numbers of steps.
+#: Group ids below this bound are numbers of steps.
 _GROUP_MAX: Final = 1 << 31
 #: Number of steps up to which XProf shows all of them.
 _COMPLETE_MAX: Final = 5
-#: What the trace viewer shows for a step that only stands before or after all others.
+#: The trace viewer shows this text for the added steps before and after all others.
 _IGNORED: Final = "not a step: XProf leaves out the first and the last one"
 _BEGIN: Final = "begin of step"
 #: Beginnings of names that XProf takes for steps.
 _MARKERS: Final = (_MARKER, "test", "TraceContext")
 _GPU: Final = re.compile(r"/(?:device:)?gpu:(\d+)/" + STREAM, re.IGNORECASE)
-#: What XProf does not read in the name and in the type of an op.
+#: Characters that XProf does not accept in the name and in the type of an op.
 _ODD_NAME, _ODD_TYPE = re.compile(r"[^A-Za-z0-9_./>-]+"), re.compile(r"[^A-Za-z0-9_]+")
 _NAME_START, _TYPE_START = re.compile(r"[A-Za-z0-9.]"), re.compile(r"[A-Z_]")
 _COPY: Final = re.compile(r"memcpy(h2d|d2h|d2d|htod|dtoh|dtod)", re.IGNORECASE)
@@ -153,7 +153,7 @@ class XSpace:
         """Add what is known when all parts are there."""
         host = self._planes[_HOST_PLANE]
         if len(self._planes) == 1 and len(self._steps) > _COMPLETE_MAX:
-            # XProf then takes the first and the last step for incomplete, and leaves them out.
+            # XProf then takes the first and the last step for incomplete ones, and leaves them out.
             end_ns = self._window_ns[1] - self._window_ns[0]
             for step in (_Step(0, _IGNORED, 0, 1), _Step(self._last_group + 1, _IGNORED, end_ns, 1)):
                 host.add_line(self._steps_head, 0, _step_events(host, step, _IGNORED))
@@ -279,7 +279,7 @@ def _step_events(plane: "_Plane", step: _Step, title: str, stats: bytes = b"") -
 
 
 class _Head(NamedTuple):
-    """The beginning of an event, and what its other fields depend on.
+    """The beginning of an event, and the facts that determine its other fields.
 
     ``has_group``: the event belongs to a step. ``is_wait``: XProf takes it for a wait for input.
     """

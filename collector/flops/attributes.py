@@ -86,8 +86,8 @@ def input_shapes(node: Attributes, outputs: Mapping[str, tuple[Shape, ...]], *, 
     """Return the shape of each input, as the TF profiler determines it.
 
     It is the shape of the source's first output. With ``by_slot``, it is the shape of the output
-    slot that the input names; if several inputs come from one source, the slot of the last one
-    counts for all. An unknown shape is ().
+    slot that the input names. If several inputs come from one source, all of them get the slot of
+    the last one. An unknown shape is ().
     """
     slots = dict(zip(node.inputs, node.slots, strict=True)) if by_slot else {}
     shapes = []

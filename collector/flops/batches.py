@@ -1,6 +1,6 @@
 """Infers the number of examples in a batch from the bytes of its tensors.
 
-This is necessary for profiler windows, which record no shapes.
+This is necessary for profiler sessions, which record no shapes.
 """
 
 import math
@@ -22,10 +22,10 @@ _RESOURCE, _VARIANT = 20, 21
 class BatchCandidate(NamedTuple):
     """A candidate for the input batch of a step: some tensors of a graph.
 
-    ``parts``: the tensors whose rank is known, with their shapes; an unknown first size is the
-    number of examples. ``examples``: the number of examples, 0 if all sizes are fixed. It is None
-    if the bytes do not fit the shapes, or if a type, a rank or a size other than the first is
-    unknown.
+    ``parts``: the tensors with a known rank, and their shapes. In them, an unknown first size
+    stands for the number of examples. ``examples``: the number of examples, 0 if all sizes are
+    fixed. It is None if the bytes do not fit the shapes, or if a type, a rank or a size other than
+    the first is unknown.
     """
 
     graph: int
@@ -71,8 +71,8 @@ def _batch(
 def _examples(dtypes: Sequence[int], shapes: Sequence[Dims], size: int) -> int | None:
     """Return the number of examples for which the tensors have ``size`` bytes.
 
-    A first size may be open: it is the number of examples. Return 0 if all sizes are fixed. Return
-    None if the bytes do not fit the shapes, or if another size is unknown.
+    The first size of a tensor may be open; it is then the number of examples. Return 0 if all sizes
+    are fixed. Return None if the bytes do not fit the shapes, or if another size is unknown.
     """
     fixed_bytes = example_bytes = 0
     for dtype, dims in zip(dtypes, shapes, strict=True):

@@ -64,8 +64,8 @@ class KnownValues:
     def value(self, graph: int, source: InputSource, depth: int = 0) -> Sizes | None:
         """Return the elements of a tensor that contains a shape; None if they are unknown.
 
-        A number below -1 identifies a size that the graph does not specify, wherever it occurs. -1
-        is a size of which nothing is known.
+        A number below -1 stands for a size that the graph does not specify; equal numbers are equal
+        sizes. -1 is a size of which nothing is known.
         """
         key = graph, source
         if key not in self._values:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-#: Sizes of a shape. A size that the graph leaves open is a number below -1, which stands for the
-#: same open size wherever it occurs. -1 is a size of which nothing is known.
+#: Sizes of a shape. A size that the graph leaves open is a number below -1; equal numbers are equal
+#: sizes. -1 is a size of which nothing is known.
 Sizes = tuple[int, ...]
 #: Two equal products of sizes.
 EqualProducts = tuple[Sizes, Sizes]

@@ -61,8 +61,8 @@ class OperationCounter:
     ) -> None:
         """Prepare to count the executions of the nodes in ``executed``.
 
-        ``op_log``: counts of one execution by node, which take precedence. ``varying_nodes``: the
-        nodes whose executions are passed to `add`; for all other nodes, the sample execution is
+        ``op_log``: the count of one execution by node; it takes precedence. ``varying_nodes``: the
+        nodes whose executions are passed to `add`. For all other nodes, the sample execution is
         counted.
         """
         self._executed = executed

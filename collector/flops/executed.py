@@ -45,7 +45,7 @@ class EquivalentSteps(NamedTuple):
 
     A shape is open if the graph does not specify it. ``trace_count``: number of traces; ``rows``:
     the executions in each of them; ``loop_signatures``: for nodes in loops, the output signatures
-    of all executions in order of their start.
+    of all executions, in order of their start.
     """
 
     trace_count: int
@@ -129,7 +129,7 @@ class LabelInfo(NamedTuple):
 def parsed_label(label: str) -> LabelInfo | None:
     """Parse a timeline label; return None if it contains no op.
 
-    TensorFlow's executor writes `name = Op(inputs)`, a profiler window only the op.
+    TensorFlow's executor writes `name = Op(inputs)`. A profiler session writes only the op.
     """
     parts = split_label(label)
     if parts is not None:

@@ -77,7 +77,7 @@ def _per_element(times: int) -> Formula:
 
 
 def _reduction(call: FormulaArguments) -> int:
-    """Count a sum; UnknownError if the shapes cannot be of the same execution."""
+    """Count a sum; UnknownError if the shapes contradict each other."""
     number = reduction(call)
     if number < 0:
         raise UnknownError
@@ -93,8 +93,9 @@ def _add_n(call: FormulaArguments) -> int:
 def _contraction(call: FormulaArguments) -> int:
     """Count a matrix product, or a batch of matrix products.
 
-    The summed dimension is the size of one matrix divided by the dimension that it shares with the
-    result. This holds for transposed and adjoint matrices, too. One known matrix suffices.
+    The size of one input matrix, divided by the dimension that it shares with the result, is the
+    dimension that is summed over. This holds for transposed and adjoint matrices, too. One known
+    matrix suffices.
     """
     result = call.output()
     inner_sizes = set()

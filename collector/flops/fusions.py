@@ -59,7 +59,7 @@ class Fusions:
         self._formula = formula
 
     def count(self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes) -> int | None:
-        """Return the count of ``node`` and all nodes fused into it.
+        """Return the count of ``node`` together with all nodes that were fused into it.
 
         ``scope``: prefix of the names in the node's function body; ``info`` and ``outputs``: the op
         that ran, and its output shapes. Return None if ``node`` is not fused, if the graph lacks

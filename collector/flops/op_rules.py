@@ -1,4 +1,4 @@
-"""Rules by op type: which products of input and output sizes are equal.
+"""Rules for each op type: which products of sizes of inputs and outputs are equal.
 
 The rules are used to infer open sizes from a few known ones. They assume what nearly always holds:
 open sizes are not broadcast, and a reshape keeps the order of open sizes.

@@ -159,8 +159,8 @@ class StepShapes:
     def candidates(self, name: str) -> list[Definition]:
         """Return the nodes that an execution called ``name`` may belong to.
 
-        If several nodes have the name, only those in graphs that ran with the batch of this step
-        are returned, if there are any.
+        If several nodes have the name, those in graphs that ran with the batch of this step are
+        preferred: if there are any, only they are returned.
         """
         candidates = self._nodes.candidates(name)
         return (
@@ -176,8 +176,8 @@ class StepShapes:
     def for_execution(self, execution: int, executions: int) -> "StepShapes":
         """Return the shapes for execution number ``execution`` of a node in a loop.
 
-        A node with the same number of executions is assumed to run in the same iterations. Any
-        other node gets the sizes that are equal in all of its executions.
+        A node with the same number of executions is assumed to run in the same iterations. For any
+        other node, only the sizes that are equal in all of its executions are known.
         """
         shapes = copy(self)
         shapes.execution = execution, executions

@@ -19,7 +19,8 @@ from .sstable import DamagedTableError, entries
 from .stacks import ImportedRows
 
 _INDEX: Final = ".index"
-#: Checksums cover the length of each string: as 4 bytes up to this maximum, as 8 bytes above it.
+#: A checksum covers the length of each string. Lengths up to this maximum have 4 bytes there,
+#: larger ones 8 bytes.
 _SHORT_LENGTH_MAX: Final = 0xFFFFFFFF
 #: Type that the TF profiler gives to a node with a value in the checkpoint.
 TYPE: Final = "_checkpoint_variables"
@@ -68,7 +69,7 @@ class Checkpoint:
             return SkippedTensor(name, f"its type is number {entry.dtype}, which the TF profiler does not show")
         shape = tuple(dim.size for dim in entry.shape.dim)
         size = prod(shape) * SIZES.get(entry.dtype, 0)
-        # Each string has at least one byte, that of its length.
+        # Each string takes at least one byte, for its length.
         fits = prod(shape) <= entry.size if entry.dtype == STRING else size == entry.size
         if min(shape, default=0) < 0 or not fits:
             raise BadFileError(f"{self._prefix}{_INDEX} is damaged: {name!r} has {entry.size} bytes for {shape}")

@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import Final
 
 _POLYNOMIAL: Final = 0x82F63B78
-#: Constant that masks stored CRCs: a CRC of data that contains unmasked CRCs would be weak.
+#: Constant that masks stored CRCs. A CRC of data that itself contains CRCs would be weak.
 _MASK: Final = 0xA282EAD8
 _WORD: Final = 0xFFFFFFFF
 

@@ -54,7 +54,8 @@ def contents(path: str) -> bytes:
 def is_text(data: bytes) -> bool:
     """Whether ``data`` may be text: its beginning has no control characters.
 
-    A binary message usually has some, since small tags and lengths are control characters.
+    A binary message usually contains control characters, since small tags and lengths are such
+    characters.
     """
     return not _CONTROL.search(data[:_BEGINNING_BYTES])
 
@@ -81,7 +82,8 @@ def parse(data: bytes, message_type: type[Message], path: str, formats: Sequence
 def has_unknown_fields(messages: Iterable[Message]) -> bool:
     """Whether any of ``messages`` has unknown fields.
 
-    A message has them if the bytes of another kind of message parsed by accident.
+    If the bytes are those of another kind of message, they may parse by accident, and then have
+    unknown fields.
     """
     return any(len(UnknownFieldSet(message)) for message in messages)
 

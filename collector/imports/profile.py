@@ -20,7 +20,7 @@ from .split_entries import executions
 from .stacks import ImportedRows, Stacks
 from .steps import ImportedStep
 
-#: Limit for positions of inputs and outputs; a profile that exceeds it is refused.
+#: Maximum position of an input or output. A profile with a higher one is refused.
 POSITIONS_MAX: Final = 1 << 16
 
 

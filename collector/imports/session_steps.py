@@ -33,10 +33,11 @@ class SessionStep(NamedTuple):
 def session_steps(markers: Sequence[Marker], ops: Sequence[Execution]) -> list[SessionStep]:
     """Return the steps of a session in order of time.
 
-    They are the marked steps; without any, the calls of functions; without these, the whole session
-    is one run. What runs between two steps belongs to the second one, since the input of a step is
-    read before it; what runs after the last step belongs to that one. What runs before the first
-    step is an initialization, except for waits for input.
+    These are the marked steps. If no step is marked, the calls of functions are the steps. If there
+    are no calls either, the whole session is one run. Executions between two steps belong to the
+    second step, since the input of a step is read before it. Executions after the last step belong
+    to the last step. Executions before the first step are an initialization, except for waits for
+    input.
     """
     marked = [marker for marker in markers if marker.number is not None] or list(markers) or _whole(ops)
     marked.sort(key=lambda marker: (marker.start_ns, -marker.duration_ns))
@@ -63,7 +64,7 @@ def _initialization(ops: Sequence[Execution], end_ns: int) -> SessionStep:
 
 
 def _step_of(time_ns: int, starts: Sequence[int], ends: Sequence[int]) -> int:
-    """Return the number of the last step around ``time_ns``, else of the next step."""
+    """Return the number of the last step that contains ``time_ns``, or else of the next step."""
     last = bisect_right(starts, time_ns) - 1
     for number in range(last, max(last - _OVERLAPPING_MAX, -1), -1):
         if time_ns < ends[number]:
@@ -80,7 +81,8 @@ def _whole(ops: Sequence[Execution]) -> list[Marker]:
 def _numbered(markers: Sequence[Marker]) -> list[tuple[TracedStep, str]]:
     """Return the step of each marker, and the name of its function.
 
-    Numbers are those of the markers, or from 1 on if these are not unique for a kind.
+    The numbers are those of the markers. If these are not unique within a kind, steps are numbered
+    from 1.
     """
     kinds = [_kind(marker) for marker in markers]
     given = Counter((kind, marker.number) for kind, marker in zip(kinds, markers, strict=True))

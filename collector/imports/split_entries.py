@@ -145,7 +145,7 @@ def _add_outputs(entry: _Entry, stats: Any, memory: ExecMemory) -> None:
     """Add outputs to ``stats`` that have the sizes in ``memory``.
 
     ``memory`` contains the last output of each slot, and the total bytes of all outputs. If the
-    total is not the sum of the last outputs, another output gets the difference.
+    total is not the sum of the last outputs, a further output gets the difference.
     """
     last_outputs = memory.output_memory
     difference = wrap_int64(memory.output_bytes - sum(output.bytes for output in last_outputs.values()))
@@ -177,6 +177,6 @@ def _unrecorded_pairs(entry: _Entry, *, has_device: bool) -> Sequence[Interval]:
         raise entry.refusal("its times do not lie between its first start and its last end")
     if first_start == last_end:
         # The TF profiler replaces a duration of 0 by 1. Two executions of duration -1 avoid this:
-        # the earliest start and the latest end of the pair are both `first_start`.
+        # `first_start` is then both the earliest start and the latest end of the pair.
         return (first_start, -1), (first_start + 1, -1)
     return ((first_start, last_end - first_start),)

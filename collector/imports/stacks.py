@@ -28,7 +28,7 @@ class Stacks:
         self._nodes: dict[str, int] = {}
 
     def add(self, name: str, code: Any) -> None:
-        """Set the stack of node ``name`` to the CodeDef ``code``, unless the node has one."""
+        """Set the stack of node ``name`` to the CodeDef ``code``, unless the node has a stack."""
         if name not in self._nodes:
             stack = tuple(self._frame(trace) for trace in code.traces)
             self._nodes[name] = self._numbers.setdefault(stack, len(self._numbers))

@@ -26,7 +26,7 @@ ImportedTables = dict[str, pa.Table]
 #: a colon. No name may contain it.
 COLON_SUBSTITUTE: Final = "\ufdd0"
 _NS_PER_US: Final = 1000
-#: Maximum distance of an execution from the median start of its step: a day.
+#: Maximum time between an execution and the median start of its step: a day.
 _STEP_MAX_US: Final = 86_400 * 10**6
 
 
@@ -162,7 +162,7 @@ def _trace(step: ImportedStep, trace: int, decoded: DecodedStep) -> Trace:
 class Extent(NamedTuple):
     """Start and end of the executions of a step (real time, ns); both are 0 without start times.
 
-    ``odd_times``: number of executions that were left out, since their times cannot be right.
+    ``odd_times``: number of executions that are left out because their times cannot be right.
     """
 
     start_ns: int
@@ -194,8 +194,8 @@ def extent(message: Any) -> Extent:
 class Coverage:
     """Share of a graph's nodes that ran, as the TF profiler counts it.
 
-    A node outside of the graph is added to the nodes when it first runs, and counts as run from its
-    second execution on.
+    A node outside of the graph is added to the nodes at its first execution. It counts as run from
+    its second execution on.
     """
 
     def __init__(self, names: Iterable[str]) -> None:

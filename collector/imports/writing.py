@@ -27,8 +27,9 @@ _GRAPH_ROWS: Final = 2_000
 class ImportSource:
     """The content of the files of an import.
 
-    ``node_rows``: further rows about the nodes by table, in pieces. ``facts``: entries of the job's
-    identity, which say whether the files have an op log (`op_log`) and input slots (`slots`).
+    ``node_rows``: further rows about the nodes by table, in pieces. ``facts``: entries for the
+    job's identity. `op_log` tells whether the files have an op log, `slots` whether they have input
+    slots.
     """
 
     name: str

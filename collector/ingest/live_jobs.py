@@ -18,7 +18,7 @@ from ..summaries.live import HOST_COLUMNS, SAMPLE_COLUMNS, SAMPLES_MAX, LiveJob,
 
 #: Shortest and longest interval between two writes (seconds), and the largest share of the time
 #: that writing takes.
-_INTERVALS_S: Final = (2.0, 5.0)
+_INTERVALS_S: Final = (0.5, 5.0)
 _SHARE: Final = 0.01
 #: Time after which the figures of a job that was stored before, by another collector, are those of
 #: all its rows that count (seconds).

@@ -13,9 +13,9 @@ from ..summaries.step_records import TimedSteps, periods
 from .timed_steps import main_kind, steps_of_kind
 
 #: Time from the last stored step to the first agreed one (seconds). Steps are stored up to three
-#: seconds after their end, and the order must have reached all workers by then.
+#: seconds after their end. The order must reach all workers before the first agreed step.
 AHEAD_S: Final = 6.0
-#: The pace is that of this number of the latest timed entries.
+#: The pace is computed from this number of the latest timed entries.
 _PACE_STEPS: Final = 50
 
 
@@ -56,7 +56,7 @@ def agree(store: StoreReader, jobs: Sequence[OrderTarget]) -> Agreement | None:
 
 
 def first_common(workers: Iterable[Progress]) -> int:
-    """Return the number of a step that no worker begins within AHEAD_S of its last stored one."""
+    """Return the number of a step that every worker begins AHEAD_S or more after its last one."""
     return max(worker.last + math.ceil(AHEAD_S * 1e9 / max(worker.period_ns, 1.0)) for worker in workers) + 1
 
 

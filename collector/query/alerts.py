@@ -64,7 +64,7 @@ def alerts_of(jobs: Iterable[JobReader]) -> list[JobAlert]:
 def stored_alerts(job: JobReader) -> list[JobAlert]:
     """Return the alerts of ``job`` in order of detection, without the ops that explain them.
 
-    What looked like a stall is none if the job then ended normally.
+    An alert about a stall is left out if the job then ended normally.
     """
     names = functions_of(job.info)
     alerts = (Alert(**row) for row in job.table("alerts").to_pylist())
@@ -74,7 +74,8 @@ def stored_alerts(job: JobReader) -> list[JobAlert]:
 def _is_normal_end(job: JobReader, alert: Alert) -> bool:
     """Return whether ``alert`` is a stall after the last step of a job that ended normally.
 
-    The steps are compared by time: the last short ones may have been recorded after the alert.
+    The steps are compared by time, since the last of many short steps may have been recorded after
+    the alert.
     """
     has_failed = job.info.end.get("status") or job.info.end.get("signal")
     if alert.slug != STALL or job.info.state != _EXITED or has_failed:

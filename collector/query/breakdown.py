@@ -24,10 +24,10 @@ from .profile import profile
 from .required_facts import GRAPH, STACKS
 from .step_activities import activities_of, marked_parts, pipeline_functions
 from .step_entries import step_traces
-from .surroundings import thread_use
+from .surroundings import thread_use, use_between
 from .timed_steps import StepsOfKind, main_kind, steps_of_kind
 
-#: Share of the executions that must be outside of graphs in steps that run op by op.
+#: Steps run op by op if at least this share of their executions is outside of graphs.
 _EAGER_SHARE: Final = 0.5
 
 
@@ -41,7 +41,7 @@ class JobBreakdown(NamedTuple):
 class TracedSteps(NamedTuple):
     """Traced steps of ``kinds`` that have been read, with their traces by step.
 
-    ``nodes`` have sums over all of these steps; ``latest`` are the latest of them.
+    ``nodes`` have sums over all of these steps. ``latest`` are the latest of these steps.
     """
 
     kinds: Sequence[int]
@@ -78,7 +78,7 @@ def _on_snapshot(
 def main_breakdown(job: JobReader, spans: pa.Table, known: TracedSteps | None = None) -> Breakdown | None:
     """Return the parts of the steps of the main kind; None if none was timed.
 
-    ``known`` is not read again if it is what is needed.
+    If ``known`` has the needed steps, they are not read again.
     """
     return next((_of_kind(job, spans, kind, None, known=known) for kind in _main_kinds(job, spans)), None)
 
@@ -89,9 +89,10 @@ def breakdown_of_steps(job: JobReader, kind: int, steps: tuple[int, int]) -> Bre
 
 
 def _main_kinds(job: JobReader, spans: pa.Table) -> tuple[int, ...]:
-    """Return the main kind of the timed steps, of functions the one that the views show.
+    """Return the main kind of the timed steps.
 
-    Without timed steps it is the kind of the views.
+    Among functions, it is the one that the views show. Without timed steps, it is the kind that the
+    views show.
     """
     kind = main_kind(job, spans)
     is_traced = bool(job.table("traces", ["trace"]).num_rows)
@@ -103,7 +104,10 @@ def _main_kinds(job: JobReader, spans: pa.Table) -> tuple[int, ...]:
 
 
 def _present(spans: pa.Table, kinds: Sequence[int]) -> tuple[int, ...]:
-    """Return those of ``kinds`` that were timed; of functions each one, the longest time first."""
+    """Return those of ``kinds`` that were timed.
+
+    Each function is a kind of its own; the longest time comes first.
+    """
     present = []
     for kind in kinds:
         rows = rows_of_kinds(spans, (kind,))
@@ -139,6 +143,7 @@ def _of_kind(
         steps = timed[0].ordinal, timed[-1].last
     nodes, traces = _traces(job, kind, steps, known)
     period = timed[0].start_ns, timed[-1].start_ns + timed[-1].total_ns
+    used = use_between(job.table("samples"), period)
     return break_down(
         Recording(
             kind=kind_name(kind, names),
@@ -150,9 +155,16 @@ def _of_kind(
             traces=traces,
             phases=phases(nodes),
             use=thread_use(job, recorded.thread, period),
+            cores=used.cores if used is not None else 0.0,
             is_eager=span_kind(kind) == layout.EAGER or _is_eager(traces, nodes),
+            epochs=_starts_of_epochs(spans) if span_kind(kind) == layout.BATCH else (),
         )
     )
+
+
+def _starts_of_epochs(spans: pa.Table) -> list[int]:
+    starts: list[Any] = spans_of_kinds(spans, (layout.EPOCH,))["start_ns"].to_pylist()
+    return starts
 
 
 def _traced_steps(job: JobReader, kind: int) -> StepsOfKind:
@@ -189,9 +201,10 @@ def _traces(
 
 
 def _is_eager(traces: Sequence[StepTrace], nodes: Sequence[Node]) -> bool:
-    """Return whether most executions are those of eager ops, whose names are their op types.
+    """Return whether most executions are those of eager ops.
 
-    A node of a graph may have such a name, too, but runs once in a step, unless it is in a loop.
+    The name of an eager op is its op type. A node of a graph may have such a name, too, but it runs
+    once in a step, unless it is in a loop.
     """
     graph_names = {node.name for node in nodes if node.in_graph}
     eager = total = 0

@@ -16,7 +16,7 @@ from ..summaries.steps import spans_of_kinds
 from .explanations import untraced_reason
 from .ranking import rank_ops
 
-#: Attribute of a node that is to be compiled, as of a scope with `jit_scope`.
+#: Attribute of nodes that are to be compiled, such as those in a scope of `jit_scope`.
 _MARK: Final = "_XlaCompile"
 
 

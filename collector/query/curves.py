@@ -16,7 +16,8 @@ from ..summaries.kinds import kind_name, step_kind_of
 from ..summaries.steps import SPECIAL, flagged, spans_of_kinds
 from .surroundings import host_samples
 
-#: Maximum number of points of a curve, each with a minimum and a maximum; and of kinds of steps.
+#: Maximum number of points of a curve, each with a minimum and a maximum. Maximum number of kinds
+#: of steps.
 POINTS_MAX: Final = 2000
 _KINDS_MAX: Final = 16
 

@@ -49,7 +49,7 @@ _FACTS: Final[dict[str, Callable[["Run"], object]]] = {
 #: Op types that bring data into a graph.
 _INPUTS: Final = frozenset({"IteratorGetNext", "Placeholder", "QueueDequeueManyV2", "QueueDequeueUpToV2", "_Arg"})
 #: Figure of an op type -> (how it is shown, the share by which equal jobs may differ). Bytes vary
-#: more: whether an op reuses the memory of its input depends on the timing.
+#: most, since it depends on the timing whether an op reuses the memory of its input.
 _EXACT_FIGURES: Final = {"calls": ("{:.4g}", 0.005), "bytes": ("{:,.0f}", 0.1)}
 
 
@@ -109,12 +109,15 @@ class Diff:
 
     @property
     def is_spread(self) -> bool:
-        """Whether the runs are compared with themselves: how much equal runs differ."""
+        """Whether the runs are compared with themselves, to find how much equal runs differ."""
         return self.before is self.after
 
     @property
     def parts(self) -> list[PartChange]:
-        """The parts of a step in their order; means of the runs whose parts are known."""
+        """The parts of a step in their order.
+
+        Times are means over the runs whose parts are known.
+        """
         sides = [[run.parts for run in side if run.parts is not None] for side in (self.before, self.after)]
         return part_changes(*sides) if all(sides) else []
 
@@ -132,7 +135,7 @@ def sides_of_series(store: StoreReader, name: str) -> list[list[JobReader]]:
     """Return the runs of the series ``name`` by side; an empty list if there is no such series.
 
     A run is the process of a launch that has the most steps. Runs that failed are left out.
-    UsageError if that leaves none of a side.
+    UsageError if no run of a side is left.
     """
     sides: dict[str, dict[object, list[JobReader]]] = {}
     stored = {job.info.uid: job for job in store.jobs()}
@@ -275,10 +278,11 @@ def _run_of_snapshot(job: JobReader, now_ns: int) -> Run:
 
 
 def _with_programs(before: Sequence[Run], after: Sequence[Run]) -> tuple[Sequence[Run], Sequence[Run]]:
-    """Return the runs so that programs of XLA are compared with the ops that they replaced.
+    """Return the runs with ops that let XLA's programs be compared with the ops they replaced.
 
-    If only one side has programs, or if one records them as a whole and the other by op, they are
-    one op, COMPILED. On the other side it has the nodes that no longer run by themselves.
+    If only one side has programs, or if one side records them as a whole and the other side by op,
+    they become one op, COMPILED. On the other side, COMPILED has the nodes that no longer run by
+    themselves.
     """
     sides = before, after
     kinds = [{node.op in LAUNCHES for run in side for node in run.nodes if node.name in run.compiled} for side in sides]
@@ -397,7 +401,7 @@ def _constant_shapes(runs: Sequence[Run]) -> dict[str, str]:
 def _count_differences(before: Sequence[Run], after: Sequence[Run]) -> list[Difference]:
     """Return the op types that run more or less often in a step, or allocate more or less.
 
-    Each run of one side must be above, or below, each run of the other one.
+    A difference counts only if all runs of one side are above all runs of the other side.
     """
     sides: list[dict[str, list[Any]]] = [defaultdict(list), defaultdict(list)]
     for ops, side in zip(sides, (before, after), strict=True):

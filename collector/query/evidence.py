@@ -2,16 +2,17 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
-from ...formats import layout
+from ...formats import activities, layout
 from ..advice.evidence import Evidence, IdenticalGraphs, NewNodes, StepMemory, StepShift
 from ..store.columns import pc, row_tuples
 from ..store.devices import can_be_canonical
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
+from ..summaries.jobs import functions_of
 from ..summaries.kinds import kind_name
 from ..summaries.op_classes import PIPELINE_DEVICE
 from ..summaries.step_records import StepTrace, ThreadUse
@@ -37,6 +38,10 @@ from .surroundings import (
     use_between,
 )
 from .timed_steps import timed_steps
+
+_MAPPED: Final = "Dataset_map_"
+#: Functions of Keras's own pipelines, and those without a name.
+_NOT_THE_USERS: Final = frozenset({"grab_batch", "lambda", "permutation", "slice_batch_indices"})
 
 
 def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
@@ -75,6 +80,7 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         shift=shift,
         pause_shift=longer_pauses,
         shift_use=_use_around(job, period, shift or longer_pauses),
+        map_functions=_map_functions(job),
         use=use_between(samples, period) if period else None,
         step_traces=tuple(_part_of(step, in_pipeline=False) for step in latest),
         pipeline_traces=tuple(_part_of(step, in_pipeline=True) for step in latest),
@@ -95,10 +101,23 @@ def _thread_use(job: JobReader, period: tuple[int, int] | None) -> ThreadUse | N
     return thread_use(job, pid, period) if period and isinstance(pid, int) else None
 
 
+def _map_functions(job: JobReader) -> tuple[str, ...]:
+    """Return the names of the functions that `map` of the input pipeline traced, without Keras's.
+
+    TensorFlow names them `Dataset_map_NAME`; a lambda has no name.
+    """
+    names = (
+        name.removeprefix(_MAPPED)
+        for key, name in functions_of(job.info).items()
+        if activities.number_of(key) == activities.TRACING and name.startswith(_MAPPED)
+    )
+    return tuple(dict.fromkeys(name for name in names if name not in _NOT_THE_USERS))
+
+
 def _use_around(
     job: JobReader, period: tuple[int, int] | None, shift: StepShift | None
 ) -> tuple[ThreadUse | None, ThreadUse | None]:
-    """Return what the main thread did before ``shift``, and since."""
+    """Return what the main thread did before ``shift``, and what it did since."""
     if period is None or shift is None:
         return None, None
     return _thread_use(job, (period[0], shift.start_ns)), _thread_use(job, (shift.start_ns, period[1]))
@@ -183,8 +202,8 @@ def _new_nodes(job: JobReader) -> tuple[NewNodes, ...]:
 def _identical_graphs(job: JobReader, nodes: Sequence[Node]) -> tuple[IdenticalGraphs, ...]:
     """Return the sets of identical graphs.
 
-    Only the set with the most nodes per graph gets the line that created it, since only that set is
-    reported.
+    Only the set with the most nodes per graph gets the line that created it, because only that set
+    is reported.
     """
     rows = job.identical_graphs()
     largest = max(rows, key=lambda row: row[1], default=None)

@@ -155,8 +155,8 @@ def cost_note(job: JobReader, row: JobRow) -> str | None:
 def main_warnings(job: JobReader) -> str | None:
     """Return the main unusual events of a job, and the command that lists more.
 
-    These are all that say what cannot be recorded, or else the first one. None if there is no
-    unusual event.
+    These are all events that say what cannot be recorded. If there are none, it is the first
+    unusual event; None if there is none.
     """
     unusual = [event for event in events(job.table("events")) if not event.is_harmless]
     shown = [event for event in unusual if event.is_incompleteness] or unusual[:1]
@@ -258,7 +258,7 @@ def _uncounted_text(profile: Profile, options: Options) -> str | None:
 
 
 def slowdown(answer: Answer) -> str | None:
-    """Return since when the steps of a job are slower, which an answer about its whole life hides.
+    """Return since when the steps of a job are slower: an answer about the whole job hides that.
 
     None without an alert about that, for several jobs, for selected steps, and in the TF profiler's
     layout.
@@ -316,10 +316,16 @@ def hint(answer: Answer) -> str | None:
     return f"your own lines alone: -max_depth 1000 -show_name_regexes '{regexes}'{more}"
 
 
+_NO_OPS: Final = (
+    "no op of these steps ran in this process: XLA or a remote server ran them (with --trace-level full, the server of "
+    "a session sends them)"
+)
+
+
 def notes_of(answer: Answer, *, in_own_layout: bool) -> list[str]:
     """Return why ``answer`` is empty or incomplete, and hints.
 
-    ``in_own_layout``: the layout of the answer says itself which kinds it leaves out.
+    ``in_own_layout``: the answer is in tfprof's layout, which shows the kinds that are left out.
     """
     notes = [slowdown(answer), None if in_own_layout else left_out(answer), incomplete_reason(answer)]
     if answer.has_entries and not in_own_layout:
@@ -330,6 +336,8 @@ def notes_of(answer: Answer, *, in_own_layout: bool) -> list[str]:
         job = answer.selection.jobs[0]
         if has_programs(job, (node.op for node in answer.profile.nodes)):
             notes.append(programs_note(job))
+    if in_own_layout and answer.profile is not None and not any(node.entries for node in answer.profile.nodes):
+        notes.append(_NO_OPS)
     if in_own_layout and answer.profile is not None and answer.profile.omits_pipeline:
         notes.append("left out: the ops of the input pipeline's functions, beside the steps (--device tf.data)")
     if in_own_layout and answer.profile is not None and answer.profile.missing_stream:

@@ -94,8 +94,8 @@ class JobFollower:
     def update(self, now_ns: int) -> list[JobChange]:
         """Return the changes since the last call.
 
-        NoSuchJobError if a job was removed. StoreError if the only followed job is damaged. One of
-        several is not followed any more if it is damaged, and `damage` has the error.
+        NoSuchJobError if a job was removed. StoreError if the only followed job is damaged. If one
+        of several jobs is damaged, it is not followed any more, and `damage` has the error.
         """
         if self._launches and now_ns - self._scanned_ns >= _SCAN_NS:
             self._scanned_ns = now_ns

@@ -29,7 +29,7 @@ from .facts import JobFacts, SelectedTraces
 from .recorded_shapes import ShapeReader, read_shapes
 from .required_facts import FLOAT_OPS, SHAPES
 
-#: Scope of the nodes of a further replica, and end of the names of its variables.
+#: Scope of the nodes of a replica other than the first, and end of the names of its variables.
 _REPLICA: Final = re.compile(r"replica_[1-9][0-9]*")
 #: Op types with parameters; the attribute `shape` of other ops describes a feed or an output.
 _VARIABLES: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
@@ -143,8 +143,8 @@ def _op_log_counts(float_ops: Mapping[str, int], facts: Mapping[str, NodeFacts])
 def _registry_counts(node_definitions: Iterable[Definition], reader: ShapeReader, parity: Parity) -> dict[str, Count]:
     """Return the operations of one execution of each node that TensorFlow's registry can count.
 
-    Shapes that the graph leaves open are read from the first traces, and those missing there from
-    all traces.
+    Shapes that the graph leaves open are read from the first traces. Shapes that are missing there
+    are read from all traces.
     """
     nodes = Nodes(node_definitions)
     first_nodes = {name: same_named_nodes[0] for name, same_named_nodes in nodes.by_name.items()}
@@ -168,9 +168,9 @@ def _with_recorded_facts(
 ) -> JobFacts:
     """Return ``facts`` with the facts that the selected traces recorded.
 
-    Depending on ``required_facts`` these are the operations, counted step by step, and the input
-    shapes that the graph does not give. If the job has no traces, the operations are counted from
-    the graph.
+    Depending on ``required_facts``, these facts are the operations, counted step by step, and the
+    input shapes that the graph does not specify. If the job has no traces, the operations are
+    counted from the graph.
     """
     nodes = Nodes(node_definitions)
     if not selected.traces.num_rows:

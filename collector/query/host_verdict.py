@@ -9,8 +9,8 @@ from .evidence import gather
 def host_verdict(job: JobReader, since_ns: int = 0) -> str | None:
     """Return what other processes used while the job's steps ran, None if it is unknown.
 
-    The figures are those of the advice. ``since_ns``: only from then on (real time). How long the
-    job waited for a CPU is then left out, since it is known for the whole job only.
+    The figures are those of the advice. ``since_ns``: only from then on (real time). The time for
+    which the job waited for a CPU is then left out, since it is only known for the whole job.
     """
     evidence = gather(job)
     if not since_ns:

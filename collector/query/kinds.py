@@ -43,7 +43,7 @@ def function_names_of(jobs: Iterable[JobReader]) -> dict[int, str]:
 def includes(kinds: Collection[int], kind: int) -> bool:
     """Return whether ``kinds`` include ``kind``.
 
-    The kind of all functions includes each function.
+    The kind `function` includes the kind of each function.
     """
     return kind in kinds or span_kind(kind) in kinds
 
@@ -99,7 +99,10 @@ def _traced_times(table: pa.Table) -> dict[int, int]:
 
 
 def _main_function(jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[int]) -> int:
-    """Return the function that took the most time; functions that compute gradients go first."""
+    """Return the function that took the most time.
+
+    If some compute gradients, only they are compared.
+    """
     times = dict.fromkeys(kinds, 0)
     training_kinds: set[int] = set()
     for job, table in jobs:

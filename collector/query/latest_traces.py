@@ -17,6 +17,7 @@ SAMPLED_STEPS: Final = 8
 _EXECUTIONS_MAX: Final = 400_000
 
 _TRACE_COLUMNS: Final = ["trace", "kind", "step", "start_ns", "base_ns", "duration_ns", "rows"]
+_OP_COLUMNS: Final = ["trace", "node", "device", "label", "thread", "start_ns", "op_start_ns", "op_end_ns"]
 
 
 def latest_traces(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -> tuple[StepTrace, ...]:
@@ -45,7 +46,7 @@ def latest_traces(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Seq
 
 
 def _steps_together(job: JobReader, traces: pa.Table) -> dict[tuple[int, int], int]:
-    """Return (kind, first step) -> the number of steps that share a span, where it is not 1."""
+    """Return (kind, first step) -> the number of steps that share a span, if there are several."""
     spans = job.table("spans", ["kind", "ordinal", "count", "flags"])
     several = spans.filter(
         pc.and_(
@@ -67,10 +68,11 @@ def _executions(job: JobReader, nodes: Sequence[Node], traces: Mapping[int, int]
     devices = {number: text.lower() for number, text in devices.items()}
     ops = {node.name: node.op for node in nodes}
     executions: dict[int, list[OpExecution]] = {trace: [] for trace in traces}
-    for trace, number, device, label, thread, start_ns, end_ns in job.timeline(traces):
-        name, offset_ns = node_names[number], traces[trace]
+    rows = job.executions(list(traces), _OP_COLUMNS).ops
+    rows = rows.filter(pc.is_in(rows["trace"], value_set=pa.array(traces, pa.uint32()))).sort_by("start_ns")
+    for trace, number, device, label, thread, recorded_ns, op_start_ns, op_end_ns in row_tuples(rows):
+        name, start_ns = node_names[number], recorded_ns + traces[trace]
         op = ops.get(name) or labels.get(label, "")
-        executions[trace].append(
-            OpExecution(name, op, devices[device], thread, start_ns + offset_ns, end_ns + offset_ns)
-        )
+        end_ns = start_ns + op_start_ns + op_end_ns
+        executions[trace].append(OpExecution(name, op, devices[device], thread, start_ns, end_ns))
     return executions

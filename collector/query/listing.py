@@ -58,8 +58,8 @@ class ListedJob:
     """A listed job.
 
     ``traced`` is the number of its stored traced steps of the main kind. If it or ``usage`` cannot
-    be read, they are unknown. If that is because of a damaged file, ``damage`` is the error, and
-    the row has the state `damaged`.
+    be read, they are unknown. If a file is damaged, ``damage`` is the error, and the row has the
+    state `damaged`.
     """
 
     job: JobReader
@@ -139,7 +139,7 @@ def all_tags(job: JobReader) -> tuple[str, ...]:
 
 
 def _number_of(traced: Mapping[str, int], kind: str) -> int:
-    """Return the number of traces of ``kind``, of all kinds if its name is unknown."""
+    """Return the number of traces of ``kind``; if the name is unknown, that of all kinds."""
     return traced.get(str(KINDS_BY_NAME[kind]), 0) if kind in KINDS_BY_NAME else sum(traced.values())
 
 

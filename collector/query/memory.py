@@ -39,9 +39,10 @@ from .explanations import untraced_reason
 from .memory_blocks import Block, Memory, host_devices, memories, peak
 
 _USES: Final = {OUTPUT_BLOCK: OUTPUT, TEMPORARY_BLOCK: TEMPORARY, PERSISTENT_BLOCK: PERSISTENT}
-#: oneDNN's allocator reports blocks from this size on to profiler sessions.
+#: oneDNN's allocator reports only blocks of this size or more to profiler sessions.
 _ONEDNN, _ONEDNN_MIN = "mklcpu", 1 << 18
-#: Minimum growth from the first to the last traced step of what an allocator holds before a step.
+#: Minimum growth that is shown: that of the memory which an allocator holds before a step, from the
+#: first to the last traced step.
 _HELD_MIN: Final = 1e6
 _KEPT_MAX: Final = 3
 _KEPT_SHARE_MIN: Final = 0.1
@@ -169,7 +170,7 @@ class _Reader:
         return block.node, block.op, _USES.get(block.use, BEFORE if not block.node else OUTPUT), line, block.bytes
 
     def _growth(self, levels: Sequence[_Level], allocator: int) -> HeldGrowth | None:
-        """Return the growth of what is in use before a step, None without a steady one."""
+        """Return the growth of the memory in use before a step; None if it is not steady."""
         by_step = sorted((self._steps[level.trace][1], level) for level in levels)
         by_step = by_step[int(len(by_step) * growth_checker.WARM_UP_SHARE) :]
         if len(by_step) < growth_checker.STEPS_MIN:
@@ -189,7 +190,7 @@ class _Reader:
 
 
 def _at(levels: Sequence[tuple[int, float]], time_ns: int) -> float | None:
-    """Return the last of ``levels`` until ``time_ns``, None without any."""
+    """Return the last of ``levels`` up to ``time_ns``, None if there is none."""
     return next((level for at_ns, level in reversed(levels) if at_ns <= time_ns), None)
 
 

@@ -47,10 +47,11 @@ class Memory(NamedTuple):
     """The blocks on one device from one allocator, in order of their starts.
 
     ``is_recorded``: TensorFlow recorded each allocation and each free. Otherwise it recorded how
-    much each op allocated: an output is then taken to live until the last op that uses it has
-    ended, and the rest until the op itself has. ``before_bytes``: what the allocator had in use
-    before the step and keeps beyond it, None if it does not say. ``fragmentation``: by time (ns),
-    as far as the allocator says. ``number``: the id of the device, NONE_ID in profiler sessions.
+    much each op allocated. An output is then assumed to live until the last op that uses it has
+    ended, and other memory until the op itself has ended. ``before_bytes``: the memory that the
+    allocator had in use before the step and does not free in it, None if it does not say.
+    ``fragmentation``: by time (ns), as far as the allocator says. ``number``: the id of the device,
+    NONE_ID in profiler sessions.
     """
 
     device: str
@@ -113,7 +114,7 @@ def memories(job: JobReader, traces: pa.Table, kinds: Sequence[int], device: str
 def _allocators(rows: Sequence["_Row"], names: Mapping[int, str]) -> dict[tuple[int, int], str]:
     """Return the allocator of each (node, device).
 
-    Ops that only keep memory for themselves have no allocator: they use that of their device.
+    Ops that only keep memory for themselves have no allocator, and get that of their device.
     """
     defaults = {row.device: names[row.allocator] for row in rows if row.allocator in names}
     return {(row.node, row.device): names.get(row.allocator, defaults.get(row.device, "")) for row in rows}
@@ -294,8 +295,8 @@ def _recorded(
 ) -> list[Block]:
     """Return the blocks of one allocator, by start.
 
-    A block that is not freed in the step lives to its end; one that was there before, from its
-    start.
+    A block that is not freed in the step lives to the end of the step. A block from before the step
+    lives from the start of the step.
     """
     first_ns, last_ns = step_ns[0], max(step_ns[1], changes[-1].t_ns)
     by_node: dict[int, list[_Change]] = defaultdict(list)
@@ -318,7 +319,8 @@ def _recorded(
 def _lives(entries: Sequence[_Change], first_ns: int, last_ns: int) -> Iterator[tuple[int, int, _Change]]:
     """Yield the start and the end of each block of a node, and its allocation.
 
-    The bytes are positive. Without the address of a free, the first block of its size ends.
+    The bytes are positive. If the address of a free is unknown, it ends the first block of its
+    size.
     """
     has_addresses = any(change.address for change in entries if change.bytes < 0)
     open_blocks: dict[tuple[int, int], deque[_Change]] = defaultdict(deque)
@@ -339,7 +341,8 @@ def _with_uses(blocks: Sequence[Block], output: int, persistent: int) -> Iterato
     """Yield the blocks of a node with their use, if it is unknown.
 
     ``output``, ``persistent``: bytes of the node's outputs, and those that it keeps. The blocks
-    that live longest are these, as far as their sizes fit; the others are temporary.
+    that live longest are outputs and persistent memory, as far as their sizes fit. The others are
+    temporary.
     """
     for block in sorted(blocks, key=lambda block: -block.end_ns):
         if block.use:
@@ -363,7 +366,10 @@ class Peak(NamedTuple):
 
 
 def peak(blocks: Sequence[Block]) -> Peak:
-    """Return the first moment at which most bytes are alive; a block is not alive at its end."""
+    """Return the first moment at which the most bytes are alive.
+
+    A block is not alive at its end.
+    """
     changes = sorted(
         [
             *((block.start_ns, 1, block.bytes) for block in blocks),

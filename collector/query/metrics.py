@@ -27,8 +27,8 @@ JOBS_MAX: Final = 200
 _PARTS_S: Final = 2.0
 #: State of jobs whose state is none of STATES.
 OTHER_STATE: Final = "other"
-#: What is left out: jobs that ended too long ago, jobs beyond JOBS_MAX, jobs whose parts wait for
-#: another update, and steps of kinds without a histogram.
+#: Names of what is left out: jobs that ended too long ago, jobs beyond JOBS_MAX, jobs whose parts
+#: wait for another update, and steps of kinds without a histogram.
 ENDED_JOBS, FURTHER_JOBS, PARTS, STEPS = "ended_jobs", "further_jobs", "parts", "steps"
 _ROWS_TAKEN: Final = ("spans", "alerts")
 
@@ -108,7 +108,7 @@ class MetricsReader:
 
     def _watched(self, now_ns: int) -> WatchedStore | None:
         try:
-            store = LocalStore(self._path)  # a watch sees of a removed store only that it has no jobs
+            store = LocalStore(self._path)  # a watch would only see that a removed store has no jobs
         except StoreError as error:
             if error.slug != "store-missing":
                 raise
@@ -123,7 +123,7 @@ class MetricsReader:
         return self._totals[uid].add
 
     def _forget(self, uids: set[int]) -> None:
-        """Drop what is kept of other jobs than ``uids``."""
+        """Drop what is kept of all jobs but ``uids``."""
         for kept in (self._totals, self._parts, self._most):
             for uid in kept.keys() - uids:
                 del kept[uid]
@@ -186,7 +186,8 @@ class MetricsReader:
     def _growing(self, uid: int, figure: str, counts: Mapping[str, int]) -> dict[str, int]:
         """Return ``counts``, each at least as large as in any update before.
 
-        A job's counters are read one after the other, so a difference of two of them may shrink.
+        A job's counters are read one after the other, so the difference of two counters may shrink
+        from one update to the next.
         """
         most = self._most.setdefault(uid, {})
         for name, count in counts.items():
@@ -199,7 +200,10 @@ def _state(row: JobRow) -> str:
 
 
 def _by_name(times: Mapping[int, Histogram], functions: Mapping[int, str]) -> dict[str, Histogram]:
-    """Return histograms by the name of their kind; of several with one name, the later by key."""
+    """Return histograms by the name of their kind.
+
+    If several kinds have one name, the later ones are named by their keys.
+    """
     named: dict[str, Histogram] = {}
     for kind, histogram in times.items():
         name = kind_name(kind, functions)

@@ -119,8 +119,8 @@ def _with_layout_defaults(options: Options) -> Options:
 def _scaled(options: Options, view: str, steps: int) -> Options:
     """Return ``options`` with minima multiplied by ``steps``.
 
-    The numbers of a row are sums over these steps. Parameters, and occurrences in the op view, do
-    not grow with the steps: their minima stay the same.
+    The numbers of a row are sums over these steps. Parameters do not grow with the steps, nor do
+    occurrences in the op view: their minima stay the same.
     """
     per_node = {"min_params", *(("min_occurrence",) if view == "op" else ())}
     return multiplied(options, {name: steps for name in MINIMA if name not in per_node})
@@ -168,7 +168,7 @@ def _parts(answer: Answer, nodes: Sequence[Node], *, is_complete: bool) -> Parts
 
 
 def _scaled_node(node: Node, steps: int) -> Node:
-    """Return a node of one step with its numbers times ``steps``, since those of rows are sums."""
+    """Return a node of one step with its numbers times ``steps``, since rows have sums."""
     stats = Stats(*[number * steps for number in node.stats])
     return node._replace(stats=stats._replace(params=node.stats.params))
 

@@ -30,8 +30,8 @@ from .stack_facts import with_stacks
 
 #: Maximum number of steps that an error lists.
 _STEPS_LISTED_MAX: Final = 20
-#: The devices of a node that ran only in functions of the input pipeline, and a part of a device's
-#: name that selects them.
+#: The devices of a node that ran only in functions of the input pipeline, and the part of a
+#: device's name that selects such nodes.
 _PIPELINE: Final = (PIPELINE_DEVICE,)
 _PIPELINE_PATTERN: Final = "tf.data"
 TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator", "start_ns", "duration_ns")
@@ -45,9 +45,9 @@ class Profile:
     ran ops, but the times of its kernels were not recorded. ``uncounted``: number of nodes whose
     operations could not be counted because a shape is unknown. ``kinds``: number of traced steps by
     the name of their kind; ``other_kinds``: the same for kinds that are not selected.
-    ``job_traces``: the jobs, with the numbers of their selected traces. ``kind_numbers``: the
-    kinds in ``kinds`` as numbers. ``omits_pipeline``: ops of functions of the input pipeline, which
-    run beside the steps, are not among the nodes.
+    ``job_traces``: the jobs, with the numbers of their selected traces. ``kind_numbers``: the kinds
+    in ``kinds`` as numbers. ``omits_pipeline``: the nodes do not include the ops of the input
+    pipeline's functions, which run beside the steps.
     """
 
     nodes: list[Node]
@@ -110,9 +110,9 @@ def profile(
     matching device are returned, with their times there. Functions of the input pipeline run beside
     the steps: their nodes are returned only if ``device`` contains `tf.data`. ``kinds``: kinds of
     steps; None: the main kind of the jobs, or all kinds if ``parity`` does not separate them and
-    all steps are selected. ``averaged``: averages over a node's traced steps, else sums; if
-    ``parity.has_unit_times``, times are those of units, per step or times the number of steps.
-    ``required_facts``: the facts about nodes to read.
+    all steps are selected. ``averaged``: return averages over a node's traced steps instead of
+    sums. If ``parity.has_unit_times``, times are those of units: per step if averaged, else times
+    the number of steps. ``required_facts``: the facts about nodes to read.
 
     Raises UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
     """
@@ -359,7 +359,7 @@ def _job_facts(
 
 
 def _window_labels(job: JobReader, names: pa.Table, traces: pa.Table) -> dict[int, str]:
-    """Return the op type, or kernel of a library, that a profiler window recorded, by node id."""
+    """Return the op type, or kernel of a library, that a profiler session recorded, by node id."""
     if layout.XSPACE not in set(traces["source"].to_pylist()):
         return {}
     labels = interned_texts(names, LABEL)

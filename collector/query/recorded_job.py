@@ -47,8 +47,8 @@ def exact_nodes(
 def renumbered(traces: pa.Table, kinds: Sequence[int]) -> pa.Table:
     """Return ``traces`` with unique step numbers.
 
-    Steps of the first of ``kinds`` keep their numbers. The numbers of each other kind follow after
-    the last number of the kind before.
+    Steps of the first of ``kinds`` keep their numbers. Each further kind is numbered after the last
+    number of the kind before it.
     """
     first_kind = rows_of_kinds(traces, kinds[:1])
     last_step = pc.max(first_kind["step"]).as_py() if first_kind.num_rows else 0

@@ -1,4 +1,7 @@
-"""Reads the recorded outputs of nodes from a store; reads only one of several equivalent steps."""
+"""Reads the recorded outputs of nodes from a store.
+
+Of several equivalent steps, only one is read.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +19,7 @@ from ..tfviews.nodes import interned_bytes, interned_texts
 T = TypeVar("T")
 #: Number of traces that are read at once.
 _BATCH_TRACES: Final = 256
-#: Number of traces that are searched before all others.
+#: Number of traces that are searched first.
 _FIRST_TRACES: Final = 64
 
 

@@ -32,8 +32,8 @@ def selected_jobs(store: StoreReader, selectors: Sequence[str], now_ns: int) -> 
 def ended_jobs(store: StoreReader, job_filter: JobFilter, before_ns: int, now_ns: int) -> list[Removable]:
     """Return the jobs that ``job_filter`` selects and that ended before ``before_ns`` (real time).
 
-    Jobs that may still run are left out. A job whose end is unknown counts as ended at the last
-    change of its data.
+    Jobs that may still run are left out. If the end of a job is unknown, the last change of its
+    data counts as its end.
     """
     jobs = []
     for listed_job in listed_jobs(store, now_ns, job_filter):

@@ -1,7 +1,7 @@
 """What the session runs of a job fetch.
 
-The key of a run has a hash of these names. In a traced run, an op for each fetch returns its value:
-the names are those of these ops.
+The key of a run has a hash of the fetched names. In a traced run, one op for each fetch returns its
+value, and the names are read from these ops.
 """
 
 import re
@@ -17,7 +17,7 @@ from ..tfviews.nodes import interned_texts
 
 #: The op that returns a fetch: the node, its output, and the position of the fetch.
 _RETURNED: Final = re.compile(r"_retval_(?P<node>.+)_(?P<output>\d+)_(?P<position>\d+)", re.DOTALL)
-#: Maximum number of calls that get names: a graph that grows in a loop has a new call for each run.
+#: Maximum number of calls that get names. A graph that grows in a loop has a new call for each run.
 _CALLS_MAX: Final = 64
 
 
@@ -51,7 +51,7 @@ def _run_name(job: JobReader, key: int, trace: int, names: Mapping[int, str]) ->
 
 
 def _target(key: int, fetches: Sequence[str], nodes: Collection[str]) -> str:
-    """Return the target of a run: the node whose name gives the hash in ``key``; else ``""``."""
+    """Return the target of a run, the node whose name has the hash in ``key``; else ``""``."""
     feeds, _, _ = run_keys.call_counts(key)
     keys = {node: run_keys.with_feeds(run_keys.signature_key(fetches, [node]), feeds) for node in sorted(nodes)}
     return next((node for node, node_key in keys.items() if node_key == key), "")

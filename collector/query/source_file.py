@@ -11,12 +11,13 @@ from ...commands.streams import clean
 SIZE_MAX: Final = 10**6
 _LINE_MAX: Final = 300
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-#: Only these files are read: whoever writes a job's records could name a file with secrets.
+#: Only files with this suffix are read, since whoever writes a job's records could name a file with
+#: secrets.
 _SUFFIX: Final = ".py"
 
 
 class NoTextError(Exception):
-    """There is no text of a file; the message says why."""
+    """The text of a file is not available; the message says why."""
 
 
 def source_text(path: str, before_ns: int) -> list[str]:
@@ -50,7 +51,8 @@ def _check(status: os.stat_result, before_ns: int) -> None:
         raise NoTextError("it is not a regular file")
     if status.st_size > SIZE_MAX:
         raise NoTextError("it is larger than 1 MB")
-    # A file with an old time of its content may have been put in place later.
+    # The time of the last change is not enough: a file with old content may have been moved here
+    # later.
     if max(status.st_mtime_ns, status.st_ctime_ns) >= before_ns:
         raise NoTextError("it was changed since the job began")
 

@@ -17,8 +17,9 @@ _COLUMNS: Final = ("key", "parent", "flags", "count", "start_ns", "total_ns")
 def activities_of(spans: pa.Table, thread: int, names: FunctionNames) -> tuple[Activity, ...]:
     """Return the activities of ``thread``, sorted by time; ``names``: their names by key.
 
-    Where one is within another, the outer one has a further entry with the negative of its time.
-    Marks of the job's code within steps are left out: their time is that of ops, too.
+    If an activity is within another one, its time is subtracted from the outer one by a further
+    entry with a negative time. Marks of the job's code within steps are left out, since their time
+    is also the time of ops.
     """
     rows = _activities(spans)
     rows = rows.filter(pc.equal(rows["thread"], pa.scalar(thread, pa.uint32())))
@@ -42,7 +43,7 @@ def pipeline_functions(
 ) -> tuple[NamedSum, ...]:
     """Return the user's functions that ops of other threads called within ``period``.
 
-    They are those of an input pipeline. The one with the most time comes first.
+    These functions belong to an input pipeline. The one with the most time comes first.
     """
     rows = _activities(spans)
     is_other = pc.not_equal(rows["thread"], pa.scalar(thread, pa.uint32()))

@@ -17,10 +17,11 @@ from ..summaries.step_records import TimedSteps, periods
 from .alerts import changed_ops
 from .timed_steps import timed_steps
 
-#: Minimum share of each side of a shift in the time of all steps. Steps that begin slowly, or end
-#: so, are no lasting increase.
+#: Each side of a shift must have at least this share of the time of all steps. A few slow steps at
+#: the beginning or at the end are no lasting increase.
 _SIDE_SHARE_MIN: Final = 0.05
-#: An alert is about a shift if its first slow step began within this time of the shift (ns).
+#: An alert is about a shift if at most this time lies between the shift and the alert's first slow
+#: step (ns).
 _ALERT_NS: Final = 10 * layout.SECOND_NS
 
 
@@ -38,9 +39,9 @@ def shifts(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> tuple[Step
 
 
 def shift_note(job: JobReader) -> str | None:
-    """Return a sentence about a job whose steps became slower, and which steps show its present.
+    """Return a sentence about the increase of step times, and how to show the steps since then.
 
-    None if they did not.
+    None if the steps did not become slower.
     """
     kind, steps = timed_steps(job, job.table("spans"))
     shift, _ = shifts(job, kind, steps)

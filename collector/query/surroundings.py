@@ -97,8 +97,9 @@ def use_between(samples: pa.Table, period: tuple[int, int]) -> Use | None:
 def thread_use(job: JobReader, thread: int, period: tuple[int, int]) -> ThreadUse | None:
     """Return what ``thread`` did within ``period``, None if there are too few samples.
 
-    If it is not the main thread of the job's process, or the kernel does not tell its times, the
-    CPU time of the whole process is the most that it can have used.
+    The times of a thread are unknown if it is not the main thread of the job's process, or if the
+    kernel does not tell them. The CPU time of the whole process is then an upper limit of what the
+    thread used.
     """
     rows = [row for row in sorted(row_tuples(job.table("thread_samples"))) if period[0] <= row[0] <= period[1]]
     if thread == job.info.identity.get("pid") and len(rows) >= _THREAD_SAMPLES:
@@ -113,8 +114,9 @@ def thread_use(job: JobReader, thread: int, period: tuple[int, int]) -> ThreadUs
 def python_threads(job: JobReader, period: tuple[int, int]) -> tuple[PythonThread, ...]:
     """Return the threads of the job's Python that used a CPU within ``period``, the busiest first.
 
-    Before Python 3.8 the kernel's number of a thread is unknown: a single thread is taken for the
-    busiest one, if that is far busier than all others.
+    Before Python 3.8 the kernel's number of a thread is unknown. If the job's Python has a single
+    further thread, and one thread is far busier than all others, the two are assumed to be the
+    same.
     """
     times: Counter[int] = Counter()
     for t_ns, thread, cpu_s in row_tuples(job.table("busy_threads")):
@@ -138,7 +140,10 @@ def python_threads(job: JobReader, period: tuple[int, int]) -> tuple[PythonThrea
 
 
 def _increase(totals: Sequence[float]) -> float:
-    """Return by how much ``totals`` grow; the sum of the threads falls when a thread ends."""
+    """Return the growth of ``totals``.
+
+    A sum over threads falls when a thread ends, which counts as 0.
+    """
     return sum(max(0.0, after - before) for before, after in pairwise(totals))
 
 

@@ -23,7 +23,7 @@ from ..summaries.steps import SPECIAL
 
 #: Maximum number of latest rows of timed steps that are read.
 TIMED_ROWS_MAX: Final = 100_000
-#: Kind of step -> further kinds of spans that enclose it.
+#: Kind of step -> the kinds of spans that may enclose it.
 _ENCLOSING: Final = {layout.TEST_BATCH: (layout.EVALUATE,), layout.PREDICT_BATCH: (layout.PREDICT,)}
 _TIMED_COLUMNS: Final = ["ordinal", "count", "start_ns", "total_ns", "flags", "key"]
 
@@ -85,8 +85,8 @@ def _latest(spans: pa.Table) -> pa.Table:
 def _other_spans(spans: pa.Table, thread: Any, kind: int, names: FunctionNames) -> Iterator[OtherSpan]:
     """Yield the latest spans that can explain the pauses of ``thread`` between steps of ``kind``.
 
-    Spans that enclose steps cannot, nor can runs of other threads that fill queues in the
-    background. Activities are no steps.
+    Spans that enclose steps are left out, and so are runs of other threads that fill queues in the
+    background, and activities, which are no steps.
     """
     enclosing = [layout.EPOCH, layout.FIT, layout.ACTIVITY, *_ENCLOSING.get(kind, ()), *span_kinds.others()]
     is_enclosing = pc.is_in(spans["kind"], value_set=pa.array(enclosing, pa.uint16()))

@@ -48,7 +48,7 @@ _RESCAN_NS: Final = 10 * SECOND_NS
 _SPANS_MAX: Final = 5_000
 #: Maximum number of alerts that an update reads of a job.
 _ALERTS_MAX: Final = 10
-#: Takes the rows of a job by table, from the first one on.
+#: A function that takes the rows of a job by table, beginning with the first one.
 TakeRows = Callable[[Mapping[str, pa.Table]], None]
 #: A job is idle if it has run no step for longer than this time, and for five times its step time.
 _IDLE_NS: Final = 10 * SECOND_NS
@@ -158,8 +158,9 @@ def _last_rows(table: pa.Table, columns: Sequence[str], rows_max: int) -> list[t
 class Watch:
     """The jobs and hosts of a store; each `update` reads only what is new.
 
-    The collector writes the figures of its running jobs. Rows are read only of jobs without them:
-    those of an earlier release, and for ten minutes those that a new collector has found stored.
+    The collector writes the figures of its running jobs. Rows are read only for jobs without such
+    figures. These are jobs of an earlier release and, for ten minutes, jobs that a new collector
+    has found in the store.
     """
 
     def __init__(
@@ -171,8 +172,8 @@ class Watch:
     ) -> None:
         """Watch ``store``: running and recently ended jobs, or all jobs if ``shows_all``.
 
-        ``taker`` gets the uid of each job that is found running. What it returns takes the job's
-        spans, samples and alerts as they are read.
+        ``taker`` gets the uid of each job that is found running. It returns a function that takes
+        the job's spans, samples and alerts as they are read.
         """
         self.shows_all = shows_all
         self._taker = taker
@@ -315,7 +316,7 @@ def _live_of(store: str, holder: Mapping[str, Any] | None, now_ns: int) -> _Live
     try:
         if document is None or holder is None or document["collector"] != holder["id"]:
             return _Live({}, {})
-        if abs(now_ns - document["written_ns"]) > _LIVE_AGE_NS:  # it may be written between the two
+        if abs(now_ns - document["written_ns"]) > _LIVE_AGE_NS:  # it may be replaced between the two calls
             return _Live({}, {})
         jobs = {int(uid, 16): figures_of(figures) for uid, figures in document["jobs"].items()}
         return _Live(jobs, {name: HostFigures(*values) for name, values in document["hosts"].items()})
@@ -349,7 +350,7 @@ def _with_last_step(row: JobRow, info: JobInfo, main: KindFigures) -> JobRow:
 def _idle_ns(figures: LiveFigures, row: JobRow, pace: Pace, now_ns: int) -> int | None:
     """Return the time since the last step of any kind if steps of the job's main kind have stopped.
 
-    None if they have not, or if the time is at most _IDLE_NS.
+    None if they have not stopped, or if the time is at most _IDLE_NS.
     """
     if row.phase != RUNNING or pace.per_s != 0.0 or figures.last_ns is None:
         return None

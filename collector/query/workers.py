@@ -14,7 +14,7 @@ from .breakdown import main_breakdown
 from .selection import host_of, ids_of
 from .timed_steps import main_kind, steps_of_kind
 
-#: Waiting of these kinds is for other workers.
+#: Executions of these classes wait for other workers.
 _FOR_OTHERS = ("collectives", "send and receive")
 
 
@@ -31,9 +31,14 @@ class Worker(NamedTuple):
     waits_ns: float | None
     comparison: Comparison
 
+    @property
+    def period_ns(self) -> float:
+        """Mean time from step to step, 0 without timed steps."""
+        return self.breakdown.period_ns if self.breakdown else 0.0
+
 
 class Group(NamedTuple):
-    """The workers of a distributed job, the one that is waited for first.
+    """The workers of a distributed job, the one that is waited for first, or else the slowest.
 
     ``source``: what the order is from (`summaries.workers`).
     """
@@ -53,14 +58,14 @@ def group_of(store: StoreReader, selector: str) -> Group:
         Worker(job, ids[job.info.hex], worker_name(job.info), parts, steps.waits_ns, comparison)
         for job, (steps, parts), comparison in zip(members, read, comparisons, strict=True)
     ]
-    workers.sort(key=lambda worker: (-(worker.comparison.behind_ns or 0.0), worker.name))
+    workers.sort(key=lambda worker: (-(worker.comparison.behind_ns or 0.0), -worker.period_ns, worker.name))
     return Group(name, source, tuple(workers))
 
 
 def members_of(store: StoreReader, selector: str) -> tuple[str, list[JobReader]]:
     """Return the name and the jobs of a group; ``selector``: its name, or a job of it.
 
-    Of groups of one name, which a cluster has at each of its runs, it is the one of the latest job.
+    Each run of a cluster makes a group of the same name; the group of the latest job is returned.
     Raises NoSuchJobError, and UsageError ``no-group`` for a job without one.
     """
     jobs = list(store.jobs())
@@ -109,4 +114,4 @@ def _read(job: JobReader) -> tuple[WorkerSteps, Breakdown | None]:
     parts = main_breakdown(job, spans)
     waits = parts.detail_ns(WAITING) if parts and parts.traced else None
     waits_ns = None if waits is None else sum(waits.get(name, 0.0) for name in _FOR_OTHERS)
-    return WorkerSteps(host_of(job), steps, waits_ns), parts
+    return WorkerSteps(host_of(job), steps, waits_ns, parts.period_ns if parts else None), parts

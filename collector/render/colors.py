@@ -51,7 +51,7 @@ def are_used() -> bool:
 def paint(style: str, text: str) -> str:
     """Return ``text`` in a style of STYLES, without control characters.
 
-    It is returned as it is if no colors are used.
+    Without colors, ``text`` is returned unchanged.
     """
     if not _Colors.is_used or not text.strip():
         return text

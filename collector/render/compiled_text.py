@@ -1,4 +1,4 @@
-"""What XLA compiled in a job as text: the programs, and the ops of one of them."""
+"""The programs that XLA compiled in a job as text, and the ops of one of them."""
 
 from collections.abc import Iterator
 from typing import Final

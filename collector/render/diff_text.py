@@ -118,7 +118,7 @@ def verdict(parts: DiffParts) -> str:
 
 
 def runs_needed(step: Change) -> str:
-    """Return how many runs a side show a change of PLANNED_DIFFERENCE, if these do not."""
+    """Return how many runs a side would show a change of PLANNED_DIFFERENCE, if these do not."""
     is_shown = step.visible is not None and step.visible <= PLANNED_DIFFERENCE
     return f", {step.runs} runs a side from {percent(PLANNED_DIFFERENCE)} on" if step.runs and not is_shown else ""
 

@@ -40,7 +40,7 @@ _SUM_COLUMNS: Final = (
 _BAR_WIDTH: Final = 20
 _HOLDERS_MAX: Final = 8
 _SUMS_MAX: Final = 4
-#: Minimum share of the peak of a node with a row.
+#: A node has a row if it holds at least this share of the peak.
 _SHARE_MIN: Final = 0.002
 _BEFORE_NAME: Final = "(from before the step)"
 

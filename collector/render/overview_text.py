@@ -22,7 +22,8 @@ TEXTS_MAX: Final = 4
 _CURVE_WIDTH: Final = 24
 #: Characters beside the curve in a line of a narrow terminal.
 _OTHER_WIDTH: Final = 66
-#: Bars are cut at this multiple of the median, since a long first step would flatten all others.
+#: Bars are cut at this multiple of the median. Otherwise a long first step would flatten all other
+#: bars.
 _CURVE_CUT: Final = 3
 #: I/O below this rate is not shown (bytes a second).
 _IO_MIN: Final = 1e6
@@ -80,8 +81,8 @@ def _stage_text(stage: Stage) -> str:
 def _is_shown(stage: Stage) -> bool:
     """Return whether a stage is shown.
 
-    The end of a job is not shown if it took no time. A short wait is not shown, since steps are
-    stored with a delay.
+    The stage `ending` is not shown if it took no time. A short wait for the next step is not shown,
+    since steps are stored with a delay.
     """
     return stage.name not in {ENDING, WAITING} or stage.total_ns >= (_IDLE_NS if stage.name == WAITING else 1)
 

@@ -11,9 +11,10 @@ from ..tfviews.rows import Row
 
 
 def row_styles(rows: Sequence[Row]) -> list[str]:
-    """Return the style of each row, by the part with most of the time of it and of rows below.
+    """Return the style of each row.
 
-    A row of several op types, and one without time, has none.
+    It is that of the part with most of the time of the row and the rows below it. A row of several
+    op types has no style, nor has a row without time.
     """
     phase_of = phases([node for row in rows for node in row.nodes])
     times = [Counter[str]() for _ in rows]

@@ -72,7 +72,7 @@ def _cells(op: TopOp, has_memory: bool) -> list[str]:
 def ops_table(ops: Sequence[TopOp], width: int) -> list[str]:
     """Return the table of the first OPS_MAX of ``ops``.
 
-    Without recorded memory, the column of memory shows `-`, since 0 would be wrong.
+    If memory was not recorded, the column of memory shows `-`, since 0 would be wrong.
     """
     has_memory = any(op.bytes for op in ops)
     rows = [_cells(op, has_memory) for op in ops[:OPS_MAX]]

@@ -38,8 +38,8 @@ _BAR_WIDTH: Final = 12
 #: preferred width in trees.
 _PREFERRED_WIDTHS, _MIN_WIDTH = {"op": 28}, 18
 _PREFERRED_TREE_WIDTH: Final = 36
-#: The column *self* is shown if the own time of an entry is more than 1/_OWN_DIVISOR of its total
-#: time.
+#: The column *self* is shown if an entry's own time is more than 1/_OWN_DIVISOR of the entry's
+#: total time.
 _OWN_DIVISOR: Final = 20
 
 
@@ -145,7 +145,7 @@ def _bar(counter: str) -> ViewColumn:
 def _self(view: str) -> ViewColumn:
     """Return the column of own time.
 
-    It is shown if an entry that is no leaf has a relevant own time.
+    It is shown if an entry with entries below it has a relevant own time.
     """
 
     def is_informative(rows: Sequence[Row]) -> bool:

@@ -85,9 +85,9 @@ def _step_row(step: StepEntry) -> list[str]:
 
 
 def _rows_without_entry(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:
-    """Yield a row for each kind of which some steps, but not all, have no entry.
+    """Yield a row for each kind that has some steps with an entry and some without.
 
-    These steps were only counted, or their entries were dropped.
+    Steps without an entry were only counted, or their entries were dropped.
     """
     entry_counts: Counter[str] = Counter()
     for group in steps.groups:

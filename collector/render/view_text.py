@@ -18,7 +18,7 @@ _FACT_FORMATS: Final = {"device": "on {}", "line": "all made at {}"}
 
 
 def _common(column: ViewColumn, rows: Sequence[Row], context: CellContext) -> str | None:
-    """Return the value that all rows have in a column, if it may move above the table.
+    """Return the value that all rows have in a column, if the column may move above the table.
 
     None if rows have several values, or if the column may not move. Rows without a device do not
     count.

@@ -6,7 +6,7 @@ from typing import Final
 from ..numbers import count, duration
 from ..query.selection import host_of
 from ..query.workers import Group, Worker
-from ..summaries.workers import NOTHING, Clock
+from ..summaries.workers import NOTHING, PACE, Clock
 from . import colors
 from .table import Column, render
 from .wrapping import wrapped
@@ -44,13 +44,28 @@ def lines(group: Group, width: int | None) -> Iterator[str]:
 def _verdict(group: Group) -> str:
     first = group.workers[0]
     behind_ns = first.comparison.behind_ns or 0.0
+    stepping = [worker for worker in group.workers if worker.period_ns]
     if len(group.workers) == 1:
         return "only one worker of the group was profiled"
+    if len(stepping) == 1:
+        return f"only {first.name} runs steps of its own, so there is nothing to compare"
+    if group.source == PACE:
+        return _pace(first, min(stepping, key=lambda worker: worker.period_ns))
     if group.source == NOTHING:
         return "unknown: no step was traced in all workers, and none was timed one by one in all of them"
     if first.breakdown is None or behind_ns < _SHARE_MIN * first.breakdown.period_ns:
         return "no worker is waited for"
     return f"the others wait {duration(behind_ns)} in each step for {first.name}"
+
+
+def _pace(slowest: Worker, fastest: Worker) -> str:
+    text = "the workers do not wait for each other"
+    if slowest.period_ns < (1 + _SHARE_MIN) * fastest.period_ns:
+        return f"{text}, and are equally fast"
+    return (
+        f"{text}; {slowest.name} is the slowest, {duration(slowest.period_ns)} from step to step, "
+        f"{slowest.period_ns / fastest.period_ns:.1f} times as long as {fastest.name}"
+    )
 
 
 def _row(worker: Worker) -> list[str]:

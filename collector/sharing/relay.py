@@ -6,15 +6,15 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-#: Maximum bytes that are read at a time, and so of what waits in each direction.
+#: Maximum bytes that are read at a time. No more than this waits in each direction.
 _CHUNK: Final = 64 << 10
 
 
 class Relay:
     """One connection: ``near`` is the user's socket, ``far`` that of the collector.
 
-    Nothing is read from one side while the other side does not take what was read before. When one
-    side closes, both are closed, and ``on_close`` is called.
+    Nothing is read from one side until the other side has taken what was read before. When one side
+    closes, both are closed, and ``on_close`` is called.
     """
 
     def __init__(

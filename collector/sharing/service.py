@@ -32,10 +32,10 @@ _START_POLL_S: Final = 0.05
 _SLEEP_MAX_S: Final = 3600.0
 #: Maximum number of new connections in a turn: established ones are served between them.
 _ACCEPTS_A_TURN: Final = 16
-#: Pause after the system has refused another connection: no descriptor is left (seconds).
+#: Pause after the system has refused a connection because no descriptor is left (seconds).
 _PAUSE_S: Final = 1.0
-#: Interval at which each user's collector runs for the limits of the store, and the time between
-#: two users (seconds).
+#: Interval at which each user's collector is started to apply the limits of the store. Time between
+#: the starts for two users (seconds).
 _ROUND_S: Final = 86_400.0
 _ROUND_STEP_S: Final = 120.0
 #: Time limit for the collectors to store what has arrived, and to end (seconds).
@@ -73,9 +73,9 @@ class SharingService:
         self._manager = ServiceManager(os.environ)
         self._selector = selectors.DefaultSelector()
         self._is_stopping = self._is_reload_due = False
-        self._round: deque[int] = deque()  # the users whose collectors are still to run for the limits
+        self._round: deque[int] = deque()  # users whose collectors must still be started to apply the limits
         self._next_round_s = self._round_end_s = -math.inf
-        self._paused_until_s = math.inf  # while it accepts, there is no such time
+        self._paused_until_s = math.inf  # None while connections are accepted
 
     def start(self) -> None:
         """Open the store and listen; TfprofError or OSError on failure."""

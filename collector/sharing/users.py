@@ -22,10 +22,11 @@ from .relay import Relay
 
 #: Maximum number of connections of a user; further ones are closed at once.
 CONNECTIONS_MAX: Final = 64
-#: Maximum number of users with connections, so of collectors, and of those without an account.
+#: Maximum number of users with connections, each of whom has a collector. Maximum number of such
+#: users without an account.
 USERS_MAX: Final = 64
 STRANGERS_MAX: Final = 8
-#: Maximum number of folders in the store with which users without an account get another one.
+#: Users without an account get a new folder only if the store has fewer folders than this.
 STRANGERS_FOLDERS_MAX: Final = 1_024
 #: Time that a connection waits for the start of the collector (seconds).
 START_S: Final = 60.0
@@ -70,7 +71,7 @@ class User:
     def connect(self, selector: selectors.BaseSelector, now: float) -> TfprofError | None:
         """Connect what waits; start the collector if it does not run.
 
-        Return the error if that fails. Then nothing waits.
+        If the start fails, close what waits, and return the error.
         """
         try:
             while self.waiting and (far := _connected(self.address)) is not None:

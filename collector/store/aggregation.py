@@ -1,6 +1,6 @@
 """Aggregates op executions by node and device.
 
-Also converts the inputs and outputs of the C extension.
+The module also converts the inputs and outputs of the C extension.
 """
 
 import importlib
@@ -26,7 +26,7 @@ INPUTS: Final = (
     "temp_bytes",
     "persistent_bytes",
 )
-#: The columns of ops that tell, with the base, whether an execution has a start time.
+#: The columns of ops that show, together with the base, whether an execution has a start time.
 START_TIMES: Final = ("start_ns", "start_us_fix")
 #: The columns of ROLLUP that an aggregation computes: sums, of type int64.
 RESULTS: Final = (

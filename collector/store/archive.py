@@ -24,9 +24,9 @@ ARCHIVE_VERSION: Final = 1
 #: The first entry, which names the versions; the samples of the job's host.
 MANIFEST: Final = "tfprof.json"
 HOST_SAMPLES: Final = "host_samples.parquet"
-#: State that a copy gets if the job was running, or if its collector had ended before the job.
+#: State of the copy of a job that was running, or whose collector had ended before the job.
 _STATES: Final = {catalog.RUNNING: "detached", catalog.STALE: catalog.LOST}
-#: Samples of the host are kept so long before and after the job (ns).
+#: Samples of the host are kept from this time before the job to this time after it (ns).
 _MARGIN_NS: Final = 60_000_000_000
 _CHUNK: Final = 1 << 20
 #: Date of all entries: the times of a job are in its job file.
@@ -35,7 +35,10 @@ _MODE: Final = stat.S_IFREG | 0o600
 
 
 class _Stream:
-    """What a ZipFile writes to: it can neither seek nor tell, so that it writes each byte once."""
+    """The file that a ZipFile writes to.
+
+    It can neither seek nor tell, so the ZipFile writes each byte once.
+    """
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
@@ -66,10 +69,10 @@ class Contents(NamedTuple):
 
 
 def contents(snapshot: Snapshot) -> Contents:
-    """Return the files of ``snapshot``; FileNotFoundError if one of them is replaced meanwhile."""
+    """Return the files of ``snapshot``; FileNotFoundError if a file is replaced meanwhile."""
     files: dict[str, bytes | Path] = {}
-    # Writers remove the total before its histogram: if the total is there, a missing histogram was
-    # never written.
+    # Writers remove the total before its histogram. If the total is there and the histogram is not,
+    # the histogram was never written.
     for name in sorted(segment.SCHEMAS, key=lambda name: (name not in segment.TOTALS, name == segment.TOTAL_NAME)):
         for _, path in snapshot.segments(name):
             if name == segment.TOTAL_TIMES_NAME and not path.exists():
@@ -120,7 +123,7 @@ def _ended(job: Contents, state: str, now_ns: int) -> JobInfo:
 
 
 def _stays(name: str, path: Path) -> bool:
-    """Whether no writer replaces a segment: one that is not merged, or too large for that."""
+    """Whether no writer replaces a segment, since it is too large or is never merged."""
     is_replaced = name in segment.TOTALS or small_segments.is_merged(name)
     return not is_replaced or path.lstat().st_size > small_segments.FULL_BYTES
 

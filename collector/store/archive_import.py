@@ -223,12 +223,12 @@ def _in_process(action: Callable[[], None], path: str) -> None:
             raise TfprofError(text, slug=slug)
     finally:
         os.close(message_fd)
-    if code != _DONE:  # libraries that do not check malloc's result, or too much CPU time
+    if code != _DONE:  # a library did not check malloc's result, or the process used too much CPU time
         raise _bad(path, _TOO_COSTLY)
 
 
 def _ended(pid: int) -> int:
-    """Wait for the end of a process, and return its status; an interrupt ends it, too."""
+    """Wait for the end of a process, and return its status; an interrupt ends the process, too."""
     try:
         return os.waitpid(pid, 0)[1]
     except BaseException:
@@ -253,7 +253,8 @@ def _act_and_exit(action: Callable[[], None], message_fd: int) -> NoReturn:
 
 def _confine(memory: int, cpu_s: int | None = None) -> None:
     """Limit the further memory of this process (bytes), and its CPU time (seconds)."""
-    # A limit has no effect on the default pool, which has already reserved its address space.
+    # The limit would have no effect on the default pool, which has already reserved its address
+    # space.
     pa.set_memory_pool(pa.system_memory_pool())
     data = int(Path("/proc/self/statm").read_text().split()[5]) * _PAGE
     limits = [(resource.RLIMIT_DATA, data + memory), (resource.RLIMIT_CORE, 0)]

@@ -34,7 +34,7 @@ MAY_CONTINUE: Final = frozenset({RUNNING, STALE})
 DAMAGED: Final = "damaged"
 #: State of a job that was imported from files of TensorFlow.
 IMPORTED: Final = "imported"
-#: Counters of lost data in a job file; a dropped trace is also a dropped record.
+#: Counters of lost data in a job file. A dropped trace also counts as a dropped record.
 LOST_COUNTERS: Final = ("dropped_records", "dropped_spans", "never_stored")
 
 #: Columns of `samples`. A job file has the least and the largest value of each.
@@ -45,8 +45,8 @@ _UID = re.compile(r"[0-9a-f]{16}")
 SERIES_PREFIX: Final = "repeat:"
 #: Maximum of a number in a job file: numbers of messages have 64 bits.
 _NUMBER_MAX: Final = (1 << 64) - 1
-#: Attempts to write a file. A collector that opens the job may remove the temporary file as a
-#: leftover.
+#: Number of attempts to write a file. A collector that opens the job may take the temporary file
+#: for a leftover, and remove it.
 _TRIES: Final = 3
 
 
@@ -238,7 +238,7 @@ def save_tags(folder: Path, texts: Sequence[str]) -> None:
 
 
 def _in_roots(store: Path, *names: str) -> Path:
-    """Return the first folder of this name in the roots of ``store``; it may be missing in all."""
+    """Return the first folder of this name in the roots of ``store``. It may not exist."""
     paths = [root.joinpath(*names) for root in shared.roots(store)]
     return next((path for path in paths if path.is_dir()), [*paths, store.joinpath(*names)][0])
 

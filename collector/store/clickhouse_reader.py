@@ -161,10 +161,6 @@ class EngineJob:
         """Return (node, device, last trace in which the node ran on the device)."""
         return sql_queries.last_traces(self._query)
 
-    def timeline(self, traces: Collection[int]) -> Iterator[tuple[int, int, int, int, int, int, int]]:
-        """Yield (trace, node, device, label, thread, start, end); see the protocol."""
-        return sql_queries.timeline(self._query, traces)
-
     def window_labels(self) -> dict[int, int]:
         """Return node -> one of its labels, for the nodes that profiler windows recorded."""
         return sql_queries.window_labels(self._query)

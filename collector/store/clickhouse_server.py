@@ -26,8 +26,8 @@ _ERROR_MAX: Final = 4096
 _CHUNK: Final = 1 << 20
 #: Oldest release that has all settings and functions that are used.
 OLDEST: Final = (22, 8)
-#: Settings of each request. Texts may be any bytes. A name means a column, not an alias of the same
-#: name.
+#: Settings of each request. Texts may be any bytes. If a column and an alias have one name, the
+#: name means the column.
 _SETTINGS: Final = {
     "output_format_arrow_string_as_string": "0",
     "output_format_arrow_compression_method": "none",
@@ -156,9 +156,9 @@ class Server:
 
 @contextlib.contextmanager
 def _limited(connection: socket.socket) -> Iterator[threading.Event]:
-    """Shut ``connection`` down when the time for a request is over; provide whether it is.
+    """Shut ``connection`` down when the time for a request is over; provide whether it is over.
 
-    A server that sends a byte now and then never falls silent.
+    A timeout of the socket is not enough: a server may send a byte now and then.
     """
     is_over = threading.Event()
 

@@ -2,7 +2,7 @@
 
 A row of a job has its job, its owner and the time at which the job was opened, and its place: the
 batch and the row. Readers read only the batches that the table `batches` lists. A batch is listed
-after it was inserted, so that an interrupted insert has no effect.
+only after its rows were inserted, so an interrupted insert has no effect.
 """
 
 import re
@@ -64,7 +64,8 @@ JOBS: Final = pa.schema(
         ("removed", _U16),
     ]
 )
-#: Table -> columns after the job by which it is sorted, in the order of time where it has one.
+#: Table -> the columns by which it is sorted, after the job. If the rows of a table have an order
+#: in time, the columns give that order.
 _ORDER: Final = {
     "ops": "trace, row",
     "traces": "trace, row",
@@ -95,7 +96,7 @@ _TYPES: Final = {
     pa.list_(pa.utf8()): "Array(String)",
     pa.list_(pa.int64()): "Array(Int64)",
 }
-#: Columns with another type than that of their Arrow column.
+#: Columns whose type does not follow from that of their Arrow column.
 _COLUMN_TYPES: Final = {"job": "FixedString(16)", "owner": "LowCardinality(String)", "opened": "DateTime"}
 _USER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

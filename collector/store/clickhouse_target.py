@@ -32,7 +32,7 @@ class EngineTarget:
         A batch is listed after it was inserted, and the job after all its batches.
         """
         info = copied_info(job)
-        if self._store.is_removed(info.uid):  # a removal that was interrupted
+        if self._store.is_removed(info.uid):  # complete a removal that was interrupted
             self._store.sweep(info.uid)
         place, stored, rows = place_of(info), self._stored_rows(info.hex), 0
         for name, number, piece in _all_pieces(job):

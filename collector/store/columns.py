@@ -7,8 +7,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute
 
-#: pyarrow's functions, untyped: their type stubs reject plain numbers, and give no result type for
-#: an argument of type Any.
+#: pyarrow's functions without types. Their type stubs reject plain numbers, and have no result type
+#: for an argument of type Any.
 pc: Final[Any] = pyarrow.compute
 #: Number of rows that `row_tuples` converts at a time.
 _CONVERTED_ROWS: Final = 16_384
@@ -85,7 +85,7 @@ def repeat(value: int, size: int, kind: Any) -> Any:
 
 
 def changes(column: Any) -> Any:
-    """Return for each element whether it differs from the one before; true for the first."""
+    """Return for each element whether it differs from the one before; true for the first one."""
     first = pa.repeat(_TRUE, min(1, len(column)))
     return pa.concat_arrays([first, pc.not_equal(column.slice(1), column.slice(0, max(0, len(column) - 1)))])
 

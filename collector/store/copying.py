@@ -61,7 +61,7 @@ def copied_info(job: JobReader) -> JobInfo:
 
 
 def pieces(job: JobReader, name: str) -> Iterator[pa.Table]:
-    """Yield the rows of table ``name`` in pieces, which are the same each time."""
+    """Yield the rows of table ``name`` in pieces. The pieces are the same in each call."""
     tables = iter([_host_samples(job)]) if name == "host_samples" else job.pieces(name)
     for table in tables:
         for start in range(0, table.num_rows, PIECE_ROWS):
@@ -116,9 +116,10 @@ class FolderTarget:
 
 
 def _generations(job: JobReader) -> Iterator[dict[str, pa.Table]]:
-    """Yield the traces in ascending order, as many at once as a collector seals, with their ops.
+    """Yield the traces in ascending order with their ops, as many at once as a collector seals.
 
-    The canonical device of a node is the first one on which it runs, so the ops on it come first.
+    Ops on the canonical device of a node come first, since the first device of a node becomes its
+    canonical device.
     """
     traces, devices = job.table("traces"), Devices(device_rows(job.table("names")))
     canonical = job.canonical_devices()

@@ -11,8 +11,8 @@ from .schema import DEVICE, NAMES
 _CANONICAL: Final = re.compile(rb".*/(device:gpu|gpu|device:cpu|cpu):[0-9]+", re.DOTALL)
 _GPU: Final = re.compile(rb"gpu:[0-9]+")
 
-#: Device of tf.data iterators. It cannot be canonical, since the time of an iterator is already in
-#: the op that waits for it.
+#: Device of tf.data iterators. It cannot be canonical, since the op that waits for an iterator
+#: already has the iterator's time.
 ITERATOR_DEVICE: Final = b"/host:CPU/tf.data"
 
 #: Device of the ops of functions that tf.data calls, and the scope that is put before their names.
@@ -35,7 +35,8 @@ class Devices:
         first_ids: dict[bytes, int] = {}
         for number, text in sorted(texts.items()):
             first_ids.setdefault(text, number)
-        #: Ids of names that differ only in case from an earlier one, with the id of that one.
+        #: Id of a name that differs only in case from an earlier name -> the id of the earlier
+        #: name.
         self.spellings = [(number, first_ids[text]) for number, text in texts.items() if first_ids[text] != number]
         self._canonical = pa.array(
             [number for number, text in sorted(texts.items()) if can_be_canonical(text)], pa.uint32()

@@ -17,7 +17,7 @@ _FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 _UNREADABLE_ERRNOS = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _MODE = 0o600
 _FOLDER_MODE = 0o700
-#: Permissions of a group that a file and a folder get in a folder that others may read.
+#: Permissions of the group for a new file and a new folder, if others may read the folder above.
 _READ, _READ_AND_SEARCH = 0o040, 0o050
 _DEFAULT_ACL = "system.posix_acl_default"
 #: Flags to open a file for writing: do not follow a symbolic link, do not wait for the reader of a
@@ -26,7 +26,7 @@ _SAFE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class FileId(NamedTuple):
-    """Id of a file or folder; a new file of the same name has another id."""
+    """The id of a file or folder. A new file of the same name has another id."""
 
     device: int
     inode: int
@@ -44,7 +44,7 @@ class FileId(NamedTuple):
 def make_folder(path: Path, *, may_be_link: bool = False) -> None:
     """Create the private folder ``path`` and its parents unless it exists; StoreError on failure.
 
-    If the access control list of the folder above lets others read what is in it, they may.
+    Others may read it if the access control list of the folder above lets them read its content.
 
     An existing folder must belong to this user, and nobody else may have write permission
     (``store-foreign``). It may be a symbolic link only if ``may_be_link``, and the link must belong
@@ -95,8 +95,8 @@ def open_own(path: Path, flags: int) -> int:
 def _shared_bits(path: Path) -> int:
     """Return the mode bits that the folder of ``path`` shares with new files, 0 if it is private.
 
-    It shares if it has a default access control list and is itself open to those on it. The bits
-    only limit what the list gives: nobody else gets a permission.
+    A folder is shared if it has a default access control list, and is itself open to those on the
+    list. The bits only limit what the list grants: nobody else gets a permission.
     """
     try:
         mode = path.parent.stat().st_mode

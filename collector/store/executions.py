@@ -55,7 +55,7 @@ def _rows(
 ) -> pa.Table:
     """Return the rows of table ``name`` that may belong to the ascending ``traces``.
 
-    All unsealed rows are included if one of the traces may be unsealed.
+    If one of the traces may be unsealed, all unsealed rows are included.
     """
     columns = JOB_TABLES[name].names if columns is None else columns
     groups = (snapshot.groups(name, sealed.generation, sealed.traces, columns) for sealed in sealed_generations)
@@ -81,7 +81,7 @@ def persistent_allocations(snapshot: Snapshot) -> list[tuple[int, int, int, int]
 
 
 def window_labels(snapshot: Snapshot) -> dict[int, int]:
-    """Return node -> the lowest number of its labels in the traces of profiler windows."""
+    """Return node -> the lowest number of its labels in the traces of profiler sessions."""
     traces = snapshot.table("traces", ("trace", "source"))
     is_window = pc.equal(traces["source"], pa.scalar(layout.XSPACE, traces["source"].type))
     windows = sorted(column_list(traces.filter(is_window), "trace"))

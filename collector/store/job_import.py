@@ -18,7 +18,7 @@ from .writer import LocalJobWriter
 
 #: Prefix of folders that readers and collectors ignore.
 _STAGED_PREFIX: Final = ".staged-"
-#: Minimum age of an abandoned folder (seconds); a younger one may not be locked yet.
+#: Minimum age of an abandoned folder (seconds). A younger folder may not be locked yet.
 _AGE_MIN_S: Final = 60.0
 
 
@@ -39,7 +39,7 @@ def new_job_writer(store: Path, host: str) -> Iterator[LocalJobWriter]:
 
 
 def own_collector(host: str) -> dict[str, Any]:
-    """Return what stands for the collector in the job file of an imported job."""
+    """Return the entry for the collector in the job file of an imported job."""
     return {"host": host, "pid": os.getpid(), "id": ""}
 
 

@@ -11,8 +11,8 @@ from ..errors import StoreError
 from . import store_files
 from .durable import open_own, store_errors
 
-#: Attempts to lock, and seconds between them: a reader that queries the holder locks the file for
-#: microseconds.
+#: Number of attempts to lock, and seconds between them. A reader that looks up the holder locks the
+#: file for microseconds.
 _TRIES, _PAUSE_S = 5, 0.02
 
 
@@ -32,8 +32,9 @@ class Lock:
 def take(path: Path, holder: dict[str, Any], *, is_only_writer: bool = False) -> Lock:
     """Lock ``path`` and write ``holder`` into it.
 
-    StoreError ``store-in-use`` names the current holder. ``is_only_writer``: there is surely no
-    other collector. Whoever locks the file is then a reader, who is left with the old file.
+    StoreError ``store-in-use`` names the current holder. ``is_only_writer``: there is certainly no
+    other collector. If the file is locked, a reader holds it. The file is then replaced, and the
+    reader keeps the old one.
     """
     place = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp") if is_only_writer else path
     with store_errors(path):

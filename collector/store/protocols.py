@@ -145,15 +145,16 @@ class JobReader(Protocol):
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return a table of schema.JOB_TABLES, or only ``columns`` of it.
 
-        Rows are in order of arrival, except those of `ops`.
+        Rows are in order of arrival, except in `ops`.
         """
         ...
 
     def totals(self) -> RecordedTotals:
-        """Return the totals of the job file. If it has none, they are read from the tables.
+        """Return the totals of the job file.
 
-        StoreError if samples or traces are damaged; if the job file has totals, their rows are not
-        read. NoSuchJobError if the job was removed.
+        If the job file has no totals, they are read from the tables. StoreError if samples or
+        traces are damaged; this is only noticed if the tables are read. NoSuchJobError if the job
+        was removed.
         """
         ...
 
@@ -216,9 +217,9 @@ class JobReader(Protocol):
     def memory_levels(self, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
         """Return (trace, device, allocator, peak, bytes before the step) of allocators.
 
-        The bytes before are -1 if the allocator does not say what it has in use; the peak is then
-        that of the step's own blocks. Allocators of GPUs in a RunMetadata are NONE_ID. ``hosts``:
-        GPU -> the device that has the memory of its other allocators.
+        The bytes before the step are -1 if the allocator does not report what it has in use. The
+        peak is then that of the step's own blocks. Allocators of GPUs in a RunMetadata are NONE_ID.
+        ``hosts``: GPU -> the device that has the memory of its other allocators.
         """
         ...
 
@@ -241,16 +242,8 @@ class JobReader(Protocol):
         """Return (node, device, last trace in which the node ran on the device)."""
         ...
 
-    def timeline(self, traces: Collection[int]) -> Iterator[tuple[int, int, int, int, int, int, int]]:
-        """Yield (trace, node, device, label, thread, start, end) of each execution of ``traces``.
-
-        Executions are in the order of traces and starts. Times are in ns and count from the trace's
-        `base_ns`.
-        """
-        ...
-
     def window_labels(self) -> dict[int, int]:
-        """Return node -> one of its labels, for the nodes that profiler windows recorded."""
+        """Return node -> one of its labels, for the nodes that profiler sessions recorded."""
         ...
 
     def identical_graphs(self) -> list[tuple[int, int, str, int]]:
@@ -315,7 +308,7 @@ class StoreReader(Protocol):
     def remove(self, uids: Iterable[int]) -> None:
         """Remove the jobs ``uids``, then the samples of hosts that no job needs.
 
-        StoreError if that fails; the jobs before are removed.
+        StoreError if a removal fails; the jobs before that one are then removed.
         """
         ...
 

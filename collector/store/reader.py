@@ -165,13 +165,6 @@ class LocalJob:
         """Return (node, device, last trace in which the node ran on the device)."""
         return self.with_sql(sql_queries.last_traces)
 
-    def timeline(self, traces: Collection[int]) -> Iterator[tuple[int, int, int, int, int, int, int]]:
-        """Yield (trace, node, device, label, thread, start, end) of each execution of ``traces``.
-
-        See the protocol.
-        """
-        return self.with_sql(partial(sql_queries.timeline, traces=traces))
-
     def window_labels(self) -> dict[int, int]:
         """Return node -> one of its labels, for the nodes that profiler windows recorded."""
         return self.with_snapshot(executions.window_labels)

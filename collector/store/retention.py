@@ -16,7 +16,7 @@ _REMOVED_PREFIX = ".removed-"
 _ABANDONED_S = 86_400
 #: Unit of `st_blocks`.
 _BLOCK_BYTES = 512
-#: Time before a job's start for which samples of its host are kept (ns).
+#: Samples of a host are kept from this time before the start of a job (ns).
 _MARGIN_NS = 60 * 10**9
 
 
@@ -69,9 +69,9 @@ def expired_uids(
 def remove_expired(store: Path, host: str, limits: Limits, now_ns: int, open_uids: Collection[int] = ()) -> list[int]:
     """Remove expired jobs and return their uids.
 
-    The collector of ``host`` calls this function; ``open_uids``: the jobs that it has open. Running
-    jobs of other hosts and damaged jobs stay. A running job of this host that is not in
-    ``open_uids`` counts as ended after _ABANDONED_S without a write.
+    The collector of ``host`` calls this function; ``open_uids`` are the jobs that the collector has
+    open. Running jobs of other hosts and damaged jobs stay. A running job of this host that is not
+    in ``open_uids`` counts as ended after _ABANDONED_S without a write.
     """
     for folder in (catalog.jobs_folder(store), store / "hosts"):
         for leftover in folder.glob(f"{_REMOVED_PREFIX}*"):

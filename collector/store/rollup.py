@@ -92,7 +92,7 @@ def _python_rollup(columns: aggregation.Columns, devices: Devices, canonical: An
 def canonical_of(total: pa.Table) -> Any:
     """Return the canonical device of each node id in ``total``.
 
-    The result has the form that ``canonical_after`` takes.
+    The result can be passed to ``canonical_after``.
     """
     rows = total.filter(pc.equal(total["device"], NO_DEVICE))
     return _indexed_by_node(flat(rows["node"]), flat(rows["canonical"]), 0)
@@ -101,8 +101,8 @@ def canonical_of(total: pa.Table) -> Any:
 def _node_rows(node: Any, trace: Any, canonical: Any) -> pa.Table:
     """Return the node rows of a ROLLUP.
 
-    ``node`` and ``trace``: one row for each node, device and trace that counts, sorted by node.
-    Every device counts, except a CPU or GPU that is not the canonical device of the node.
+    ``node`` and ``trace``: one row for each node, device and trace that counts, sorted by node. A
+    device counts unless it is a CPU or GPU other than the canonical device of the node.
     """
     if not len(node):
         return EMPTY_ROLLUP
@@ -137,7 +137,7 @@ def _order(node: Any, device: Any, trace: Any) -> Any:
     """
     device_count = pc.add(pc.max(device).cast(pa.uint64()), pa.scalar(1, pa.uint64()))
     key = pc.add(pc.multiply(node.cast(pa.uint64()), device_count), device.cast(pa.uint64()))
-    if _all_neighbors(pc.greater_equal, trace):  # usual; traces of profiler windows may arrive in another order
+    if _all_neighbors(pc.greater_equal, trace):  # usual; traces of profiler sessions may arrive in another order
         return pc.array_sort_indices(key)
     by_trace = pc.array_sort_indices(trace)
     return by_trace.take(pc.array_sort_indices(key.take(by_trace)))

@@ -30,9 +30,9 @@ class FileVersion(NamedTuple):
 class RowFollower:
     """A follower of the rows of a job; `new_rows` is cheap if there are none.
 
-    Rows are counted, so sealing, merging and a new collector neither repeat nor skip rows. This
-    needs tables in order of arrival, so `ops` cannot be followed. A job that was removed and stored
-    again starts from its first row.
+    Rows are counted. For this reason, sealing, merging and a new collector neither repeat nor skip
+    rows. This needs tables in order of arrival, so `ops` cannot be followed. A job that was removed
+    and stored again starts from its first row.
     """
 
     def __init__(self, folder: Path, tables: Sequence[str]) -> None:
@@ -45,7 +45,7 @@ class RowFollower:
         self._version: FileVersion | None = None
         self._info: JobInfo | None = None
         self._row_counts = dict.fromkeys(self._tables, 0)
-        self._log = Contents(folder, [], 0)  # the log that is followed, without the appends that were read
+        self._log = Contents(folder, [], 0)  # the followed log, after the appends that were already read
 
     @property
     def info(self) -> JobInfo:
@@ -61,7 +61,7 @@ class RowFollower:
         """
         try:
             return self._rows_of_log()
-        except FileNotFoundError:  # just sealed, or removed: reading the whole folder decides
+        except FileNotFoundError:  # just sealed, or removed: the whole folder is read to find out
             return self._rows_of_folder()
         except OSError as error:
             raise durable.unreadable_error(

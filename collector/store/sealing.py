@@ -26,7 +26,7 @@ PART_ROWS: Final = 16_000
 
 @dataclass
 class LogState:
-    """State of a job's log in memory: acked numbers, rows, appends, and the job's device names."""
+    """The state of a job's log: acked numbers, rows, appends, and the job's device names."""
 
     acked: dict[int, int] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
@@ -134,7 +134,7 @@ def _write_ops(folder: Path, info: JobInfo, state: LogState, contents: Contents)
             first, last = min(first, pc.min(part["trace"]).as_py()), max(last, pc.max(part["trace"]).as_py())
             yield part
             del piece, part  # as in segment.encode_parts
-            pa.default_memory_pool().release_unused()  # else the pool's cached blocks of other sizes add up
+            pa.default_memory_pool().release_unused()  # otherwise the pool keeps more and more unused blocks
 
     _write(folder, "ops", generation, segment.encode_parts("ops", pieces()))
     rollup, histogram = merge(*rollups), merge_histograms(*histograms)
@@ -157,7 +157,7 @@ def _total(folder: Path, info: JobInfo) -> pa.Table:
 
 
 def _total_times(folder: Path, info: JobInfo) -> pa.Table | None:
-    """Return the histogram of all sealed generations, None if tfprof 0.2.0 has sealed one."""
+    """Return the histogram of all sealed generations; None if tfprof 0.2.0 sealed one of them."""
     if info.total < 0:
         return STEP_TIMES.empty_table()
     path = folder / segment.file_name(segment.TOTAL_TIMES_NAME, info.total)

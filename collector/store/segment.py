@@ -30,15 +30,15 @@ SCHEMAS: Final = {
     TOTAL_TIMES_NAME: STEP_TIMES,
 }
 
-#: Maximum rows of a segment, which a few bytes of a damaged or forged file can claim to have. The
-#: largest append has a few million.
+#: Maximum number of rows of a segment. A few bytes of a damaged or forged file can claim more. The
+#: largest append has a few million rows.
 ROWS_MAX: Final = 1 << 24
 
 _ROW_GROUP_ROWS = 100_000
 #: Columns with statistics, which readers use to select row groups. Start times of ops are relative
 #: to their trace, so statistics on them would be useless.
 _STATISTICS: Final = ["trace", "node", "t_ns"]
-#: A column of integers that recur: as a dictionary, it takes half the space of differences.
+#: A column of recurring integers. A dictionary takes half the space of encoded differences.
 _REPEATED: Final = "address"
 _NAME = re.compile(r"([a-z_]+)-(\d{6,})\.parquet")
 

@@ -50,8 +50,8 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
 
     A selector is a job's name or the beginning of one, the beginning of a uid, the id of a launch,
     a series of runs, a pid, or ``last``. A name or pid means its newest job; NAME~1 is the one
-    before it, and NAME@TIME the newest that began at that time or before. A process that a job
-    forked is not meant by its name.
+    before it, and NAME@TIME the newest that began at that time or before. A name never means a
+    process that a job forked.
     """
     jobs = _in_order(infos)
     if not jobs:
@@ -70,10 +70,10 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
 
 
 def selected(jobs: Sequence[Job], errors: Iterable[DamagedJobError], selector: str) -> Job:
-    """Return that of the readable ``jobs`` that ``selector`` means, as `select` does.
+    """Return the one of the readable ``jobs`` that ``selector`` means, as `select` does.
 
-    If none matches, and the uid of a damaged job in ``errors`` begins with ``selector``, its
-    StoreError is raised.
+    If none matches, and the uid of a damaged job in ``errors`` begins with ``selector``, the
+    StoreError of that job is raised.
     """
     infos, by_uid = [job.info for job in jobs], {job.info.uid: job for job in jobs}
     if not matching(infos, selector):

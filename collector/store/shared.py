@@ -20,7 +20,7 @@ from .durable import make_folder, store_errors
 
 #: The folder with the stores of users, which are named by the users' numbers.
 USERS: Final = "users"
-#: Modes of what all users may read, and of what they may pass but not list.
+#: Mode of files that all users may read, and mode of folders that they may enter but not list.
 LEGIBLE_FILE: Final = 0o644
 PASSABLE_FOLDER: Final = 0o711
 
@@ -70,9 +70,10 @@ def is_shared(store: Path) -> bool:
 
 
 def roots(store: Path) -> list[Path]:
-    """Return the folders with the jobs of ``store``: itself, or those of users in a shared one.
+    """Return the folders with the jobs of ``store``: itself, or users' folders in a shared store.
 
-    A user who may not list these has their own. Folders that cannot be read are left out.
+    A user who may not list the users' folders gets only their own. Folders that cannot be read are
+    left out.
     """
     users = store / USERS
     if not is_shared(store):

@@ -52,9 +52,10 @@ def generations_in_force(info: JobInfo, name: str, generations: Iterable[int]) -
 def merged_segment(folder: Path, name: str, table: pa.Table, generations: Sequence[int]) -> MergedSegment:
     """Merge ``table`` and the trailing segments of ``generations`` into one segment.
 
-    Segments are added newest first, while each is no larger than the result so far, and the result
-    is no larger than FULL_BYTES. Thus a row is rewritten at most once per doubling of the table. A
-    damaged segment stays in force; readers report it.
+    Segments are added one by one, newest first. This stops at a segment that is larger than the
+    result so far, or that would make the result larger than FULL_BYTES. A row is therefore
+    rewritten at most once each time the table doubles. A damaged segment stays in force; readers
+    report it.
     """
     data = segment.encode(name, table)
     size, tables, earlier_generations = len(data), [table], list(generations)

@@ -16,7 +16,8 @@ from . import catalog, durable, segment, small_segments, store_files, wal
 T = TypeVar("T")
 
 _LOG_NAME = re.compile(r"wal-(\d{6,})\.log")
-#: Attempts with missing files and an unchanged job file, after which the job counts as damaged.
+#: After this number of attempts with missing files and an unchanged job file, the job counts as
+#: damaged.
 _TRIES: Final = 50
 #: Time limit for reading a folder whose job file changes constantly (seconds).
 _TIMEOUT_S: Final = 30.0

@@ -15,7 +15,7 @@ from . import store_files
 from .schema import JOB_TABLES
 from .snapshot import Snapshot
 
-#: Settings of the database; the cache would outlive its session.
+#: Settings of the database. Its cache is off, since it would outlive a session.
 _settings: dict[str, str | bool | int | float | list[str]] = {"enable_external_file_cache": False}
 
 
@@ -53,9 +53,10 @@ def sql_session(snapshot: Snapshot) -> Iterator[Callable[[str], pa.Table]]:
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """Return the database of this process. It takes longer to make one than to answer most queries.
+    """Return the database of this process.
 
-    It holds nothing itself: each session has its own connection with its own temporary views.
+    There is one database, since making one takes longer than most queries. It stores nothing
+    itself: each session has its own connection with its own temporary views.
     """
     return duckdb.connect(config=_settings)
 

@@ -3,7 +3,7 @@
 DuckDB and ClickHouse have the same results. A `Dialect` has what they spell differently.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -29,9 +29,10 @@ class Dialect(NamedTuple):
 
 
 def _has_bit(column: str, numbers: Iterable[int], maximum: int) -> str:
-    """Return the condition that ``column`` is one of ``numbers``; a list would take twice as long.
+    """Return the condition that ``column`` is one of ``numbers``.
 
-    A value above ``maximum`` may match by mistake.
+    A list of numbers in SQL would take twice as long. A value above ``maximum`` may match by
+    mistake.
     """
     size = 1 << maximum.bit_length()
     bits = bytearray(b"0" * size)
@@ -108,20 +109,8 @@ def last_traces(query: SqlQuery) -> list[tuple[int, int, int]]:
     return list(row_tuples(query(_LAST_TRACES)))
 
 
-def timeline(query: SqlQuery, traces: Collection[int]) -> Iterator[tuple[int, int, int, int, int, int, int]]:
-    """Yield (trace, node, device, label, thread, start, end) of each execution of ``traces``.
-
-    See the protocol.
-    """
-    rows = query(
-        f"""SELECT trace, node, device, label, thread, start_ns, start_ns + op_start_ns + op_end_ns AS end_ns
-        FROM ops WHERE trace IN ({", ".join(map(str, traces))}) ORDER BY trace, start_ns"""  # noqa: S608  # numbers
-    )
-    return row_tuples(rows)
-
-
 def window_labels(query: SqlQuery) -> dict[int, int]:
-    """Return node -> one of its labels, for the nodes that profiler windows recorded."""
+    """Return node -> one of its labels, for the nodes that profiler sessions recorded."""
     return dict(row_tuples(query(_WINDOW_LABELS)))
 
 

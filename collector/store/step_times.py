@@ -1,4 +1,4 @@
-"""Histograms of step times (schema.STEP_TIMES), and the time of a node that is read off them.
+"""Histograms of step times (schema.STEP_TIMES), and the times of nodes computed from them.
 
 A unit is a node on a device. Its time in a traced step is the sum of its executions there. Bucket 0
 has the times of 0 ns. Each power of two is divided into 64 buckets, so that a bucket is at most
@@ -23,7 +23,7 @@ COLUMNS: Final = ("trace", "node", "device", *START_TIMES, "op_start_ns", "op_en
 
 #: A float has 52 digits after its binary point; buckets keep the first 6 of them.
 DROPPED_BITS: Final = 52 - 6
-#: What remains of 1.0, less 1.
+#: The bits of 1.0 without the dropped ones, minus 1.
 BUCKET_OFFSET: Final = (1023 << 6) - 1
 #: Rows of histograms that are read before they are merged.
 _PENDING_ROWS: Final = 200_000
@@ -97,7 +97,7 @@ def unit_times(histogram: pa.Table, rollup: pa.Table) -> pa.Table:
 
 def _middle_times(bucket: Any, steps: Any, is_start: Any, unit_steps: Any) -> Any:
     """Return the median of each unit, as the middle of buckets."""
-    end = pc.cumulative_sum(steps)  # the steps of all units in one row: those of a bucket end here
+    end = pc.cumulative_sum(steps)  # the steps of all units follow each other; those of a bucket end at this number
     begin = pc.subtract(end, steps)
     unit = pc.subtract(pc.cumulative_sum(is_start.cast(pa.int64())), integer(1))
     unit_begin, middles = begin.filter(is_start), _middles(bucket)

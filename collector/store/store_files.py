@@ -28,8 +28,8 @@ STORE: Final = FileKind(64 << 10, depth=0)
 LOCK: Final = FileKind(64 << 10, depth=1)
 JOB: Final = FileKind(16 << 20)
 TAGS: Final = FileKind(16 << 20)
-#: Before an append, a writer seals a log of LOG_BYTES_MAX. An append of a running job is smaller
-#: than the rest.
+#: A writer seals a log of LOG_BYTES_MAX before it appends. An append of a running job is smaller
+#: than the rest of this size.
 LOG_BYTES_MAX: Final = 64 << 20
 LOG: Final = FileKind(4 * LOG_BYTES_MAX)
 #: A generation of an imported job may have a tensor of 2 GiB, or a graph of the same size.
@@ -44,7 +44,7 @@ def open_file(path: Path, kind: FileKind) -> int:
     """Return a descriptor of the file at ``path`` for reading.
 
     FileNotFoundError if there is none. StoreError if it cannot be read, is not a regular file, is
-    larger than files of its ``kind`` are, or belongs neither to the store's owner nor to root.
+    too large for its ``kind``, or belongs neither to the store's owner nor to root.
     """
     try:
         _check_type(path, path.lstat())  # before opening: opening a device may have side effects

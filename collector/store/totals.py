@@ -1,4 +1,4 @@
-"""What the list of jobs shows of a job's samples and traces, kept while they are stored."""
+"""Totals of a job's samples and traces, for the list of jobs; updated as rows are stored."""
 
 import math
 from collections import Counter

@@ -42,8 +42,8 @@ _WRITE_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=Fa
 #: Without threads: the columns of a batch are small, and passing them to a thread costs twice as
 #: much as decompressing them.
 _READ_OPTIONS: Final = pa.ipc.IpcReadOptions(use_threads=False)
-#: Minimum bytes of a compressed batch: a smaller one hardly shrinks, and compression takes six
-#: times as long.
+#: A batch is compressed from this size on (bytes). Compressing a smaller one hardly saves space,
+#: and takes six times as long as writing it uncompressed.
 _COMPRESSED_MIN: Final = 4096
 #: Bytes of payloads that are decoded together: about a thousand rows, or one append.
 _GROUP_BYTES: Final = 64 << 10

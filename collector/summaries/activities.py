@@ -68,19 +68,20 @@ def activity_tree(spans: pa.Table, names: FunctionNames = NO_FUNCTION_NAMES) -> 
 
     def nodes(group_keys: list[tuple[int, int]], depth: int) -> Iterator[ActivityNode]:
         for group_key in group_keys:
-            if group_key in seen:  # a name with several parents is shown in full below the longest
+            if group_key in seen:  # a name with several parents is shown in full below the longest parent
                 continue
             seen.add(group_key)
             key, group = group_key[0], groups[group_key]
             total = group["total_ns_sum"]
-            # What is below a name with several parents is divided in the ratio of their times.
+            # If a name has several parents, what is below the name is divided in the ratio of the
+            # parents' times.
             own = max(0, total - below_ns.get(key, 0) * total // max(1, of_key_ns[key]))
             table = rows.filter(pc.and_(_equals(rows, "key", key), _equals(rows, "parent", group_key[1])))
             yield _node(depth, group_key, table, own, span_ns, main, names)
             yield from nodes(by_parent.get(key, []), depth + 1)
 
     tree = list(nodes(roots, 0))
-    # Two names may be within each other while the outermost activity still runs.
+    # Each of two names may be within the other while the outermost activity still runs.
     return tree + list(nodes([key for key in groups if key not in seen], 0))
 
 
@@ -124,7 +125,10 @@ def _totals(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def _main_thread(spans: pa.Table, rows: pa.Table) -> int:
-    """Return the thread with the most time in steps; without steps, that of the first activity."""
+    """Return the thread with the most time in steps.
+
+    Without steps, it is the thread of the first activity.
+    """
     steps = spans_of_kinds(spans, span_kinds.steps())
     if not steps.num_rows:
         return int(rows.sort_by("start_ns")["thread"][0].as_py())

@@ -13,17 +13,17 @@ from .jobs import JobRow, integer_of
 
 #: Factor by which the cost may exceed the budget without a warning.
 _TOLERANCE: Final = 1.1
-#: Time in steps (ns) below which a job is short.
-#: Kinds of which each step costs at least `_STEP_NS_MIN` (ns), whether it is timed or only counted.
+#: Time in steps (ns) below which a job is short. Kinds whose steps each cost at least
+#: `_STEP_NS_MIN` (ns), even if they are only counted.
 _COSTLY_KINDS: Final = frozenset(
     layout.SPAN_NAMES[kind] for kind in (layout.BATCH, layout.TEST_BATCH, layout.PREDICT_BATCH, layout.EAGER)
 )
 _STEP_NS_MIN: Final = 3_000
-#: Under a budget, one step of each of the first keys of a kind is always traced, and further steps
-#: of the kind.
+#: Under a budget, one step of each of the first keys of a kind is always traced, and some further
+#: steps of the kind.
 _FIRST_KEYS: Final = 8
 _EARLY_STEPS: Final = 2
-#: Where orders come from, for messages.
+#: The sources of orders, for messages.
 _ORDER_SOURCES: Final = "`tfprof trace`, `tfprof top` or an alert"
 _OFF: Final = "off"
 
@@ -42,8 +42,8 @@ def exceeds_budget(row: JobRow, values: Mapping[str, Any]) -> bool:
 def overrun_reason(row: JobRow, values: Mapping[str, Any], traces: pa.Table, own_traces: int = 0) -> str | None:
     """Return the reason why profiling exceeded its budget; None if it did not.
 
-    It is None, too, if the first traces of a short job are the reason: that is no more than needed
-    for a profile.
+    It is also None if the first traces of a short job are the reason, since a profile needs these
+    traces.
 
     ``values``: the latest words of the job's channel. ``traces``: columns kind, key and step of the
     job's TRACES. ``own_traces``: number of steps whose trace the job itself requested.

@@ -1,9 +1,9 @@
 """Compares times of runs before and after a change: which of them differ beyond noise.
 
-The run is the sample: steps of one run are alike for reasons that another run does not share, so a
-test on steps reports differences between equal programs. A factor that all ops have in common is
-taken out first. The variance of an op is drawn towards that of ops of like size, and larger ops get
-a larger share of the significance.
+The run is the sample. Steps of one run are alike for reasons that another run does not share, so a
+test on steps would report differences between equal programs. A factor that all ops have in common
+is taken out first. The variance of an op is drawn towards the variance of ops of similar size.
+Larger ops get a larger share of the significance.
 """
 
 import math
@@ -19,15 +19,15 @@ from .t_distribution import quantile, two_sided
 ALPHA: Final = 0.01
 #: Share of ALPHA that is given to ops by their share of the time; the rest is given to all alike.
 _ALPHA_BY_TIME: Final = 0.8
-#: Largest weight of the variance of ops of like size, in degrees of freedom.
+#: Maximum weight of the variance of ops of similar size, in degrees of freedom.
 _PRIOR_FREEDOM: Final = 30
-#: Smallest standard deviation between runs that is believed (of the logarithm).
+#: Minimum standard deviation between runs (of the logarithm). A smaller one is raised to it.
 _DEVIATION_MIN: Final = 0.005
-#: Ops of like size differ at most by this factor in their time.
+#: The times of ops of similar size differ at most by this factor.
 _LIKE_SIZE: Final = 4.0
 #: Ops with a smaller share of the time do not count for the common factor.
 _COMMON_SHARE_MIN: Final = 0.005
-#: Fewest ops that can have a common factor.
+#: Minimum number of ops for a common factor.
 _COMMON_OPS_MIN: Final = 5
 #: Smallest difference that is called one (of the ratio).
 DIFFERENCE_MIN: Final = 0.02
@@ -35,7 +35,7 @@ DIFFERENCE_MIN: Final = 0.02
 PLANNED_DIFFERENCE: Final = 0.10
 _RUNS_MAX: Final = 1000
 
-#: Fewest steps of a series that are tested, and the largest correlation of neighbors.
+#: Minimum number of steps in a series that is tested, and maximum correlation of neighboring steps.
 _SERIES_MIN: Final = 10
 _CORRELATION_MAX: Final = 0.95
 
@@ -119,7 +119,8 @@ def compare_step(times: Sides) -> Change:
 def compare_series(times: Sides) -> Change:
     """Return how the steps of one job changed at a moment; ``times`` are those of single steps.
 
-    Neighboring steps are alike, so each counts for less than one: by the correlation of neighbors.
+    Neighboring steps are alike, so each counts for less than one sample, depending on their
+    correlation.
     """
     before, after = _logs(times)
     errors = [_error_of_mean(side) for side in (before, after)]
@@ -209,8 +210,8 @@ def _pooled_variance(before: Sequence[float], after: Sequence[float]) -> float:
 def _deviations(own_logs: Mapping[str, _Logs], sizes: Mapping[str, float]) -> dict[str, tuple[float, int]]:
     """Return the standard deviation of each op between equal runs, and its degrees of freedom.
 
-    With one run a side, it is the spread of the changes of all ops. The ops of like size know their
-    variance no better than their runs allow: with few runs it has less weight.
+    With one run a side, it is the spread of the changes of all ops. With few runs, the variance of
+    ops of similar size is itself uncertain, and has less weight.
     """
     before, after = next(iter(own_logs.values()))
     freedom = len(before) + len(after) - 2

@@ -76,7 +76,7 @@ def program_name(module: str) -> str:
 
 
 def compiled_nodes(nodes: Iterable[Node], parts: Iterable[Part]) -> frozenset[str]:
-    """Return the names of those nodes whose executions are those of programs, or parts of them."""
+    """Return the names of the nodes whose executions are programs or parts of programs."""
     members = {name for part in parts for name in (part.node, part.fused_into)}
     return frozenset(
         node.name for node in nodes if node.op in LAUNCHES or (node.stats.micros > 0 and node.name in members)
@@ -94,8 +94,8 @@ def programs(
     """Return the programs, the longest time first.
 
     ``nodes`` have sums over ``steps`` steps; ``times`` are the nodes' times in some of these steps.
-    ``marked``: the nodes that the job's graph marks to be compiled, which are the ops of programs
-    without other parts.
+    ``marked``: the nodes that the job's graph marks to be compiled. They are the ops of a program
+    whose parts are not recorded.
     """
     parts_of: dict[str, dict[str, Part]] = defaultdict(dict)
     modules: dict[str, set[str]] = defaultdict(set)
@@ -107,7 +107,7 @@ def programs(
     launches = {
         node.name: _launched(node.name, parts_of) for node in nodes if node.op in LAUNCHES and node.stats.micros
     }
-    if marked and len(set(launches.values())) > 1:  # the graph does not say which cluster has which ops
+    if marked and len(set(launches.values())) > 1:  # the graph does not show which ops are in which cluster
         launches = dict.fromkeys(launches, f"{len(launches)} clusters")
     program_of |= launches
     ran = shares(((program_of.get(node.name, ""), node) for node in nodes), times, steps)

@@ -76,9 +76,10 @@ def _column(table: pa.Table, name: str) -> list[Any]:
 def _rates(times: Sequence[int], totals: Sequence[float], maximum: float = inf) -> tuple[float, ...]:
     """Return the growth of ``totals`` per second in each interval between two ``times`` (ns).
 
-    Growth above ``maximum`` per second is moved to earlier intervals; what fits into none is left
-    out. Growth can exceed ``maximum``: CPU time is counted in ticks and read just after the
-    clock, and a process that is found late adds all its time at once. A decrease counts as 0.
+    Growth above ``maximum`` per second is moved to earlier intervals. What does not fit into any of
+    them is left out. Growth can exceed ``maximum``: CPU time is counted in ticks and read just
+    after the clock, and a process that is found late adds all its time at once. A decrease counts
+    as 0.
     """
     pairs = zip(pairwise(times), pairwise(totals), strict=True)
     intervals = [
@@ -113,7 +114,7 @@ def _series(table: pa.Table, sources: Sequence[_Source], cores: int | None) -> l
 def samples_between(samples: pa.Table, first_ns: int, last_ns: int) -> pa.Table:
     """Return the samples in an interval of real time (ns), and the last one before it.
 
-    The first rate of the interval needs the sample before it.
+    That sample is needed for the first rate in the interval.
     """
     times, first, last = samples["t_ns"], pa.scalar(first_ns), pa.scalar(last_ns)
     earlier_samples = samples.filter(pc.less(times, first)).sort_by("t_ns")

@@ -17,7 +17,7 @@ BOUNDS_NS: Final = tuple(10**5 << number for number in range(21))
 #: Maximum number of kinds of a job that have a histogram; each function is a kind.
 KINDS_MAX: Final = 16
 _SPAN_COLUMNS: Final = ("kind", "key", "flags", "count", "total_ns")
-#: Number in place of a bucket, of steps whose times are not representative.
+#: Number that stands for the bucket of steps whose times are not representative.
 _NO_BUCKET: Final = -1
 
 

@@ -10,7 +10,7 @@ from ..store.selectors import short_ids
 from .kinds import by_kind, kind_name, main_kind_of
 
 _INTEGER_MAX: Final = (1 << 64) - 1
-#: Phases of a job besides `catalog.RUNNING`: it runs and has no span yet; it is over.
+#: Phases of a job besides `catalog.RUNNING`: the job runs and has no span yet, or it has ended.
 STARTING: Final = "starting"
 ENDED: Final = "ended"
 
@@ -22,8 +22,8 @@ class JobRow:
     ``phase``: starting, running or ended; ``step_ns``: the mean time of a step of ``step_kind``.
     Times are in ns; ``started_ns`` and ``ended_ns`` are real time. ``lost``: number of lost records
     and span entries; None if it is unknown, since the channel could not be read to its end.
-    ``odd_times``: number of executions in imported files that the job's times leave out, since
-    their times cannot be right.
+    ``odd_times``: number of executions in imported files with times that cannot be right. The job's
+    own times do not cover them.
     """
 
     id: str
@@ -86,9 +86,9 @@ def functions_of(info: JobInfo) -> dict[int, str]:
 def main_steps(values: Mapping[str, Any]) -> tuple[str, int]:
     """Return a job's main kind of step, and the number of its successful steps of that kind.
 
-    ``values``: the latest values in the job's channel (`channel_words`). Failed steps are left out,
-    since a session run fails at the end of the data, and users do not count this run as a step.
-    Without steps, the result is ("", 0).
+    ``values``: the latest values in the job's channel (`channel_words`). Failed steps are left out.
+    A session run fails at the end of the data, and users do not count that run as a step. Without
+    steps, the result is ("", 0).
     """
     counts = by_kind(values.get("counts"))
     kind = main_kind_of(counts, by_kind(values.get("times")))

@@ -2,7 +2,7 @@
 
 Calls of different functions are different steps: each function is a separate kind, `function:NAME`.
 A kind is a whole number. Its low 16 bits are the span kind. If the kind is one function, the bits
-above are the span key of the function; activities are numbered and named in the same way.
+above are the span key of the function. Activities have numbers and names of the same form.
 """
 
 import re

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 SIDE_MIN: Final = 15
 #: Minimum factor between the medians of the two sides.
 FACTOR_MIN: Final = 1.5
-#: Index of the decile of the earlier steps, below which no corresponding later step may lie.
+#: Later steps must take longer than this decile of the earlier steps, given by its index.
 _SEPARATING_DECILE: Final = 7
-#: Maximum factor by which the steps of one side may differ over time. Steps that differ more become
-#: slower gradually.
+#: Maximum factor by which the steps of one side may grow over time. If they grow more, the steps
+#: become slower gradually.
 _DRIFT_MAX: Final = 1.3
 
 

@@ -10,8 +10,8 @@ from .kinds import kind_name, step_kind_of
 
 #: Maximum number of lines for one kind and second; if there are more steps, they share one line.
 LINES_PER_SECOND_MAX: Final = 10
-#: A second is complete when a step has ended in a later second, or after this time. Entries arrive
-#: about two seconds late.
+#: A second is complete when a step of a later second has ended, or when this time has passed.
+#: Entries arrive about two seconds late.
 _WAIT_NS: Final = 4 * SECOND_NS
 
 
@@ -45,7 +45,7 @@ Row = Mapping[str, Any]
 def _end(row: Row) -> int:
     """Return the end of the last span of an entry.
 
-    If there are pauses between the spans of an entry that was not sampled, the result is too early.
+    The result is too early if the entry was not sampled, and there are pauses between its spans.
     """
     return int(row["start_ns"] + row["total_ns"])
 

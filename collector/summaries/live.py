@@ -55,9 +55,9 @@ class CurrentUsage:
 class KindFigures(NamedTuple):
     """The steps of one span kind: their time (ns), and the kind of step with the most of it.
 
-    A kind of step is a function if the span kind is that of functions. ``steps``: its number of
-    steps; ``last``: number of the last step of the span kind; ``pace``: the pace of the kind of
-    step, as if the job were not idle.
+    A kind of step is a function if the span kind is that of functions. ``steps``: the number of
+    steps of the span kind. ``last``: the number of its last step. ``pace``: the pace of the kind of
+    step at its last step.
     """
 
     time_ns: int
@@ -85,7 +85,7 @@ class LiveFigures(NamedTuple):
     def main(self, step_kind: str) -> KindFigures | None:
         """Return the figures of the main kind of step, None without any.
 
-        ``step_kind``: the name of the main kind in the job file, empty if that has none.
+        ``step_kind``: the name of the main kind in the job file, empty if the file has none.
         """
         times = {kind: figures.time_ns for kind, figures in self.kinds.items()}
         return self.kinds.get(KINDS_BY_NAME.get(step_kind, main_kind_of(times, times)) or 0)

@@ -17,7 +17,7 @@ USES: Final = {
 }
 
 
-#: Beginning of the numbers of a finding that are the sizes of what may be kept.
+#: The numbers of a finding whose names begin so are sizes of what may be kept.
 _OUTPUT_PREFIX: Final = "output_"
 
 
@@ -41,8 +41,8 @@ class Named(NamedTuple):
 class HeldGrowth(NamedTuple):
     """What an allocator has in use before a step grows from traced step to traced step.
 
-    ``kept``: the ops that leave memory behind, with their mean bytes in a step, as far as these are
-    a tenth of the growth or more.
+    ``kept``: the ops that leave a tenth of the growth or more behind, with their mean bytes in a
+    step.
     """
 
     first_step: int
@@ -62,12 +62,11 @@ class AllocatorMemory:
     """The memory of one allocator on one device at the peak of all traced steps.
 
     ``kind`` and ``step``: the step with the peak, which is at ``at_ns`` (real time), ``after_ns``
-    after its start. ``peaks``: the
-    least and the most peak of the ``steps`` traced steps of that kind. ``is_session``: a profiler
-    session recorded it, otherwise RunMetadata. ``before_bytes``: what the
-    allocator had in use before the step, beyond what it has freed at the peak; None if it does not
-    say. ``fragmentation``: as the allocator reports it at the peak, None if it does not.
-    ``block_min``: smaller blocks are not recorded.
+    after its start. ``peaks``: the least and the most peak of the ``steps`` traced steps of that
+    kind. ``is_session``: a profiler session recorded it, otherwise RunMetadata. ``before_bytes``:
+    the memory from before the step that is still in use at the peak, None if it is unknown.
+    ``fragmentation``: as the allocator reports it at the peak, None if it does not. ``block_min``:
+    smaller blocks are not recorded.
     """
 
     device: str
@@ -145,7 +144,7 @@ class HostMemory:
 
     @property
     def unknown_bytes(self) -> float | None:
-        """The rest of ``peak_bytes``; None if several processes share that."""
+        """The rest of ``peak_bytes``; None if several processes share ``peak_bytes``."""
         if self.peak_bytes is None or self.processes != 1:
             return None
         return max(0.0, self.peak_bytes - sum(named.bytes for named in self.known))

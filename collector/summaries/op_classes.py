@@ -54,7 +54,7 @@ _CLASSES: Final = {
     **dict.fromkeys(_RECEIVE, OpClass(WAITING, "send and receive")),
     **dict.fromkeys(_LOCKS, OpClass(WAITING, "locks")),
 }
-#: Where executions of several classes overlap, the first of them gets the time.
+#: If executions of several classes overlap, the class that comes first in this list gets the time.
 PRIORITY: Final = (DEVICE, COPIES, INPUT, PYTHON, WAITING, LAUNCH)
 
 

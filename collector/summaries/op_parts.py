@@ -67,7 +67,7 @@ def op_parts(
 ) -> Parts:
     """Return the parts of each op type, in the order of the view.
 
-    The nodes of a part are in name order; ``add_up``: see Parts.
+    The nodes of a part are in name order. `Parts` describes ``add_up``.
     """
     parts: dict[str, list[OpTypeEntry]] = {}
     for part, nodes in nodes_by_part.items():

@@ -104,7 +104,7 @@ def records_of(operators: Iterable[Operator]) -> list[Record]:
     ]
 
 
-#: Ways to aggregate numbers. A mean divides by the number of operators, also of those that lack the
+#: Ways to aggregate numbers. A mean divides by the number of all operators, even if some lack the
 #: number.
 AGGREGATES: Final[Mapping[str, Callable[[Sequence[float], int], float]]] = {
     "max": lambda numbers, _: max(numbers),

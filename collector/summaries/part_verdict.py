@@ -8,9 +8,9 @@ from .parts import TITLES, UNEXPLAINED, Breakdown
 
 #: Shares of input from which a job is moderately and highly input-bound.
 INPUT_MODERATE, INPUT_HIGH = 0.05, 0.2
-#: The same for starting ops and for collectives.
-OTHER_MODERATE, OTHER_HIGH = 0.03, 0.15
-#: Share that is not explained from which it is said.
+#: Share of starting ops, or of collectives, from which it is high.
+OTHER_HIGH: Final = 0.15
+#: The sentence names the share that is not explained if it is at least this.
 _UNEXPLAINED_MIN: Final = 0.1
 _COLLECTIVES: Final = "collectives"
 
@@ -31,7 +31,7 @@ def part_verdict(breakdown: Breakdown) -> str:
     largest = max(known, key=lambda part: part.mean_ns)
     if not breakdown.traced and breakdown.share(UNEXPLAINED) > breakdown.share(largest.slug):
         unknown = percent(breakdown.share(UNEXPLAINED))
-        return f"{unknown} of the time from step to step is unknown, since none of these steps was traced"
+        return f"{unknown} of the time from step to step is unknown, since no op of these steps was recorded"
     if input_share >= INPUT_HIGH or largest.slug == INPUT:
         text = f"{input_words(input_share)}: {percent(input_share)} of the time from step to step is input"
         if largest.slug != INPUT:

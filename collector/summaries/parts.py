@@ -4,7 +4,7 @@ The parts are means, so that they add up to the mean time from start to start. T
 is cut where it was traced, the time between steps in all timed steps.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,9 +56,12 @@ _KIND_TITLES: Final = {"evaluate": "evaluation", "test_batch": "evaluation", "pr
 
 #: A traced step is typical if its duration is within this factor of the median untraced step.
 _TYPICAL_FACTOR: Final = 1.5
-#: Traced steps that are shorter than the untraced ones stand for these up to this factor.
+#: All traced steps together are typical if their mean is at most this multiple of the untraced one,
+#: and not so short that they cannot stand for it.
+_MEAN_FACTOR: Final = 1.1
+#: Traced steps may be shorter than untraced steps by this factor, and still stand for them.
 _STRETCH_MAX: Final = 1.25
-#: An input pipeline is busy all the time if its function runs for this share of the time.
+#: An input pipeline counts as always busy if its function runs for this share of the time.
 _BUSY_SHARE: Final = 0.8
 #: Ends of the names of stages that wait for other stages.
 WAITING_STAGES: Final = ("Root", "Prefetch", "FiniteRepeat", "Repeat", "Skip", "Take")
@@ -70,13 +73,18 @@ _ENTRIES_MIN: Final = 4
 
 EAGER_OPS: Final = "between eager ops"
 FOR_CPU: Final = "for a CPU"
-#: The step's thread used no CPU, and waited for none.
+FOR_CPU_BETWEEN: Final = "for a CPU between the steps"
+#: Other threads of the job, which run ops, waited for one.
+OPS_FOR_CPU: Final = "ops for a CPU"
+#: The name of time in which the step's thread neither used a CPU nor waited for one.
 CODE_BETWEEN: Final = "code between the steps"
 ASLEEP: Final = "asleep between the steps"
-#: Minimum wait of the other threads for a CPU that is said, in seconds each second.
+#: A note is made if the other threads wait for a CPU for this time or more, in seconds each second.
 _QUEUED_NOTE_MIN: Final = 1.0
 _LONGER: Final = "untraced steps take longer than the traced ones"
 _OUTLIERS: Final = "some steps take longer than the typical one"
+#: The input pipeline begins anew with each epoch.
+FIRST_BATCHES: Final = "for the first batches of epochs"
 UNRECORDED: Final = "code between the steps that is in no span"
 
 FROM_TRACE, FROM_SPANS, FROM_SAMPLES = "traced steps", "all timed steps", "samples"
@@ -87,6 +95,7 @@ class Recording(NamedTuple):
 
     ``steps`` are sorted by time. ``phases``: the phase of training of each node that has one.
     ``is_eager``: the steps run op by op, so the step's thread is busy with Python between two ops.
+    ``epochs``: the starts of the epochs. ``cores``: the CPUs that the job used, 0 if unknown.
     """
 
     kind: str
@@ -99,6 +108,8 @@ class Recording(NamedTuple):
     phases: Mapping[str, str] = {}
     use: ThreadUse | None = None
     is_eager: bool = False
+    epochs: Sequence[int] = ()
+    cores: float = 0.0
 
 
 class Detail(NamedTuple):
@@ -156,6 +167,12 @@ class Breakdown:
         """Return the share of a part in the time from start to start."""
         return self.ns(slug) / self.period_ns if self.period_ns > 0 else 0.0
 
+    @property
+    def queued_ns(self) -> float:
+        """The time in which the thread of the steps waits for a CPU."""
+        details = self.detail_ns(WAITING)
+        return details.get(FOR_CPU, 0.0) + details.get(FOR_CPU_BETWEEN, 0.0)
+
     def detail_ns(self, slug: str) -> dict[str, float]:
         """Return the details of a part, by name."""
         return {detail.name: detail.mean_ns for part in self.parts if part.slug == slug for detail in part.details}
@@ -170,7 +187,7 @@ class PartChange(NamedTuple):
 
 
 def part_changes(before: Sequence[Breakdown], after: Sequence[Breakdown]) -> list[PartChange]:
-    """Return the parts that the runs of any side have; each side has at least one."""
+    """Return the parts that the runs of either side have. Each side must have at least one run."""
     changes = (PartChange(slug, *(fmean(run.ns(slug) for run in side) for side in (before, after))) for slug in TITLES)
     return [change for change in changes if change.before_ns or change.after_ns]
 
@@ -253,10 +270,11 @@ def break_down(recording: Recording) -> Breakdown | None:
     gap_ns = sum(period.gap_ns for period in periods) / gap_steps if gap_steps else 0.0
     # That of all steps, as other screens have it.
     median_ns = median_step_ns([group for group in recording.steps if group.is_normal] or groups)
-    typical_traces, notes = _typical_traces(recording.traces, median_ns)
+    typical_traces, notes = _typical_traces(recording.traces, median_ns, inside_ns)
     sums = _Sums()
     _add_inside(sums, recording, typical_traces, inside_ns, median_ns)
     _add_input(sums, recording, inside_ns + gap_ns)
+    _add_first_batches(sums, recording, groups, median_ns)
     _add_activities_in_steps(sums, recording, groups, steps)
     if periods:
         _add_gaps(sums, recording, periods, gap_ns)
@@ -278,7 +296,10 @@ def break_down(recording: Recording) -> Breakdown | None:
 
 
 def _queue_note(use: ThreadUse | None) -> str:
-    """Return what the threads of ops wait for CPUs, which is within the time of the ops."""
+    """Return a note about how long the threads of ops wait for CPUs.
+
+    That is part of the ops' time.
+    """
     others = use.queued_all - use.queued if use is not None else 0.0
     if others < _QUEUED_NOTE_MIN:
         return ""
@@ -313,8 +334,8 @@ def median_step_ns(steps: Sequence[TimedSteps]) -> float:
 def _typical(steps: Sequence[TimedSteps]) -> tuple[list[TimedSteps], str]:
     """Return the steps that count, and a note about the others.
 
-    The first steps of each call prepare what later ones only use; traced steps take longer. Without
-    other steps, these count, too.
+    The first steps of each call prepare what later steps only use, and traced steps take longer. If
+    there are no other steps, these count, too.
     """
     normal = [group for group in steps if group.is_normal]
     if not normal:
@@ -341,12 +362,13 @@ def _typical(steps: Sequence[TimedSteps]) -> tuple[list[TimedSteps], str]:
 def _periods(steps: Sequence[TimedSteps], groups: Sequence[TimedSteps]) -> Iterator[_Period]:
     """Yield the steps of ``groups`` whose next step is known, and may not be traced.
 
-    After a traced step the job waits for the trace, so the time up to the next one is not typical.
+    After a traced step the job waits for the trace, so the time up to the next step is not typical.
     """
     counting = {group.ordinal for group in groups}
     for group, next_group in pairwise(steps):
         if group.ordinal in counting and group.last + 1 == next_group.ordinal:
-            # Several steps have pauses between them: their gap is the rest of the time.
+            # Steps that were timed together have pauses between them. Their gap is the rest of the
+            # time.
             end_ns = min(group.start_ns + group.total_ns, next_group.start_ns)
             inside = (group.start_ns, end_ns) if group.steps == 1 else (group.start_ns, next_group.start_ns)
             yield _Period(group.steps, inside, end_ns - group.start_ns, (end_ns, next_group.start_ns))
@@ -367,11 +389,18 @@ def _without_breaks(periods: Iterable[_Period]) -> tuple[list[_Period], str]:
     )
 
 
-def _typical_traces(traces: Sequence[StepTrace], median_ns: float) -> tuple[list[StepTrace], list[str]]:
-    """Return the traced steps to cut: the typical ones if there are any; and notes about them."""
-    timed = [trace for trace in traces if trace.duration_ns > 0]
+def _typical_traces(traces: Sequence[StepTrace], median_ns: float, mean_ns: float) -> tuple[list[StepTrace], list[str]]:
+    """Return the traced steps to cut: the typical ones if there are any; and notes about them.
+
+    Steps that are short and long in turn, as with batches made ahead, are typical together.
+    """
+    timed = [trace for trace in traces if trace.duration_ns > 0 and trace.executions]
     if not timed:
-        return [], ["no step was traced, so the inside of the steps is not cut"]
+        reason = "no op was recorded in the traced steps" if traces else "no step was traced"
+        return [], [f"{reason}, so the inside of the steps is not cut"]
+    traced_mean_ns = sum(trace.duration_ns for trace in timed) / sum(trace.steps for trace in timed)
+    if mean_ns / _STRETCH_MAX <= traced_mean_ns <= mean_ns * _MEAN_FACTOR:
+        return timed, []
     typical = [
         trace
         for trace in timed
@@ -395,7 +424,8 @@ def _add_inside(
 ) -> None:
     """Add the parts of the traced steps, fitted to the mean step."""
     if not traces:
-        sums.add(UNEXPLAINED, inside_ns, FROM_SPANS, "inside of the steps, which were not traced")
+        reason = "in which no op was recorded" if recording.traces else "which were not traced"
+        sums.add(UNEXPLAINED, inside_ns, FROM_SPANS, f"inside of the steps, {reason}")
         return
     for op_class, time_ns in _mean_cut(recording, traces).items():
         is_python = recording.is_eager and op_class == BETWEEN_OPS
@@ -416,8 +446,9 @@ def _add_inside(
 def _mean_cut(recording: Recording, traces: Sequence[StepTrace]) -> dict[OpClass, float]:
     """Return the mean times of the classes in ``traces``, some of the recording's.
 
-    A profiler that starts or ends in a step prolongs the time before its first op or after its last
-    one, so these are the shortest of all traced steps.
+    The start and the end of a profiler session prolong the time before the first op and after the
+    last op of a step. For these two, the shortest time of all traced steps is returned instead of
+    the mean.
     """
     cuts = [(trace, cut(trace, recording.phases)) for trace in recording.traces]
     typical = set(map(id, traces))
@@ -433,10 +464,10 @@ def _mean_cut(recording: Recording, traces: Sequence[StepTrace]) -> dict[OpClass
 
 
 def _add_input(sums: _Sums, recording: Recording, period_ns: float) -> None:
-    """Count as input what untraced steps take longer, if the input pipeline is busy all the time.
+    """Count the extra time of untraced steps as input, if the input pipeline is always busy.
 
     A step cannot begin before its batch is made. The first steps of a job, which are traced, take
-    batches that were made before.
+    batches that were made in advance.
     """
     longer_ns = sums.details[UNEXPLAINED].get(_LONGER, 0.0)
     if not longer_ns or not (sums.ns[INPUT] or recording.functions):
@@ -447,6 +478,18 @@ def _add_input(sums: _Sums, recording: Recording, period_ns: float) -> None:
         _move(sums, _LONGER, INPUT, longer_ns, f"for {function.name}", FROM_SPANS)
     elif median(_pipeline_share(trace) for trace in recording.traces) >= _BUSY_SHARE:
         _move(sums, _LONGER, INPUT, longer_ns, "for the pipeline, which is always busy", FROM_TRACE)
+
+
+def _add_first_batches(sums: _Sums, recording: Recording, groups: Sequence[TimedSteps], median_ns: float) -> None:
+    """Count as input what the first steps of epochs take beyond the median, if steps have input."""
+    outliers_ns = sums.details[UNEXPLAINED].get(_OUTLIERS, 0.0)
+    if not outliers_ns or not sums.ns[INPUT]:
+        return
+    starts = [group.start_ns for group in groups]
+    firsts = {bisect_left(starts, epoch_ns) for epoch_ns in recording.epochs} - {len(groups)}
+    longer_ns = sum(max(0.0, groups[at].total_ns - groups[at].steps * median_ns) for at in firsts)
+    longer_ns /= sum(group.steps for group in groups)
+    _move(sums, _OUTLIERS, INPUT, min(outliers_ns, longer_ns), FIRST_BATCHES, FROM_SPANS)
 
 
 def _pipeline_share(trace: StepTrace) -> float:
@@ -461,7 +504,7 @@ def _pipeline_share(trace: StepTrace) -> float:
 
 
 def _add_activities_in_steps(sums: _Sums, recording: Recording, groups: Sequence[TimedSteps], steps: int) -> None:
-    """Add the activities within steps, which take the place of time without ops."""
+    """Add the activities within steps. Their time is taken from the time without ops."""
     starts = union((group.start_ns, group.start_ns + max(1, group.total_ns)) for group in groups)
     by_name: Counter[tuple[str, str]] = Counter()
     in_steps = [activity for activity in recording.activities if activity.in_step]
@@ -473,7 +516,7 @@ def _add_activities_in_steps(sums: _Sums, recording: Recording, groups: Sequence
         slug = _PART_OF_CATEGORY.get(category, BETWEEN)
         mean_ns = own_ns / steps
         if slug == INPUT:
-            # The ops that wait are within it.
+            # It contains the ops that wait.
             mean_ns = max(0.0, mean_ns - sums.ns[INPUT])
         lacking_ns = sums.take((UNEXPLAINED, BEFORE, LAUNCH, AFTER, PYTHON), mean_ns)
         sums.add(slug, mean_ns - lacking_ns, FROM_SPANS, _activity_title(category, name))
@@ -487,7 +530,7 @@ def _activity_title(category: str, name: str) -> str:
 
 
 def _add_gaps(sums: _Sums, recording: Recording, periods: Sequence[_Period], gap_ns: float) -> None:
-    """Add what takes the time between steps; what is in no span is Python or not explained."""
+    """Add what takes the time between steps. Time in no span is Python, or is not explained."""
     steps = sum(period.steps for period in periods)
     found: dict[tuple[str, str], float] = defaultdict(float)
     gaps = union(period.gap for period in periods)
@@ -523,7 +566,8 @@ def _without_marks_of_steps(recording: Recording) -> list[Activity]:
 def _within(activities: Sequence[Activity], gaps: Sequence[Interval]) -> Iterator[tuple[Activity, float]]:
     """Yield the activities in ``gaps``, with their own time there.
 
-    Activities that share an entry lie in several gaps: they count if the first of them does.
+    Activities that share an entry may lie in several gaps. They count if the first of them lies in
+    a gap.
     """
     for activity, gap_ns in zip(activities, _overlaps([_span_of(each) for each in activities], gaps), strict=True):
         if gap_ns:
@@ -536,7 +580,7 @@ def _span_of(activity: Activity) -> Interval:
 
 
 def _overlaps(intervals: Sequence[Interval], disjoint: Sequence[Interval]) -> list[int]:
-    """Return for each of ``intervals`` how much of it ``disjoint``, which is sorted, covers."""
+    """Return for each of ``intervals`` the time that ``disjoint`` covers, which is sorted."""
     starts = [start for start, _ in disjoint]
     lengths = [0, *accumulate(end - start for start, end in disjoint)]
 
@@ -551,7 +595,7 @@ def _overlaps(intervals: Sequence[Interval], disjoint: Sequence[Interval]) -> li
 
 
 def _outermost_spans(others: Sequence[OtherSpan]) -> list[tuple[str, Interval]]:
-    """Return the names and intervals of the spans of other kinds that are in no other one."""
+    """Return the names and intervals of the outermost spans of other kinds."""
     outermost = []
     last_end_ns = 0
     for span in sorted(others, key=lambda span: (span.start_ns, -span.end_ns)):
@@ -589,28 +633,36 @@ def _without(intervals: Sequence[Interval], removed: Sequence[Interval]) -> list
 
 
 def _add_python(sums: _Sums, recording: Recording, period_ns: float) -> None:
-    """Split the time without op or span by what the step's thread did in it.
+    """Split the time without an op or span by what the step's thread did in it.
 
-    The thread used a CPU, or waited for one, or slept. What may be either stays not explained.
+    The thread used a CPU, waited for one, or slept. Time that cannot be assigned to one of these
+    stays not explained.
     """
     use = recording.use
     if use is None:
         return
     gap_ns = sums.details[UNEXPLAINED].get(UNRECORDED, 0.0)
     cpu_ns, queued_ns = use.cpu * period_ns, use.queued * period_ns
-    # The thread also needs its CPU around the ops, and for them if they run one by one.
+    # The thread also uses its CPU between the ops, and during the ops if they run one by one.
     eager_ns = sums.details[PYTHON].get(EAGER_OPS, 0.0)
     busy_ns = sums.ns[BEFORE] + sums.ns[AFTER] + sums.ns[TRACING] + sums.ns[PYTHON] - eager_ns
     if recording.is_eager or not use.is_exact:
         busy_ns += eager_ns + sums.ns[DEVICE]
+    # Where it waits for a CPU, it does so in these parts, too.
+    busy_ns *= cpu_ns / (cpu_ns + queued_ns) if queued_ns > 0 else 1.0
     python_ns = min(gap_ns, max(0.0, cpu_ns - busy_ns))
     queued_gap_ns = min(gap_ns - python_ns, queued_ns)
     asleep_ns = max(0.0, gap_ns - max(python_ns, cpu_ns) - queued_gap_ns)
     _move(sums, UNRECORDED, PYTHON, python_ns, CODE_BETWEEN)
-    _move(sums, UNRECORDED, WAITING, queued_gap_ns, FOR_CPU)
+    _move(sums, UNRECORDED, WAITING, queued_gap_ns, FOR_CPU_BETWEEN)
     _move(sums, UNRECORDED, WAITING, asleep_ns, ASLEEP)
     outliers_ns = sums.details[UNEXPLAINED].get(_OUTLIERS, 0.0)
-    _move(sums, _OUTLIERS, WAITING, min(outliers_ns, queued_ns - queued_gap_ns), FOR_CPU)
+    waits_ns = max(0.0, min(outliers_ns, queued_ns - queued_gap_ns))
+    _move(sums, _OUTLIERS, WAITING, waits_ns, FOR_CPU)
+    # Of the time in which the job's threads could run, this is the share in which they wait.
+    others_queued = max(0.0, use.queued_all - use.queued)
+    share = others_queued / (others_queued + recording.cores) if recording.cores else 0.0
+    _move(sums, _OUTLIERS, WAITING, min(1.0, others_queued) * share * (outliers_ns - waits_ns), OPS_FOR_CPU)
 
 
 def _move(sums: _Sums, cause: str, slug: str, ns: float, detail: str, evidence: str = FROM_SAMPLES) -> None:

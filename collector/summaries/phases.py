@@ -17,7 +17,7 @@ _OPTIMIZER_FUNCTIONS: Final = frozenset(
 
 
 def phases(nodes: Sequence[Node]) -> dict[str, str]:
-    """Return the phase of training of each node; nothing if no node computes a gradient.
+    """Return the phase of training of each node; an empty result if no node computes a gradient.
 
     Gradients are known by their scope, the ops of optimizers by their type and by the functions of
     TensorFlow or Keras that created them. All other ops are forward.

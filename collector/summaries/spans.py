@@ -124,7 +124,7 @@ def span_tree(
 ) -> list[SpanNode]:
     """Fold SPANS into the lines of a tree, parents first.
 
-    ``names`` and ``runs``: as for `call_label`. ``live``: whether the job runs; otherwise a fit
-    that has not ended is labeled `unfinished`.
+    ``names`` and ``runs``: as for `call_label`. ``live``: whether the job runs. If it does not, a
+    fit without an end is labeled `unfinished`.
     """
     return [*_fit_nodes(spans, live), *_other_nodes(spans, names, runs)]

@@ -35,7 +35,7 @@ def _sum(values: Any) -> int:
 
 
 def _percentile(times: Any, cumulative_counts: Any, percent: int, count: int) -> float:
-    """Return a percentile of all times, the smallest that ``percent`` % of them do not exceed.
+    """Return a percentile of all times: the smallest time that ``percent`` % of them do not exceed.
 
     ``times`` are sorted, and each may stand for several equal times. ``cumulative_counts``: the
     number of all times up to each of ``times``. ``count``: the number of all times.

@@ -30,8 +30,8 @@ class StepCost(NamedTuple):
 def step_cost(spans: pa.Table) -> StepCost | None:
     """Return the cost of tracing a step, None without enough traced steps.
 
-    ``spans``: SPANS of one kind and key, without failed and setup steps. The comparison is local,
-    since a job's first steps are slower than later ones and are traced more often.
+    ``spans``: SPANS of one kind and key, without failed and setup steps. Only neighbors are
+    compared, since a job's first steps are slower than later ones, and are traced more often.
     """
     names = ("thread", "start_ns", "total_ns", "count", "flags")
     columns: Any = (spans[name].to_pylist() for name in names)

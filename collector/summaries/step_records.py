@@ -29,7 +29,7 @@ class TimedSteps(NamedTuple):
 
     @property
     def measured_start(self) -> StepStart:
-        """The one start that was measured of these steps."""
+        """The start of the only step whose start was measured."""
         return measured_start(self.ordinal, self.steps, self.start_ns, self.total_ns, is_sampled=self.is_sampled)
 
 
@@ -45,7 +45,7 @@ class Period(NamedTuple):
 
 
 def periods(steps: Sequence[TimedSteps]) -> Iterator[Period]:
-    """Yield the periods of those of ``steps`` that the next ones directly follow, by time."""
+    """Yield the periods of the ``steps`` that are directly followed by the next one, by time."""
     for group, next_group in pairwise(steps):
         first, end = group.measured_start, next_group.measured_start
         if group.last + 1 == next_group.ordinal:
@@ -86,8 +86,8 @@ class StepTrace(NamedTuple):
 class Activity(NamedTuple):
     """What the job's Python did on the thread of the steps; times in ns.
 
-    Short ones of equal name share one, of several ``entries``. ``own_ns``: without those within
-    it. ``in_step``: it ran within a step.
+    Short ones of the same name share a record with several ``entries``. ``own_ns``: the time
+    without activities within this one. ``in_step``: it ran within a step.
     """
 
     category: str

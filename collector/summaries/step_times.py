@@ -27,8 +27,8 @@ class StepTimes:
     The number includes the untimed steps of these entries. The spread covers the normal steps,
     which are neither traced nor setup steps. If there are none, it covers the traced and setup
     steps, and ``traced`` tells whether tfprof traced any of them. Failed steps never count.
-    ``curve`` has mean times over the whole job. ``since``: the first of these steps, if they are
-    those since the steps of this kind became slower; otherwise 0.
+    ``curve`` has mean times over the whole job. ``since``: if these are the steps since the kind
+    became slower, the number of the first one; otherwise 0.
     """
 
     kind: str

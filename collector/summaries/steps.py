@@ -88,10 +88,10 @@ class StepEntry:
 class Steps:
     """A job's steps in groups, and its latest entries in order of their start.
 
-    Instead of the latest entries, these may be the longest ones, the longest first. The groups are
-    in order of their kinds' importance, then of their total time, largest first.
-    ``kinds``: the steps of each kind with all its keys; each function is a kind. ``entry_count``:
-    number of all entries. ``timed``: number of timed steps of each kind.
+    The entries may also be the longest ones, the longest first. The groups are in order of their
+    kinds' importance, then of their total time, largest first. ``kinds``: the steps of each kind
+    with all its keys; each function is a kind. ``entry_count``: number of all entries. ``timed``:
+    number of timed steps of each kind.
     """
 
     groups: tuple[StepGroup, ...]
@@ -104,8 +104,8 @@ class Steps:
 def call_label(kind: int, key: int, names: FunctionNames = NO_FUNCTION_NAMES, runs: RunNames = NO_RUN_NAMES) -> str:
     """Return the label that distinguishes a call from the other calls of its kind.
 
-    A session run is labeled by what it fetches, as far as ``runs`` has it by key, and by the
-    numbers in its key: of feeds, fetches and targets. Any other key is labeled by its name in
+    The label of a session run has the fetched names, if ``runs`` has them by key, and the numbers
+    in its key: those of feeds, fetches and targets. Any other key is labeled by its name in
     ``names``, or else by the key itself; key 0 has no label.
     """
     if kind not in {*layout.RUN_KINDS, layout.PARTIAL_RUN}:
@@ -167,8 +167,8 @@ class _Calls(NamedTuple):
 def _calls(rows: Sequence[Mapping[str, Any]], names: FunctionNames, runs: RunNames) -> Iterator[tuple[int, _Calls]]:
     """Yield the kind and the keys of each group; ``rows``: the keys with their numbers of steps.
 
-    Keys that ran once each are one group if they have the same label, without names of fetches: a
-    graph that grows in a loop has a new key for each run.
+    Keys that ran once each form one group if they have the same label apart from names of fetches.
+    A graph that grows in a loop has a new key for each run.
     """
     single: dict[tuple[int, str], list[int]] = {}
     for row in rows:
@@ -231,7 +231,7 @@ def _listed(step_spans: pa.Table, number: int | None, *, longest: bool) -> pa.Ta
 
 
 def _kind_groups(groups: Sequence[StepGroup], step_spans: pa.Table) -> tuple[StepGroup, ...]:
-    """Return a group for each kind; the only group of a kind is that of the kind."""
+    """Return a group for each kind. If a kind has only one group, it is that group."""
     kind_groups: list[StepGroup] = []
     for name, (first, *others) in _by_kind(groups).items():
         kind = KINDS_BY_NAME[name]

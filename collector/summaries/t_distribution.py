@@ -9,7 +9,7 @@ _TINY: Final = 1e-300
 
 
 def two_sided(t: float, freedom: float) -> float:
-    """Return the probability that a value is at least as far from 0 as ``t``.
+    """Return the probability that a value is as far from 0 as ``t``, or farther.
 
     ``freedom``: degrees of freedom, above 0. It is an incomplete beta function (Abramowitz and
     Stegun 26.7.1 and 26.5.8).

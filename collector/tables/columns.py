@@ -16,7 +16,7 @@ _BOOL: Final[pa.DataType] = pa.bool_()
 
 #: First columns of tables whose rows belong to one job.
 JOB: Final = (("job", TEXT), ("job_name", TEXT), ("host", TEXT), ("pid", _I64))
-#: Columns of the counters whose names differ from those of `Stats`: times are in ns, sizes say so.
+#: Columns of counters with names other than in `Stats`. The names end in the unit, ns or bytes.
 _STATS_NAMES: Final = {
     "micros": "time_ns",
     "accelerator_micros": "accelerator_ns",

@@ -49,8 +49,8 @@ _TABLES: Final = {
 def rows_of(selection: Selection, name: str | None = None) -> Rows:
     """Return the table called ``name`` of the jobs in ``selection``; None means the default.
 
-    UsageError if there is none, or if steps, kinds or a device are selected, and the table has no
-    such selection; also ``no-such-step``, ``no-such-kind``, ``no-such-device``.
+    UsageError if there is none, or if steps, kinds or a device are selected and the table covers
+    whole jobs; also ``no-such-step``, ``no-such-kind``, ``no-such-device``.
     """
     table = _TABLES.get(name or DEFAULT_TABLE)
     if table is None:

@@ -12,8 +12,8 @@ from .tree import sum_of
 
 #: The scope of the groups.
 ADDED: Final = "(added by TensorFlow)"
-#: Names of nodes from Grappler, the placer and the executor: prefixes, endings, and copies between
-#: devices.
+#: Names of nodes that Grappler, the placer and the executor add: their beginnings, their endings,
+#: and the names of copies between devices.
 _NAMES: Final = re.compile(
     r"""(?:
       (?:ConstantFolding|ConstantFoldingCtrl|\w+Optimizer|Func|recompute|RecomputeTrigger)/.*

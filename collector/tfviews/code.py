@@ -174,8 +174,8 @@ def call_tree(nodes: Iterable[Node], parity: Parity = DEFAULT) -> CallTree:
 def _account(sites: Sequence[CallSite], patterns: tuple[str, ...]) -> AccountedNode:
     """Return the root above the calls with picked nodes and their callers.
 
-    ``patterns`` decide which nodes are picked. A caller without picked nodes is accounted only if
-    the patterns match everything.
+    ``patterns`` decide which nodes are picked. A caller that has no picked nodes itself is
+    accounted only if the patterns match everything.
     """
     accounts_all, weight_of = Matcher(patterns).accepts_all, match_counts(patterns)
     for site in reversed(sites[1:]):  # callees before callers

@@ -133,8 +133,9 @@ def entries(
 
     Only rows of ``ops`` whose trace is in ``traces`` are used. ``ops`` has COLUMNS of OPS in stored
     order. ``traces`` has at least `trace`, `step` and `base_ns`; traces of one step are combined.
-    ``canonical`` maps node ids to device ids in the whole job (nodes.canonical_devices). A node
-    that ran only on CPUs or GPUs other than its canonical device has no entry.
+    ``canonical`` maps node ids to the ids of their canonical devices in the whole job
+    (nodes.canonical_devices). A node that ran only on CPUs or GPUs other than its canonical device
+    has no entry.
     """
     devices = _devices(names)
     canonical_names = {node: devices[device].name for node, device in canonical.items() if device in devices}

@@ -15,7 +15,8 @@ _NAMED: Final = re.compile(r"(?:.*/)?gradients(?:_\d+)?/(.+?)_grad/.*", re.DOTAL
 _TAPE: Final = "gradient_tape/"
 #: Function of TensorFlow that calls the function for one op's gradient, such as `_Conv2DGrad`.
 _CALLER: Final = "_gradient_function"
-#: What the name of such a function has beyond the op type, or the op type beyond it.
+#: Parts that the name of such a function has in addition to the op type, or the op type in addition
+#: to the name.
 _NOT_KIND: Final = re.compile(r"^_|^Stateless|Grad|V\d+$")
 #: Stands for any graph.
 _ANY: Final = -1
@@ -45,8 +46,8 @@ InputsOf = Callable[[int, str], Sequence[str]]
 def forward_ops(ops: Iterable[GraphOp], stacks: Mapping[str, Stack], inputs_of: InputsOf) -> dict[str, str]:
     """Return the name of the forward op of each gradient that has one with a stack.
 
-    ``ops`` are in the order in which they were created. A gradient of which several ops may be the
-    forward op has none.
+    ``ops`` are in the order in which they were created. A gradient for which several ops may be the
+    forward op has no forward op.
     """
     with_stack = [op for op in ops if op.name in stacks]
     forward: dict[str, str] = {}
@@ -80,8 +81,8 @@ class _Scopes:
     def candidates(self, graph: int, scope: str, kind: str) -> tuple[str, ...]:
         """Return the ops of ``kind`` in ``scope``, or in the nearest scope around it that has any.
 
-        An op with the name of the scope is the only one. If the graph has none, as the body of a
-        loop's gradient, ops of all graphs are returned.
+        If an op has the name of the scope, only this op is returned. If the graph has no such op,
+        ops of all graphs are returned; an example is the body of a loop's gradient.
         """
         return self._nearest(graph, scope, kind) or self._nearest(_ANY, scope, kind)
 
@@ -114,8 +115,8 @@ def _with_candidates(tape_ops: Iterable[GraphOp], stacks: Mapping[str, Stack], s
 def _add_by_inputs(forward: dict[str, str], gradients: Iterable[_Gradient], inputs_of: InputsOf) -> None:
     """Add the only candidate of a gradient, or the only one that shares tensors with it.
 
-    If several share tensors, the one counts that gives its output to an op whose gradient is an
-    input of this gradient.
+    If several share tensors, it is the one whose output goes to an op whose gradient is an input of
+    this gradient.
     """
     found: Sequence[str]
     for (graph, name, _), candidates, _ in gradients:
@@ -132,7 +133,7 @@ def _add_by_inputs(forward: dict[str, str], gradients: Iterable[_Gradient], inpu
 
 
 def _add_by_order(forward: dict[str, str], gradients: Iterable[_Gradient]) -> None:
-    """Add the candidates where one call of a tape created a gradient for each, in reverse order."""
+    """Add the candidates if one call of a tape created one gradient for each, in reverse order."""
     groups: dict[tuple[tuple[str, ...], Stack, str], list[str]] = {}
     for op, candidates, call in gradients:
         groups.setdefault((candidates, call, _NUMBER.sub("", op.name)), []).append(op.name)

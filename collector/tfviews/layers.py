@@ -12,14 +12,14 @@ from .own_files import forward_of
 
 #: The scopes of gradients, in front of the name of the forward op.
 _GRADIENT_SCOPE: Final = re.compile(r"(?:.*/)?gradient(?:s|_tape)(?:_\d+)?/")
-#: The number of a second op of a name.
+#: The number at the end of a repeated name.
 _NUMBER: Final = re.compile(r"_\d+$")
 
 
 def layer_lookup(nodes: Collection[Node]) -> Callable[[Node], str]:
     """Return the function that names the layer of one of ``nodes``, '' without a layer.
 
-    That is the scope of its forward op, without the scopes that single ops have.
+    The name is the scope of its forward op, without scopes that contain a single op only.
     """
     names, types = {node.name for node in nodes}, {node.op for node in nodes}
 
@@ -38,7 +38,7 @@ def layer_lookup(nodes: Collection[Node]) -> Callable[[Node], str]:
 def short_layer_lookup(nodes: Collection[Node]) -> Callable[[Node], str]:
     """Return a function like that of `layer_lookup` that leaves out the outermost scope, the model.
 
-    A layer of which several models have one keeps its whole name.
+    If several models have a layer of the same name, these layers keep their whole names.
     """
     layer_of = layer_lookup(nodes)
     names = {layer: layer.partition("/")[2] or layer for layer in map(layer_of, nodes)}

@@ -36,8 +36,8 @@ def regex_error(pattern: str) -> str:
 class Matcher:
     """A list of regexes that match whole names (RE2's full match); an invalid one matches nothing.
 
-    ALL matches everything. Without ``shortcut``, ALL matches only names without a line break, like
-    any `.*`, as in the TF profiler's options that hide and trim.
+    ALL matches everything. Without ``shortcut``, ALL is an ordinary `.*`, which matches no name
+    with a line break. The TF profiler's options that hide and trim treat it so.
     """
 
     __slots__ = ("accepts_all", "patterns")

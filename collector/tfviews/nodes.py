@@ -105,8 +105,8 @@ class Node(NamedTuple):
     `op`: its op type, named as in TensorFlow's NodeDef. `devices`: its canonical devices in lower
     case, empty if it ran on no CPU or GPU. `entries`: in how many of the selected traced steps the
     TF profiler has an entry of the node (`entries.Entry`); None if it has none in any step of the
-    job. `in_graph`: whether a graph of the job has the node, or no graph is known; otherwise
-    TensorFlow added it, or it ran outside of graphs.
+    job. `in_graph`: whether a graph of the job has the node; also true if no graph is known.
+    Otherwise TensorFlow added the node, or it ran outside of graphs.
     """
 
     name: str
@@ -247,10 +247,11 @@ def nodes_from_rollup(
 
     Parameters and float_ops are 0. ``rollup`` covers the selected steps, ``total`` the whole job
     (default: ``rollup``): op type and canonical device are those of the whole job. ``times``: the
-    times of units (`JobReader.unit_times`), instead of those in ``rollup``. ``names`` and
-    ``graph`` have columns of NAMES and GRAPH_NODES. ``op_types``: the op types that ran, by node
-    id, where they are known. They may differ from the graph: a fused Conv2D runs under the name of
-    its last op, a Relu. Any other node has the op type in the graph, else its name.
+    times of units (`JobReader.unit_times`), instead of those in ``rollup``. ``names`` and ``graph``
+    have columns of NAMES and GRAPH_NODES. ``op_types``: the op types that ran, by node id, where
+    they are known. They may differ from the graph: a fused Conv2D runs under the name of its last
+    op, a Relu. For any other node, the op type is that in the graph; without a graph, it is the
+    node's name.
     """
     devices = device_names(names)
     graph_ops, types, known_facts = _ops(graph), op_types or {}, facts or {}

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from .parity import DEFAULT, Parity
 
-#: Up to this many entries std::sort is an insertion sort, which is stable.
+#: Up to this number of entries, std::sort is an insertion sort, which is stable.
 _THRESHOLD: Final = 16
 
 #: Returns whether the first of two pairs (key, entry) sorts before the second.

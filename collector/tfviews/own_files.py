@@ -46,7 +46,7 @@ def is_own(frame: Frame) -> bool:
     return _is_own_file(frame.file)
 
 
-@lru_cache(1 << 14)  # many frames share few files
+@lru_cache(1 << 14)  # there are few files and many frames
 def _is_own_file(file: str) -> bool:
     return _FOREIGN.fullmatch(file) is None
 

@@ -90,7 +90,7 @@ class Parity(NamedTuple):
     def labels_kernels(self) -> bool:
         """Whether kernel names, and timeline labels in RunMetadata, count as op types.
 
-        -account_type_regexes then matches both. The labels of profiler windows always count.
+        -account_type_regexes then matches both. The labels of profiler sessions always count.
         """
         return not self.exact
 
@@ -117,8 +117,8 @@ class Parity(NamedTuple):
         """Whether float_ops are counted with the shapes of each traced step.
 
         If so, input shapes that the graph does not specify are also taken from the traces.
-        Otherwise float_ops are those of one execution times the number of runs, and if the job has
-        an op log, only the numbers in the log are used.
+        Otherwise float_ops are those of one execution times the number of runs. If the job has an
+        op log, only the numbers in the log are then used.
         """
         return not self.exact
 
@@ -129,7 +129,7 @@ class Parity(NamedTuple):
 
     @property
     def has_own_advice(self) -> bool:
-        """Whether tfprof's own checkers run, and the shared ones have its rules and words."""
+        """Whether tfprof's own checkers run, and the TF profiler's checkers have its rules."""
         return not self.exact
 
     @property

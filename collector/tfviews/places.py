@@ -32,7 +32,7 @@ class Places:
     def line(self, node: Node) -> str:
         """Return the innermost of the user's lines, as `train.py:12`, '' without one.
 
-        A line that calls Keras makes many layers, so that the layer stands beside it:
+        A line that calls Keras makes many layers. The layer therefore stands beside such a line:
         `train.py:12 (dense_1)`.
         """
         line, _, calls_keras = self._text(node)

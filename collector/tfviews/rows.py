@@ -48,8 +48,8 @@ class Row(NamedTuple):
 def extremes(times: Sequence[int], typical_ns: float) -> tuple[int, int]:
     """Return the shortest and the longest time in a step, ns; ``times`` is not empty.
 
-    A typical time is a sum of medians, so it may be below or above the times of all steps. It is
-    then the shortest or the longest one.
+    The typical time is a sum of medians, so it may be below or above the times of all steps. In
+    that case it is itself the shortest or the longest time.
     """
     return min(*times, round(typical_ns)), max(*times, round(typical_ns))
 
@@ -95,8 +95,8 @@ class Limit(NamedTuple):
 class Parts(NamedTuple):
     """The parts into which op types are taken apart, in order, with their names.
 
-    `add_up`: whether the numbers of an op type are the sums of those of its parts. Those of its
-    steps are not: each has the whole number in that step.
+    `add_up`: whether the numbers of an op type are the sums of those of its parts. Steps as parts
+    do not add up: each of them has the whole number in that step.
     """
 
     by_op: Mapping[str, Sequence[OpTypeEntry]]
@@ -191,7 +191,7 @@ def _choose(entries: Sequence[OpTypeEntry], limit: Limit, top: int) -> _Chosen:
     empty = [entry for entry in entries if limit.is_empty(entry.own)]
     small = [entry for entry in entries if limit.is_small(entry.own) and not limit.is_empty(entry.own)]
     if len(small) == 1:
-        small = []  # its own row takes no more space than a row for the others
+        small = []  # a row of its own takes no more space than a row for all others
     hidden = {id(entry) for entry in (*empty, *small)}
     shown = [entry for entry in entries if id(entry) not in hidden]
     cut = shown[top:] if top else []

@@ -21,9 +21,9 @@ class Branch:
     """One shown entry with its shown children, in order.
 
     `own`: its own numbers; NO_STATS for the root and for scopes that are not nodes. If the entry is
-    not accounted, they are printed as `--`. `total`: the TF profiler's total_* numbers. `nodes`:
-    the node itself, none for the root and for scopes that are not nodes; in the code view, the
-    picked nodes of the call. `entry`: the accounted entry, for exports.
+    not accounted, its own numbers are printed as `--`. `total`: the TF profiler's total_* numbers.
+    `nodes`: the node itself, none for the root and for scopes that are not nodes; in the code view,
+    the picked nodes of the call. `entry`: the accounted entry, for exports.
     """
 
     name: str

@@ -22,7 +22,7 @@ class JobTraces(NamedTuple):
     """A job with its chosen traces (columns of TRACES), in order of time.
 
     ``devices``: ids of the chosen devices, None for all. ``left_out``: number of traces that were
-    left out because they are too many.
+    left out because there were too many.
     """
 
     job: JobReader
@@ -52,8 +52,8 @@ def chosen_traces(selection: Selection, rows_max: int | None = None) -> list[Job
     """Return the jobs of ``selection`` with their selected traces.
 
     The kinds of steps are the selected ones, else the main kind of each job. ``rows_max``: only the
-    last traces of all jobs, with at most so many executions, but at least one trace. Raises
-    UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
+    last traces of all jobs that have at most this number of executions together; at least one
+    trace. Raises UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
     """
     tables = [(job, job.table("traces", _COLUMNS)) for job in selection.jobs]
     kinds = None if selection.kinds is None else resolve_kinds(tables, selection.kinds)

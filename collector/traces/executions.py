@@ -37,8 +37,8 @@ def batches(
 ) -> Iterator[Batch]:
     """Yield the executions of ``traces`` (columns trace and rows), in the order of ``traces``.
 
-    ``devices``: only those on devices with these ids. ``further``: columns of OPS that are to be in
-    the rows as well, as they are stored; no name of a column of `Batch`.
+    ``devices``: only those on devices with these ids. ``further``: additional columns of OPS for
+    the rows, as they are stored. They must not have the name of a column of `Batch`.
     """
     for numbers in row_batches(row_tuples(traces, "trace", "rows"), BATCH_ROWS):
         executions = job.executions(numbers, list(dict.fromkeys([*_COLUMNS, *further])))

@@ -35,7 +35,7 @@ class Groups:
         """Return the new tracks, and ``rows`` of one group as SLICES.
 
         ``rows`` has the columns of SLICES that do not depend on the lane, and thread. ``nested``: a
-        slice within another one of its thread goes into its lane.
+        slice within another slice of its thread goes into the lane of that slice.
         """
         rows = flat_table(rows.sort_by([("start_ns", "ascending"), ("duration_ns", "descending")]))
         starts, durations = integers(rows["start_ns"]), integers(rows["duration_ns"])

@@ -31,7 +31,7 @@ _LOCAL: Final = "/job:localhost/replica:0/task:0"
 _HIGH_WORD: Final = pa.scalar(1 << 32, pa.uint64())
 #: Upper bound of the flows of a job.
 _FLOWS_MAX: Final = 1 << 40
-#: Maximum number of slices in a part: what a format makes of a part is in memory at once.
+#: Maximum number of slices in a part. The output of a format for one part is in memory as a whole.
 _PART_ROWS: Final = 20_000
 #: The last time that a trace can have (ns), in the year 2262.
 _LAST_NS: Final = (1 << 63) - 1
@@ -144,7 +144,7 @@ class JobTrace:
             table = table.append_column("leaving", leaving).append_column("entering", entering)
         for device in sorted(pc.unique(table["device"]).to_pylist(), key=names.__getitem__):
             on_device = table.filter(pc.equal(table["device"], pa.scalar(device, pa.uint32())))
-            # While an asynchronous op waits, its thread runs others, which the op did not call.
+            # While an asynchronous op waits, its thread runs other ops, which it did not call.
             group = names[device].removeprefix(_LOCAL) or names[device]
             yield from self._packed(group, on_device, nested=False)
 

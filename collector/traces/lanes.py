@@ -22,10 +22,12 @@ class Lanes:
         self._ends: list[int] = []
 
     def pack(self, starts: Sequence[int], durations: Sequence[int], threads: Sequence[int] | None = None) -> Packed:
-        """Pack slices, which are in order of their starts, those of equal starts the longest first.
+        """Pack slices.
 
-        With ``threads``, a slice within another one of the same thread goes into its lane. Batches
-        may overlap in time: a lane is free from the end of its last slice on.
+        They must be in order of their starts, and slices with the same start must be in order of
+        length, longest first. With ``threads``, a slice within another slice of the same thread
+        goes into the lane of that slice. Batches may overlap in time: a lane is free from the end
+        of its last slice on.
         """
         busy = [(end, lane) for lane, end in enumerate(self._ends)]
         heapify(busy)

@@ -39,8 +39,8 @@ _COMMON_COLUMNS: Final = SLICES.names.index("leaving")
 class Process(NamedTuple):
     """A job; ``number``: its number in the trace, from 1 on; ``id``: its short id.
 
-    ``pid``: its process id, 0 if unknown. ``own_pid``: the same, or a number that no process has
-    if another job of the trace has that id.
+    ``pid``: its process id, 0 if unknown. ``own_pid``: the same; if another job of the trace has
+    this id, a number that no process has.
     """
 
     number: int

@@ -9,7 +9,7 @@ import ctypes
 import errno
 import fcntl
 from functools import partial
-from typing import Any
+from typing import Any, Callable
 
 from ...formats import layout
 from ...formats.errors import TfprofError
@@ -28,11 +28,11 @@ _PROT_READ_WRITE, _MAP_SHARED = 3, 1
 _HEAD, _TAIL, _RECORDS = WORD["head"], WORD["tail"], WORD["records"]
 _DROPPED_TRACES, _RING_ERROR = WORD["dropped_traces"], WORD["ring_error"]
 _DROPPED, _DROPPED_BYTES = WORD["dropped_records"], WORD["dropped_bytes"]
-_MISSED, _FAULTS = WORD["missed"], WORD["faults"]
+_FAULTS = WORD["faults"]
 
 
 class ChannelError(TfprofError):
-    """The channel or record ring cannot be created; the job continues without it."""
+    """The channel cannot be created; the job continues without it."""
 
     slug = "no-channel"
 
@@ -135,15 +135,18 @@ class Channel(object):
             if lock is not None:
                 lock.release()
 
-    def count_lost_trace(self, *, record_counted: bool = False) -> None:
-        """Count a traced step with lost data; ``record_counted``: its record is counted already."""
-        self.words[_DROPPED_TRACES] += 1
-        if not record_counted:
-            self.words[_DROPPED] += 1
+    def put_trace(self, put: Callable[[], bool | None]) -> None:
+        """Call ``put``, which puts the record of a traced step; count the step if the data is lost.
 
-    def count_missed_step(self) -> None:
-        """Count a step that was selected by its number and could not be traced."""
-        self.words[_MISSED] += 1
+        ``put`` returns whether the record was put; it has counted a dropped one.
+        """
+        was_put: bool | None = None
+        try:
+            was_put = put()
+        finally:
+            if not was_put:
+                self.words[_DROPPED_TRACES] += 1
+                self.words[_DROPPED] += was_put is None
 
     def count_fault(self, text: str) -> None:
         """Count an internal error; the channel keeps the first ``text``, a traceback."""
@@ -163,23 +166,14 @@ class Channel(object):
         self._reported.add(slug)
         return self.put(layout.REFUSED, json.dumps({"slug": slug, "text": text}).encode(), 0, mono(), real())
 
-    def grow(self) -> None:
-        """Create the record ring once; ChannelError when that fails, or has failed before."""
-        if self.ring is not None:
-            return
-        if self.ring_problem is None:
-            try:
-                self._grow()
-            except ChannelError as error:
-                self.ring_problem = (error.slug, error.args[0])
-        if self.ring_problem is not None:
-            raise ChannelError(self.ring_problem[1], self.ring_problem[0])
+    def grow(self) -> tuple[str, str] | None:
+        """Create the record ring once; return (slug, text) of what prevents it, else None."""
+        if self.ring is None and self.ring_problem is None:
+            self.ring_problem = self._grow()
+        return self.ring_problem if self.ring is None else None
 
     def abandon(self) -> None:
-        """Close the descriptor, unless the program has closed it, and keep the memory.
-
-        A forked child calls this for its parent's channel.
-        """
+        """Close the descriptor, unless the program has closed it; keep the memory."""
         self.hello = None  # it refers to this object
         if refers_to(self._fd, self._file):
             os.close(self._fd)
@@ -190,10 +184,10 @@ class Channel(object):
         self.ring_problem = ("detached", "the shim was disarmed")
         self.abandon()
 
-    def _grow(self) -> None:
+    def _grow(self) -> tuple[str, str] | None:
         if not refers_to(self._fd, self._file):
             self.words[_RING_ERROR] = errno.EBADF
-            raise ChannelError("the program closed the channel's descriptor before the first trace", "channel-closed")
+            return "channel-closed", "the program closed the channel's descriptor before the first trace"
         size = layout.RING_AT + self.ring_bytes
         try:
             memory.reserve(self._fd, size)
@@ -203,16 +197,14 @@ class Channel(object):
             if raised_by_job(error):
                 raise
             self.words[_RING_ERROR] = error.errno or errno.ENOMEM
-            raise ChannelError("no memory for the record ring: %s" % error.strerror, "channel-memory") from None
+            return "channel-memory", "no memory for the record ring: %s" % error.strerror
         self.words[WORD["ring_size"]] = self.ring_bytes
         self.ring = ring
+        return None
 
     def _has_space(self, size: int) -> bool:
-        if self.ring is None:
-            try:
-                self.grow()
-            except ChannelError:
-                return False
+        if self.ring is None and self.grow() is not None:
+            return False
         unread = self.words[_HEAD] - self.words[_TAIL]
         return 0 <= unread <= self.ring_bytes - size
 

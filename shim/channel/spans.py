@@ -66,8 +66,10 @@ class SpanWriter(object):
                 self._write(start, duration, ordinal, count, counted, values)
         except BaseException as error:
             words[_DROPPED] += count + counted
-            if lock is not None:
-                self._recover()
+            if lock is not None:  # publish an entry that was being filled
+                self._joining = None
+                if words[_OPEN] == words[_HEAD] + 1:
+                    words[_HEAD] += 1
             if not contain(error):
                 raise
         finally:
@@ -119,9 +121,3 @@ class SpanWriter(object):
         self._words[_TIMES + kind] += duration
         if kind in self._budgeted_kinds:
             self._words[_STEP_NS] += duration
-
-    def _recover(self) -> None:
-        """Publish an entry that was being filled when an exception interrupted a put."""
-        self._joining = None
-        if self._words[_OPEN] == self._words[_HEAD] + 1:
-            self._words[_HEAD] += 1

@@ -41,8 +41,7 @@ class Costs(object):
     def totals(self, kind: int, budget: int) -> tuple[int, int]:
         """Return (time in steps, cost) so far, ns, of ``kind`` or of all kinds together.
 
-        Of these two pairs, the one whose cost exceeds ``budget`` (parts per million) by more is
-        returned.
+        The pair that exceeds ``budget`` (parts per million) by more is returned.
         """
         words = self._words
         this_kind = words[_TIMES + kind], self.of_kind(kind).spent

@@ -77,11 +77,7 @@ class CurrentPolicy(object):
             self._end()
 
     def count_traced(self) -> None:
-        """Count a traced step of the current order.
-
-        A step traced after the end of the order is not counted: the policy before the order
-        selected it.
-        """
+        """Count a traced step of the order, unless the order is over: it did not select it."""
         if self._words[_OVER] != self.generation:
             self._words[_TRACED] += 1
 

@@ -1,4 +1,4 @@
-"""The steps of one kind in this process: ordinals, timing, traces, and access to the channel."""
+"""The steps of one kind in this process: ordinals, timing, and access to the channel."""
 
 from __future__ import annotations
 
@@ -11,21 +11,17 @@ from ...formats.policy import NEVER
 from ..channel.ring import Channel
 from ..clock import mono
 from ..guard import guarded
-from ..reentrant_guard import ReentrantGuard
 from .costs import KindCost
 from .current_policy import POLICY, CurrentPolicy
 from .ordinals import Ordinals
-from .pacer import TracePacer
 from .sampling import TIMING_FACTOR, Sampling
+from .selection import Selection
 
 Put = Callable[..., None]  # see SpanWriter.put
 OpenChannel = Tuple["Channel", Put, "CurrentPolicy"]  # by name: typing keeps classes of its aliases for ever
 NoChannelYet = Tuple[()]
 
-_END_CHECK_NS = 250000000  # approximate time between two checks whether a bounded order has ended
-_END_CHECK_STEPS = 256  # maximum steps between two such checks, since steps may become longer
-_TIMES = layout.TIMES_AT // 8
-_TRACED, _EXTRA, _SELF = WORD["traced"], WORD["extra_ns"], WORD["self_ns"]
+_TRACED, _MISSED, _EXTRA, _SELF = (WORD[name] for name in ("traced", "missed", "extra_ns", "self_ns"))
 
 
 class Tracker(object):
@@ -63,8 +59,6 @@ class Tracker(object):
 
     def forget(self) -> None:
         """Start again, as in a forked child: without a channel, at step 1."""
-        # Protects the pacer. A forked child needs a new guard: a thread of the parent may hold it.
-        self._pacer_guard = ReentrantGuard()
         self.channel: Channel | None = None
         self.cost = KindCost()
         self.put: Put = lambda *_span: None
@@ -76,14 +70,9 @@ class Tracker(object):
         self.next = ordinals.next
         self.words = _NO_WORDS
         self.generation = 0
-        self._current_policy: CurrentPolicy | None = None
-        self._decision_at = NEVER  # time in steps, ns, at which the pacer decides, even if the trigger is far
-        self._revision = 0  # of the policy that the pacer follows
-        self._end_check_at = NEVER  # step that checks whether the order in force has ended
-        self._last_end_check = (0, 0)  # the last step that checked, and when (ns)
         self.known_keys: Container[int] = frozenset()
         self.published_keys: set[int] = set()  # keys whose names are in the hello, or beyond its maximum
-        self.pacer: TracePacer | None = None
+        self.selection: Selection | None = None  # of the traced steps
         self.trigger = 0
 
     def stop(self) -> None:
@@ -111,11 +100,11 @@ class Tracker(object):
         self.spend(self._sampling.cost(own_ns, counted))
 
     def decide_if_due(self, ordinal: int) -> None:
-        """Let the pacer decide about the step after ``ordinal`` if its planned time has passed."""
-        if self.pacer is not None and self.words[_TIMES + self.kind] >= self._decision_at:
-            self._decision_at = NEVER
-            self.pacer.trigger = min(self.pacer.trigger, ordinal + 1)
-            self.trigger = min(self.trigger, self.pacer.trigger)
+        """Let the step after ``ordinal`` be selected if the planned time of a trace has passed."""
+        selection = self.selection
+        if selection is not None:
+            selection.decide_if_due(ordinal)
+            self.trigger = selection.trigger
 
     def spend(self, own_ns: int, extra: int = 0) -> None:
         """Add to the cost: our own work, and the ``extra`` ns by which traced steps took longer."""
@@ -150,39 +139,32 @@ class Tracker(object):
         """
         if self.channel is None and not self._begin():
             return None
-        now, current_policy, pacer, channel = mono(), self._current_policy, self.pacer, self.channel
-        if current_policy is None or pacer is None or channel is None:  # stopped meanwhile by another thread
+        selection, channel = self.selection, self.channel
+        if selection is None or channel is None:  # stopped meanwhile by another thread
             return None
-        if self.words[POLICY] != self.generation or current_policy.is_bounded:
-            self._check_orders(current_policy, pacer, ordinal, now, batch)
-            if self.channel is None:  # the order was to detach
-                return None
-        is_attended = current_policy.is_attended(now)
-        if current_policy.revision != self._revision:
-            self._follow(current_policy, pacer)
-        if not is_attended and pacer.policy.mode != layout.MODE_OFF:
+        level = selection.level(ordinal, key, count, batch)
+        if self.selection is not selection:  # the order was to detach
             return None
-        is_selected = self._call_pacer(pacer.should_trace, ordinal, key, count)
-        self.trigger = min(pacer.trigger, self._end_check_at)
-        if pacer.wait_ns:
-            self._decision_at, pacer.wait_ns = self.words[_TIMES + self.kind] + pacer.wait_ns, 0
+        self.trigger = selection.trigger
+        if self.generation != selection.generation:
+            self.generation = selection.generation
+            self.ordinals.timed_at, self.ordinals.generation = 0, self.generation
         # Without a record ring, a trace would only cost time.
-        return pacer.policy.level if is_selected and channel.ring_problem is None else None
+        return level if channel.ring_problem is None else None
 
     def count_missed(self, ordinal: int, count: int = 1) -> None:
         """Count a missed step if the policy selects one of ``count`` steps from ``ordinal`` on."""
-        pacer, channel = self.pacer, self.channel
-        if channel is None or pacer is None or pacer.is_finished(-1):
-            return
-        if pacer.policy.next_selected(ordinal) < ordinal + count:
-            channel.count_missed_step()
+        selection = self.selection
+        if selection is not None and selection.selects_one_of(ordinal, count):
+            self.words[_MISSED] += 1
 
     @guarded
     def note_untraced(self, key: int, duration: int) -> None:
         """Record a step that called ``level`` and was not traced."""
-        if self.pacer is not None:
+        selection = self.selection
+        if selection is not None:
             self.cost.traceable = True
-            self.spend(0, self._call_pacer(self.pacer.note_untraced, key, duration))
+            self.spend(0, selection.note_untraced(key, duration))
 
     @guarded
     def note_traced(self, key: int, duration: int, own_ns: int, requested_by_job: bool = False) -> None:
@@ -190,20 +172,13 @@ class Tracker(object):
 
         ``requested_by_job``: the job itself requested the trace.
         """
-        if self.pacer is None:
+        selection = self.selection
+        if selection is None:
             return
         self.words[_TRACED] += 1
         self.cost.traceable = True
         self.cost.traced += 1
-        self.spend(own_ns, 0 if requested_by_job else self._call_pacer(self.pacer.note_traced, key, duration, own_ns))
-        if self._current_policy is not None and not requested_by_job:
-            self._current_policy.count_traced()
-            if self.pacer.is_finished(self.pacer.last_selected):
-                self._current_policy.end_if_finished(self.kind, self._revision)
-
-    def _call_pacer(self, method: Callable[..., int | None], *args: object) -> int:
-        """Call ``method`` of the pacer under its lock; 0 on re-entry, as from a signal handler."""
-        return self._pacer_guard.call(method, *args) or 0
+        self.spend(own_ns, 0 if requested_by_job else selection.note_traced(key, duration, own_ns))
 
     @guarded
     def _choose_skip(self, ordinal: int, duration: int) -> int:
@@ -214,10 +189,10 @@ class Tracker(object):
         number of the step.
         """
         counted: int = self.ordinals.take_counted()
-        pacer = self.pacer
-        if pacer is None:
+        selection = self.selection
+        if selection is None:
             return counted
-        number = self._sampling.skip(ordinal, duration, pacer.policy.budget)
+        number = self._sampling.skip(ordinal, duration, selection.pacer.policy.budget)
         self.decide_if_due(ordinal)
         if self.cost.traceable:
             number = min(number, self.trigger - ordinal - 1)
@@ -225,51 +200,22 @@ class Tracker(object):
         return counted
 
     def _begin(self) -> bool:
-        """Open the channel and start the pacer; False if there is no channel."""
+        """Open the channel and begin to select steps; False if there is no channel."""
         opened = self._ensure_channel()
         if not opened:
             if opened is None:
                 self.stop()
             return False
-        channel, self.put, self._current_policy = opened
+        channel, self.put, current_policy = opened
         self.words = channel.words
         self._counter = counter = ctypes.c_uint64.from_buffer(channel.words, layout.COUNTS_AT + 8 * self.kind)
         self.ordinals.word = ctypes.addressof(counter)
         self.ordinals.order = self.ordinals.word + 8 * POLICY - layout.COUNTS_AT - 8 * self.kind
-        kind, current_policy, costs = self.kind, self._current_policy, self._current_policy.costs
-        self.cost = costs.of_kind(kind)
-        self._revision = current_policy.revision
-        self.pacer = TracePacer(
-            current_policy.policy,
-            lambda: costs.totals(kind, current_policy.policy.budget),
-            should_yield=lambda: costs.should_yield(kind),
-        )
-        self.known_keys, self.trigger = self.pacer.known_keys, self.pacer.trigger
+        self.cost = current_policy.costs.of_kind(self.kind)
+        self.selection = selection = Selection(self.kind, channel.words, current_policy)
+        self.known_keys, self.trigger = selection.pacer.known_keys, selection.trigger
         self.channel = channel  # set last: after an exception, the next step opens the channel again
         return True
-
-    def _check_orders(
-        self, current_policy: CurrentPolicy, pacer: TracePacer, ordinal: int, now: int, batch: Any
-    ) -> None:
-        """Check for a new order and for the end of the one in force; choose the next check."""
-        if current_policy.is_bounded and current_policy.revision == self._revision and pacer.is_finished(ordinal - 1):
-            current_policy.end_if_finished(self.kind, self._revision)
-        current_policy.update(now, self.kind, ordinal, batch)
-        if self.channel is None:
-            return
-        if self.generation != current_policy.generation:
-            self.generation = current_policy.generation
-            self.ordinals.timed_at, self.ordinals.generation = 0, self.generation
-        (last, last_ns), self._last_end_check = self._last_end_check, (ordinal, now)
-        interval = (ordinal - last) * _END_CHECK_NS // max(now - last_ns, 1)
-        self._end_check_at = ordinal + max(1, min(interval, _END_CHECK_STEPS))
-
-    def _follow(self, current_policy: CurrentPolicy, pacer: TracePacer) -> None:
-        self._revision = current_policy.revision
-        self._decision_at = NEVER
-        if not current_policy.is_bounded:
-            self._end_check_at = NEVER
-        self._call_pacer(pacer.follow, current_policy.policy, current_policy.max_traced or NEVER)
 
 
 _NO_WORDS: Any = [0] * (max(WORD.values()) + 1)

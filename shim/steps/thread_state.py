@@ -6,7 +6,6 @@ import _thread
 import weakref
 from typing import Any, Callable
 
-from ..process_events import in_child
 from ..weak_table import WeakTable
 
 #: The value of ``outermost_call`` while no call runs: a dead weak reference.
@@ -84,12 +83,7 @@ def is_other_thread_in_call() -> bool:
     return any(other is not state and other.is_in_step for other in _thread_states.existing())
 
 
-def reset_in_children() -> None:
-    """Forget the parent's steps in each forked child; idempotent."""
-    in_child(_after_fork)
-
-
-def _after_fork() -> None:
+def after_fork() -> None:
     """Forget all threads' steps in a forked child, where only the calling thread goes on."""
     state = local.thread_state
     for step in (state.outermost_call(), state.tape_step):

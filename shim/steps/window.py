@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import _thread
 import sys
+from functools import partial
 from typing import Any
 
 from .. import clock, core, libc
-from ..channel.ring import Channel, ChannelError
+from ..channel.ring import Channel
 from ..guard import guarded
 from ..pacing.tracker import Tracker
 from ..process_events import at_end, in_child
@@ -150,17 +151,12 @@ def end_step(step: Step, duration: int, count: int) -> None:
 def _close(step: Step, duration: int, count: int) -> int:
     """Deliver the window of ``step``, or count a loss; return our work for the window, ns."""
     start, window, channel = clock.mono(), current, step.tracker.channel
-    was_put: bool | None = None
     if window is None or not window.is_of(step):  # it was dropped
         if channel is not None:
-            channel.count_lost_trace()
+            channel.put_trace(lambda: None)
         return 0
     try:
-        try:
-            was_put = window.put(step, duration, count)
-        finally:
-            if not was_put:
-                window.channel.count_lost_trace(record_counted=was_put is not None)
+        window.channel.put_trace(partial(window.put, step, duration, count))
     finally:
         window.close()
     announce_threads()
@@ -299,11 +295,7 @@ def _obstacle(channel: Channel, kind: int, key: int) -> tuple[str, str] | None:
     at_end(_at_exit)
     in_child(_after_fork)
     core.at_disarm(drop_current)
-    try:
-        channel.grow()
-    except ChannelError as error:
-        return (error.slug, error.args[0])
-    return None
+    return channel.grow()
 
 
 def _at_exit() -> None:

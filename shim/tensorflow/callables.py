@@ -41,7 +41,7 @@ def patch(cls: Any, signatures: RunSignatures, tf_session: Any) -> None:
     def deleted(tf_callable: Any) -> None:
         _forget(tf_callable, tf_session)
 
-    core.at_disarm(lambda: _forget_all(tf_session))
+    core.at_disarm(lambda: [_forget(each, tf_session) for each in _callables.existing()])
     observer.observe(cls, "__init__", init_called, 3, observes_end=True)
     core.replace(cls, "__call__", lambda original: _call(original, signatures, tf_session))
     observer.observe(cls, "__del__", deleted)
@@ -141,7 +141,8 @@ def _begin(
             tracker.channel.report("unknown-callable", _UNTRACEABLE, is_unique=True)
         return None
     prepare, session = partial(_prepare, variants, metadata, arguments), arguments[0]._session
-    return TracedCall.begin(prepare, tf_session, tracker, ordinal, key, session, variants.run_options, metadata)
+    run = TracedCall(tracker, ordinal, key, session, tf_session)
+    return run if run.prepare(prepare, variants.run_options, metadata) else None
 
 
 def _prepare(variants: _TracedVariants, metadata: Any, arguments: tuple[Any, ...], run: TracedCall, level: int) -> None:
@@ -156,11 +157,6 @@ def _prepare(variants: _TracedVariants, metadata: Any, arguments: tuple[Any, ...
     run.arguments, run.keywords = (tf_callable, *others), {"run_metadata": own_metadata}
     run.raw = lambda: parsed[0] if parsed else None
     run.show = None if metadata is None else metadata.ParseFromString
-
-
-def _forget_all(tf_session: Any) -> None:
-    for tf_callable in _callables.existing():
-        _forget(tf_callable, tf_session)
 
 
 @guarded

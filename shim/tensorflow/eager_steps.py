@@ -86,10 +86,6 @@ class TapeStep(OutermostStep):
         """Return whether the tape has stopped recording."""
         return not self.is_recording or self.tape() is None
 
-    def note_gradients(self, _failed: bool) -> None:
-        """Record the time at which the gradients were computed."""
-        self.end_ns = mono()
-
     def end(self, failed: bool, end_ns: int = 0) -> None:
         """End the step, now or at ``end_ns``."""
         if self.thread_state.tape_step is self:
@@ -143,7 +139,8 @@ def _gradient_called(_tape: Any) -> observer.EndCallback | None:
     if tape_step is None or not tape_step.has_stopped() or state.are_gradients_applied:
         return None
     # The duration of a step that is only counted does not matter.
-    return observer.EndCallback(tape_step.note_gradients) if type(tape_step.step) is Step else None
+    is_timed = type(tape_step.step) is Step
+    return observer.EndCallback(lambda _failed: setattr(tape_step, "end_ns", mono())) if is_timed else None
 
 
 def patch_optimizer(module: ModuleType) -> None:

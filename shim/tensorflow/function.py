@@ -16,10 +16,11 @@ from ...formats import layout
 from .. import core
 from ..guard import guarded
 from ..pacing.tracker import Tracker
+from ..process_events import in_child
 from ..steps import observer, window
 from ..steps.activities import put_first_run
 from ..steps.step import CountedStep, OutermostStep, Step, begin, key_of
-from ..steps.thread_state import ThreadState, local, no_call, reset_in_children
+from ..steps.thread_state import ThreadState, after_fork, local, no_call
 from .eager_steps import idle_state
 
 _OPS = "tensorflow.python.framework.ops"
@@ -30,7 +31,7 @@ _NO_STEPS = ("initialize_variables", "tf.function-graph_building")
 
 def patch(module: ModuleType) -> None:
     """Measure calls of the functions, or direct calls of the concrete ones, of ``module``."""
-    reset_in_children()
+    in_child(after_fork)
     if isinstance(getattr(getattr(module, "trace", None), "Trace", None), type):
         core.replace(module, "trace", _observed_trace)
     else:

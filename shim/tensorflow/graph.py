@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any, Iterator, Optional, Tuple, TypeVar
+from typing import Any, Iterator
 
 from ...formats import layout
 from ...formats.pb_wire import bytes_field, encode_varint, fields, varint
@@ -13,10 +13,7 @@ from ..channel.ring import Channel
 from ..try_lock import TryLock
 from ..weak_table import WeakTable
 from . import models, variables
-from .variables import Sizes
-
-K = TypeVar("K")
-Dims = Optional[Tuple[int, ...]]  # sizes, -1 unknown; None: unknown rank
+from .variables import Sizes, sizes_of
 
 #: Maximum bytes of an attribute. Larger ones are weights; they are left out, since readers need
 #: shapes only.
@@ -213,10 +210,10 @@ def without_weights(node: bytes) -> bytes:
 
 def shapes(ops: list[Any]) -> dict[bytes, bytes]:
     """Return node name -> bytes of the attribute `_output_shapes`, for ops that have outputs."""
-    attributes: dict[tuple[Dims, ...], bytes] = {}
+    attributes: dict[tuple[Sizes, ...], bytes] = {}
     by_node: dict[bytes, bytes] = {}
     for op in ops:
-        key = tuple(_dims(output.shape) for output in op.outputs)
+        key = tuple(sizes_of(output.shape) for output in op.outputs)
         if not key:
             continue
         if key not in attributes:
@@ -226,14 +223,7 @@ def shapes(ops: list[Any]) -> dict[bytes, bytes]:
     return by_node
 
 
-def _dims(shape: Any) -> Dims:
-    """Return a TensorShape as a tuple with -1 for unknown sizes, None for an unknown rank."""
-    if shape.ndims is None:
-        return None
-    return tuple(-1 if size is None else size for size in shape.as_list())
-
-
-def shape_bytes(dims: Dims) -> bytes:
+def shape_bytes(dims: Sizes) -> bytes:
     """Return a TensorShapeProto of ``dims``: sizes, -1 unknown; None for an unknown rank."""
     if dims is None:
         return b"\x18\x01"
@@ -263,9 +253,10 @@ def frames(ops: list[Any]) -> dict[str, Any]:
             stack = []
             for frame in trace:
                 start = getattr(frame, "func_start_lineno", 0) or -1  # newer versions lack it
-                row = _index(files, frame.filename), frame.lineno, _index(functions, frame.name), start
-                stack.append(_index(rows, row))
-            index = _index(stacks, tuple(stack))
+                file = files.setdefault(frame.filename, len(files))
+                row = file, frame.lineno, functions.setdefault(frame.name, len(functions)), start
+                stack.append(rows.setdefault(row, len(rows)))
+            index = stacks.setdefault(tuple(stack), len(stacks))
             if has_own_hash:
                 trace_indices[trace] = index
         nodes[op.name] = index
@@ -279,8 +270,3 @@ def frames(ops: list[Any]) -> dict[str, Any]:
         "variable_ops": [op.name for op in ops if op.type in _VARIABLE_OPS and op.name in nodes],
         **({"starts": starts} if max(starts, default=-1) > 0 else {}),
     }
-
-
-def _index(table: dict[K, int], key: K) -> int:
-    """Return the index of ``key`` in an ordered table; add it if it is new."""
-    return table.setdefault(key, len(table))

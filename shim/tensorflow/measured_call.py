@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable
+from functools import partial
+from typing import Any, Callable, Tuple
 
 from ...formats import layout, pb_wire
 from .. import guard
@@ -20,17 +21,13 @@ from . import graph, recording
 #: Numbers of TensorFlow's fields: RunOptions.trace_level,
 #: RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
 TRACE_LEVEL, _REPORT_ON_OOM, _STEP_STATS = 1, 7, 1
+Original, Arguments = Callable[..., Any], Tuple[Any, ...]
 _BATCH_RUN_KINDS = (layout.TRAIN, layout.RUN)  # kinds of runs that a Keras batch consists of
 _FAILED = layout.FLAG_FAILED
 
 
 def measure(
-    tracker: Tracker,
-    key: int,
-    may_be_requested: bool,
-    begin: Callable[..., TracedCall | None],
-    original: Callable[..., Any],
-    arguments: tuple[Any, ...],
+    tracker: Tracker, key: int, may_be_requested: bool, begin: Original, original: Original, arguments: Arguments
 ) -> Any:
     """Call ``original`` as a timed run and return its result.
 
@@ -63,73 +60,52 @@ class TracedCall(object):
     The function that prepares it sets ``arguments`` and ``keywords``, ``raw``, which returns the
     RunMetadata, and ``show``, which gives the job what it expects of that, if anything.
     ``requested_by_job``: the job itself requested the trace. ``work_start``: when our work for it
-    began (ns). ``hold``: the profiler session, held for the run. ``claims_session``: the job's
-    trace uses the profiler session.
+    began (ns). ``hold``: the profiler session, held for the run. ``claim``: that of a trace that
+    the job requested.
     """
 
-    arguments: tuple[Any, ...]
+    arguments: Arguments
     keywords: dict[str, Any]
     raw: Callable[[], bytes | None]
     show: Callable[[bytes], object] | None
-    session: Any
-    tf_session: Any
+    hold: Hold | None = None
+    claim: window.Claim | None = None
+    requested_by_job = False
+    flags = layout.FLAG_TRACED
+    start = start_real = duration = own_ns = 0
 
-    def __init__(
-        self,
-        tracker: Tracker,
-        ordinal: int,
-        key: int,
-        requested_by_job: bool,
-        work_start: int,
-        hold: Hold | None,
-        claims_session: bool,
-    ) -> None:
+    def __init__(self, tracker: Tracker, ordinal: int, key: int, session: Any, tf_session: Any) -> None:
+        self.work_start = mono()
         self.tracker = tracker
         self.ordinal = ordinal
         self.key = key
-        self.requested_by_job = requested_by_job
-        self.work_start = work_start
-        self.flags = layout.FLAG_TRACED | (layout.FLAG_REQUESTED if requested_by_job else 0)
-        self.start = self.start_real = self.duration = self.own_ns = 0
+        self.session = session
+        self.tf_session = tf_session
         self.own_buffers: list[Any] = []  # freed after the call
-        self.hold = hold
-        self.claim = window.claim() if claims_session else None
 
-    @classmethod
-    def begin(
-        cls,
-        prepare: Callable[[TracedCall, int], object],
-        tf_session: Any,
-        tracker: Tracker,
-        ordinal: int,
-        key: int,
-        session: Any,
-        options: bytes,
-        metadata: Any,
-    ) -> TracedCall | None:
-        """Return the traced run, None if the run is not traced.
+    def prepare(self, function: Callable[[TracedCall, int], object], options: bytes, metadata: Any) -> bool:
+        """Prepare the run by ``function(self, level)``; return False if it is not traced.
 
-        ``prepare(run, level)`` prepares a run at a trace level. ``options`` are the job's
-        RunOptions, ``metadata`` is where it expects the RunMetadata, if it does.
+        ``options`` are the job's RunOptions, ``metadata`` is where it expects the RunMetadata, if
+        it does.
         """
-        work_start = mono()
         requested_level = pb_wire.last_varint(options, TRACE_LEVEL)
-        level, hold = tracker.level(ordinal, key, batch=batch_of(tracker)), None
-        if requested_level:
-            level = requested_level
-        elif level is None or (metadata is not None and _shows_statistics(session, options)):
-            return None
-        else:
-            level, hold = chosen_level(level, tf_session)
-        claims_session = bool(requested_level) and level > layout.LEVEL_SOFTWARE
-        run = cls(tracker, ordinal, key, bool(requested_level), work_start, hold, claims_session)
-        run.tf_session, run.session = tf_session, session
+        level = self.tracker.level(self.ordinal, self.key, batch=batch_of(self.tracker))
         try:
-            prepare(run, level)
+            if requested_level:
+                level, self.requested_by_job = requested_level, True
+                self.flags |= layout.FLAG_REQUESTED
+                if level > layout.LEVEL_SOFTWARE:  # this trace uses the profiler session
+                    self.claim = window.claim()
+            elif level is None or (metadata is not None and _shows_statistics(self.session, options)):
+                return False
+            else:
+                level, self.hold = chosen_level(level, self.tf_session)
+            function(self, level)
         except BaseException:
-            run.free()
+            self.free()
             raise
-        return run
+        return True
 
     @guarded
     def free(self) -> None:
@@ -172,8 +148,8 @@ class TracedCall(object):
         """Put the span, the RunMetadata and the graph; a failed run has only the span."""
         tracker, put_start = self.tracker, mono()
         tracker.put(tracker.kind, self.start, self.duration, self.ordinal, self.key, self.flags)
-        channel, pacer = tracker.channel, tracker.pacer
-        is_off = pacer is None or pacer.policy.mode == layout.MODE_OFF
+        channel, selection = tracker.channel, tracker.selection
+        is_off = selection is None or selection.pacer.policy.mode == layout.MODE_OFF
         if channel is None or raw is None or (is_off and self.requested_by_job):
             tracker.spend(self.own_ns + mono() - put_start)
             return
@@ -191,13 +167,9 @@ class TracedCall(object):
         if batch is not None:
             batch.has_run = True
         kind, ordinal = (tracker.kind, self.ordinal) if batch is None else (batch.tracker.kind, batch.ordinal)
-        was_put: bool | None = None
-        try:
-            times = self.start, self.start_real, self.duration
-            was_put = channel.put(layout.RUN_METADATA, raw, ordinal, *times, channel.threads.tid, self.key, kind)
-        finally:
-            if not was_put:
-                channel.count_lost_trace(record_counted=was_put is not None)
+        times = self.start, self.start_real, self.duration
+        about = ordinal, *times, channel.threads.tid, self.key, kind
+        channel.put_trace(partial(channel.put, layout.RUN_METADATA, raw, *about))
 
 
 def batch_of(tracker: Tracker) -> Any:

@@ -57,7 +57,8 @@ def measured_run(original: Original, signatures: RunSignatures, tf_session: Any)
         session, options, metadata = arguments[0], arguments[1], arguments[-1]
         job_options = b"" if options is None else bytes(tf_session.TF_GetBuffer(options))
         prepare = partial(_prepare, job_options, arguments)
-        return TracedCall.begin(prepare, tf_session, tracker, ordinal, key, session, job_options, metadata)
+        run = TracedCall(tracker, ordinal, key, session, tf_session)
+        return run if run.prepare(prepare, job_options, metadata) else None
 
     # Most runs have the signature of the last run of their session, and are only counted.
     def _call_tf_sessionrun(

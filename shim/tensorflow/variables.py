@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional
+from typing import Any, Optional, Tuple
 
 from ..guard import guarded, of_job
 from . import models
 from .models import Weights
 
-Sizes = Optional[List[int]]  # -1: unknown size; None: unknown rank
+Sizes = Optional[Tuple[int, ...]]  # -1: unknown size; None: unknown rank
 
 #: Keys in a frames record: trained variables, other weights, and variables of no model.
 TRAINED, OTHERS, STATE = "variables", "others", "state"
@@ -115,6 +115,9 @@ def _placeholder(variable: Any, placeholders: dict[int, Any], weights: Weights) 
     tensor = placeholders.get(id(of_job(getattr, variable, "handle")))
     if tensor is None:
         return None
-    shape = variable.shape
-    sizes = None if shape.ndims is None else [-1 if size is None else int(size) for size in shape.as_list()]
-    return str(variable._unique_id), str(tensor.op.name), sizes
+    return str(variable._unique_id), str(tensor.op.name), sizes_of(variable.shape)
+
+
+def sizes_of(shape: Any) -> Sizes:
+    """Return the sizes of a TensorShape."""
+    return None if shape.ndims is None else tuple(-1 if size is None else int(size) for size in shape.as_list())

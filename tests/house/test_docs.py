@@ -1,4 +1,7 @@
-"""The documentation matches the code."""
+"""The documentation matches the code.
+
+Tests formats/layout.py.
+"""
 
 import re
 from collections.abc import Iterator

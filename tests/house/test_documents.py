@@ -1,4 +1,7 @@
-"""The documents that `--json` prints are made in collector/documents and have a JSON Schema."""
+"""The documents that `--json` prints are made in collector/documents and have a JSON Schema.
+
+Tests collector/documents/table.py.
+"""
 
 import ast
 import json

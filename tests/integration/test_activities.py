@@ -1,4 +1,7 @@
-"""Activities of real jobs, whose times equal those that the jobs measure themselves."""
+"""Activities of real jobs, whose times equal those that the jobs measure themselves.
+
+Tests collector/summaries/activities.py.
+"""
 
 import json
 from collections.abc import Callable, Mapping

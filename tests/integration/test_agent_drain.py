@@ -1,6 +1,8 @@
 """A real agent reads the channels of real processes; a fake collector fails on demand.
 
 Every record arrives, or is counted as dropped or lost.
+
+Tests agent/__main__.py.
 """
 
 import json

@@ -1,6 +1,8 @@
 """Attaching to interpreters that are built in another way, or are in other namespaces.
 
 In other namespaces they see other files and process ids than tfprof.
+
+Tests agent/attach/elf.py, agent/attach/maps.py.
 """
 
 import json

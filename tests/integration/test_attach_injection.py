@@ -1,4 +1,8 @@
-"""Injects code into interpreters whose work is hard to interrupt: all continue unharmed."""
+"""Injects code into interpreters whose work is hard to interrupt: all continue unharmed.
+
+Tests agent/attach/call.py, agent/attach/errors.py, agent/attach/memory.py, agent/attach/ptrace.py,
+agent/attach/signal_frame.py, agent/attach/traceback_timer.py.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""What every command prints with --json about real jobs is valid by its JSON Schema."""
+"""What every command prints with --json about real jobs is valid by its JSON Schema.
+
+Tests collector/documents/settings.py, cli/config.py.
+"""
 
 import os
 import subprocess

@@ -1,4 +1,7 @@
-"""A job with a limit of file sizes is not ended by SIGXFSZ; lost records are counted."""
+"""A job with a limit of file sizes is not ended by SIGXFSZ; lost records are counted.
+
+Tests shim/file_size_signal.py.
+"""
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob

@@ -1,6 +1,8 @@
 """The injected sitecustomize in every installed interpreter.
 
 It leaves nothing behind, does no harm, and runs the sitecustomize that it shadows.
+
+Tests shim/inject/sitecustomize.py.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""Python's environment variables reach the job, and do not affect the commands and daemons."""
+"""Python's environment variables reach the job, and do not affect the commands and daemons.
+
+Tests commands/isolated.py.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""A job under `tfprof-run` has the arguments, streams, signals and exit status of the command."""
+"""A job under `tfprof-run` has the arguments, streams, signals and exit status of the command.
+
+Tests cli/series_report.py.
+"""
 
 import json
 import os

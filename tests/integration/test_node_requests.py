@@ -1,4 +1,7 @@
-"""`tfprof ps` and `doctor` on a node, asked on the head: agents answer, refuse, lie or die."""
+"""`tfprof ps` and `doctor` on a node, asked on the head: agents answer, refuse, lie or die.
+
+Tests collector/documents/daemons.py, collector/documents/processes.py, cli/hosts.py, cli/ps.py.
+"""
 
 import json
 import os

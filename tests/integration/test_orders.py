@@ -1,4 +1,7 @@
-"""Real jobs obey orders at the next step, commands get answers in time, and orders end."""
+"""Real jobs obey orders at the next step, commands get answers in time, and orders end.
+
+Tests agent/local_daemons.py, collector/documents/orders.py, cli/daemons.py, cli/trace.py.
+"""
 
 import itertools
 import json

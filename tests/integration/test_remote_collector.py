@@ -1,4 +1,7 @@
-"""A node whose jobs go to a collector on another host: two homes on this one, over the network."""
+"""A node whose jobs go to a collector on another host: two homes on this one, over the network.
+
+Tests agent/daemon/collectors.py, cli/keys.py.
+"""
 
 import json
 import signal

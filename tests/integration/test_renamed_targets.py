@@ -1,4 +1,7 @@
-"""TensorFlow without names that tfprof relies on: each is reported, and the job runs as bare."""
+"""TensorFlow without names that tfprof relies on: each is reported, and the job runs as bare.
+
+Tests shim/tensorflow/names.py.
+"""
 
 import functools
 import json

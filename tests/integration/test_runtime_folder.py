@@ -2,6 +2,8 @@
 
 TFPROF_ODD_FILES=all tries each command with each kind of file at each place. Otherwise the cases
 are pairwise combinations of place, kind and command.
+
+Tests formats/runtime_dir.py.
 """
 
 import itertools

@@ -1,7 +1,6 @@
 """A channel survives forks, closed descriptors, full rings, kills and refusals.
 
-The jobs run on the fake TensorFlow, which starts quickly.
-"""
+The jobs run on the fake TensorFlow, which starts quickly."""
 
 import json
 import os

@@ -1,4 +1,8 @@
-"""The spans and records of real sessions of TensorFlow 1.15 and 2.21."""
+"""The spans and records of real sessions of TensorFlow 1.15 and 2.21.
+
+Tests shim/cpython/tracebacks.py, shim/tensorflow/callables.py, shim/tensorflow/runs.py,
+shim/tensorflow/session.py.
+"""
 
 import re
 

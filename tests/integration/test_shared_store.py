@@ -1,4 +1,7 @@
-"""A shared store: one service for real users, who see and steer their own jobs."""
+"""A shared store: one service for real users, who see and steer their own jobs.
+
+Tests collector/sharing/service.py.
+"""
 
 import json
 import os

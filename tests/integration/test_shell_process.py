@@ -1,4 +1,7 @@
-"""The shell as a process: on a terminal, with pipes, and about a job that is still running."""
+"""The shell as a process: on a terminal, with pipes, and about a job that is still running.
+
+Tests cli/shell_terminal.py.
+"""
 
 import fcntl
 import os

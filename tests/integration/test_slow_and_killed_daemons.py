@@ -1,4 +1,7 @@
-"""Daemons start slowly or are killed at any moment: each step is stored, or counted as lost."""
+"""Daemons start slowly or are killed at any moment: each step is stored, or counted as lost.
+
+Tests agent/launcher/channel_holder.py.
+"""
 
 import os
 import random

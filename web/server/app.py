@@ -30,8 +30,9 @@ from .forms import Forms
 from .guard import Guard
 from .live import Live
 
-#: Maximum numbers of documents that are made at the same time, of requests that wait for that, and
-#: of exports that are sent at the same time. Several makers would take as long, with more memory.
+#: Maximum number of documents that are made at the same time, of requests that wait for a document,
+#: and of exports that are sent at the same time. Making several documents at once would take as
+#: long, and more memory.
 _MAKERS: Final = 1
 _WAITING_MAX: Final = 64
 _EXPORTS_MAX: Final = 4

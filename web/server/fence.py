@@ -1,4 +1,4 @@
-"""Keeps an unexpected error from ending more than the answer to one request."""
+"""Limits the effect of an unexpected error to the answer to one request."""
 
 import asyncio
 from collections.abc import Callable, MutableMapping
@@ -9,12 +9,12 @@ from .guard import App, Receive, Scope, Send
 
 T = TypeVar("T")
 
-#: A viewer that takes nothing for so long is disconnected (seconds).
+#: A viewer that reads nothing for this time is disconnected (seconds).
 SEND_S: Final = 30.0
 
 
 def caught(make: Callable[[], T], otherwise: Callable[[Exception], T]) -> T:
-    """Return what ``make`` returns; after an error, what ``otherwise`` makes of it."""
+    """Return the result of ``make``; if it raises an error, the result of ``otherwise``."""
     try:
         return make()
     except Exception as error:  # noqa: BLE001  # a damaged store must not end the connection
@@ -22,7 +22,7 @@ def caught(make: Callable[[], T], otherwise: Callable[[Exception], T]) -> T:
 
 
 def limited(inner: App) -> App:
-    """Return ``inner``, which disconnects a viewer that takes nothing for long.
+    """Return ``inner`` with a time limit: a viewer that reads nothing for long is disconnected.
 
     An error after the beginning of an answer ends only its connection.
     """

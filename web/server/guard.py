@@ -87,7 +87,8 @@ class Guard:
         if scope["method"] != "GET" or len(tokens) != 1 or not self._is_token(tokens[0]):
             await _answer(send, 403, _OPEN_LINK)
             return
-        # The first slashes are one, since a browser takes two for the beginning of a host.
+        # Several slashes at the beginning become one, since a browser takes two for the beginning
+        # of a host.
         path = "/" + (scope.get("raw_path") or b"/").decode("latin1").lstrip("/\\")
         rest = urlencode(query, doseq=True)
         cookie = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
@@ -123,7 +124,7 @@ def _is_from_page(scope: Scope, headers: Mapping[str, str]) -> bool:
 
 
 def _bounded(receive: Receive) -> Receive:
-    """Return ``receive`` that ends a body which is too long; its reader gets a disconnect."""
+    """Return a ``receive`` that reports a disconnect if the body is too long."""
     size = 0
 
     async def receive_part() -> MutableMapping[str, Any]:

@@ -19,12 +19,12 @@ from .fence import caught
 #: Interval of updates, and of a sign of life if nothing changes (seconds).
 UPDATE_S: Final = 1.0
 _ALIVE_S: Final = 5.0
-#: Time without reading after each reading, in terms of its processor time.
+#: Pause after each reading, as a multiple of the processor time of the reading.
 _IDLE_FACTOR: Final = 10
 
 
 class _State(NamedTuple):
-    """A state of the jobs: the message to the viewers, and the part of it that shows a change.
+    """A state of the jobs: the message to the viewers, and the part by which changes are detected.
 
     ``watch``: the reader of the store, None after an error. ``logged``: a line for the terminal.
     ``cpu_s``: processor time of reading.
@@ -98,7 +98,7 @@ class Live:
 def _state(watch: Watch | None, path: str) -> _State:
     """Read the state of all jobs, and why nothing new is stored."""
     before_s = time.thread_time()
-    store = LocalStore(path)  # StoreError if it was moved, of which a watch sees only that there are no jobs
+    store = LocalStore(path)  # StoreError if the store was moved; a watch would only see a store without jobs
     watch = watch or Watch(store, shows_all=True)
     document = top_document(watched := watch.update(time.time_ns()), sorted_jobs(watched.jobs, "slow"))
     reason = stall(path).rstrip(".")

@@ -1,4 +1,4 @@
-"""Keeps the memory of a server small: few threads, and what a request has used is given back."""
+"""Keeps the memory of a server small: few threads, and memory is given back after a request."""
 
 import ctypes
 import gc
@@ -24,7 +24,7 @@ def confine() -> None:
     pa.set_io_thread_count(1)
     pa.set_memory_pool(pa.system_memory_pool())
     sql.confine()
-    gc.freeze()  # what the start has made is not looked at again by each collection
+    gc.freeze()  # garbage collections then skip the objects that exist since the start
 
 
 def release() -> None:

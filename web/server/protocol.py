@@ -23,7 +23,7 @@ class TimedProtocol(H11Protocol):
         self._timer = self.loop.call_later(REQUEST_S, self._check)
 
     def data_received(self, data: bytes) -> None:
-        """Take data; the limit begins again when a further request does not arrive at once."""
+        """Take data, and restart the time limit if the next request has not arrived completely."""
         super().data_received(data)
         if self._timer is not None and self.cycle is not None:
             self._timer.cancel()

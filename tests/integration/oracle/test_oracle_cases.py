@@ -1,4 +1,7 @@
-"""Every answer about random cases and real runs equals that of the TF profiler."""
+"""Every answer about random cases and real runs equals that of the TF profiler.
+
+Tests collector/tfviews/parity.py.
+"""
 
 from pathlib import Path
 

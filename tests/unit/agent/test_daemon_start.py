@@ -1,4 +1,7 @@
-"""A daemon that does not run is started, and started again with a growing delay if it fails."""
+"""A daemon that does not run is started, and started again with a growing delay if it fails.
+
+Tests formats/private_files.py.
+"""
 
 import os
 import time

@@ -1,4 +1,7 @@
-"""What a node says about the process that it has attached to gives it no power over other jobs."""
+"""What a node says about the process that it has attached to gives it no power over other jobs.
+
+Tests collector/node_client.py.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,8 @@
-"""`tfprof compiled`: the programs that XLA compiled, their ops, and their comparison with these."""
+"""`tfprof compiled`: the programs that XLA compiled, their ops, and their comparison with these.
+
+Tests collector/documents/compiled.py, collector/documents/ops.py, collector/query/compiled.py,
+collector/render/compiled_text.py, collector/summaries/compiled.py.
+"""
 
 import json
 from collections.abc import Mapping, Sequence

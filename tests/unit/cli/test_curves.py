@@ -1,4 +1,8 @@
-"""`tfprof curves`: step times and resource use over the whole run."""
+"""`tfprof curves`: step times and resource use over the whole run.
+
+Tests collector/documents/curves.py, collector/query/curves.py, collector/render/curves_text.py,
+collector/summaries/buckets.py.
+"""
 
 import json
 from pathlib import Path

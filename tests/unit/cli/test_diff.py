@@ -1,4 +1,8 @@
-"""`tfprof diff` on a store with invented runs: verdict, exact differences, ops, errors."""
+"""`tfprof diff` on a store with invented runs: verdict, exact differences, ops, errors.
+
+Tests collector/documents/comparison.py, collector/query/diffing.py, collector/render/diff_text.py,
+collector/render/spread_text.py, web/markdown.py.
+"""
 
 import json
 import random

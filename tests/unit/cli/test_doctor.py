@@ -1,3 +1,8 @@
+"""`tfprof doctor`: the verdict about a command or a process, and its reasons.
+
+Tests agent/diagnosis.py, collector/documents/diagnosis.py.
+"""
+
 import json
 import os
 import subprocess

@@ -1,4 +1,8 @@
-"""`tfprof import` and `tfprof profile-proto`: spellings, output, errors."""
+"""`tfprof import` and `tfprof profile-proto`: spellings, output, errors.
+
+Tests collector/documents/imported.py, collector/imports/writing.py,
+collector/store/archive_import.py, cli/import_.py.
+"""
 
 import json
 from pathlib import Path

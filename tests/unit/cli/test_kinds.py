@@ -1,4 +1,7 @@
-"""Jobs with steps of several kinds: commands cover one kind by default."""
+"""Jobs with steps of several kinds: commands cover one kind by default.
+
+Tests collector/query/kinds.py, collector/summaries/kinds.py.
+"""
 
 import json
 import zlib

@@ -1,4 +1,7 @@
-"""`tfprof metrics`: Prometheus reads what it prints and serves, whatever the jobs are called."""
+"""`tfprof metrics`: Prometheus reads what it prints and serves, whatever the jobs are called.
+
+Tests collector/render/metrics_text.py, collector/summaries/job_totals.py, web/server/metrics.py.
+"""
 
 import json
 import re

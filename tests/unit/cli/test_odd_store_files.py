@@ -2,6 +2,8 @@
 
 TFPROF_ODD_FILES=all tries every command with every kind of file at every place. Otherwise
 each file is tried with `tfprof jobs`, `tfprof top` and two other commands.
+
+Tests collector/store/store_files.py.
 """
 
 import json

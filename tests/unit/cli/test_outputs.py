@@ -1,4 +1,7 @@
-"""Files that commands write when a job or its traced steps are over, and selections of export."""
+"""Files that commands write when a job or its traced steps are over, and selections of export.
+
+Tests commands/new_outputs.py.
+"""
 
 import json
 import os

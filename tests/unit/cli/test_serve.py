@@ -1,4 +1,7 @@
-"""`tfprof serve` prints and installs a unit for the collector that the jobs of a user use."""
+"""`tfprof serve` prints and installs a unit for the collector that the jobs of a user use.
+
+Tests commands/service_unit.py.
+"""
 
 import os
 import pwd

@@ -1,4 +1,7 @@
-"""The shell with lines from a pipe."""
+"""The shell with lines from a pipe.
+
+Tests collector/render/wrapper_text.py.
+"""
 
 import io
 from pathlib import Path

@@ -1,4 +1,9 @@
-"""`show`, `follow` and `top` on a store with invented jobs: text and JSON."""
+"""`show`, `follow` and `top` on a store with invented jobs: text and JSON.
+
+Tests collector/documents/changes.py, collector/documents/overview.py,
+collector/documents/watched.py, collector/render/lines_text.py, collector/render/overview_text.py,
+collector/render/top_text.py, collector/summaries/live.py, cli/follow.py, cli/show.py, cli/top.py.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,8 @@
-"""`tfprof source`: source lines with their time, and their text if the file is the same."""
+"""`tfprof source`: source lines with their time, and their text if the file is the same.
+
+Tests collector/documents/source.py, collector/query/job_source.py, collector/render/source_text.py,
+collector/summaries/source_lines.py.
+"""
 
 import json
 import os

@@ -1,4 +1,8 @@
-"""`tag` and `rm` on a store with invented jobs: text, JSON, errors."""
+"""`tag` and `rm` on a store with invented jobs: text, JSON, errors.
+
+Tests collector/query/listing.py, collector/query/liveness.py, collector/query/removing.py,
+cli/rm.py, cli/tag.py.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""The screen of `tfprof top`, driven by keys."""
+"""The screen of `tfprof top`, driven by keys.
+
+Tests cli/top_rows.py.
+"""
 
 import asyncio
 import contextlib

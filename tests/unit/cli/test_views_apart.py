@@ -1,4 +1,7 @@
-"""`tfprof op JOB [OP]... --by WHAT`: op types are taken apart, with the figures of the view."""
+"""`tfprof op JOB [OP]... --by WHAT`: op types are taken apart, with the figures of the view.
+
+Tests collector/query/step_nodes.py, collector/tfviews/layers.py.
+"""
 
 import json
 from collections.abc import Sequence

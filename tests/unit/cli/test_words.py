@@ -1,4 +1,7 @@
-"""Words and units of the views as people type them."""
+"""Words and units of the views as people type them.
+
+Tests collector/moment.py, cli/values.py.
+"""
 
 import re
 from pathlib import Path

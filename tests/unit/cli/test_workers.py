@@ -1,4 +1,7 @@
-"""`tfprof workers`: the planted straggler comes first, and only workers of one run are compared."""
+"""`tfprof workers`: the planted straggler comes first, and only workers of one run are compared.
+
+Tests collector/documents/workers.py, collector/query/workers.py, collector/render/workers_text.py.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""The Python API: stores, jobs, results and errors."""
+"""The Python API: stores, jobs, results and errors.
+
+Tests collector/errors.py, collector/options.py.
+"""
 
 import subprocess
 import sys

@@ -1,3 +1,8 @@
+"""The collector as a daemon: its start, its crashes and its end.
+
+Tests collector/__main__.py.
+"""
+
 import signal
 from typing import ClassVar
 

@@ -1,4 +1,7 @@
-"""What a notebook shows of stores, jobs and views: the figures of the screens, as valid HTML."""
+"""What a notebook shows of stores, jobs and views: the figures of the screens, as valid HTML.
+
+Tests collector/render/html.py.
+"""
 
 import re
 from html import unescape

@@ -1,4 +1,7 @@
-"""The table of settings."""
+"""The table of settings.
+
+Tests formats/values.py.
+"""
 
 import pytest
 from tfprof.formats.settings import SETTINGS, SettingError

@@ -1,4 +1,7 @@
-"""How a version relates to those that tfprof is tested with."""
+"""How a version relates to those that tfprof is tested with.
+
+Tests shim/cpython/version.py.
+"""
 
 import pytest
 from matrix.versions import VERSIONS

@@ -35,7 +35,7 @@ def reader(channel):
 @pytest.fixture
 def armed(monkeypatch, tmp_path):
     """The module ``core`` of the shim, armed in this process with the default policy."""
-    monkeypatch.setattr(guard, "_lets_errors_out", True)
+    monkeypatch.setattr(guard, "lets_errors_out", True)
     monkeypatch.setattr(guard, "packages", {"fakes"})  # their frames are like those of TensorFlow
     monkeypatch.delenv("TFPROF_TRACE", raising=False)
     arming.arm(ChainMap({"TFPROF_RUN": f"{5:016x}@{tmp_path}"}, os.environ))

@@ -17,7 +17,7 @@ RUN_PREFIX = f"{7:016x}@"
 @pytest.fixture(autouse=True)
 def disarmed(monkeypatch: pytest.MonkeyPatch):
     """Disarm the shim and close its channel after each test."""
-    monkeypatch.setattr(guard, "_lets_errors_out", True)
+    monkeypatch.setattr(guard, "lets_errors_out", True)
     yield
     channel = core.state().channel if core.state() is not None else None
     core.disarm()

@@ -435,7 +435,7 @@ def test_switches_are_read_by_the_table_of_settings(monkeypatch, text, expected)
 
 def test_with_the_setting_raise_our_errors_are_raised(monkeypatch):
     empty: dict[str, int] = {}
-    monkeypatch.setattr(guard, "_lets_errors_out", True)
+    monkeypatch.setattr(guard, "lets_errors_out", True)
     with pytest.raises(KeyError):
         guarded(ours(lambda: empty["none"]))()
 
@@ -445,7 +445,7 @@ def test_an_error_without_arguments_from_tensorflows_compiled_parts_is_ours(monk
 
     That one has no arguments either. The module of its class tells them apart.
     """
-    monkeypatch.setattr(guard, "_lets_errors_out", False)
+    monkeypatch.setattr(guard, "lets_errors_out", False)
     classes = {name: type("Error", (Exception,), {"__module__": name}) for name in ("tensorflow.errors", "theirs")}
 
     @ours

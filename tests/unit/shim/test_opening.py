@@ -25,7 +25,7 @@ def failing_function(times, error):
     return fail
 
 
-@pytest.mark.parametrize("name", ["Hello", "_trace_policy"])
+@pytest.mark.parametrize("name", ["Hello", "SpanWriter"])
 def test_an_exception_of_the_job_leaves_no_channel_and_the_next_step_tries_again(armed, monkeypatch, name):
     with monkeypatch.context() as patch:
         patch.setattr(opening, name, failing_function(1, KeyboardInterrupt()))
@@ -38,7 +38,7 @@ def test_an_exception_of_the_job_leaves_no_channel_and_the_next_step_tries_again
 
 def test_after_an_error_of_the_shim_there_is_no_retry(armed, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(opening, "_trace_policy", failing_function(1, ZeroDivisionError("by accident")))
+        patch.setattr(opening, "SpanWriter", failing_function(1, ZeroDivisionError("by accident")))
         with pytest.raises(ZeroDivisionError):
             open_channel()
     assert open_channel() is None

@@ -1,4 +1,8 @@
-"""Nobody but the page of this user gets anything from `tfprof web`, whatever is sent."""
+"""Nobody but the page of this user gets anything from `tfprof web`, whatever is sent.
+
+Tests cli/web.py, web/links.py, web/server/app.py, web/server/fence.py, web/server/forms.py,
+web/server/guard.py, web/server/memory.py, web/server/protocol.py, web/server/serve.py.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""The documents of the page are those that the commands print, byte by byte."""
+"""The documents of the page are those that the commands print, byte by byte.
+
+Tests collector/export/zipped.py, web/documents.py.
+"""
 
 import io
 import json

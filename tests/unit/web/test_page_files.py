@@ -1,4 +1,7 @@
-"""The files of the page: vendored ones are those of the lock, and the others can be joined."""
+"""The files of the page: vendored ones are those of the lock, and the others can be joined.
+
+Tests web/assets.py, web/bundle.py.
+"""
 
 import ast
 import hashlib

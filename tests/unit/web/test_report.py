@@ -1,4 +1,7 @@
-"""Reports: their limits, whatever the job has, and their form for tickets."""
+"""Reports: their limits, whatever the job has, and their form for tickets.
+
+Tests cli/page_report.py, web/caps.py.
+"""
 
 import base64
 import gzip

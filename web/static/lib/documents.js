@@ -10,7 +10,7 @@ import { useEffect, useRef, useState } from "./dom.js";
 const REFRESH_MS = 2000;
 /** A document is requested at most once in this multiple of the time that the last answer took. */
 const REST = 20;
-/** Time after which a document is requested again that could not be read (ms). */
+/** Time after which a document that could not be read is requested again (ms). */
 const AGAIN_MS = 3000;
 
 const data = document.getElementById("data");
@@ -131,7 +131,7 @@ function pause(duration) {
   return Math.max(REFRESH_MS, REST * duration);
 }
 
-/** A document that cannot be read again stays, with the problem beside it. */
+/** If a document cannot be read again, the old one stays, with the problem beside it. */
 function withOldDocument(answer, old) {
   return answer.problem !== null && old.path === answer.path ? { ...answer, document: old.document } : answer;
 }

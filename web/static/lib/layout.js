@@ -23,7 +23,7 @@ function Connection() {
   >`;
 }
 
-/** What is wrong, in words, above the content of a page. */
+/** A notice above the content of a page: what is wrong. */
 export function Notices({ problem = null }) {
   const { problem: liveProblem, top } = useLive();
   const after = top === null ? "This page tries again by itself." : "This page tries again by itself; the figures are the last ones.";

@@ -73,7 +73,7 @@ function connect() {
   });
 }
 
-/** Why the server refuses the connection: the event source itself does not tell. */
+/** Why the server refuses the connection, which the event source itself does not tell. */
 async function reason() {
   try {
     await get("/api/formats");

@@ -10,7 +10,7 @@ const SIZES = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "KB"]];
 const QUANTITIES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 /** @type {Units} */
 const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
-/** A smaller relative change is none. */
+/** A smaller relative change counts as no change. */
 const CHANGE_MIN = 0.0005;
 /** Digits that show whether a number lies exactly between two roundings. */
 const EXACT = 60;
@@ -137,7 +137,7 @@ export function cost(share) {
   return percent(isMissing(share) ? null : Math.max(0, share));
 }
 
-/** The cost of tracing in a job with `stepsNs` ns in steps: of a job shorter than a minute as time. */
+/** The cost of tracing in a job with `stepsNs` ns in steps; for less than a minute of steps, as a time. */
 export function totalCost(share, stepsNs) {
   return stepsNs < 60e9 ? duration(Math.max(0, share) * stepsNs) : cost(share);
 }

@@ -1,4 +1,4 @@
-/** The trees of views: what pictures need of a view's document. */
+/** The trees of views, with the parts of a view's document that pictures need. */
 
 /**
  * A node of a tree; times in ns a step. `self`: without everything below; `share` of all ops.

@@ -10,7 +10,7 @@ import { token, useTheme } from "../lib/theme.js";
  * @typedef {{at: number, text: string, colour: string, isDashed?: boolean}} Mark
  */
 
-/** Marks that are dense are drawn without those that are closer than this to the one before (pixels). */
+/** A mark that is closer than this to the mark before it is not drawn (pixels). */
 const MARK_GAP = 28;
 
 function marksPlugin(marks) {

@@ -23,7 +23,7 @@ function rowsOf(root, open) {
 /** Number of rows that are open at first. */
 const FIRST_ROWS = 24;
 
-/** The paths from the root that hold at least half of what is above them, while few rows are open. */
+/** The paths from the root whose entries hold at least half of the entry above, as long as few rows are open. */
 function mainPaths(root) {
   const paths = new Set();
   let [node, path, rows] = [root, root.name, 0];

@@ -1,4 +1,7 @@
-"""Channels of this instance are found, each once, with the process that created it."""
+"""Channels of this instance are found, each once, with the process that created it.
+
+Tests agent/daemon/missing_channels.py.
+"""
 
 import os
 import subprocess

@@ -1,4 +1,7 @@
-"""Orders of an agent: written once, checked on the job's control page, answered in bounded time."""
+"""Orders of an agent: written once, checked on the job's control page, answered in bounded time.
+
+Tests agent/daemon/detaching.py.
+"""
 
 import json
 import os

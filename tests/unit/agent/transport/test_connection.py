@@ -47,11 +47,11 @@ class FakeCollector:
         """Make the agent greet; wait until it is connected."""
         attempts_left = 1000
         while not self.router.poll(20):
-            self.connection._last_greeting_s = self.connection.last_answer_s = -REFUSED_GREET_S
+            self.connection.last_greeting_s = self.connection.last_answer_s = -REFUSED_GREET_S
             self.connection.greet(now)
             attempts_left -= 1
             assert attempts_left, "no greeting comes"
-        self.connection._last_greeting_s = now
+        self.connection.last_greeting_s = now
         while self.router.poll(20):
             head, body = self.receive()
             assert head.type == wire.GREETING
@@ -119,8 +119,8 @@ def test_a_refusal_ends_all_sending_until_a_welcome_and_greetings_become_rare(co
     assert not collector.connection.send(Head(wire.OPEN, 5), b"{}")
     now, waits = 101.0, []
     for _ in range(10):
-        last_greeting_s = collector.connection._last_greeting_s
-        while collector.connection._last_greeting_s == last_greeting_s:
+        last_greeting_s = collector.connection.last_greeting_s
+        while collector.connection.last_greeting_s == last_greeting_s:
             now += 0.5
             collector.connection.greet(now)
         waits.append(now - max(last_greeting_s, 101.0))
@@ -129,7 +129,7 @@ def test_a_refusal_ends_all_sending_until_a_welcome_and_greetings_become_rare(co
     assert waits[-1] == REFUSED_GREET_S
     collector.connection.note_collector(4711)  # another process has the collector's lock
     collector.connection.greet(now + GREET_S)
-    assert collector.connection._last_greeting_s == now + GREET_S
+    assert collector.connection.last_greeting_s == now + GREET_S
     collector.send_answer(Head(wire.WELCOME), {**WELCOME, "collector": "c2"})
     assert len(collector.answers(now + 2)) == 1
     assert collector.connection.refusal is None

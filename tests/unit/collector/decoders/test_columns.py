@@ -1,4 +1,7 @@
-"""Columns equal those of pyarrow, and values that pyarrow refuses are refused."""
+"""Columns equal those of pyarrow, and values that pyarrow refuses are refused.
+
+Tests collector/store/schema.py.
+"""
 
 import pyarrow as pa
 import pytest

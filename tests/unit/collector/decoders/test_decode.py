@@ -1,4 +1,7 @@
-"""The two decoders of RunMetadata, in C and in Python, give equal results."""
+"""The two decoders of RunMetadata, in C and in Python, give equal results.
+
+Tests collector/decoders/fallback.py.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""Decoding of `frames` records: the Python stacks of nodes."""
+"""Decoding of `frames` records: the Python stacks of nodes.
+
+Tests collector/decoders/auxiliary_files.py.
+"""
 
 import json
 

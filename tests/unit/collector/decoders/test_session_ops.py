@@ -1,4 +1,7 @@
-"""Op executions from the events of a profiler session."""
+"""Op executions from the events of a profiler session.
+
+Tests collector/decoders/calls.py.
+"""
 
 import pytest
 from fakes.xspaces import BEGAN_NS, Plane, session

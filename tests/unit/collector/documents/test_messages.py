@@ -1,4 +1,8 @@
-"""Messages of views as JSON: protobuf's own names and values, at any depth."""
+"""Messages of views as JSON: protobuf's own names and values, at any depth.
+
+Tests collector/documents/exact_view.py, collector/documents/options.py,
+collector/documents/text.py.
+"""
 
 import json
 import subprocess

@@ -1,4 +1,8 @@
-"""Live and imported jobs as ProfileProtos."""
+"""Live and imported jobs as ProfileProtos.
+
+Tests collector/export/code_defs.py, collector/export/op_log.py,
+collector/exporters/profile_proto.py, collector/query/recorded_job.py, cli/profile_proto.py.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +16,7 @@ from tfprof.collector.decoders.proto.graph_pb2 import GraphDef
 from tfprof.collector.errors import NoSuchStepError, StoreError
 from tfprof.collector.export.code_defs import CodeDefs
 from tfprof.collector.exporters.op_log import op_log
-from tfprof.collector.exporters.profile_proto import job_pieces, profile_proto
+from tfprof.collector.exporters.profile_proto import job_pieces
 from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
 from tfprof.collector.proto.tfprof_log_pb2 import ProfileProto
 from tfprof.collector.query import recorded_job as recorded_job_module
@@ -42,6 +46,10 @@ def job(tmp_path: Path) -> LocalJob:
     tables["op_log"] = rows("op_log", [{"name": "w", "types": ["_trainable_variables"]}])
     write_job(tmp_path / "s", 1, tables)
     return LocalStore(tmp_path / "s").job("last")
+
+
+def profile_proto(*arguments: Any, **options: Any) -> ProfileProto:
+    return ProfileProto.FromString(b"".join(job_pieces(*arguments, **options)))
 
 
 def nodes_by_name(profile: ProfileProto) -> dict[bytes, Any]:

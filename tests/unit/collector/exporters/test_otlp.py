@@ -1,4 +1,7 @@
-"""Spans of OpenTelemetry, read with its own messages."""
+"""Spans of OpenTelemetry, read with its own messages.
+
+Tests collector/exporters/otel.py, collector/exporters/otlp_json.py.
+"""
 
 from pathlib import Path
 from typing import Any

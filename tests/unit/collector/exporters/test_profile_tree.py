@@ -1,4 +1,7 @@
-"""The folder of the format `profile`: its files agree with the store and with what was recorded."""
+"""The folder of the format `profile`: its files agree with the store and with what was recorded.
+
+Tests collector/exporters/profile_summary.py, collector/exporters/step_stats.py.
+"""
 
 import json
 from collections import Counter

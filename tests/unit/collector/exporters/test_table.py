@@ -1,4 +1,7 @@
-"""The table of exporters, and what `tfprof export` does in the same way for all formats."""
+"""The table of exporters, and what `tfprof export` does in the same way for all formats.
+
+Tests formats/exports.py, cli/export.py, cli/progress.py.
+"""
 
 import gzip
 import json

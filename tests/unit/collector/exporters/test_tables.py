@@ -1,4 +1,9 @@
-"""Tables: the same rows in every format, read by pyarrow, DuckDB and Python's csv."""
+"""Tables: the same rows in every format, read by pyarrow, DuckDB and Python's csv.
+
+Tests collector/exporters/csv.py, collector/exporters/parquet.py, collector/tables/columns.py,
+collector/tables/executions.py, collector/tables/job_data.py, collector/tables/parts.py,
+collector/tables/spans.py, collector/tables/table.py, collector/tables/view_numbers.py.
+"""
 
 import csv
 import gzip

@@ -1,4 +1,7 @@
-"""Runs for TensorBoard's profile page, read with the protobuf library."""
+"""Runs for TensorBoard's profile page, read with the protobuf library.
+
+Tests collector/export/folders.py, collector/exporters/xspace.py.
+"""
 
 import re
 import resource

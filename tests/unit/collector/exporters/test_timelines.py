@@ -1,4 +1,10 @@
-"""Timelines: what is in the store is in the files, read by independent readers."""
+"""Timelines: what is in the store is in the files, read by independent readers.
+
+Tests collector/exporters/chrome.py, collector/exporters/perfetto.py, collector/traces/chosen.py,
+collector/traces/curves.py, collector/traces/executions.py, collector/traces/flows.py,
+collector/traces/groups.py, collector/traces/job_trace.py, collector/traces/labels.py,
+collector/traces/model.py, collector/traces/moments.py, collector/traces/trace.py.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Operation counts of nodes over traced steps."""
+"""Operation counts of nodes over traced steps.
+
+Tests collector/flops/definitions.py, collector/flops/fusions.py, collector/flops/shapes.py.
+"""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,7 @@
-"""Operation counts of single ops, compared with numbers computed by hand."""
+"""Operation counts of single ops, compared with numbers computed by hand.
+
+Tests collector/flops/registry.py.
+"""
 
 from typing import Any
 

@@ -1,4 +1,8 @@
-"""Inference of the open sizes of graphs from a known batch size."""
+"""Inference of the open sizes of graphs from a known batch size.
+
+Tests collector/flops/batches.py, collector/flops/constants.py, collector/flops/constraints.py,
+collector/flops/op_rules.py.
+"""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,7 @@
-"""Import of op logs: the entries of a node are merged as in the TF profiler."""
+"""Import of op logs: the entries of a node are merged as in the TF profiler.
+
+Tests collector/imports/stacks.py.
+"""
 
 import pytest
 from tfprof.collector.imports.files import BadFileError

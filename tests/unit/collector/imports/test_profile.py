@@ -1,4 +1,7 @@
-"""A ProfileProto is split into steps that give the same profile, or is refused."""
+"""A ProfileProto is split into steps that give the same profile, or is refused.
+
+Tests collector/imports/split_entries.py.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,7 @@
-"""Imports of XSpaces: steps, ops, and files that are refused."""
+"""Imports of XSpaces: steps, ops, and files that are refused.
+
+Tests collector/imports/session_steps.py.
+"""
 
 import gzip
 import json

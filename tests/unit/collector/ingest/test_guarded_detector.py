@@ -1,4 +1,7 @@
-"""An internal error of the detector ends the watch of one job only."""
+"""An internal error of the detector ends the watch of one job only.
+
+Tests collector/ingest/live_jobs.py.
+"""
 
 import pytest
 from tfprof.collector.alerts.job_watch import JobWatch

@@ -1,4 +1,8 @@
-"""An error in the work for one job is counted and reported, and does not affect other jobs."""
+"""An error in the work for one job is counted and reported, and does not affect other jobs.
+
+Tests collector/ingest/job.py, collector/ingest/parsing.py, collector/ingest/rows.py,
+collector/ingest/worker_process.py, collector/selfstats.py.
+"""
 
 import json
 import os

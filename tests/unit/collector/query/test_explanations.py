@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 from fakes.made_store import rows, trace, write_job
-from tfprof.collector.query.explanations import main_warnings, missed_steps_note, untested_versions, untraced_reason
+from tfprof.collector.query.engine import QueryEngine, Selection
+from tfprof.collector.query.explanations import (
+    main_warnings,
+    missed_steps_note,
+    notes_of,
+    untested_versions,
+    untraced_reason,
+)
 from tfprof.collector.store.reader import LocalJob, LocalStore
+from tfprof.collector.tfviews.options import from_texts
 
 
 def ended_job(folder: Path, policy: str = "", tables: Any = None, **counters: Any) -> LocalJob:
@@ -71,6 +79,18 @@ def test_traced_steps_without_ops_in_the_process_are_not_lost(tmp_path: Path) ->
     message = untraced_reason(ended_job(tmp_path, "all", tables, traced=2))
     assert message == "no traced steps: 2 were recorded, and no op ran in this process: XLA or a remote server ran them"
     assert "did not reach the store" in untraced_reason(ended_job(tmp_path / "other", "all", traced=2))
+
+
+def test_the_op_view_says_that_no_op_of_the_traced_steps_ran_here(tmp_path: Path) -> None:
+    tables = {
+        "traces": rows("traces", [trace(0, 1, 0, 1)]),
+        "graph_nodes": rows("graph_nodes", [{"name": "product", "op": "MatMul"}]),
+    }
+    selection = Selection((ended_job(tmp_path, "all", tables, traced=1),))
+    answer = QueryEngine().ask(selection, "op", from_texts({}))
+    assert [
+        note for note in notes_of(answer, in_own_layout=True) if "ran in this process: XLA or a remote server" in note
+    ]
 
 
 def test_missed_steps_are_counted(tmp_path: Path) -> None:

@@ -1,4 +1,10 @@
-"""Checkers of the parts of a step report what takes the time, and nothing else."""
+"""Checkers of the parts of a step report what takes the time, and nothing else.
+
+Tests collector/advice/avoidable.py, collector/advice/between_steps.py, collector/advice/cpu_use.py,
+collector/advice/fetches.py, collector/advice/interpreter.py, collector/advice/main_call.py,
+collector/advice/overhead.py, collector/advice/precision.py, collector/advice/python_parts.py,
+collector/advice/replicas.py, collector/advice/threads.py.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -122,6 +128,32 @@ def test_code_between_steps_is_python_or_sleep_or_writes_files() -> None:
     assert writing.verdict == "the job writes files between its steps"
 
 
+def test_code_between_steps_that_waits_for_a_cpu_is_judged_by_its_part_of_the_jobs_cpu_time() -> None:
+    """Logging in each step, and np.save of 17 MB, on a host that others keep busy."""
+    logging = parts(
+        "function:train",
+        before=2.6,
+        waiting={"for a CPU between the steps": 4.9},
+        python={"code between the steps": 1.2},
+    )
+    report = the_report(logging, "between_steps", use=Use(0.2, 1e6))
+    assert report.verdict == "Python code runs between the steps"
+    assert report.text.endswith("With its waits for a CPU, that is 61 % of the time.")
+    assert report.saving == pytest.approx(0.61)
+    saving = parts(waiting={"for a CPU between the steps": 2.3}, python={"code between the steps": 0.75})
+    assert the_report(saving, "between_steps", use=Use(0.3, 180e6)).verdict == "the job writes files between its steps"
+    for little, use in (
+        (saving, Use(0.3, 0)),  # without files
+        (parts(waiting={"for a CPU between the steps": 2.6}, python={"code between the steps": 0.7}), Use(0.7, 0)),
+        (logging, None),
+    ):
+        assert "between_steps" not in found(little, use=use)
+    checkpoints = replace(
+        saving, parts=(*saving.parts, Part("between", 1, (Detail("checkpoint Saver.save", 1.0),), ""))
+    )
+    assert "between_steps" not in found(checkpoints, use=Use(0.3, 180e6))
+
+
 @pytest.mark.parametrize(
     ("recorded", "verdict", "line"),
     [
@@ -148,6 +180,9 @@ def test_steps_that_are_small_or_eager_or_single_are_told_apart() -> None:
     assert report.verdict == "predict is called for single batches"
     assert report.saving == pytest.approx(0.8)
     assert "predict is called" not in str(found(single, predict_calls=1))
+    # TensorFlow traces the functions of the dataset that each call makes: no advice on tf.function.
+    traced = parts("predict_batch", step_ms=2, tracing={"tracing of Dataset_map_grab_batch": 2}, python=6)
+    assert the_report(traced, "overhead", predict_calls=52).verdict == report.verdict
 
 
 def node(name: str, **stats: int) -> Node:
@@ -245,13 +280,16 @@ def test_other_threads_are_not_blamed_if_steps_do_not_wait(
 def test_ops_that_a_step_may_not_need_are_reported(op: str, share: float, verdict: str) -> None:
     facts = NodeFacts()
     nodes = (
-        node("a", micros=round(1000 * share))._replace(op=op, facts=facts),
-        node("b", micros=round(1000 * (1 - share))),
+        node("a", micros=round(5 * MS * share))._replace(op=op, facts=facts),
+        node("b", micros=round(5 * MS * (1 - share))),
     )
     report = the_report(parts(copies=5), "avoidable", nodes=nodes)
     assert report.verdict == verdict
     assert report.numbers["op"] == op
     assert report.saving == pytest.approx(share * 0.5)  # ops run for half of the time
+    # Of ops for 1.61 ms a step no more can be saved, though a traced step of 20 ms has them for 12.
+    short = tuple(each._replace(stats=Stats(micros=each.stats.micros // 50)) for each in nodes)
+    assert the_report(parts(), "avoidable", nodes=short).saving == pytest.approx(share * 0.01)
     less = (node("a", micros=9)._replace(op=op), node("b", micros=100))
     assert found(parts(), nodes=less) == {}
 
@@ -268,7 +306,7 @@ def test_a_function_that_an_op_calls_on_another_thread_is_named() -> None:
 
 def test_ops_in_float64_are_reported() -> None:
     double = NodeFacts(node_def=b"\n\x05large\x12\x06MatMul*\x07\n\x01T\x12\x020\x02")
-    nodes = (node("large", micros=9)._replace(facts=double), node("small", micros=1))
+    nodes = (node("large", micros=9 * MS)._replace(facts=double), node("small", micros=MS))
     assert the_report(parts(), "precision", nodes=nodes).saving == pytest.approx(0.5 * 0.9)
     assert found(parts(), nodes=(nodes[0]._replace(facts=NodeFacts(node_def=b"\n\x01T\x12\x020\x01")),)) == {}
 
@@ -295,9 +333,13 @@ def test_one_busy_thread_and_too_many_threads_are_reported() -> None:
     assert many.verdict == "the job's own threads compete for the CPUs"
     beside_others = the_report(parts(), "threads", **loaded(2.0, 1.9, queued=40.0))
     assert beside_others.verdict == many.verdict
+    # A job with intra_op_parallelism_threads=1 beside others that use all other CPUs.
+    one = the_report(parts(input=1), "threads", **loaded(0.39, 3.61, queued=0.62))
+    assert "the job uses 0.39 and waits for 0.62, others use 3.61" in one.text
+    assert one.saving == pytest.approx(0.9 * (1 - 1 / 4))
     for quiet in (
         loaded(1.0, 0.1, "Where"),  # its kernel has one thread
-        loaded(1.0, 2.9),  # no CPU is idle
+        loaded(0.7, 3.2, queued=1.3),  # two threads on a busy host
         loaded(2.0, 0.1),
         loaded(3.9, 0.0, queued=4.0),
         loaded(2.0, 1.9, queued=15.0),  # others use them

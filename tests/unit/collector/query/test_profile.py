@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from fakes.made_store import trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.errors import UsageError
-from tfprof.collector.query import profile as query_profile
 from tfprof.collector.query.profile import Profile, profile
 from tfprof.collector.store.devices import PIPELINE_DEVICE
 from tfprof.collector.store.reader import LocalJob, LocalStore
@@ -144,14 +144,15 @@ def test_steps_that_are_stored_during_a_query_are_not_part_of_it(
     writer = LocalStoreWriter(tmp_path / "running", "here")
     job = writer.job(3)
     job.append(early_tables)
-    select_jobs = query_profile._select_jobs
+    read_table = LocalJob.table
 
-    def select_and_append(*arguments: Any, **options: Any) -> Any:
-        selection = select_jobs(*arguments, **options)
-        job.append(late_tables)
-        return selection
+    def read_and_append(*arguments: Any) -> pa.Table:
+        table = read_table(*arguments)
+        if "traces" in arguments:  # it is read first, to select the steps
+            job.append(late_tables)
+        return table
 
-    monkeypatch.setattr(query_profile, "_select_jobs", select_and_append)
+    monkeypatch.setattr(LocalJob, "table", read_and_append)
     result = profile(LocalStore(tmp_path / "running").jobs()[0], averaged=False)
     writer.close()
     assert result is not None

@@ -1,4 +1,7 @@
-"""Executions of selected traces are read, whether sealed or not."""
+"""Executions of selected traces are read, whether sealed or not.
+
+Tests collector/store/executions.py.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Colors of texts: one table for all parts of a step, and no text of a job acts on the terminal."""
+"""Colors of texts: one table for all parts of a step, and no text of a job acts on the terminal.
+
+Tests collector/render/parts.py.
+"""
 
 import re
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
 """The users of a shared store: what each may hold, and a collector that does not start."""
 
 import os
+import pwd
 import selectors
 import socket
 
@@ -120,7 +121,8 @@ def test_a_user_has_a_limited_number_of_connections_and_one_line_in_the_log(shar
 def test_the_numbers_of_users_and_of_strangers_are_limited(shared, monkeypatch):
     strangers = [shared.connect(500_000 + number) for number in range(module.STRANGERS_MAX + 1)]
     assert [is_closed(client) for client in strangers] == [False] * module.STRANGERS_MAX + [True]
-    monkeypatch.setattr(module, "_has_account", lambda _: True)
+    account = pwd.getpwuid(0)
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: account)
     left = module.USERS_MAX - module.STRANGERS_MAX
     known = [shared.connect(1_000 + number) for number in range(left + 1)]
     assert [is_closed(client) for client in known] == [False] * left + [True]

@@ -1,4 +1,7 @@
-"""The C part aggregates ops like pyarrow."""
+"""The C part aggregates ops like pyarrow.
+
+Tests collector/store/devices.py.
+"""
 
 import random
 

@@ -1,6 +1,8 @@
 """A store in a folder that another user prepared.
 
 Nothing is written through links and pipes in that folder.
+
+Tests collector/store/durable.py.
 """
 
 import grp

@@ -1,3 +1,9 @@
+"""A job is read as one snapshot, whatever its writer does meanwhile.
+
+Tests collector/store/protocols.py, collector/store/snapshot.py, collector/store/sql.py,
+collector/store/sql_queries.py.
+"""
+
 import shutil
 import threading
 from statistics import median

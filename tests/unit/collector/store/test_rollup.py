@@ -1,3 +1,8 @@
+"""Rollups equal the sums of rows, and canonical devices never change.
+
+Tests collector/store/columns.py, collector/store/node_keys.py.
+"""
+
 import pyarrow as pa
 import pytest
 from fakes import random_rows

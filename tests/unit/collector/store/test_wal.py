@@ -133,7 +133,7 @@ class Disk:
 
     def __init__(self, monkeypatch, room, is_broken=False):
         self.room, self.is_broken = room, is_broken
-        self._pwritev, self._pwrite, self._ftruncate = os.pwritev, os.pwrite, os.ftruncate
+        self._pwrite, self._ftruncate = os.pwrite, os.ftruncate
         monkeypatch.setattr(os, "pwritev", lambda fd, pieces, at: self.write(fd, b"".join(pieces), at))
         monkeypatch.setattr(os, "pwrite", self.write)
         monkeypatch.setattr(os, "ftruncate", self.truncate)

@@ -1,4 +1,10 @@
-"""The parts of a step add up to the time from start to start, and name what was recorded."""
+"""The parts of a step add up to the time from start to start, and name what was recorded.
+
+Tests collector/query/latest_traces.py, collector/query/step_activities.py,
+collector/query/timed_steps.py, collector/render/breakdown_text.py,
+collector/summaries/intervals.py, collector/summaries/phases.py, collector/summaries/step_cut.py,
+collector/summaries/step_records.py.
+"""
 
 import pytest
 from hypothesis import given
@@ -6,7 +12,7 @@ from hypothesis import strategies as st
 from tfprof.collector.summaries.intervals import covered, exposed, union
 from tfprof.collector.summaries.op_classes import PIPELINE_DEVICE, OpClass
 from tfprof.collector.summaries.part_verdict import input_words, part_verdict
-from tfprof.collector.summaries.parts import Breakdown, Recording, break_down
+from tfprof.collector.summaries.parts import FIRST_BATCHES, Breakdown, Recording, break_down
 from tfprof.collector.summaries.step_cut import cut
 from tfprof.collector.summaries.step_records import (
     Activity,
@@ -145,15 +151,44 @@ def test_what_untraced_steps_take_longer_is_not_explained() -> None:
     assert parts_of(broken_down(traces=[short, TRACE]))["input"] == pytest.approx(2)  # the typical one alone
 
 
+def test_traced_steps_that_are_typical_together_are_all_cut() -> None:
+    """Batches that are made ahead make steps short and long: here 6.8, 28.4 and 13.9 ms of 16."""
+    recorded = steps(step_ms=16, period_ms=18)
+    waits = StepTrace(21, 28_400_000, (op(1, 24.3, "IteratorGetNext"), op(24.4, 28)))
+    traces = [StepTrace(3, 6_800_000, (op(1, 6),)), waits, StepTrace(148, 13_900_000, (op(1, 13),))]
+    result = broken_down(steps=recorded, traces=traces)
+    assert result.traced == 3
+    assert parts_of(result)["input"] == pytest.approx(23.3 / 3, rel=0.05)
+    assert broken_down(steps=recorded, traces=traces[1:]).traced == 1
+
+
+def test_the_first_steps_of_epochs_wait_for_a_pipeline_that_begins_anew() -> None:
+    recorded = steps(40, period_ms=100)
+    for at in (10, 20, 30):
+        recorded[at] = recorded[at]._replace(total_ns=66 * MS)
+    epochs = [group.start_ns - 5 for group in recorded[::10]]
+    result = broken_down(steps=recorded, traces=[TRACE], epochs=epochs)
+    assert result.detail_ns("input") == pytest.approx({FIRST_BATCHES: 3 * 60 / 39 * MS})
+    assert parts_of(result)["input"] == pytest.approx(2 + 180 / 39)
+    without_input = StepTrace(3, 6 * MS, (op(0, 6),))
+    assert "input" not in parts_of(broken_down(steps=recorded, traces=[without_input], epochs=epochs))
+
+
 def test_steps_that_were_not_traced_are_not_cut() -> None:
     result = broken_down()
     assert parts_of(result) == pytest.approx({"unexplained": 10})
     assert part_verdict(result).startswith("it is unknown where the time goes: no step was traced")
     working = broken_down(use=ThreadUse(cpu=0.3))
     assert part_verdict(working) == (
-        "60 % of the time from step to step is unknown, since none of these steps was traced"
+        "60 % of the time from step to step is unknown, since no op of these steps was recorded"
     )
     assert break_down(Recording("batch", [])) is None
+
+
+def test_traced_steps_without_ops_are_not_cut() -> None:
+    result = broken_down(traces=[StepTrace(3, 6 * MS, ())])
+    assert (parts_of(result), result.traced) == ({"unexplained": pytest.approx(10)}, 0)
+    assert "no op was recorded in the traced steps, so the inside of the steps is not cut" in result.notes
 
 
 def test_spans_of_other_kinds_fill_the_time_between_steps_once() -> None:
@@ -206,7 +241,13 @@ def test_the_thread_of_the_steps_ran_python_or_slept_or_waited_for_a_cpu() -> No
     busy = broken_down(traces=[TRACE], use=ThreadUse(cpu=0.6))
     assert parts_of(busy)["python"] == pytest.approx(4.5)
     asleep = broken_down(traces=[TRACE], use=ThreadUse(cpu=0.0, queued=0.1))
-    assert asleep.detail_ns("waiting") == pytest.approx({"for a CPU": MS, "asleep between the steps": 3 * MS})
+    assert asleep.detail_ns("waiting") == pytest.approx(
+        {"for a CPU between the steps": MS, "asleep between the steps": 3 * MS}
+    )
+    assert asleep.queued_ns == pytest.approx(MS)
+    # The thread waits for a CPU in the steps, too: most of its CPU time is in the pauses.
+    waiting = broken_down(traces=[TRACE], use=ThreadUse(cpu=0.2, queued=0.6))
+    assert waiting.detail_ns("python")["code between the steps"] == pytest.approx(2 * MS - 1.5 * MS / 4, rel=0.1)
     # All threads of the process together used less than the pause: some of it was no Python.
     unknown = broken_down(traces=[TRACE], use=ThreadUse(cpu=0.3, is_exact=False))
     assert parts_of(unknown)["python"] == pytest.approx(0.5)
@@ -233,6 +274,19 @@ def test_some_steps_that_take_longer_wait_for_a_cpu_as_far_as_the_thread_did() -
         },
         rel=0.01,
     )
+
+
+def test_of_steps_that_take_longer_as_much_is_a_wait_of_ops_as_of_what_the_jobs_threads_do() -> None:
+    """On a busy host, the job's threads run for 0.45 s each second and wait for 1.57 s."""
+    recorded = steps(40)
+    for at in range(4, 40, 4):
+        recorded[at] = recorded[at]._replace(total_ns=10 * MS)
+    use = ThreadUse(0.05, 0.0, 1.57)
+    result = broken_down(steps=recorded, traces=[StepTrace(3, 3 * MS, (op(0, 3),))], use=use, cores=0.45)
+    longer_ns = 9 * 4 / 39 * MS
+    assert result.detail_ns("waiting")["ops for a CPU"] == pytest.approx(longer_ns * 1.57 / 2.02)
+    quiet = broken_down(steps=recorded, traces=[StepTrace(3, 3 * MS, (op(0, 3),))], use=use._replace(queued_all=0))
+    assert "ops for a CPU" not in quiet.detail_ns("waiting")
 
 
 def test_a_pipeline_that_is_always_busy_explains_steps_that_take_longer() -> None:

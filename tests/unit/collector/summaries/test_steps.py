@@ -1,4 +1,7 @@
-"""Step times: percentiles of untraced steps, and separately of traced ones."""
+"""Step times: percentiles of untraced steps, and separately of traced ones.
+
+Tests collector/summaries/spread.py.
+"""
 
 from collections.abc import Sequence
 

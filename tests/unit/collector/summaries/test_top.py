@@ -1,4 +1,7 @@
-"""Ops ranked by their time in a step."""
+"""Ops ranked by their time in a step.
+
+Tests collector/query/ranking.py, collector/summaries/shares.py.
+"""
 
 import pytest
 from fakes.nodes import node

@@ -3,7 +3,18 @@
 import random
 
 import pytest
-from tfprof.collector.summaries.workers import COLLECTIVES, NOTHING, STARTS, Moments, WorkerSteps, align, compare
+from tfprof.collector.summaries.workers import (
+    COLLECTIVES,
+    NOTHING,
+    PACE,
+    STARTS,
+    Clock,
+    Comparison,
+    Moments,
+    WorkerSteps,
+    align,
+    compare,
+)
 
 MS = 1_000_000
 
@@ -64,3 +75,28 @@ def test_without_common_steps_nobody_is_named(others: dict[int, Moments]) -> Non
     source, compared = compare([WorkerSteps("a", steps(), None), WorkerSteps("a", others, None)])
     assert source == NOTHING
     assert [(worker.behind_ns, worker.last) for worker in compared] == [(None, 0), (None, 0)]
+
+
+def paced(period_ms: float, late_ms: float = 0.0) -> WorkerSteps:
+    """Return a worker with steps of its own pace."""
+    return WorkerSteps("a", steps(late_ms), None, period_ms * MS)
+
+
+def test_parameter_servers_are_not_compared() -> None:
+    server = WorkerSteps("a", {}, None)
+    source, (first, second, third) = compare([server, paced(100), paced(100, 40)])
+    assert source == STARTS
+    assert (second.behind_ns, third.behind_ns, third.common) == (0, 40 * MS, 20)
+    assert first == Comparison(Clock(0.0, 0.0), 0, None, 0, None)
+
+
+@pytest.mark.parametrize("second", [paced(126), paced(100, 101)])
+def test_workers_with_different_periods_or_a_delay_of_a_period_do_not_wait_for_each_other(second: WorkerSteps) -> None:
+    source, compared = compare([paced(100), second])
+    assert source == PACE
+    assert [(worker.behind_ns, worker.late_ns, worker.common) for worker in compared] == [(None, None, 0)] * 2
+
+
+def test_workers_that_wait_for_parameters_do_not_wait_for_each_other() -> None:
+    slow = paced(300)._replace(waits_ns=5.0 * MS)
+    assert compare([paced(100)._replace(waits_ns=9.0 * MS), slow])[0] == PACE

@@ -1,4 +1,7 @@
-"""The channel that a job writes, read as its layout describes."""
+"""The channel that a job writes, read as its layout describes.
+
+Tests shim/channel/memory.py, shim/own_os.py.
+"""
 
 import errno
 import fcntl
@@ -91,9 +94,7 @@ def test_a_file_that_replaced_the_channel_at_its_descriptor_is_not_grown(channel
     os.dup2(other, channel._fd)
     os.close(other)
     assert not channel.put(layout.GRAPH, b"x")
-    with pytest.raises(ChannelError) as caught:
-        channel.grow()
-    assert caught.value.slug == "channel-closed"
+    assert channel.grow()[0] == "channel-closed"
     assert channel.words[WORD["ring_error"]] == errno.EBADF
     assert os.fstat(channel._fd).st_size == 0
 

@@ -1,4 +1,7 @@
-"""Code with a call in front is otherwise unchanged, in every installed interpreter."""
+"""Code with a call in front is otherwise unchanged, in every installed interpreter.
+
+Tests shim/cpython/relocation.py.
+"""
 
 import subprocess
 

@@ -8,6 +8,7 @@ from tfprof.formats import layout
 from tfprof.formats.layout import WORD
 from tfprof.formats.policy import Policy
 from tfprof.shim import guard
+from tfprof.shim.pacing import selection as selection_module
 from tfprof.shim.pacing import tracker as tracker_module
 from tfprof.shim.pacing.costs import Costs
 from tfprof.shim.pacing.current_policy import POLICY, CurrentPolicy
@@ -106,11 +107,12 @@ class Job:
 @pytest.fixture
 def make_job(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that creates a job under a policy."""
-    monkeypatch.setattr(guard, "_lets_errors_out", True)
+    monkeypatch.setattr(guard, "lets_errors_out", True)
 
     def create(trace: str) -> Job:
         job = Job(trace)
-        monkeypatch.setattr(tracker_module, "mono", lambda: job.now)
+        for module in (selection_module, tracker_module):
+            monkeypatch.setattr(module, "mono", lambda: job.now)
         return job
 
     return create

@@ -4,7 +4,8 @@ import random
 
 import pytest
 from tfprof.formats.policy import Policy
-from tfprof.shim.pacing.pacer import KEYS_MAX, WARM_UP, TracePacer
+from tfprof.shim.pacing.durations import KEYS_MAX
+from tfprof.shim.pacing.pacer import WARM_UP, TracePacer
 
 
 class Job:
@@ -97,7 +98,8 @@ def test_keys_that_never_come_back_are_traced_like_one_key():
     assert 9 < len(job.traced) < 500
     assert job.traced[-1] > 15_000
     assert 100 * job.spent / job.elapsed < 1.1
-    assert len(job.pacer._keys) + len(job.pacer.known_keys) + len(job.pacer._seen_keys) < 5000
+    durations = job.pacer._durations
+    assert len(durations._keys) + len(job.pacer.known_keys) + len(durations._seen_keys) < 5000
 
 
 def test_a_key_that_comes_back_has_its_own_statistics():

@@ -1,4 +1,7 @@
-"""Steps that are only counted: exact counts, unbiased times, failures, orders, threads, forks."""
+"""Steps that are only counted: exact counts, unbiased times, failures, orders, threads, forks.
+
+Tests shim/pacing/ordinals.py.
+"""
 
 import ctypes
 import os
@@ -14,7 +17,7 @@ from tfprof.formats import layout
 from tfprof.formats.policy import Policy
 from tfprof.shim import core, guard
 from tfprof.shim.channel.spans import SpanWriter
-from tfprof.shim.pacing import ordinals, tracker
+from tfprof.shim.pacing import ordinals, selection, tracker
 from tfprof.shim.pacing.current_policy import CurrentPolicy
 from tfprof.shim.pacing.sampling import FIRST_TIMED, INTERVAL_MAX, Sampling
 from tfprof.shim.pacing.tracker import Tracker
@@ -47,8 +50,9 @@ def fake_clock(monkeypatch):
     """A fake clock for sessions and trackers; errors of the shim are raised."""
     new_clock = Clock()
     monkeypatch.setattr(measured_call, "mono", new_clock)
+    monkeypatch.setattr(selection, "mono", new_clock)
     monkeypatch.setattr(tracker, "mono", new_clock)
-    monkeypatch.setattr(guard, "_lets_errors_out", True)
+    monkeypatch.setattr(guard, "lets_errors_out", True)
     return new_clock
 
 
@@ -214,7 +218,7 @@ def test_an_order_is_noticed_at_the_next_step(job, reader):
 
 
 def test_ordinals_of_threads_are_exact(channel, reader, monkeypatch):
-    monkeypatch.setattr(guard, "_lets_errors_out", True)
+    monkeypatch.setattr(guard, "lets_errors_out", True)
     job = Job(channel, Clock())
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

@@ -1,4 +1,7 @@
-"""A tracker that several threads use at once, and that signal handlers use during its calls."""
+"""A tracker that several threads use at once, and that signal handlers use during its calls.
+
+Tests shim/clock.py.
+"""
 
 import random
 import sys
@@ -13,6 +16,7 @@ from tfprof.formats.layout import WORD
 from tfprof.formats.policy import Policy
 from tfprof.shim import guard
 from tfprof.shim.clock import mono
+from tfprof.shim.pacing import selection as selection_module
 from tfprof.shim.pacing import tracker as tracker_module
 from tfprof.shim.pacing.costs import Costs
 from tfprof.shim.pacing.current_policy import CurrentPolicy
@@ -22,7 +26,7 @@ from tfprof.shim.pacing.tracker import Tracker
 @pytest.fixture
 def tracker(monkeypatch):
     """A tracker under a budget, whose errors are raised."""
-    monkeypatch.setattr(guard, "_lets_errors_out", True)
+    monkeypatch.setattr(guard, "lets_errors_out", True)
     words = memoryview(bytearray(layout.PAGE)).cast("Q")
     words[WORD["step_ns"]] = words[layout.TIMES_AT // 8 + layout.RUN] = 10**9
     channel: Any = SimpleNamespace(
@@ -43,7 +47,8 @@ class TimedJob:
         self.tracker = tracker
         self.now = mono()
         self.traced = []
-        monkeypatch.setattr(tracker_module, "mono", lambda: self.now)
+        for module in (selection_module, tracker_module):
+            monkeypatch.setattr(module, "mono", lambda: self.now)
 
     def step(self, duration):
         tracker = self.tracker
@@ -110,7 +115,7 @@ def test_a_step_of_a_signal_handler_within_the_pacer_is_not_traced(tracker):
         return 0, 1
 
     tracker.level(tracker.next(), 1)
-    tracker.pacer._totals = totals
+    tracker.selection.pacer._totals = totals
     for _ in range(20):
         tracker.level(tracker.next(), 1)
         tracker.note_untraced(1, 1_000_000)

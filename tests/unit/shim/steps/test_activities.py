@@ -1,4 +1,7 @@
-"""Activities: nesting, sums of short ones, names, and what remains after a detach."""
+"""Activities: nesting, sums of short ones, names, and what remains after a detach.
+
+Tests formats/activities.py.
+"""
 
 import gc
 import os

@@ -174,7 +174,7 @@ def test_everything_is_undone(reported, armed):
 
 
 def test_an_error_of_a_callback_is_contained(reported, armed, monkeypatch):
-    monkeypatch.setattr(guard, "_lets_errors_out", False)
+    monkeypatch.setattr(guard, "lets_errors_out", False)
 
     @ours
     def callback(_thing):
@@ -239,7 +239,7 @@ def test_the_end_is_reported_although_the_job_keeps_an_exception_that_was_raised
 
 
 def test_a_failing_callback_reports_no_end(reported, monkeypatch):
-    monkeypatch.setattr(guard, "_lets_errors_out", False)
+    monkeypatch.setattr(guard, "lets_errors_out", False)
     observer.observe(Thing, "method", ours(lambda _thing: reported.append(1 / 0)), observes_end=True)
     assert Thing().method(1)[0] == 1
     assert reported == []

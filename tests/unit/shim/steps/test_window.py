@@ -1,4 +1,7 @@
-"""Windows, the profiler sessions that record one step, with a fake profiler."""
+"""Windows, the profiler sessions that record one step, with a fake profiler.
+
+Tests shim/steps/step.py.
+"""
 
 import importlib
 import json
@@ -162,7 +165,7 @@ def test_a_profiler_server_ends_windows_for_good(fake_profiler, read):
 
 def test_an_export_that_fails_loses_only_its_window(fake_profiler, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "steps=3-5")
-    monkeypatch.setattr(guard, "_lets_errors_out", False)
+    monkeypatch.setattr(guard, "lets_errors_out", False)
 
     @ours
     def fail():

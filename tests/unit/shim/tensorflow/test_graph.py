@@ -1,4 +1,7 @@
-"""Graphs sent into the channel, with fake graphs and without TensorFlow."""
+"""Graphs sent into the channel, with fake graphs and without TensorFlow.
+
+Tests shim/tensorflow/variables.py.
+"""
 
 import gc
 import json
@@ -66,7 +69,6 @@ class Graph:
 @pytest.fixture
 def graph_channel(monkeypatch, channel):
     monkeypatch.setattr(graph, "graph_def", lambda fake_graph: fake_graph.definition.SerializeToString())
-    monkeypatch.setattr(graph, "_sent_graphs", None)
     return channel
 
 
@@ -376,7 +378,7 @@ def test_an_op_without_frames_is_left_out():
 
 
 def test_a_graph_whose_variables_fail_keeps_its_frames(graph_channel, reader, monkeypatch):
-    monkeypatch.setattr(guard, "_lets_errors_out", False)
+    monkeypatch.setattr(guard, "lets_errors_out", False)
     fake_graph = Graph(op("a"))
     fake_graph.get_collection = None  # type: ignore[method-assign, assignment]
     graph.ensure_sent(fake_graph, graph_channel)

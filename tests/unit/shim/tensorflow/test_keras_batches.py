@@ -1,4 +1,7 @@
-"""Single batches of a fake Keras, as function calls and as session runs."""
+"""Single batches of a fake Keras, as function calls and as session runs.
+
+Tests shim/tensorflow/measured_call.py.
+"""
 
 import threading
 

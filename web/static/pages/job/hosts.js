@@ -25,7 +25,7 @@ function titleOf(name) {
   return TITLES[name] ?? name.replaceAll("_", " ");
 }
 
-/** The pictures: quantities of the job and of the host in one where both have them. */
+/** The pictures. A quantity that the job and the host both have is one picture. */
 const PICTURES = [["rss_bytes", "memory_used_bytes"], ["cpu_cores", "cpu_cores"], ["read_bytes_per_s", "disk_read_bytes_per_s"], ["write_bytes_per_s", "disk_write_bytes_per_s"], [null, "net_received_bytes_per_s"], [null, "net_sent_bytes_per_s"]];
 
 function lineOf(resource, colour, times) {

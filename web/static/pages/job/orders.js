@@ -1,7 +1,7 @@
 /** Orders to a running job: trace steps, end the order. */
 import { html, useState } from "../../lib/dom.js";
 
-/** Order to `uid`; the answer is a line of text. Each order needs a new token of the server. */
+/** Give an order to job `uid`; the answer is a line of text. Each order needs a new token of the server. */
 async function give(uid, order) {
   const form = await (await fetch("/api/form")).json();
   const answer = await fetch(`/api/job/${uid}/order`, {

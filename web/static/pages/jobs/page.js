@@ -12,7 +12,7 @@ import { lostText, STALE, stateOf } from "../job/state.js";
 /** Filters by state. */
 const STATES = { all: () => true, running: (job) => job.state === "running", ended: (job) => job.state !== "running", slow: (job) => job.slow };
 
-/** Smallest factor of a change that is shown: smaller ones come and go. */
+/** Smallest factor of a change that is shown. Smaller changes come and go. */
 const CHANGE_MIN = 1.3;
 
 /** The columns; `value` is what is sorted and copied. */
@@ -31,7 +31,7 @@ const COLUMNS = [
   { key: "started_ns", title: "for", value: (job) => job.started_ns, show: (job) => duration(job.duration_ns), isNumber: true, style: "wide", hint: "time since the start, or the duration of ended jobs" },
 ];
 
-/** The current step time of a job; the mean of all steps of one that has ended, as in `tfprof top`. */
+/** The current step time of a job; for an ended job, the mean of all steps, as in `tfprof top`. */
 function stepOf(job) {
   return job.phase === "ended" ? job.step_ns : job.now.step_ns;
 }
@@ -56,7 +56,7 @@ function changeCell(job) {
   return html`<span class=${job.slow ? "bad" : ""}>${idle === null ? factor(change) : "no step"}</span>`;
 }
 
-/** The jobs of `top`, with what only `jobs` knows of ended ones: tags, mean CPU, largest memory. */
+/** The jobs of `top`. Ended jobs also have the fields that only `jobs` has: tags, mean CPU, largest memory. */
 function joined(top, listed) {
   const others = new Map((listed?.jobs ?? []).map((job) => [job.uid, job]));
   return top.jobs.map((job) => {
@@ -78,7 +78,7 @@ function isFound(job, words) {
   return words.every((word) => text.includes(word));
 }
 
-/** Return the rows of `rows` in the order `uids`, new ones last: while the mouse is over a table, no row jumps. */
+/** Return the rows in the order `uids`, new ones last, so that no row jumps while the mouse is over a table. */
 function inOldOrder(rows, uids) {
   const places = new Map(uids.map((uid, at) => [uid, at]));
   return [...rows].sort((a, b) => (places.get(a.uid) ?? Infinity) - (places.get(b.uid) ?? Infinity));

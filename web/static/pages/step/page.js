@@ -12,7 +12,7 @@ import { Downloads } from "../job/downloads.js";
 
 const MICRO = 1000;
 
-/** The part of the trace to show first: the step itself, else everything. */
+/** The part of the trace that is shown first: the step itself, or everything if the step is unknown. */
 function spanOf(trace, step) {
   const own = trace.slices.find((slice) => slice.category === "step" && slice.args.step === step);
   if (own) return [own.start, own.end];

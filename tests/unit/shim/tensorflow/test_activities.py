@@ -45,12 +45,12 @@ class Loader:
 @pytest.mark.parametrize(
     ("function", "name"),
     [
-        (load, "load (test_tensorflow_activities.py:"),
-        (decorated, "load (test_tensorflow_activities.py:"),
-        (functools.partial(load, 1), "load (test_tensorflow_activities.py:"),
-        (SimpleNamespace(_func=load), "load (test_tensorflow_activities.py:"),
-        (generator_py_func(_GeneratorState(load)), "load (test_tensorflow_activities.py:"),
-        (Loader().load_one, "load_one (test_tensorflow_activities.py:"),
+        (load, "load (test_activities.py:"),
+        (decorated, "load (test_activities.py:"),
+        (functools.partial(load, 1), "load (test_activities.py:"),
+        (SimpleNamespace(_func=load), "load (test_activities.py:"),
+        (generator_py_func(_GeneratorState(load)), "load (test_activities.py:"),
+        (Loader().load_one, "load_one (test_activities.py:"),
         (Loader(), "Loader"),
         (len, "len"),
         (None, "NoneType"),

@@ -1,4 +1,7 @@
-"""The messages of the live state: why nothing new is stored, and errors that nobody expected."""
+"""The messages of the live state: why nothing new is stored, and errors that nobody expected.
+
+Tests collector/daemon_status.py.
+"""
 
 import asyncio
 from collections.abc import Mapping

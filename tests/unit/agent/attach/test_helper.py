@@ -1,4 +1,7 @@
-"""The answer of the process that attaches to a job."""
+"""The answer of the process that attaches to a job.
+
+Tests agent/attach/helper_process.py.
+"""
 
 import sys
 

@@ -1,4 +1,7 @@
-"""Work areas in files are written, read and removed, and only some processes can open them."""
+"""Work areas in files are written, read and removed, and only some processes can open them.
+
+Tests agent/attach/work_area.py.
+"""
 
 import os
 import resource
