@@ -1,4 +1,7 @@
-"""The main loop of the agent."""
+"""The main loop of the agent.
+
+Tests agent/daemon/instance.py.
+"""
 
 import subprocess
 import sys

@@ -1,4 +1,7 @@
-"""Nodes that send to a collector over the network, with real sockets and keys."""
+"""Nodes that send to a collector over the network, with real sockets and keys.
+
+Tests collector/ingest/sockets.py.
+"""
 
 import json
 import socket

@@ -1,3 +1,9 @@
+"""Messages about jobs are stored once and in order, whatever is repeated, lost or refused.
+
+Tests collector/ingest/appender.py, collector/ingest/ingest.py, collector/ingest/samples.py,
+collector/ingest/slices.py, collector/ingest/upkeep.py.
+"""
+
 import json
 import struct
 
