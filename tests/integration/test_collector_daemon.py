@@ -1,4 +1,7 @@
-"""A real collector daemon and a stream of steps: kills, full disks, limits, successors."""
+"""A real collector daemon and a stream of steps: kills, full disks, limits, successors.
+
+Tests collector/ingest/given_up_files.py.
+"""
 
 import contextlib
 import itertools

@@ -1,4 +1,7 @@
-"""A channel is read as it was written, and nothing in it is trusted."""
+"""A channel is read as it was written, and nothing in it is trusted.
+
+Tests agent/rings.py.
+"""
 
 import fcntl
 import os

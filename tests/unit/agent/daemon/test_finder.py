@@ -1,6 +1,6 @@
 """Channels of this instance are found, each once, with the process that created it.
 
-Tests agent/daemon/missing_channels.py.
+Tests agent/daemon/announced_channels.py, agent/daemon/missing_channels.py.
 """
 
 import os

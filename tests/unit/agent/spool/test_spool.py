@@ -1,4 +1,7 @@
-"""The spool keeps messages in order, within its bounds, and tells what is safe on the disk."""
+"""The spool keeps messages in order, within its bounds, and tells what is safe on the disk.
+
+Tests agent/spool/segment_writer.py, agent/spool/spooled_jobs.py.
+"""
 
 import errno
 import json
