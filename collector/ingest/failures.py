@@ -27,16 +27,16 @@ class Failures:
     """
 
     def __init__(self, report: FailureCallback) -> None:
-        self.report = report
+        self.report_failure = report
         self.quarantined: dict[int, str] = {}
         self._counts: Counter[int] = Counter()
         self._last: dict[int, str] = {}
 
-    def count(self, uid: int, error: Exception | str) -> None:
+    def count_failure(self, uid: int, error: Exception | str) -> None:
         """Count an error of job ``uid`` and report it."""
         self._counts[uid] += 1
         self._last[uid] = _one_line(error)
-        self.report(uid, error)
+        self.report_failure(uid, error)
 
     def forget(self, uid: int) -> None:
         """Forget the errors of a job that has ended."""

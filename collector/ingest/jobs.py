@@ -121,7 +121,7 @@ class OpenJobs:
         except TfprofError:
             raise
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
-            self._failures.count(head.uid, error)
+            self._failures.count_failure(head.uid, error)
             raise MessageError(f"{type(error).__name__}: {error}"[:TEXT_MAX]) from None
         finally:
             self.update(head.uid)
@@ -240,7 +240,7 @@ class OpenJobs:
         try:
             action()
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
-            self._failures.report(uid, error)
+            self._failures.report_failure(uid, error)
 
 
 def _is_foreign(job: OpenJob, node: str | None) -> bool:

@@ -80,7 +80,7 @@ class Samples:
         except TfprofError:
             raise
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
-            self._failures.count(uid, error)
+            self._failures.count_failure(uid, error)
         return []
 
     def _store_host_sample(self, host: str, number: int, t_ns: int, values: Mapping[str, Any]) -> None:

@@ -61,7 +61,7 @@ class Slices:
                     yield JobAnswers(uid, [Head(wire.REOPEN, uid)])
                 continue
             except Exception as error:  # noqa: BLE001  # the failure stays within this job
-                self._failures.count(uid, error)
+                self._failures.count_failure(uid, error)
             self._jobs.update(uid)
 
     def work(self, seconds: float) -> Iterator[JobAnswers]:
@@ -89,7 +89,7 @@ class Slices:
             yield JobAnswers(uid, [Head(wire.REOPEN, uid)] if self._jobs.drop_if_removed(uid) else error)
             return
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
-            self._failures.count(uid, error)
+            self._failures.count_failure(uid, error)
         self._jobs.update(uid)
         if answers:
             yield JobAnswers(uid, answers)

@@ -27,7 +27,7 @@ class Upkeep:
         """
 
         def count_failure(uid: int, error: Exception) -> None:
-            self._failures.count(uid, error)
+            self._failures.count_failure(uid, error)
             self._jobs.update(uid)
 
         if self._store.is_gone:
@@ -67,7 +67,7 @@ class Upkeep:
             except StoreError:  # the job keeps the alert
                 pass
             except Exception as error:  # noqa: BLE001  # the failure stays within this job
-                self._failures.count(uid, error)
+                self._failures.count_failure(uid, error)
         return new_alerts
 
     def write_live(self, path: str, now: float) -> None:

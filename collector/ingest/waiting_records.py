@@ -128,12 +128,13 @@ class WaitingRecords:
             self._maker.rollback(mark)
             self._remove(batch)
             if len(batch) == 1:
+                self._failures.count_failure(self._appender.uid, error)
                 self._give_up(batch[0], error)
                 return False
             self._records.extendleft(reversed(batch))
             failed_records = [record for record in batch if not self._store([record])]
             if not failed_records:
-                self._failures.count(self._appender.uid, error)
+                self._failures.count_failure(self._appender.uid, error)
             return False
         return True
 
@@ -167,7 +168,7 @@ class WaitingRecords:
         record = self._records[0]
         self._remove([record])
         if result.traceback:
-            self._failures.count(self._appender.uid, result.traceback)
+            self._failures.count_failure(self._appender.uid, result.traceback)
         if result.failure:
             self._appender.give_up(record, result.failure)
             return
@@ -177,10 +178,10 @@ class WaitingRecords:
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
+            self._failures.count_failure(self._appender.uid, error)
             self._give_up(record, error)
 
     def _give_up(self, record: Record, error: Exception) -> None:
-        self._failures.count(self._appender.uid, error)
         self._appender.give_up(record, f"{type(error).__name__}: {error}", "internal")
 
     def _remove(self, batch: list[Record]) -> None:

@@ -92,7 +92,7 @@ def _passes_on(handler: ast.ExceptHandler) -> bool:
     nodes = list(ast.walk(handler))
     calls = {getattr(node.func, "id", getattr(node.func, "attr", "")) for node in nodes if isinstance(node, ast.Call)}
     return any(isinstance(node, ast.Raise) for node in nodes) or bool(
-        calls & {"contain", "contain_in_callback", "count_failure", "_count_failure", "_report_failure", "on_error"}
+        calls & {"contain", "contain_in_callback", "count_failure", "report_failure", "_report_failure", "on_error"}
     )
 
 

@@ -7,10 +7,10 @@ from tfprof.collector.ingest.failures import FAILURES_MAX, Failures, Quarantined
 def test_a_job_with_many_errors_is_quarantined_once_and_others_are_not() -> None:
     reports: list[int] = []
     failures = Failures(lambda uid, _error: reports.append(uid))
-    failures.count(2, ValueError("other"))
+    failures.count_failure(2, ValueError("other"))
     for number in range(FAILURES_MAX):
         assert not failures.quarantine_if_due(1)
-        failures.count(1, f"Traceback:\nerror {number}")
+        failures.count_failure(1, f"Traceback:\nerror {number}")
     assert failures.quarantine_if_due(1)
     assert not failures.quarantine_if_due(1)
     assert failures.quarantined == {1: f"error {FAILURES_MAX - 1}"}
@@ -23,7 +23,7 @@ def test_a_job_with_many_errors_is_quarantined_once_and_others_are_not() -> None
 def test_the_errors_of_an_ended_job_do_not_count_when_it_continues() -> None:
     failures = Failures(lambda _uid, _error: None)
     for _ in range(FAILURES_MAX - 1):
-        failures.count(1, ValueError("x"))
+        failures.count_failure(1, ValueError("x"))
     failures.forget(1)
-    failures.count(1, ValueError("x"))
+    failures.count_failure(1, ValueError("x"))
     assert not failures.quarantine_if_due(1)
