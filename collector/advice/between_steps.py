@@ -20,7 +20,7 @@ LONG_STEPS_MIN: Final = 5
 _LONG_NS: Final = 2_000_000_000
 CODE_SHARE_MIN: Final = 0.3
 _CODE_MIN_NS: Final = 200_000
-#: On a busy host, where that code waits for a CPU: its minimum share in the job's CPU time; the same
+#: On a busy host, where that code waits for a CPU: its minimum share in the job's CPU time; that
 #: if the job writes files other than checkpoints and summaries.
 _CPU_SHARE_MIN: Final = 0.3
 _CPU_SHARE_OF_WRITING_MIN: Final = 0.15
