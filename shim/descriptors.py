@@ -1,7 +1,4 @@
-"""Keeps our files off descriptors 0, 1 and 2.
-
-A job may have closed these; its output must not land in our files.
-"""
+"""Keeps our files off descriptors 0, 1 and 2: a job that closed these must not write into ours."""
 
 from __future__ import annotations
 

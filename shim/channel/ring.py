@@ -1,7 +1,4 @@
-"""The writer's side of the channel: one sealed memfd (docs/channel.md).
-
-It holds the control page, the span ring and the record ring.
-"""
+"""The writer's side of the channel: a sealed memfd of control page and rings (docs/channel.md)."""
 
 from __future__ import annotations
 
