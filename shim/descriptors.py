@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
+from fcntl import F_DUPFD_CLOEXEC, fcntl
 from typing import Any, Callable
 
 from .guard import attempt
@@ -41,7 +41,7 @@ def open_descriptor(function: Callable[[], int], error_number: Callable[[], int]
             fds.clear()
             raise OSError(number, os.strerror(number))  # noqa: TRY301 - nothing is to be closed
         if fds[0] < _LOWEST:
-            fds.append(fcntl.fcntl(fds[0], fcntl.F_DUPFD_CLOEXEC, _LOWEST))
+            fds.append(fcntl(fds[0], F_DUPFD_CLOEXEC, _LOWEST))
             os.close(fds.pop(0))
         return fds[0]
     except BaseException:

@@ -110,6 +110,11 @@ def test_the_shim_calls_no_function_that_a_mock_of_the_job_may_replace(module: s
     assert {path.name for path in sources("shim") if module in imports(path)} <= MOCKED_MODULES[module]
 
 
+def test_functions_of_further_modules_are_bound_at_import() -> None:
+    nodes = (node for path in sources("shim") for node in ast.walk(tree(path)) if isinstance(node, ast.Import))
+    assert not {alias.name for node in nodes for alias in node.names} & {"fcntl", "zlib"}
+
+
 def test_the_shim_opens_no_file_by_a_builtin_function() -> None:
     calls = (node for path in sources("shim") for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
     assert not [node.lineno for node in calls if isinstance(node.func, ast.Name) and node.func.id in ("open", "print")]
