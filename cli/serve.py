@@ -71,7 +71,7 @@ def serve(
     tells systemd when it is ready.
 
     With --shared, it serves all users of the host, who read and steer their own jobs. --install
-    --system makes that a service, which runs as the user tfprof.
+    --system makes a service that does this as the user tfprof.
     """
     serves_all = shared or (system and user is None)
     _check_options(context.params, serves_all=serves_all)

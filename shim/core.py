@@ -21,12 +21,12 @@ class State(object):
     """One process's state.
 
     ``environ`` has the settings. ``saw_start``: every step of the process began after the shim was
-    armed in it. This is false where it is unknown: in a process that was attached to, and in a
-    forked child. ``frameworks`` are modules like tensorflow/patches.py, ``loaded_frameworks`` those
-    that the job has imported; ``kinds`` are the kinds of spans of these. ``trackers`` has one
-    tracker for each step kind in use. ``replaced`` is the undo list of the patches. ``undo_calls``
-    are further functions that ``disarm`` calls. ``missing`` are texts about names that a framework
-    lacks. ``refused``: the channel cannot be created.
+    armed in it. This is false where it is unknown: in a process that was attached to
+    (``is_attached``), and in a forked child. ``frameworks`` are modules like tensorflow/patches.py,
+    ``loaded_frameworks`` those that the job has imported; ``kinds`` are the kinds of spans of
+    these. ``trackers`` has one tracker for each step kind in use. ``replaced`` is the undo list of
+    the patches. ``undo_calls`` are further functions that ``disarm`` calls. ``missing`` are texts
+    about names that a framework lacks. ``refused``: the channel cannot be created.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class State(object):
         self.launch = launch
         self.folder = folder
         self.environ = environ
-        self.saw_start = not attached
+        self.saw_start, self.is_attached = not attached, attached
         self.lock = _thread.RLock()
         self.frameworks = frameworks
         self.loaded_frameworks: "list[Any]" = []
@@ -196,7 +196,7 @@ def _after_fork() -> None:
     guard.count = None
     parents_channel = _state.channel
     _state.lock = _thread.RLock()
-    _state.saw_start = False
+    _state.saw_start = _state.is_attached = False
     _state.forget()
     for kind_tracker in _state.trackers.values():
         kind_tracker.forget()

@@ -1,11 +1,8 @@
-"""Keeps our files off descriptors 0, 1 and 2.
-
-A job may have closed these; its output must not land in our files.
-"""
+"""Keeps our files off descriptors 0, 1 and 2: a job that closed these must not write into ours."""
 
 from __future__ import annotations
 
-import fcntl
+from fcntl import F_DUPFD_CLOEXEC, fcntl
 from typing import Any, Callable
 
 from .guard import attempt
@@ -44,7 +41,7 @@ def open_descriptor(function: Callable[[], int], error_number: Callable[[], int]
             fds.clear()
             raise OSError(number, os.strerror(number))  # noqa: TRY301 - nothing is to be closed
         if fds[0] < _LOWEST:
-            fds.append(fcntl.fcntl(fds[0], fcntl.F_DUPFD_CLOEXEC, _LOWEST))
+            fds.append(fcntl(fds[0], F_DUPFD_CLOEXEC, _LOWEST))
             os.close(fds.pop(0))
         return fds[0]
     except BaseException:

@@ -1,7 +1,6 @@
-"""A table with weak keys, in which no Python code runs when a key is deleted.
+"""A table with weak keys; other than in ``weakref``, no Python code runs when a key is deleted.
 
-The tables of the module ``weakref`` run Python code then. Python drops the exceptions that signal
-handlers raise in this code.
+Python drops the exceptions that signal handlers raise in such code.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class Evidence:
     latest steps of the job's main kind, on the thread with the most time in them, sorted by time.
     `shift`: the step from which on they take longer; `pause_shift`: without one, that from which on
     the pauses after them do; `shift_use`: what the main thread did before the shift, and since.
-    `map_functions`: names of functions that `map` of the input pipeline traced to graphs.
+    `map_functions`: names of functions that `map` of input pipelines traced to graphs.
     `use`: the job's use of resources, None if unknown. `step_traces`: the latest traced steps,
     without the ops of the input pipeline's functions, which are in `pipeline_traces`.
     `step_memory`: memory after each traced step. `memory_samples`: memory while steps ran, without

@@ -72,6 +72,13 @@ _ADAPTERS: Final = {
     ),
     "generator_data_adapter.py": ("next of the generator that fit was given", _STAGE_REMEDIES["Generator"]),
 }
+#: Functions of map(…) in the pipelines that Keras makes of arrays; one without a name.
+_FUNCTIONS_OF_KERAS: Final = frozenset({"grab_batch", "permutation", "slice_batch_indices"})
+_LAMBDA: Final = "lambda"
+_REMEDY_FOR_ARRAYS: Final = (
+    "Keras makes each batch of the arrays that it was given: use larger batches, or a tf.data.Dataset (batch(…), cache,"
+    " prefetch(tf.data.AUTOTUNE))"
+)
 _REMEDY_FOR_QUEUES: Final = "fill the queue with more threads, larger batches (enqueue_many), or a tf.data pipeline"
 _REMEDY: Final = (
     f"see what makes the batches: {_PARALLEL_MAP}, interleave(…) for files, cache() what is the same each epoch"
@@ -158,6 +165,7 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
         stage = stage or ops.stage
     waiting_nodes = [node for node in evidence.nodes if node.op in WAITING_OPS]
     line = heaviest(waiting_nodes, evidence.places.location)
+    has_queue = any("Dequeue" in node.op for node in waiting_nodes) and not stages
     function = next(iter(parts.pipeline), None)
     if function is not None and function.mean_ns >= _FUNCTION_SHARE_MIN * parts.ns(INPUT):
         match = _FUNCTION.fullmatch(function.name)
@@ -166,27 +174,41 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
             (_STAGE_REMEDIES[known] for known in ("Generator", "FlatMap") if stage.startswith(known)),
             _REMEDY_FOR_FUNCTION,
         )
-        if any("Dequeue" in node.op for node in waiting_nodes) and not stages:
+        if has_queue:
             remedy = f"make it faster; {_REMEDY_FOR_QUEUES}"
         if (file := function_line.rpartition(":")[0]) in _ADAPTERS:
             (name, remedy), function_line = _ADAPTERS[file], line
         text = f" The pipeline calls {name}, which runs for {duration(function.mean_ns)} a step.{text}"
         numbers |= {"function": name, "function_ns_per_step": function.mean_ns}
         return _Cause(text, numbers, remedy, function_line, f"the function {name} of the input pipeline")
-    remedies = [next((text for known, text in _STAGE_REMEDIES.items() if stage.startswith(known)), _REMEDY)]
-    if any("Dequeue" in node.op for node in waiting_nodes) and not stages:
-        remedies = [_REMEDY_FOR_QUEUES]
-    elif evidence.epochs > 1 and stage and not any(_CACHE in name for name in stages):
-        remedies.insert(0 if stage.startswith("Parallel") else 1, _CACHE_REMEDY)
-    if stages and not any(name.startswith(_PREFETCH) for name in stages):
-        remedies.append(_PREFETCH_REMEDY)
     what = f"the stage {stage}" if "stage" in numbers else f"{numbers['op']} in the functions" if ops else ""
-    if stage.startswith(_MAPS) and evidence.map_functions:
-        mapped = " and ".join(evidence.map_functions)
+    mapped = _mapped_names(evidence, stage)
+    if mapped:
         text += f" Function of map(…): {mapped}."
         numbers["mapped"] = mapped
         what = f"{mapped} in map(…)"
+    remedies = _remedies(evidence, stages, stage, is_of_queue=has_queue)
     return _Cause(text, numbers, "; ".join(remedies), line, f"{what} of the input pipeline" if what else "")
+
+
+def _mapped_names(evidence: Evidence, stage: str) -> str:
+    """Return the names of the user's functions that ``stage`` calls, '' if it is no map."""
+    names = evidence.map_functions if stage.startswith(_MAPS) else ()
+    return " and ".join(name for name in names if name not in _FUNCTIONS_OF_KERAS | {_LAMBDA})
+
+
+def _remedies(evidence: Evidence, stages: Mapping[str, float], stage: str, *, is_of_queue: bool) -> list[str]:
+    """Return what to do about ``stage``, the one of ``stages`` that works longest."""
+    if is_of_queue:
+        return [_REMEDY_FOR_QUEUES]
+    if stage.startswith(_MAPS) and evidence.map_functions and _FUNCTIONS_OF_KERAS.issuperset(evidence.map_functions):
+        return [_REMEDY_FOR_ARRAYS]
+    remedies = [next((text for known, text in _STAGE_REMEDIES.items() if stage.startswith(known)), _REMEDY)]
+    if evidence.epochs > 1 and stage and not any(_CACHE in name for name in stages):
+        remedies.insert(0 if stage.startswith("Parallel") else 1, _CACHE_REMEDY)
+    if stages and not any(name.startswith(_PREFETCH) for name in stages):
+        remedies.append(_PREFETCH_REMEDY)
+    return remedies
 
 
 class _FunctionOps(NamedTuple):

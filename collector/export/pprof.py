@@ -19,7 +19,7 @@ _US: Final = "microseconds"
 _BYTES: Final = "bytes"
 _COUNT: Final = "count"
 _LABEL: Final = "graph node:"
-#: Functions and locations are sorted with their lines as unsigned numbers of 64 bits.
+#: In the order of functions and locations, lines count as unsigned numbers of 64 bits.
 _UINT64_SIZE: Final = 1 << 64
 
 

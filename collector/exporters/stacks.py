@@ -15,7 +15,7 @@ class Call(NamedTuple):
 
 
 def code_stack(label: Label) -> list[Call]:
-    """Return the Python stack of an execution, outermost call first; its scopes if it has none."""
+    """Return the Python stack of an execution, outermost call first; without one, its scopes."""
     frames = [Call(frame.function, frame.file, frame.line, max(frame.start_line, 0)) for frame in label.stack]
     return [*frames, Call(label.op)] if frames else scope_stack(label)
 

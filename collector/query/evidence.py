@@ -40,8 +40,6 @@ from .surroundings import (
 from .timed_steps import timed_steps
 
 _MAPPED: Final = "Dataset_map_"
-#: Functions of Keras's own pipelines, and those without a name.
-_NOT_THE_USERS: Final = frozenset({"grab_batch", "lambda", "permutation", "slice_batch_indices"})
 
 
 def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
@@ -102,16 +100,15 @@ def _thread_use(job: JobReader, period: tuple[int, int] | None) -> ThreadUse | N
 
 
 def _map_functions(job: JobReader) -> tuple[str, ...]:
-    """Return the names of the functions that `map` of the input pipeline traced, without Keras's.
+    """Return the names of the functions that `map` of the input pipeline traced.
 
-    TensorFlow names them `Dataset_map_NAME`; a lambda has no name.
+    TensorFlow names their graphs `Dataset_map_NAME`.
     """
-    names = (
+    return tuple(
         name.removeprefix(_MAPPED)
         for key, name in functions_of(job.info).items()
         if activities.number_of(key) == activities.TRACING and name.startswith(_MAPPED)
     )
-    return tuple(dict.fromkeys(name for name in names if name not in _NOT_THE_USERS))
 
 
 def _use_around(

@@ -30,7 +30,7 @@ STALE: Final = "stale"
 LOST: Final = "lost"
 #: States of jobs that may get more data: a new collector continues with a stale job.
 MAY_CONTINUE: Final = frozenset({RUNNING, STALE})
-#: State that is shown of a job that cannot be read; it is not stored.
+#: State that is shown for a job that cannot be read. It is not stored.
 DAMAGED: Final = "damaged"
 #: State of a job that was imported from files of TensorFlow.
 IMPORTED: Final = "imported"

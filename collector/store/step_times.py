@@ -79,8 +79,8 @@ def unit_times(histogram: pa.Table, rollup: pa.Table) -> pa.Table:
     ``ns`` is the median of the unit's times over the steps in which it ran, times the number of
     these steps. Divided by the number of all steps, it is the unit's time per step. The median is
     the middle of the bucket that has the middle step; with two middle steps, it is the mean of
-    both. If a unit ran in at most two steps, or all its times are in one bucket, it is their mean.
-    ``rollup``: the ROLLUP of the same traces.
+    both. If a unit ran in at most two steps, or if all its times are in one bucket, the mean of the
+    times is used instead. ``rollup``: the ROLLUP of the same traces.
     """
     node, device, steps = (flat(histogram[name]) for name in ("node", "device", "steps"))
     is_start = pc.or_(changes(node), changes(device))

@@ -390,7 +390,7 @@ def _without_breaks(periods: Iterable[_Period]) -> tuple[list[_Period], str]:
 
 
 def _typical_traces(traces: Sequence[StepTrace], median_ns: float, mean_ns: float) -> tuple[list[StepTrace], list[str]]:
-    """Return the traced steps to cut: the typical ones if there are any; and notes about them.
+    """Return the traced steps to cut, the typical ones if there are any, and notes about them.
 
     Steps that are short and long in turn, as with batches made ahead, are typical together.
     """

@@ -205,9 +205,9 @@ def code_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT)
     """Fold nodes in name order into the code view.
 
     The view's `nodes` is the number of nodes with a stack, 0 if no stack was recorded. `unreached`
-    counts gradient nodes whose forward ops have no stack. As in the TF profiler,
-    -trim_name_regexes removes matching calls with their callees, totals always cover hidden
-    entries, too, and -min_occurrence has no effect.
+    counts gradient nodes whose forward ops have no stack. As in the TF profiler, -trim_name_regexes
+    removes matching calls together with their callees. Totals always include hidden entries, and
+    -min_occurrence has no effect.
     """
     nodes_with_stack = [node for node in nodes if node.facts.stack]
     tree, weight_of = call_tree(nodes_with_stack, parity), match_counts(options.account_type_regexes)

@@ -1,13 +1,10 @@
-"""The writer's side of the channel: one sealed memfd (docs/channel.md).
-
-It holds the control page, the span ring and the record ring.
-"""
+"""The writer's side of the channel: a sealed memfd of control page and rings (docs/channel.md)."""
 
 from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
+from fcntl import fcntl
 from functools import partial
 from typing import Any, Callable
 
@@ -86,7 +83,7 @@ class Channel(object):
             text = "the system refuses anonymous memory files: %s" % error.strerror
             raise ChannelError(text, "memfd-refused") from None
         # Before the first access: if another process truncated the file, SIGBUS would end this one.
-        fcntl.fcntl(self._fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
+        fcntl(self._fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
         memory.reserve(self._fd, layout.RING_AT)
         self._file = os.fstat(self._fd)
         self.view = _mapping(self._fd, layout.RING_AT)
@@ -192,7 +189,7 @@ class Channel(object):
         try:
             memory.reserve(self._fd, size)
             ring = _mapping(self._fd, size)[layout.RING_AT :]
-            fcntl.fcntl(self._fd, memory.ADD_SEALS, memory.SEAL_GROW)
+            fcntl(self._fd, memory.ADD_SEALS, memory.SEAL_GROW)
         except OSError as error:
             if raised_by_job(error):
                 raise

@@ -1,7 +1,4 @@
-"""The policy in force in one process (docs/channel.md).
-
-It comes from the environment or from the agent's last order.
-"""
+"""The policy in force in a process: from the environment, or the last order (docs/channel.md)."""
 
 from __future__ import annotations
 

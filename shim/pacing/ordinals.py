@@ -21,11 +21,7 @@ _SUFFIX = ".abi3.so"
 
 
 class TimedOrdinals(object):
-    """The ordinals of steps, from 1 on; no two threads get the same one.
-
-    It has the methods and attributes of the C part's Ordinals (native.c), but lets each step be
-    timed, which counts itself in the channel.
-    """
+    """Has what the C part's Ordinals have (native.c), but each step is timed, and so counted."""
 
     timed_at = counted = generation = word = order = 0
     take_untimed = take_counted = int  # called without arguments: 0

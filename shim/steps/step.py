@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-import zlib
+from zlib import crc32
 
 from ...formats import layout
 from .. import core
@@ -120,4 +120,4 @@ class OutermostStep(object):
 
 def key_of(name: object) -> int:
     """Return the span key of steps with this name."""
-    return zlib.crc32(str(name).encode())
+    return crc32(str(name).encode())

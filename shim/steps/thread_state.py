@@ -15,6 +15,8 @@ no_call: Callable[[], object] = weakref.ref(set())
 class ThreadState(object):
     """A thread's open loops (outermost first), outermost measured call and training step."""
 
+    was_outside = False  # the thread was seen outside of loops that began before an attach
+
     def __init__(self) -> None:
         self.forget()
 

@@ -1,7 +1,4 @@
-"""Makes TensorFlow report CPU allocations to a profiler session.
-
-By default TensorFlow reports only those of accelerators.
-"""
+"""Makes TensorFlow report CPU allocations to a session: by default only those of accelerators."""
 
 from __future__ import annotations
 

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import sys
 import weakref
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from ...formats import layout
 from .. import core
 from ..clock import mono
-from ..guard import of_job
+from ..guard import of_job, packages
 from ..process_events import at_end
 from ..steps import observer
 from ..steps.step import OutermostStep, Step
 from ..steps.thread_state import ThreadState, local
 
 _CONTEXT = "tensorflow.python.eager.context"
+_LOOPS = ("fit", "evaluate", "predict", "fit_generator", "evaluate_generator", "predict_generator")
 _MODEL_METHOD = "predict_on_batch"  # a method of models, but not of other layers
 _SYMBOLIC_CLASSES = ("Tensor", "SymbolicTensor")  # class names of symbolic inputs
 _GREENLETS = "greenlets switch within training steps: steps that begin within another greenlet's are not counted"
@@ -35,9 +36,29 @@ def is_eager() -> bool:
 
 
 def idle_state() -> ThreadState | None:
-    """Return the thread's state; None where no step can begin: in another step or in graph mode."""
+    """Return the thread's state; None in graph mode, in another step, and in an unseen loop."""
     state: ThreadState = local.thread_state
-    return None if state.is_in_step or not is_eager() else state
+    return None if state.is_in_step or not is_eager() or is_in_unseen_loop(state) else state
+
+
+def is_in_unseen_loop(state: ThreadState) -> bool:
+    """Return whether the calling thread is in a Keras loop that began before tfprof was attached.
+
+    The loop is known from its next batch on. Until then a call in it is a part of a batch, no step.
+    """
+    process = core.state()
+    if state.was_outside or process is None or not process.is_attached:
+        return False
+    frame = sys._getframe(1).f_back
+    while frame is not None and not (frame.f_code.co_name in _LOOPS and is_of_framework(frame)):
+        frame = frame.f_back
+    state.was_outside = frame is None
+    return frame is not None
+
+
+def is_of_framework(frame: FrameType) -> bool:
+    """Return whether the frame is one of TensorFlow's or Keras's."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in packages
 
 
 # -- direct calls of models ----------------------------------------------------------------------

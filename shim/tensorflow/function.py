@@ -21,7 +21,7 @@ from ..steps import observer, window
 from ..steps.activities import put_first_run
 from ..steps.step import CountedStep, OutermostStep, Step, begin, key_of
 from ..steps.thread_state import ThreadState, after_fork, local, no_call
-from .eager_steps import idle_state
+from .eager_steps import idle_state, is_in_unseen_loop
 
 _OPS = "tensorflow.python.framework.ops"
 #: Annotations that are no steps: a function of TensorFlow that runs before the first call of
@@ -86,7 +86,9 @@ def _measured_class(base: Any, tracker: Tracker) -> Callable[..., object]:
 
 
 @guarded
-def _begin(name: object) -> Step | CountedStep:
+def _begin(name: object) -> Step | CountedStep | None:
+    if is_in_unseen_loop(local.thread_state):
+        return None
     kind = local.thread_state.take_pending_kind(layout.FUNCTION)
     tracker = core.tracker(kind)
     return begin(tracker, key_of(name), name) if kind == layout.FUNCTION else begin(tracker)

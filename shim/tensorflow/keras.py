@@ -22,7 +22,7 @@ from ..steps import observer, window
 from ..steps.step import OutermostStep, Step
 from ..steps.thread_state import ThreadState, local, no_call
 from . import activities, models
-from .eager_steps import is_eager
+from .eager_steps import is_eager, is_of_framework
 
 #: Mode, a word in the names of callback methods -> the kind of the outer span, and of its batches.
 _MODES = {
@@ -171,14 +171,10 @@ def _beginning(frame: FrameType) -> FrameType:
     """
     while frame.f_back is not None and (frame.f_code.co_name.startswith(activities.LOOPS) or _is_between(frame)):
         frame = frame.f_back
-    beginning, caller = frame, frame.f_back if _is_of_keras(frame) else None
-    while caller is not None and (_is_of_keras(caller) or _is_between(caller)):
-        beginning, caller = caller if _is_of_keras(caller) else beginning, caller.f_back
+    beginning, caller = frame, frame.f_back if is_of_framework(frame) else None
+    while caller is not None and (is_of_framework(caller) or _is_between(caller)):
+        beginning, caller = caller if is_of_framework(caller) else beginning, caller.f_back
     return beginning
-
-
-def _is_of_keras(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).partition(".")[0] in guard.packages
 
 
 def _is_between(frame: FrameType) -> bool:

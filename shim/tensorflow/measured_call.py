@@ -21,7 +21,8 @@ from . import graph, recording
 #: Numbers of TensorFlow's fields: RunOptions.trace_level,
 #: RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
 TRACE_LEVEL, _REPORT_ON_OOM, _STEP_STATS = 1, 7, 1
-Original, Arguments = Callable[..., Any], Tuple[Any, ...]
+Original = Callable[..., Any]
+Arguments = Tuple[Any, ...]
 _BATCH_RUN_KINDS = (layout.TRAIN, layout.RUN)  # kinds of runs that a Keras batch consists of
 _FAILED = layout.FLAG_FAILED
 

@@ -1,7 +1,4 @@
-"""Finds the span kind of a session run from the ops that it fetches and targets.
-
-Each set of fetches and targets is examined once. The table of op types decides.
-"""
+"""Finds the span kind of a session run from the types of the ops that it fetches and targets."""
 
 from __future__ import annotations
 

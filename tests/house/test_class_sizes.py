@@ -36,7 +36,7 @@ def _is_protocol(node: ast.ClassDef) -> bool:
 
 
 def test_classes_are_small() -> None:
-    assert not [node.name for node in _classes() if (node.end_lineno or 0) - node.lineno >= LINES_MAX]
+    assert not {node.name for node in _classes() if (node.end_lineno or 0) - node.lineno >= LINES_MAX}
 
 
 def test_classes_have_few_public_methods() -> None:

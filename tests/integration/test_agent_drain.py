@@ -2,7 +2,7 @@
 
 Every record arrives, or is counted as dropped or lost.
 
-Tests agent/__main__.py, agent/daemon/answers.py, agent/daemon/sender.py.
+Tests agent/__main__.py, agent/daemon/answers.py, agent/daemon/instance.py, agent/daemon/sender.py.
 """
 
 import json

@@ -186,7 +186,7 @@ def test_the_compiled_part_is_loaded_once(venv, private_store, plain_forks, tmp_
     assert_unchanged(job.end())
 
 
-@pytest.mark.parametrize("kind", ["fit", "single"])
+@pytest.mark.parametrize("kind", ["fit", "single", "slow_begin", "eager_fit"])
 def test_after_an_attach_no_function_call_in_a_batch_is_a_step(kind, private_store, plain_forks, tmp_path):
     job = ForkedLoop(plain_forks("tf2"), kind, tmp_path / "loop")
     options = AttachOptions(str(private_store), settings={"TFPROF_TRACE": "off"})

@@ -154,7 +154,7 @@ def tape(control):
     yield []
 
 
-def fit(control, **options):
+def fit(control, begin_s=0, **options):
     layers = tf.keras.layers
     model = tf.keras.Sequential(
         [layers.Dense(4, kernel_initializer="ones"), layers.Dense(1, kernel_initializer="ones")]
@@ -162,6 +162,9 @@ def fit(control, **options):
     model.compile("sgd", "mse", **options)
 
     class Stop(tf.keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            time.sleep(begin_s)
+
         def on_train_batch_end(self, batch, logs=None):
             control.step(logs["loss"])
             if control.is_over:
@@ -197,6 +200,9 @@ KINDS = {
     "fit": fit,
     "single": single,
     "executions": functools.partial(fit, steps_per_execution=2),
+    # An attach falls into the start of a batch.
+    "slow_begin": functools.partial(fit, begin_s=0.3),
+    "eager_fit": functools.partial(fit, begin_s=0.3, run_eagerly=True),
 }
 control = LoopControl()
 before = after = attributes = None  # defined here, so that both calls of `state` list these names

@@ -1,7 +1,4 @@
-"""The main loop of the agent.
-
-Tests agent/daemon/instance.py.
-"""
+"""The main loop of the agent."""
 
 import subprocess
 import sys

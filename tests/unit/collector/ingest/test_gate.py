@@ -1,7 +1,4 @@
-"""Nodes that send to a collector over the network, with real sockets and keys.
-
-Tests collector/ingest/sockets.py.
-"""
+"""Nodes that send to a collector over the network, with real sockets and keys."""
 
 import json
 import socket

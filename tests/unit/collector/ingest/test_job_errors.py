@@ -1,7 +1,7 @@
 """An error in the work for one job is counted and reported, and does not affect other jobs.
 
-Tests collector/ingest/job.py, collector/ingest/parsing.py, collector/ingest/rows.py,
-collector/ingest/waiting_records.py, collector/ingest/worker_process.py, collector/selfstats.py.
+Tests collector/ingest/waiting_records.py, collector/ingest/worker_process.py,
+collector/selfstats.py.
 """
 
 import json

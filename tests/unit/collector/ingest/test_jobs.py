@@ -1,6 +1,7 @@
-"""Messages about jobs are stored once and in order, whatever is repeated, lost or refused.
+"""Open jobs: what their messages store, in which order, and what is refused or counted as lost.
 
-Tests collector/ingest/appender.py, collector/ingest/ingest.py, collector/ingest/samples.py,
+Tests collector/ingest/appender.py, collector/ingest/ingest.py, collector/ingest/job.py,
+collector/ingest/parsing.py, collector/ingest/rows.py, collector/ingest/samples.py,
 collector/ingest/slices.py, collector/ingest/upkeep.py.
 """
 

@@ -1,3 +1,8 @@
+"""The receiver of messages: greetings, versions, sizes, and what a connection may send.
+
+Tests collector/ingest/sockets.py.
+"""
+
 import json
 import socket
 

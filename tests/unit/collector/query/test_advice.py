@@ -327,6 +327,8 @@ def test_ops_of_the_pipelines_functions_are_named_where_no_stage_is_known() -> N
     named = input_bound.check(replace(evidence, map_functions=("load_png",)))[0]
     assert named.text.endswith(" Function of map(…): load_png.")
     assert named.verdict.endswith("steps wait for load_png in map(…) of the input pipeline")
+    of_arrays = input_bound.check(replace(evidence, map_functions=("permutation", "grab_batch")))[0]
+    assert of_arrays.remedy.startswith("Keras makes each batch of the arrays")
     parallel = StepTrace(1, MS, (*executions, *(each._replace(thread=10) for each in executions)))
     assert input_bound.check(replace(evidence, pipeline_traces=(parallel,)))[0].remedy.startswith("cache() after it")
 
@@ -1057,7 +1059,7 @@ def test_functions_of_map_have_the_names_that_tensorflow_gave_their_graphs(tmp_p
             (activities.FIRST_RUN, "Dataset_map_other"),
         )
     }
-    assert gather(job).map_functions == ("load_png",)
+    assert gather(job).map_functions == ("load_png", "grab_batch")
 
 
 def test_busy_threads_have_the_names_that_the_job_announces(tmp_path: Path) -> None:

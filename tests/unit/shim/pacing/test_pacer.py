@@ -1,4 +1,7 @@
-"""The choice of traced steps, in fake jobs."""
+"""The choice of traced steps, in fake jobs.
+
+Tests shim/pacing/durations.py, shim/pacing/selection.py.
+"""
 
 import random
 

@@ -1,7 +1,6 @@
 """The C library's standard error while a call of ours runs."""
 
 import ctypes
-import fcntl
 import os
 import threading
 
@@ -132,7 +131,7 @@ def test_an_exception_while_the_file_is_made_leaves_no_descriptor(monkeypatch):
     def interrupted(*_arguments):
         raise TimeoutError("the job's")
 
-    monkeypatch.setattr(fcntl, "fcntl", interrupted)
+    monkeypatch.setattr(stderr_guard, "fcntl", interrupted)
     before = os.listdir("/proc/self/fd")
     with pytest.raises(TimeoutError):
         stderr_guard.FilteredStderr()
