@@ -20,8 +20,8 @@ LONG_STEPS_MIN: Final = 5
 _LONG_NS: Final = 2_000_000_000
 CODE_SHARE_MIN: Final = 0.3
 _CODE_MIN_NS: Final = 200_000
-#: Minimum share of that code in the job's CPU time on a busy host, where it waits for a CPU; and the
-#: same if the job writes files other than checkpoints and summaries.
+#: Minimum share of that code in the job's CPU time on a busy host, where it waits for a CPU. The
+#: second one is for jobs that write files other than checkpoints and summaries.
 _CPU_SHARE_MIN: Final = 0.3
 _CPU_SHARE_OF_WRITING_MIN: Final = 0.15
 #: Minimum share by which waits for a CPU hide this code that is said.
