@@ -16,7 +16,7 @@ from fakes.shifted_clock import ShiftedClock
 from tfprof.collector.store.reader import LocalStore
 
 HOUR = 3600
-STEPS = 1500
+STEPS = 3000
 JOB = numbered_job(STEPS)
 
 
