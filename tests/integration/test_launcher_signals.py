@@ -79,6 +79,11 @@ def _group_id(pid: int) -> int:
         return 0
 
 
+def _kill(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # a helper of the launcher has ended meanwhile
+        os.kill(pid, number)
+
+
 def _to_the_launcher(waiting_job: WaitingJob, number: int) -> None:
     waiting_job.process.send_signal(number)
 
@@ -89,17 +94,17 @@ def _to_the_group(waiting_job: WaitingJob, number: int) -> None:
 
 def _to_each_in_turn(waiting_job: WaitingJob, number: int) -> None:
     for pid in waiting_job.group_pids:
-        os.kill(pid, number)
+        _kill(pid, number)
 
 
 def _to_each_in_reverse(waiting_job: WaitingJob, number: int) -> None:
     for pid in reversed(waiting_job.group_pids):
-        os.kill(pid, number)
+        _kill(pid, number)
 
 
 def _slowly_to_each(waiting_job: WaitingJob, number: int) -> None:
     for pid in waiting_job.group_pids:
-        os.kill(pid, number)
+        _kill(pid, number)
         time.sleep(0.003)
 
 
