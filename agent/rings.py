@@ -31,7 +31,7 @@ class RingSlice(NamedTuple):
 
 
 class RecordRing:
-    """The ring of records in the channel ``fd``, whose control page has ``words``.
+    """The ring of records in the channel ``fd``; ``words`` are those of its control page.
 
     `tail` is the position up to which the ring is released. ``adapter`` is that of an earlier
     version. Methods raise InvalidChannelError if the content is invalid.

@@ -21,10 +21,10 @@ CHANNEL_GONE: Final = ChannelGoneError("the process ended before the agent could
 
 
 class AnnouncedChannels:
-    """The announcements of an instance; `missing` has those whose channel is not found yet.
+    """The announcements of an instance; the channels of those in `missing` are not found yet.
 
-    ``refusals`` counts what processes refuse, and lost channels. ``open_uids`` returns the uids of
-    the open channels.
+    ``refusals`` counts lost channels and the refusals of processes. ``open_uids`` returns the uids
+    of the open channels.
     """
 
     def __init__(self, instance_dir: str, refusals: Refusals, open_uids: Callable[[], set[int]]) -> None:
@@ -59,7 +59,7 @@ class AnnouncedChannels:
         self._lost += lost_announcements
 
     def take_lost(self) -> list[Announcement]:
-        """Return the announcements whose channels were lost since the last call."""
+        """Return the announcements of the channels that were lost since the last call."""
         lost_announcements, self._lost = self._lost, []
         return lost_announcements
 
@@ -68,7 +68,7 @@ class AnnouncedChannels:
         self._folder.remove(pid, uid)
 
     def remove_stale(self) -> None:
-        """Remove the announcements of processes that are gone and whose channels are not in use."""
+        """Remove the announcements of ended processes, unless their channels are in use."""
         open_uids = self._open_uids()
         remaining_announcements = []
         for announcement in self._announcements:

@@ -27,7 +27,7 @@ _UID: Final = re.compile(r"[0-9a-fA-F]{1,16}")
 
 
 class Samples:
-    """Stores samples; `lost` counts those whose host or job has a damaged file."""
+    """Stores samples; `lost` counts samples of hosts and jobs with a damaged file."""
 
     def __init__(self, store: StoreWriter, jobs: OpenJobs, failures: Failures, detector: GuardedDetector) -> None:
         self.lost = 0

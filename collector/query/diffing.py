@@ -49,7 +49,7 @@ _FACTS: Final[dict[str, Callable[["Run"], object]]] = {
 #: Op types that bring data into a graph.
 _INPUTS: Final = frozenset({"IteratorGetNext", "Placeholder", "QueueDequeueManyV2", "QueueDequeueUpToV2", "_Arg"})
 #: Figure of an op type -> (how it is shown, the share by which equal jobs may differ). Bytes vary
-#: most, since it depends on the timing whether an op reuses the memory of its input.
+#: most: whether an op reuses the memory of its input depends on the timing.
 _EXACT_FIGURES: Final = {"calls": ("{:.4g}", 0.005), "bytes": ("{:,.0f}", 0.1)}
 
 

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-#: Maximum bytes that are read at a time. No more than this waits in each direction.
+#: Maximum bytes that are read at a time, and that wait in each direction.
 _CHUNK: Final = 64 << 10
 
 

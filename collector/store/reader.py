@@ -258,11 +258,6 @@ class LocalStore:
         """The path of the store, as shown to users."""
         return str(self.path)
 
-    @property
-    def host_name(self) -> str:
-        """The host on which the store is read."""
-        return self._host
-
     def jobs(self) -> list[LocalJob]:
         """Return all readable jobs, in the order in which they were opened."""
         return self.read()[0]

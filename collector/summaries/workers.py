@@ -67,7 +67,7 @@ _UNCOMPARED: Final = Comparison(None, 0, None, 0, None)
 
 
 def align(reference: Mapping[int, int], ends: Mapping[int, int]) -> Clock | None:
-    """Return the clock of a worker whose steps end when those of the reference end.
+    """Return the clock of a worker whose steps end at the same time as those of the reference.
 
     This holds for steps with collectives. Both arguments map the number of a step to its end, ns.
     The offset is the median of the differences. Nine of ten differences are within the error. None
@@ -87,18 +87,16 @@ def compare(workers: Sequence[WorkerSteps]) -> tuple[str, tuple[Comparison, ...]
     Those without steps, as parameter servers are, are not compared.
     """
     stepping = [worker for worker in workers if worker.has_steps]
-    clocks = [_clock(next(iter(stepping), worker), worker) for worker in workers]
-    source, comparisons = _compared(
-        stepping, [clock for clock, worker in zip(clocks, workers, strict=True) if worker.has_steps]
-    )
+    source, comparisons = _compared(stepping)
     compared = iter(comparisons)
     return source, tuple(
-        next(compared) if worker.has_steps else _UNCOMPARED._replace(clock=clock)
-        for clock, worker in zip(clocks, workers, strict=True)
+        next(compared) if worker.has_steps else _UNCOMPARED._replace(clock=_clock(next(iter(stepping), worker), worker))
+        for worker in workers
     )
 
 
-def _compared(workers: Sequence[WorkerSteps], clocks: Sequence[Clock | None]) -> tuple[str, list[Comparison]]:
+def _compared(workers: Sequence[WorkerSteps]) -> tuple[str, list[Comparison]]:
+    clocks = [_clock(workers[0], worker) for worker in workers]
     starts = [
         {step: moments.start_ns + clock.offset_ns for step, moments in worker.steps.items()} if clock else {}
         for worker, clock in zip(workers, clocks, strict=True)

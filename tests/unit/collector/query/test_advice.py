@@ -927,7 +927,7 @@ def test_steps_that_wait_longer_for_a_cpu_are_due_to_the_host(cores: float, queu
 
 
 def test_short_steps_that_wait_for_a_cpu_on_a_host_that_is_always_busy_come_after_the_jobs_own_cause() -> None:
-    """Runs of 0.1 ms between pauses of 4 ms, whose Python is most of the job's work, take 10 ms."""
+    """Runs of 0.1 ms wait for a CPU and take 10 ms. The pauses between them have 4 ms of Python."""
     early = (TimedSteps(at, 1, at * 4 * MS, MS // 8, is_normal=True) for at in range(3226))
     late = (
         TimedSteps(at, 1, 3226 * 4 * MS + (at - 3226) * 14 * MS, 10 * MS, is_normal=True) for at in range(3226, 4138)
