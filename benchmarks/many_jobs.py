@@ -39,12 +39,15 @@ DISTINCT_STEPS, SPANS_A_SECOND = 20, 10
 WARM_UP_S = 5
 
 
-def job(instance_dir: str, launch: int, steps: list[bytes], number: int) -> None:
-    """Run one job until it is killed; the steps of different jobs begin at different moments."""
+def job(instance_dir: str, launch: int, steps: list[bytes], number: int, start_s: float) -> None:
+    """Run one job until it is killed; the steps of different jobs begin at different moments.
+
+    ``start_s``: the time on the monotonic clock from which all jobs count their steps.
+    """
     writer = ChannelWriter(launch, hello={"name": f"job-{number}", "framework": "tensorflow"}, ring=4 * layout.RING_MIN)
     writer.announce(instance_dir)
     next_step, ordinal = number, 0
-    due = time.monotonic() + (number % 50) / 50
+    due = start_s + (number % 50) / 50
     while True:
         for part in range(SPANS_A_SECOND):
             time.sleep(max(0.0, due - time.monotonic()))
@@ -58,12 +61,12 @@ def job(instance_dir: str, launch: int, steps: list[bytes], number: int) -> None
 
 def start_jobs(count: int, instance_dir: str, launch: int, steps: list[bytes]) -> list[int]:
     """Start ``count`` jobs and return their pids."""
-    pids = []
+    pids, start_s = [], time.monotonic()
     for number in range(count):
         pid = os.fork()
         if pid == 0:
             try:
-                job(instance_dir, launch, steps, number)
+                job(instance_dir, launch, steps, number, start_s)
             finally:
                 os._exit(1)
         pids.append(pid)

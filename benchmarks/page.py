@@ -35,11 +35,11 @@ AGE_S, VIEWER_PERCENT, SERVER_MB, GROWTH = 2.0, 2.0, 200, 1.1
 #: Interval between the looks at a tab, and at the memory (seconds).
 LOOK_S = 1.0
 MEMORY_S = 10.0
-#: Returns [job's number, its steps] of each row.
-ROWS = """() => [...document.querySelectorAll("tbody tr")].map((row) => [
+#: Returns the time (ms) and [job's number, its steps] of each row.
+ROWS = """() => [Date.now(), [...document.querySelectorAll("tbody tr")].map((row) => [
   Number(row.querySelector("a").textContent.split("-")[1]),
   Number(row.cells[COLUMN].textContent.replace(/\\D/g, "")),
-])"""
+])]"""
 
 
 class Usage(NamedTuple):
@@ -69,8 +69,8 @@ class Tab:
 
     def age_s(self, start_s: float) -> float:
         """Return the age of the oldest figure; ``start_s``: when the jobs began."""
-        shown, now_s = self.page.evaluate(self._rows), time.time()
-        return max(now_s - start_s - number % 50 / 50 - steps / SPANS_A_SECOND for number, steps in shown)
+        now_ms, shown = self.page.evaluate(self._rows)
+        return max(now_ms / 1e3 - start_s - number % 50 / 50 - steps / SPANS_A_SECOND for number, steps in shown)
 
     def heap_mb(self) -> float:
         """Return the size of the JavaScript heap after a collection."""

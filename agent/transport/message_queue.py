@@ -26,7 +26,7 @@ WINDOW_BYTES: Final = 8 << 20
 FLUSH_BYTES: Final = 1 << 20
 FLUSH_SPANS: Final = 1024
 FLUSH_S: Final = 2.0
-SPANS_FLUSH_S: Final = 0.75
+SPANS_FLUSH_S: Final = 0.4
 #: Acks are urgent when unacked data fills this share of a ring.
 URGENT_SHARE: Final = 0.25
 

@@ -1,9 +1,10 @@
-"""The state of all jobs as server-sent events: read once for all viewers, once a second at most."""
+"""The state of all jobs as server-sent events: read once for all viewers, about once a second."""
 
 import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from starlette.concurrency import run_in_threadpool
@@ -14,11 +15,16 @@ from ...collector.errors import TfprofError
 from ...collector.query.watching import Watch, sorted_jobs
 from ...collector.store.reader import LocalStore
 from ...commands.streams import log
+from ...formats.runtime_dir import LIVE, instance_dir
 from .fence import caught
 
 #: Interval of updates, and of a sign of life if nothing changes (seconds).
-UPDATE_S: Final = 1.0
+UPDATE_S: Final = 0.8
 _ALIVE_S: Final = 5.0
+#: Before an update, the server waits up to WRITTEN_S for new figures of the collector, and looks
+#: for them every LOOK_S: otherwise the figures are older by up to the collector's interval.
+WRITTEN_S: Final = 0.7
+LOOK_S: Final = 0.05
 #: Pause after each reading, as a multiple of the processor time of the reading.
 _IDLE_FACTOR: Final = 10
 
@@ -85,14 +91,30 @@ class Live:
                 if state.logged:
                     log(f"tfprof web: {state.logged}")
                 await self._publish(state.message)
-            # Not by the clock: on a busy host, waiting for a processor is no work.
-            await asyncio.sleep(max(start + UPDATE_S - time.monotonic(), _IDLE_FACTOR * state.cpu_s))
+            # Not by the clock: on a busy host, waiting for a processor is no work. The first
+            # reading is of all that is stored, the next ones of what is new.
+            idle_s = _IDLE_FACTOR * state.cpu_s if watch is not None else 0.0
+            await asyncio.sleep(max(start + UPDATE_S - time.monotonic(), idle_s))
+            await run_in_threadpool(_await_new_figures, Path(instance_dir(self._path), LIVE))
 
     async def _publish(self, message: str) -> None:
         async with self._changed:
             self._message = message
             self._number += 1
             self._changed.notify_all()
+
+
+def _await_new_figures(path: Path) -> None:
+    old_ns, end_s = _written_ns(path), time.monotonic() + WRITTEN_S
+    while time.monotonic() < end_s and _written_ns(path) == old_ns:
+        time.sleep(LOOK_S)
+
+
+def _written_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:  # no collector runs, or it is another user's
+        return 0
 
 
 def _state(watch: Watch | None, path: str) -> _State:

@@ -4,6 +4,8 @@ Tests collector/daemon_status.py.
 """
 
 import asyncio
+import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -81,3 +83,36 @@ def test_a_viewer_gets_no_state_from_before_it_looked(store: Path, monkeypatch: 
     before, now = asyncio.run(first_messages())
     assert "the disk is full" in before
     assert "the disk is full" not in now
+
+
+def test_the_first_reading_delays_no_update(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    statuses(monkeypatch, {"alive": True, "stalled": {"slug": "store-full", "text": "the disk is full"}}, {})
+    monkeypatch.setattr(live, "WRITTEN_S", 0.01)
+    monkeypatch.setattr(live, "_IDLE_FACTOR", 1e6)
+
+    async def first_messages() -> list[str]:
+        async with asyncio.timeout(10):
+            return await messages(store, 2)
+
+    assert len(asyncio.run(first_messages())) == 2
+
+
+def test_an_update_waits_for_new_figures(tmp_path: Path) -> None:
+    path, returned_s = tmp_path / "live.json", []
+
+    def wait() -> None:
+        live._await_new_figures(path)
+        returned_s.append(time.monotonic())
+
+    start_s, waiting = time.monotonic(), threading.Thread(target=wait)
+    waiting.start()
+    time.sleep(0.2)
+    path.write_text("{}")
+    waiting.join()
+    assert returned_s[0] - start_s >= 0.2
+
+
+def test_an_update_does_not_wait_longer_for_a_collector_that_is_gone(tmp_path: Path) -> None:
+    start_s = time.monotonic()
+    live._await_new_figures(tmp_path / "live.json")
+    assert time.monotonic() - start_s >= live.WRITTEN_S
