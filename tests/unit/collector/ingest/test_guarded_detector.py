@@ -1,7 +1,4 @@
-"""An internal error of the detector ends the watch of one job only.
-
-Tests collector/ingest/live_jobs.py.
-"""
+"""An internal error of the detector ends the watch of one job only."""
 
 import pytest
 from tfprof.collector.alerts.job_watch import JobWatch
