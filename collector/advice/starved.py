@@ -103,7 +103,8 @@ def _threads(evidence: Evidence, use: CpuUse) -> Starvation | None:
     if share < _QUEUED_MIN:
         return None
     waits = (
-        f"its threads run for {cores(use.own_cores)} s each second and wait for a CPU for {cores(thread.queued_all)} s"
+        f"it runs for {cores(use.own_cores)} s each second, and the threads of its main process wait for a CPU for"
+        f" {cores(thread.queued_all)} s"
     )
     return Starvation(use, share, f"{waits}, {percent(share)} of the time behind other processes")
 

@@ -5,11 +5,13 @@ from typing import Final
 
 from ..numbers import cores, duration, percent
 from ..summaries.op_classes import DEVICE
+from ..summaries.step_records import ThreadUse
 from .cpu_use import BUSY_SHARE_MIN, OTHERS_SHARE_MIN, CpuUse, cpu_use
 from .evidence import Evidence
 from .report import Report
 
-#: A job uses one CPU if it uses at most this many, and at least this many others are idle.
+#: A job uses one CPU if it uses at most this many while ops run, and at least this many others are
+#: idle all the time.
 _ONE_CPU: Final = 1.15
 _IDLE_MIN: Final = 0.6
 #: On a busy host: the mean number of threads that run or wait for a CPU, while ops run, is at most
@@ -47,7 +49,8 @@ def _one_thread(evidence: Evidence, use: CpuUse, device_share: float) -> list[Re
     """
     thread = evidence.thread_use
     queued = thread.queued_all if thread is not None else 0.0
-    is_one_cpu = use.own_cores <= _ONE_CPU and use.cpus - use.own_cores - use.other_cores >= _IDLE_MIN
+    is_idle = use.cpus - use.own_cores - use.other_cores >= _IDLE_MIN
+    is_one_cpu = is_idle and _cores_of_ops(thread, use, device_share) <= _ONE_CPU
     is_one_thread = thread is not None and thread.is_exact and use.own_cores + queued <= _ONE_THREAD * device_share
     executions = [execution for step in evidence.step_traces for execution in step.executions]
     large = [
@@ -80,6 +83,15 @@ def _one_thread(evidence: Evidence, use: CpuUse, device_share: float) -> list[Re
             verdict="one thread of many is busy",
         )
     ]
+
+
+def _cores_of_ops(thread: ThreadUse | None, use: CpuUse, device_share: float) -> float:
+    """Return how many CPUs the job uses while ops run, at least.
+
+    It uses more of them then than in the mean: while no op runs, only the thread of the steps works.
+    """
+    elsewhere = min(thread.cpu, 1 - device_share) if thread is not None else 0.0
+    return (use.own_cores - elsewhere) / device_share
 
 
 def _too_many(evidence: Evidence, use: CpuUse) -> list[Report]:

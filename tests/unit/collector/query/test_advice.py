@@ -1103,8 +1103,8 @@ def test_threads_that_wait_behind_other_processes_are_starved() -> None:
     evidence = replace(starved_evidence(0.6, 1.4), thread_use=ThreadUse(0.1, 0.05, 1.8))
     (report,) = starved.check(evidence)
     assert report.text == (
-        "the job waits for CPUs: its threads run for 0.60 s each second and wait for a CPU for 1.80 s, 52 % of the"
-        " time behind other processes. Other processes used 1.40 of the host's 2."
+        "the job waits for CPUs: it runs for 0.60 s each second, and the threads of its main process wait for a CPU"
+        " for 1.80 s, 52 % of the time behind other processes. Other processes used 1.40 of the host's 2."
     )
     sentence = host_sentence(evidence)
     assert sentence is not None
