@@ -5,9 +5,9 @@ Python drops the exceptions that signal handlers raise in such code.
 
 from __future__ import annotations
 
-import weakref
 from functools import partial
 from typing import Any
+from weakref import ref
 
 
 class WeakTable(object):
@@ -16,7 +16,7 @@ class WeakTable(object):
     __slots__ = ("_entries",)
 
     def __init__(self) -> None:
-        self._entries: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        self._entries: dict[int, tuple[ref[Any], Any]] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -33,7 +33,7 @@ class WeakTable(object):
         """Set the value of ``key``, an object that allows weak references."""
         key_id = id(key)
         # Python calls ``pop(key_id, reference)``: the reference is the result for a missing entry.
-        self._entries[key_id] = weakref.ref(key, partial(self._entries.pop, key_id)), value
+        self._entries[key_id] = ref(key, partial(self._entries.pop, key_id)), value
 
     def existing(self) -> list[Any]:
         """Return the keys that still exist."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
+from weakref import ref
 from zlib import crc32
 
 from ...formats import layout
@@ -103,7 +103,7 @@ class OutermostStep(object):
         self.thread_state = state
         self.step: Step | CountedStep | None = None
         tracker = core.tracker(kind, needs_window)
-        state.outermost_call = weakref.ref(self)
+        state.outermost_call = ref(self)
         self.step = begin(tracker, 0 if name is None else key_of(name), name, needs_window)
 
     def leave(self) -> None:

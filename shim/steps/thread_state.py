@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import _thread
-import weakref
 from typing import Any, Callable
+from weakref import ref
 
 from ..weak_table import WeakTable
 
 #: The value of ``outermost_call`` while no call runs: a dead weak reference.
-no_call: Callable[[], object] = weakref.ref(set())
+no_call: Callable[[], object] = ref(set())
 
 
 class ThreadState(object):

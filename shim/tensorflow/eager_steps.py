@@ -8,9 +8,9 @@ belong to the step. If no optimizer applies the gradients, the step ends when th
 from __future__ import annotations
 
 import sys
-import weakref
 from types import FrameType, ModuleType
 from typing import Any
+from weakref import ref
 
 from ...formats import layout
 from .. import core
@@ -97,7 +97,7 @@ class TapeStep(OutermostStep):
     __slots__ = ("end_ns", "greenlet", "is_recording", "tape")
 
     def __init__(self, state: ThreadState, kind: int, tape: Any) -> None:
-        self.tape = weakref.ref(tape)
+        self.tape = ref(tape)
         self.greenlet = _greenlet()
         self.is_recording = True
         self.end_ns = 0

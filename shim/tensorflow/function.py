@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 import types
-import weakref
 from types import ModuleType
 from typing import Any, Callable
+from weakref import ref
 
 from ...formats import layout
 from .. import core
@@ -62,7 +62,7 @@ def _measured_class(base: Any, tracker: Tracker) -> Callable[..., object]:
             state: ThreadState = local.thread_state
             if state.outermost_call() is not None or name in _NO_STEPS:
                 return
-            state.outermost_call, state.traced_ns = weakref.ref(self), 0
+            state.outermost_call, state.traced_ns = ref(self), 0
             if not state.loops and not graphs.stack:
                 self._step = (not state.pending_kind and take_untimed()) or _begin(name)
 

@@ -8,9 +8,9 @@ failed. This is noticed when its list of callbacks is deleted.
 from __future__ import annotations
 
 import sys
-import weakref
 from types import FrameType, ModuleType
 from typing import Any, Callable
+from weakref import ref
 
 from ...formats import layout
 from .. import clock, core, guard
@@ -68,7 +68,7 @@ class KerasCall(object):
         if kind != layout.FIT and self.steps_per_execution > 1:
             self.batches_left = _batch_count(callbacks, outer)
         self.start = clock.mono()
-        self.callbacks: Callable[[], object] = weakref.ref(callbacks, self._callbacks_deleted)
+        self.callbacks: Callable[[], object] = ref(callbacks, self._callbacks_deleted)
         self.thread_state.loops.append(self)
         _open_calls.add(self)
         at_end(_at_exit)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 import types
-import weakref
 from typing import Any
+from weakref import ref
 
 from ..cpython.codes import names_in
 from ..guard import guarded, of_job
@@ -62,7 +62,7 @@ def referred_models(call: Any) -> list[Any]:
     waiting = [(call, 0)]
     while waiting and len(seen) < _OBJECTS_MAX:
         value, depth = waiting.pop()
-        if issubclass(type(value), weakref.ref):
+        if issubclass(type(value), ref):
             value = value()
         if id(value) in seen or not gc.is_tracked(value):  # the collector tracks all that refers to others
             continue

@@ -17,11 +17,11 @@ import _thread
 import ctypes
 import operator
 import sys
-import weakref
 from io import open as _open  # the job's tests may replace the builtin function
 from itertools import chain, repeat, starmap
 from types import ModuleType
 from typing import Any, Callable
+from weakref import ref
 
 from ...formats import layout
 from .. import clock, guard, libc
@@ -97,7 +97,7 @@ class Recording(object):
         self._thread_ident = _thread.get_ident()
         self._is_disturbed = is_other_thread_in_call()
         #: by id, the functions called so far, and their models
-        self._functions: dict[int, tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = {}
+        self._functions: dict[int, tuple[ref[Any], list[ref[Any]]]] = {}
         self._folder = ""
         self._log: Any = None  # the FilteredStderr of an open session
         self._sessions: list[Any] = []
@@ -221,8 +221,8 @@ class Recording(object):
             return
         entry = self._functions.get(id(function))
         if entry is None or entry[0]() is not function:
-            model_refs = [weakref.ref(each) for each in call.get("args") or () if models.is_model(each)]
-            self._functions[id(function)] = (weakref.ref(function), model_refs)
+            model_refs = [ref(each) for each in call.get("args") or () if models.is_model(each)]
+            self._functions[id(function)] = (ref(function), model_refs)
 
     @guard.guarded
     def send_graphs(self, channel: Channel) -> None:
