@@ -39,6 +39,8 @@ _END: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 #: Codes of errors: access denied, wrong password, unknown user; unknown database; unknown table.
 _DENIED: Final = frozenset({192, 193, 194, 497, 516})
 _NO_DATABASE, _NO_TABLE = 81, 60
+#: Codes of an old server: unknown format; unknown setting.
+_OLD: Final = frozenset({73, 115})
 _CODE: Final = re.compile(r"Code: (\d+)")
 
 
@@ -94,8 +96,7 @@ class Server:
         release = name.decode(errors="replace")
         numbers = tuple(int(number) for number in re.findall(r"\d+", release)[:2])
         if numbers < OLDEST:
-            oldest = ".".join(map(str, OLDEST))
-            raise self._error(f"it is ClickHouse {release}, and this tfprof needs {oldest} or later", "engine-version")
+            raise self._too_old(f"it is ClickHouse {release}")
 
     def _request(self, body: bytes | memoryview, settings: Mapping[str, str]) -> bytes:
         """Send one request and return its answer; StoreError as in ``query``."""
@@ -148,7 +149,13 @@ class Server:
             what = "database" if code == _NO_DATABASE else "tables of tfprof in the database"
             hint = f"create them with `tfprof store init {self.address.text}`"
             return self._error(f"there is no {what}{hint and ': '}{hint}", "store-missing")
+        if code in _OLD:
+            return self._too_old(f"it lacks what a query needs ({_first_line(text)})")
         return self._error(f"it answers HTTP {status}: {_first_line(text)}", "engine-answer")
+
+    def _too_old(self, text: str) -> StoreError:
+        oldest = ".".join(map(str, OLDEST))
+        return self._error(f"{text}, and this tfprof needs ClickHouse {oldest} or later", "engine-version")
 
     def _error(self, text: str, slug: str) -> StoreError:
         return StoreError(f"{self.address.text}: {text}", slug)
