@@ -45,17 +45,19 @@ class ServiceManager:
     def reload(self, status: str, use_settings: Callable[[], object]) -> None:
         """Read the settings again and call ``use_settings``, and tell when that begins and ends.
 
-        If that raises TfprofError, the log says that all stay as they were.
+        If that raises TfprofError, log and status say that all stay as they were.
         """
         self._send("RELOADING=1", "MONOTONIC_USEC=%d" % (time.monotonic_ns() // 1000))
         try:
             settings_files.load_into_environment()
             use_settings()
         except TfprofError as error:
-            log("tfprof: the settings stay as they were: %s" % error)
+            refusal = "the settings stay as they were: %s" % error
+            log("tfprof: " + refusal)
+            self.ready("%s; %s" % (status, refusal.replace("\n", " ")))
         else:
             log("tfprof: the settings are reloaded")
-        self.ready(status)
+            self.ready(status)
 
     def stopping(self) -> None:
         """Tell that this service ends."""
