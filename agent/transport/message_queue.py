@@ -22,7 +22,8 @@ WINDOW_BYTES: Final = 8 << 20
 #: Records are sent at once when there are FLUSH_BYTES of them or they fill URGENT_SHARE of the
 #: ring, spans when there are FLUSH_SPANS of them. Otherwise they are sent FLUSH_S (seconds) after
 #: the last ones: a message with two steps costs the collector hardly more than a message with one.
-#: Spans are sent SPANS_FLUSH_S after the last ones, since the page and `tfprof top` show them.
+#: Spans are sent SPANS_FLUSH_S after the last ones, since the page and `tfprof top` show them: at
+#: each poll of an idle agent.
 FLUSH_BYTES: Final = 1 << 20
 FLUSH_SPANS: Final = 1024
 FLUSH_S: Final = 2.0

@@ -12,7 +12,7 @@ from .between_steps import KERAS_KINDS, has_enough_steps, has_single_calls, kera
 from .evidence import Evidence
 from .fetches import calls_ns
 from .report import Report
-from .starved import are_steps_held_up, starvation
+from .starved import are_steps_held_up
 
 #: Minimum share of the time outside of ops that is reported: of eager steps, and of others.
 EAGER_SHARE_MIN: Final = 0.2
@@ -81,9 +81,7 @@ def _eager(parts: Breakdown) -> list[Report]:
 
 
 def _small(evidence: Evidence, parts: Breakdown) -> list[Report]:
-    found = starvation(evidence)
-    waits_ns = found.share * parts.period_ns if found is not None else 0.0  # they prolong a step around its ops
-    total_ns = outside_ns(evidence, parts) - waits_ns
+    total_ns = outside_ns(evidence, parts)
     share = total_ns / parts.period_ns
     if share < SMALL_SHARE_MIN or total_ns > SMALL_NS:
         return []

@@ -86,11 +86,11 @@ def _one_thread(evidence: Evidence, use: CpuUse, device_share: float) -> list[Re
 
 
 def _cores_of_ops(thread: ThreadUse | None, use: CpuUse, device_share: float) -> float:
-    """Return how many CPUs the job uses while ops run, at least.
+    """Return the least number of CPUs that the job uses while ops run.
 
-    It uses more of them then than on average: otherwise only the thread of the steps works.
+    While no op runs, only the thread of the steps works.
     """
-    elsewhere = min(thread.cpu, 1 - device_share) if thread is not None else 0.0
+    elsewhere = min(thread.cpu if thread is not None else 1.0, 1 - device_share)
     return (use.own_cores - elsewhere) / device_share
 
 

@@ -7,9 +7,10 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from fakes import node_keys
 from fakes.polling import until
 
-#: Empty if the package is not installed.
+#: Path of the program, empty without the package.
 PROGRAM = shutil.which("clickhouse-server") or ""
 _CONFIG = """<yandex>
 <logger><level>warning</level><log>{folder}/log</log><errorlog>{folder}/errors</errorlog></logger>
@@ -26,9 +27,7 @@ _USERS = """<yandex><profiles><default><max_memory_usage>1000000000</max_memory_
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[int]:
     """Run a server in the existing ``folder``, and provide its HTTP port."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    config = folder / "config.xml"
+    port, config = node_keys.free_port(), folder / "config.xml"
     config.write_text(_CONFIG.format(folder=folder, port=port))
     (folder / "users.xml").write_text(_USERS)
     with subprocess.Popen([PROGRAM, f"--config-file={config}"], stderr=subprocess.DEVNULL) as process:

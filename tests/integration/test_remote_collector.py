@@ -1,4 +1,4 @@
-"""A node whose jobs go to a collector on another host. Here, each host is a home folder.
+"""A node sends its jobs to a collector on another host. Each host is a home folder.
 
 Tests agent/daemon/collectors.py, cli/keys.py.
 """

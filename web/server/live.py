@@ -18,13 +18,13 @@ from ...commands.streams import log
 from ...formats.runtime_dir import LIVE, instance_dir
 from .fence import caught
 
-#: Interval of updates, and of a sign of life if nothing changes (seconds).
+#: Shortest interval of updates, and interval of a sign of life if nothing changes (seconds).
 UPDATE_S: Final = 0.8
 _ALIVE_S: Final = 5.0
 #: Before an update, the server waits up to WRITTEN_S for new figures of the collector, and looks
-#: for them every LOOK_S: otherwise the figures are older by up to the collector's interval.
+#: for them every _LOOK_S. Otherwise the figures are older by up to the collector's interval.
 WRITTEN_S: Final = 0.7
-LOOK_S: Final = 0.05
+_LOOK_S: Final = 0.05
 #: Pause after each reading, as a multiple of the processor time of the reading.
 _IDLE_FACTOR: Final = 10
 
@@ -48,6 +48,7 @@ class Live:
 
     def __init__(self, store: str) -> None:
         self._path = store
+        self._figures = Path(instance_dir(store), LIVE)
         self._viewers = 0
         self._reader: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
@@ -95,7 +96,7 @@ class Live:
             # reading is of all that is stored, the next ones of what is new.
             idle_s = _IDLE_FACTOR * state.cpu_s if watch is not None else 0.0
             await asyncio.sleep(max(start + UPDATE_S - time.monotonic(), idle_s))
-            await run_in_threadpool(_await_new_figures, Path(instance_dir(self._path), LIVE))
+            await run_in_threadpool(_await_new_figures, self._figures)
 
     async def _publish(self, message: str) -> None:
         async with self._changed:
@@ -107,13 +108,13 @@ class Live:
 def _await_new_figures(path: Path) -> None:
     old_ns, end_s = _written_ns(path), time.monotonic() + WRITTEN_S
     while time.monotonic() < end_s and _written_ns(path) == old_ns:
-        time.sleep(LOOK_S)
+        time.sleep(_LOOK_S)
 
 
 def _written_ns(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
-    except OSError:  # no collector runs, or it is another user's
+    except OSError:  # no collector of this user writes figures
         return 0
 
 

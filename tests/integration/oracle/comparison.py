@@ -1,7 +1,6 @@
 """Selects the parts of two answers that must be equal, and finds their differences."""
 
 import gzip
-import re
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, Final
@@ -34,9 +33,7 @@ WARNINGS: Final = (
     "E.g.",
 )
 #: Name with control characters in a case -> the name without them, as tfprof prints it.
-PRINTED_NAMES: Final = {
-    text: clean(text) for name in ODD_NAMES for text in (name, re.escape(name)) if text != clean(text)
-}
+PRINTED_NAMES: Final = {name: clean(name) for name in ODD_NAMES if name != clean(name)}
 
 
 def clean_names(text: str) -> str:

@@ -5,6 +5,7 @@ import socket
 
 import pytest
 from tfprof.commands.service_manager import ServiceManager
+from tfprof.formats.errors import TfprofError
 
 
 @pytest.fixture
@@ -35,6 +36,19 @@ def test_it_hears_of_start_reload_and_end_and_children_cannot_speak(manager_sock
     assert (ready, stopping) == ("READY=1\nSTATUS=serves /s", "STOPPING=1")
     assert reloading.startswith("RELOADING=1\nMONOTONIC_USEC=")
     assert ready_again == ready
+
+
+def test_the_status_names_a_refused_setting_until_the_next_reload(manager_socket):
+    manager = ServiceManager({"NOTIFY_SOCKET": manager_socket.getsockname()})
+
+    def refuse():
+        raise TfprofError("keep-days\nis not a number")
+
+    manager.reload("serves /s", refuse)
+    manager.reload("serves /s", lambda: None)
+    _, refused, _, fine = messages(manager_socket)
+    assert refused == "READY=1\nSTATUS=serves /s; the settings stay as they were: keep-days is not a number [internal]"
+    assert fine == "READY=1\nSTATUS=serves /s"
 
 
 def test_an_abstract_socket_works_too():

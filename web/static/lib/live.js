@@ -1,5 +1,5 @@
 /**
- * The state of all jobs, live: one message a second at most.
+ * The state of all jobs, live: about one message a second.
  *
  * A browser opens only six connections to a server, for all its pages together. So one page that is
  * visible has the connection, and passes its messages on to the other pages. A lock says which.

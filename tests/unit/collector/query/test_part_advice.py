@@ -354,15 +354,6 @@ def test_a_job_that_uses_more_than_one_cpu_while_ops_run_is_healthy() -> None:
     assert the_report(parts(python=4.5), "threads", **one).saving == pytest.approx(0.55 * (1 - 1 / 4))
 
 
-def test_waits_behind_other_processes_do_not_make_steps_small() -> None:
-    # 5 of 10 ms are outside of ops, and the job waits behind others for 54 % of the time.
-    small = parts("function:train", before=1, after=4)
-    busy = {**loaded(0.6, 3.4, "Where", queued=1.0), "step_traces": ()}
-    calm = {**busy, "load": (Load(0, 1000 * MS, 0.6, 0.0, 4),)}
-    assert the_report(small, "overhead", **calm).saving == pytest.approx(0.5)
-    assert "overhead" not in found(small, **busy)
-
-
 def test_replicas_with_unequal_work_are_reported() -> None:
     nodes = (node("replica_1/MatMul"),)
     report = the_report(parts(), "replicas", nodes=nodes, step_traces=steps("MatMul", {0: 2, 1: 5.5, 2: 2}))
