@@ -20,6 +20,8 @@ _READ_BYTES: Final = 1 << 14
 #: and maximum number of such threads.
 BUSY_MIN_S: Final = 0.1
 BUSY_MAX: Final = 8
+#: Number that stands for all threads of the process; no thread has it.
+PROCESS: Final = 0
 #: Number of lines that are read from /proc/meminfo.
 _MEMORY_LINES: Final = 4
 
@@ -34,13 +36,16 @@ class TreeSampler:
         self._usages: dict[Process, ProcessUsage] = {}
         self._ended_usage = ProcessUsage()
         self._thread_cpu_s: dict[int, float] = {}
+        self._process_cpu_s = 0.0
+        self._has_children = False
 
     def sample(self, processes: Iterable[Process]) -> dict[str, Any]:
         """Return rows of the store's `samples`, `thread_samples` and `busy_threads`, without time.
 
         ``processes``: the job's own one first. Ended processes are included in the counters. The
         numbers of threads are those of the job's own process; they are missing if the kernel does
-        not tell them. `busy_threads` is a list of (thread, CPU seconds since the last sample).
+        not tell them. `busy_threads` is a list of (thread, CPU seconds since the last sample). As
+        soon as there were several processes, it begins with those of the job's own, as thread 0.
         """
         processes = list(processes)
         usages = {}
@@ -66,7 +71,7 @@ class TreeSampler:
         }
 
     def _threads(self, process: Process) -> dict[str, Any]:
-        """Return the columns about the threads of ``process``."""
+        """Return the columns about the threads of ``process``, the job's own one."""
         threads = thread_times(process)
         if threads is None:
             return {}
@@ -74,7 +79,17 @@ class TreeSampler:
         growth = [(thread, round(now_s - self._thread_cpu_s.get(thread, now_s), 6)) for thread, now_s in cpu_s.items()]
         self._thread_cpu_s = cpu_s
         busy = nlargest(BUSY_MAX, (row for row in growth if row[1] >= BUSY_MIN_S), key=lambda row: row[1])
+        busy = [*self._process(process), *busy]
         return {**{name: round(time_s, 6) for name, time_s in times._asdict().items()}, "busy_threads": busy}
+
+    def _process(self, process: Process) -> list[tuple[int, float]]:
+        """Return the CPU time of ``process`` since the last sample, if it has had children."""
+        measured = self._usages.get(process)
+        if measured is None:
+            return []
+        before_s, self._process_cpu_s = self._process_cpu_s, measured.cpu_user_s + measured.cpu_system_s
+        self._has_children = self._has_children or len(self._usages) > 1
+        return [(PROCESS, round(self._process_cpu_s - before_s, 6))] if before_s and self._has_children else []
 
 
 def _total(usages: Iterable[ProcessUsage]) -> ProcessUsage:

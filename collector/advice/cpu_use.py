@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from ..summaries.step_records import TimedSteps
-from .evidence import Load
+from .evidence import Evidence, Load
 
 #: Other processes compete for CPUs if they use at least the first share of them, and at least the
 #: second share of them is busy.
@@ -15,18 +15,27 @@ BUSY_SHARE_MIN: Final = 0.85
 
 
 class CpuUse(NamedTuple):
-    """Mean numbers of cores that the job and other processes used, and the number of CPUs."""
+    """Mean numbers of cores that the job and other processes used, and the number of CPUs.
+
+    `child_cores`: those that further processes of the job used, if they are not in `own_cores`.
+    """
 
     own_cores: float
     other_cores: float
     cpus: int
+    child_cores: float = 0.0
+
+    @property
+    def competing_cores(self) -> float:
+        """The cores that are not left to `own_cores`."""
+        return self.other_cores + self.child_cores
 
     @property
     def has_competition(self) -> bool:
         """Whether other processes keep the host so busy that the job may wait for a CPU."""
         return (
-            self.other_cores >= OTHERS_SHARE_MIN * self.cpus
-            and self.own_cores + self.other_cores >= BUSY_SHARE_MIN * self.cpus
+            self.competing_cores >= OTHERS_SHARE_MIN * self.cpus
+            and self.own_cores + self.competing_cores >= BUSY_SHARE_MIN * self.cpus
         )
 
 
@@ -50,6 +59,15 @@ def cpu_use(load: Sequence[Load], steps: Sequence[TimedSteps]) -> CpuUse | None:
         for cores in ([interval.own_cores for interval in load], [interval.other_cores for interval in load])
     )
     return CpuUse(own, other, load[0].cpus)
+
+
+def process_use(evidence: Evidence) -> CpuUse | None:
+    """Return the use while steps ran, where `own_cores` are those of the job's own process."""
+    use, thread = cpu_use(evidence.load, evidence.timed_steps), evidence.thread_use
+    if use is None or thread is None or thread.process is None:
+        return use
+    own_cores = min(use.own_cores, thread.process)
+    return use._replace(own_cores=own_cores, child_cores=use.own_cores - own_cores)
 
 
 def is_due_to_host(slow: CpuUse | None, normal: CpuUse | None) -> bool:

@@ -1,4 +1,4 @@
-"""Whether the job waits for CPUs that other processes use."""
+"""Whether the job waits for CPUs that other processes use, those of other jobs or its own."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -11,7 +11,7 @@ from ..summaries.op_classes import INPUT, WAITING
 from ..summaries.parts import ASLEEP, Breakdown
 from ..summaries.step_records import StepTrace
 from ..summaries.waiting_ops import WAITING_OPS
-from .cpu_use import CpuUse, cpu_use
+from .cpu_use import CpuUse, process_use
 from .evidence import Evidence
 from .interpreter import waiting_share
 from .main_call import share_in_steps
@@ -26,6 +26,11 @@ _QUEUED_MIN: Final = 0.3
 #: Ops that run without using a CPU.
 _IDLE_OPS: Final = WAITING_OPS | {"EagerPyFunc", "PyFunc", "PyFuncStateless", "_HostRecv", "_Recv"}
 _DEVICE: Final = ITERATOR_DEVICE.decode().lower()
+_VERDICT_FOR_CHILDREN: Final = "the job waits for CPUs that its own processes use"
+_REMEDY_FOR_CHILDREN: Final = (
+    "start fewer processes, or leave CPUs to the one with the steps (taskset); processes that prepare input need no"
+    " more CPUs than keep its queue filled"
+)
 _REMEDY: Final = (
     "see what else runs on the host (tfprof host, tfprof top), and move it or reserve CPUs for the job (taskset,"
     " cgroups); judge ops and pauses only after that"
@@ -45,14 +50,18 @@ def check(evidence: Evidence) -> Sequence[Report]:
     found = starvation(evidence)
     if found is None:
         return []
+    use = found.use
+    is_own = use.child_cores > use.other_cores
+    others = f" Other processes used {cores(use.other_cores)} of the host's {use.cpus}."
+    own = f" Its further processes used {cores(use.child_cores)} of the host's {use.cpus}."
     return [
         Report(
-            f"the job waits for CPUs: {found.text}. Other processes used {cores(found.use.other_cores)} of the host's"
-            f" {found.use.cpus}.",
-            {"share": found.share, **found.use._asdict()},
-            _REMEDY,
+            f"the job waits for CPUs: {found.text}.{own if use.child_cores else ''}{'' if is_own else others}",
+            {"share": found.share, **use._asdict()},
+            _REMEDY_FOR_CHILDREN if is_own else _REMEDY,
             saving=found.share,
-            of_host=True,
+            verdict=_VERDICT_FOR_CHILDREN if is_own else "",
+            of_host=not is_own,
         )
     ]
 
@@ -70,7 +79,7 @@ def are_steps_held_up(evidence: Evidence) -> bool:
 
 
 def _competition(evidence: Evidence) -> CpuUse | None:
-    use = cpu_use(evidence.load, evidence.timed_steps)
+    use = process_use(evidence)
     return use if use is not None and use.has_competition else None
 
 
@@ -96,14 +105,14 @@ def _threads(evidence: Evidence, use: CpuUse) -> Starvation | None:
     if thread is None or not thread.queued_all:
         return None
     runnable = use.own_cores + thread.queued_all
-    behind_others = thread.queued_all * use.other_cores / (use.own_cores + use.other_cores)
+    behind_others = thread.queued_all * use.competing_cores / (use.own_cores + use.competing_cores)
     awake_share = 1 - _detail_share(evidence.breakdown, ASLEEP)
     input_share = evidence.breakdown.share(INPUT) if evidence.breakdown is not None else 0.0
     share = min(min(awake_share, runnable) * behind_others / runnable, 1 - input_share)
     if share < _QUEUED_MIN:
         return None
     waits = (
-        f"it runs for {cores(use.own_cores)} s each second, and the threads of its main process wait for a CPU for"
+        f"its main process runs for {cores(use.own_cores)} s each second, and its threads wait for a CPU for"
         f" {cores(thread.queued_all)} s"
     )
     return Starvation(use, share, f"{waits}, {percent(share)} of the time behind other processes")
@@ -114,7 +123,7 @@ def _ops(evidence: Evidence, use: CpuUse) -> Starvation | None:
     demand = _demand(evidence)
     if demand < _DEMAND_MIN or use.own_cores >= _SUPPLY_SHARE_MAX * demand:
         return None
-    text = f"its ops run for {percent(demand)} of the time, but its processes got only {cores(use.own_cores)} CPUs"
+    text = f"its ops run for {percent(demand)} of the time, but its main process got only {cores(use.own_cores)} CPUs"
     return Starvation(use, 1 - use.own_cores / demand, text)
 
 

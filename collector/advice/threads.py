@@ -6,7 +6,7 @@ from typing import Final
 from ..numbers import cores, duration, percent
 from ..summaries.op_classes import DEVICE
 from ..summaries.step_records import ThreadUse
-from .cpu_use import BUSY_SHARE_MIN, OTHERS_SHARE_MIN, CpuUse, cpu_use
+from .cpu_use import BUSY_SHARE_MIN, OTHERS_SHARE_MIN, CpuUse, process_use
 from .evidence import Evidence
 from .report import Report
 
@@ -36,7 +36,7 @@ _PARALLEL: Final = ("BatchMatMul", "Conv2D", "Conv3D", "DepthwiseConv", "Einsum"
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report a job with one busy thread of many, and one with too many threads."""
-    use, parts = cpu_use(evidence.load, evidence.timed_steps), evidence.breakdown
+    use, parts = process_use(evidence), evidence.breakdown
     if use is None or parts is None or parts.share(DEVICE) < DEVICE_SHARE_MIN:
         return []
     return _one_thread(evidence, use, parts.share(DEVICE)) or _too_many(evidence, use)
@@ -49,7 +49,7 @@ def _one_thread(evidence: Evidence, use: CpuUse, device_share: float) -> list[Re
     """
     thread = evidence.thread_use
     queued = thread.queued_all if thread is not None else 0.0
-    is_idle = use.cpus - use.own_cores - use.other_cores >= _IDLE_MIN
+    is_idle = use.cpus - use.own_cores - use.competing_cores >= _IDLE_MIN
     is_one_cpu = is_idle and _cores_of_ops(thread, use, device_share) <= _ONE_CPU
     is_one_thread = thread is not None and thread.is_exact and use.own_cores + queued <= _ONE_THREAD * device_share
     executions = [execution for step in evidence.step_traces for execution in step.executions]
@@ -68,12 +68,12 @@ def _one_thread(evidence: Evidence, use: CpuUse, device_share: float) -> list[Re
     return [
         Report(
             f"one thread is busy, of {use.cpus} CPUs: the job uses {cores(use.own_cores)}{waits}, others use"
-            f" {cores(use.other_cores)}. {percent(share)} of the time of its ops is in large ones, such as"
+            f" {cores(use.competing_cores)}. {percent(share)} of the time of its ops is in large ones, such as"
             f" {large[0].op}, which could use all CPUs.",
             {
                 "cores": use.own_cores,
                 "queued": queued,
-                "other_cores": use.other_cores,
+                "other_cores": use.competing_cores,
                 "cpus": use.cpus,
                 "share": share,
             },
@@ -96,7 +96,7 @@ def _cores_of_ops(thread: ThreadUse | None, use: CpuUse, device_share: float) ->
 
 def _too_many(evidence: Evidence, use: CpuUse) -> list[Report]:
     thread = evidence.thread_use
-    is_alone = use.other_cores < OTHERS_SHARE_MIN * use.cpus and use.own_cores >= BUSY_SHARE_MIN * use.cpus
+    is_alone = use.competing_cores < OTHERS_SHARE_MIN * use.cpus and use.own_cores >= BUSY_SHARE_MIN * use.cpus
     queued_min = (QUEUED_MIN if is_alone else QUEUED_BESIDE_OTHERS_MIN) * use.cpus
     if thread is None or not thread.is_exact or thread.queued_all < queued_min:
         return []
@@ -104,8 +104,8 @@ def _too_many(evidence: Evidence, use: CpuUse) -> list[Report]:
         Report(
             f"the job has more busy threads than the host has CPUs: each second its threads wait"
             f" {duration(thread.queued_all * 1e9)} for one of {use.cpus} CPUs, and other processes use"
-            f" {cores(use.other_cores)}.",
-            {"queued": thread.queued_all, "cpus": use.cpus, "other_cores": use.other_cores},
+            f" {cores(use.competing_cores)}.",
+            {"queued": thread.queued_all, "cpus": use.cpus, "other_cores": use.competing_cores},
             "use fewer threads: set_inter_op_parallelism_threads, set_intra_op_parallelism_threads, OMP_NUM_THREADS,"
             " the num_parallel_calls and private_threadpool_size of the pipeline",
             saving=min(_TOO_MANY_MAX, 1 - 1 / (1 + thread.queued_all / use.cpus)) / 2,

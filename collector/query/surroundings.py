@@ -27,6 +27,10 @@ _WARM_UP_STEPS: Final = 10
 _USE_SAMPLES: Final = 3
 _THREAD_SAMPLES: Final = 2
 _FAR_BUSIER: Final = 3.0
+#: Minimum share of a period in which the time of the job's own process is known.
+_COVERED_MIN: Final = 0.7
+#: The thread whose rows have the times of the whole process.
+_PROCESS: Final = 0
 #: `4711 count (train.py:12) Thread-1`: the name of a thread, as the shim announces it.
 _THREAD: Final = re.compile(r"(?P<number>\d+) (?P<function>.*?) \((?P<line>[^()]+:\d+)\) (?P<name>.*)", re.DOTALL)
 
@@ -106,9 +110,26 @@ def thread_use(job: JobReader, thread: int, period: tuple[int, int]) -> ThreadUs
         times, *totals = zip(*rows, strict=True)
         seconds = (times[-1] - times[0]) / 1e9
         cpu, queued, queued_all = map(_increase, totals)
-        return ThreadUse(cpu / seconds, queued / seconds, queued_all / seconds) if seconds > 0 else None
+        if seconds <= 0:
+            return None
+        process = _process_cores(job, (times[0], times[-1]))
+        return ThreadUse(cpu / seconds, queued / seconds, queued_all / seconds, process=process)
     use = use_between(job.table("samples"), period)
     return None if use is None else ThreadUse(min(1.0, use.cores), is_exact=False)
+
+
+def _process_cores(job: JobReader, period: tuple[int, int]) -> float | None:
+    """Return the CPUs that the job's own process used within ``period``, None if unknown."""
+    rows = [
+        (t_ns, cpu_s)
+        for t_ns, thread, cpu_s in sorted(row_tuples(job.table("busy_threads")))
+        if thread == _PROCESS and period[0] <= t_ns <= period[1]
+    ]
+    covered_ns = rows[-1][0] - rows[0][0] if rows else 0
+    if covered_ns < _COVERED_MIN * (period[1] - period[0]):
+        return None
+    used_s: float = sum(cpu_s for _, cpu_s in rows[1:])
+    return used_s / (covered_ns / 1e9)
 
 
 def python_threads(job: JobReader, period: tuple[int, int]) -> tuple[PythonThread, ...]:
@@ -120,7 +141,7 @@ def python_threads(job: JobReader, period: tuple[int, int]) -> tuple[PythonThrea
     """
     times: Counter[int] = Counter()
     for t_ns, thread, cpu_s in row_tuples(job.table("busy_threads")):
-        if period[0] < t_ns <= period[1]:
+        if thread != _PROCESS and period[0] < t_ns <= period[1]:
             times[thread] += cpu_s
     seconds = (period[1] - period[0]) / 1e9
     names = [

@@ -144,7 +144,8 @@ SAMPLES = pa.schema(
 THREAD_SAMPLES = pa.schema([("t_ns", _I64), ("main_cpu_s", _F64), ("main_queued_s", _F64), ("queued_s", _F64)])
 
 #: Threads of a job's own process, other than the main one, that used a CPU for ``cpu_s`` since the
-#: sample before: for each sample, those with the most time.
+#: sample before: for each sample, those with the most time. The row of thread 0 has the time of the
+#: whole process; there is one as soon as the job has had further processes.
 BUSY_THREADS = pa.schema([("t_ns", _I64), ("thread", _U32), ("cpu_s", _F64)])
 
 #: One row per second of a host. CPU seconds, and bytes of disks and networks, count from the start

@@ -112,10 +112,12 @@ class ThreadUse(NamedTuple):
 
     ``cpu``: it used a CPU; ``queued``: it waited for one; ``queued_all``: the sum of the waits of
     all threads of the process. ``is_exact``: measured for the thread; otherwise ``cpu`` is that of
-    all threads of the job, at most 1, and the waits are unknown (0).
+    all threads of the job, at most 1, and the waits are unknown (0). ``process``: CPUs that the
+    job's own process used, None if that is unknown or the job has no other process.
     """
 
     cpu: float
     queued: float = 0.0
     queued_all: float = 0.0
     is_exact: bool = True
+    process: float | None = None

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from tfprof.agent import processes
-from tfprof.agent.daemon.host import HostSampler, TreeSampler
+from tfprof.agent.daemon.host import PROCESS, HostSampler, TreeSampler
 from tfprof.collector.store import schema
 
 
@@ -88,3 +88,35 @@ threading.Thread(target=work).start()"""
         print(file=child.stdin, flush=True)
     assert busy == thread
     assert 0.2 < cpu_s < 1
+
+
+def test_the_time_of_the_jobs_own_process_is_in_samples_of_several_processes() -> None:
+    code = """
+import subprocess, sys, time
+end = time.process_time() + 0.2
+child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1)
+print(child.pid, flush=True)
+while input() == "work":
+    while time.process_time() < end: pass
+    end += 0.3
+    print(1, flush=True)
+child.communicate(b"1")"""
+    with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1, text=True) as own:
+        stdin, stdout = own.stdin, own.stdout
+        assert stdin is not None
+        assert stdout is not None
+        sampler, child, process = TreeSampler(), processes.process(int(stdout.readline())), processes.process(own.pid)
+        assert child is not None
+        assert process is not None
+
+        def sample_after_work(*sampled: processes.Process) -> list[tuple[int, float]]:
+            print("work", file=stdin, flush=True)
+            stdout.readline()
+            return [row for row in sampler.sample(sampled)["busy_threads"] if row[0] == PROCESS]
+
+        assert sample_after_work(process) == []  # the only process
+        ((_, cpu_s),) = sample_after_work(process, child)
+        assert 0.2 < cpu_s < 1
+        ((_, cpu_s),) = sample_after_work(process)  # its child has ended
+        assert 0.2 < cpu_s < 1
+        print("end", file=stdin, flush=True)

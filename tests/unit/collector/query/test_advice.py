@@ -1042,10 +1042,44 @@ def test_a_job_that_waits_for_a_cpu_is_not_told_that_its_ops_are_small() -> None
     evidence = starved_evidence(0.14, 1.8)
     (report,) = starved.check(evidence)
     assert report.text == (
-        "the job waits for CPUs: its ops run for 60 % of the time, but its processes got only 0.14 CPUs."
+        "the job waits for CPUs: its ops run for 60 % of the time, but its main process got only 0.14 CPUs."
         " Other processes used 1.80 of the host's 2."
     )
     assert tiny_ops.check(evidence) == []
+
+
+def test_a_job_whose_own_processes_use_the_cpus_is_told_so() -> None:
+    use = ThreadUse(0.1, 0.8, 1.2, process=0.2)
+    (report,) = starved.check(replace(starved_evidence(1.9, 0.05), thread_use=use))
+    assert report.text == (
+        "the job waits for CPUs: its ops run for 60 % of the time, but its main process got only 0.20 CPUs."
+        " Its further processes used 1.70 of the host's 2."
+    )
+    assert "start fewer processes" in report.remedy
+    assert not report.of_host
+    # Processes of others use more.
+    (report,) = starved.check(replace(starved_evidence(0.6, 1.4), thread_use=use))
+    assert report.text.endswith(
+        " Its further processes used 0.40 of the host's 2. Other processes used 1.40 of the host's 2."
+    )
+    assert report.of_host
+    # Without the time of the job's own process nothing competes.
+    assert starved.check(replace(starved_evidence(1.9, 0.05), thread_use=ThreadUse(0.1, 0.8, 1.2))) == []
+
+
+def test_the_time_of_the_jobs_own_process_has_to_be_known_for_most_of_the_period(tmp_path: Path) -> None:
+    waits = [{"t_ns": at * SECOND, "main_cpu_s": at / 2, "main_queued_s": 0.0, "queued_s": 0.0} for at in range(11)]
+    busy = [{"t_ns": at * SECOND, "thread": 0, "cpu_s": 0.3} for at in range(11)]
+    job = job_of(tmp_path, thread_samples=waits, busy_threads=busy)
+    pid = job.info.identity["pid"]
+    assert isinstance(pid, int)
+    period = (0, 10 * SECOND)
+    assert thread_use(job, pid, period) == pytest.approx(ThreadUse(0.5, process=0.3))
+    (tmp_path / "late").mkdir()
+    late = job_of(tmp_path / "late", thread_samples=waits, busy_threads=busy[6:])
+    late_use = thread_use(late, pid, period)
+    assert late_use is not None
+    assert late_use.process is None
 
 
 def test_functions_of_map_have_the_names_that_tensorflow_gave_their_graphs(tmp_path: Path) -> None:
@@ -1103,7 +1137,7 @@ def test_threads_that_wait_behind_other_processes_are_starved() -> None:
     evidence = replace(starved_evidence(0.6, 1.4), thread_use=ThreadUse(0.1, 0.05, 1.8))
     (report,) = starved.check(evidence)
     assert report.text == (
-        "the job waits for CPUs: it runs for 0.60 s each second, and the threads of its main process wait for a CPU"
+        "the job waits for CPUs: its main process runs for 0.60 s each second, and its threads wait for a CPU"
         " for 1.80 s, 52 % of the time behind other processes. Other processes used 1.40 of the host's 2."
     )
     sentence = host_sentence(evidence)
