@@ -41,7 +41,7 @@ def note_missing_data(advice: Sequence[JobAdvice]) -> None:
     type=click.Choice(COMPAT),
     default=COMPAT[0],
     metavar="VERSION",
-    help=f"Sort equal entries like TensorFlow {' or '.join(COMPAT)} ({COMPAT[0]}).",
+    help=f"Sort equal entries like TensorFlow {', '.join(COMPAT[:-1])} or {COMPAT[-1]} ({COMPAT[0]}).",
 )
 @click.option(
     "--exact-tf",

@@ -100,7 +100,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         type=click.Choice(COMPAT),
         default=COMPAT[0],
         metavar="VERSION",
-        help=f"Use the order and the wording of TensorFlow {' or '.join(COMPAT)} ({COMPAT[0]}).",
+        help=f"Use the order and the wording of TensorFlow {', '.join(COMPAT[:-1])} or {COMPAT[-1]} ({COMPAT[0]}).",
     ),
     click.option(
         "--exact-tf",

@@ -93,6 +93,12 @@ def tf2_python() -> Path:
 
 
 @pytest.fixture(scope="session")
+def tf24_python() -> Path:
+    """Interpreter with TensorFlow 2.4, one of the versions that only CI installs."""
+    return _interpreter("tf24")
+
+
+@pytest.fixture(scope="session")
 def tf313_python() -> Path:
     """Interpreter (Python 3.13) with TensorFlow 2.21, Keras 3 and tf_keras."""
     return _interpreter("tf313")

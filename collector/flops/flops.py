@@ -15,7 +15,6 @@ from .kernels import op_type
 from .registry import (
     CONV2D_FILTER,
     CONV2D_INPUT,
-    NEWER_OPS,
     REGISTRY,
     Dims,
     Formula,
@@ -56,7 +55,7 @@ def float_ops(
 def formula(op: str, parity: Parity) -> Formula | None:
     """Return the formula of ``op`` under ``parity``; None if there is none."""
     if not parity.has_own_formulas:
-        return None if parity.lacks_newer_formulas and op in NEWER_OPS else REGISTRY.get(op)
+        return None if op in parity.missing_formulas else REGISTRY.get(op)
     op = op_type(op)
     return OWN_FORMULAS.get(op) or _quantized_formula(op)
 

@@ -196,5 +196,3 @@ REGISTRY: Final[Mapping[str, Formula]] = {
     **dict.fromkeys(("DepthwiseConv2dNative", "Dilation2D"), _convolution(2)),
     "BiasAdd": per_input_element(1),
 }
-#: Ops in REGISTRY that TensorFlow 1.15 does not register.
-NEWER_OPS: Final = frozenset({"AddV2", "BatchMatMulV2", "BatchMatMulV3"})

@@ -7,7 +7,11 @@ Every difference between the versions, and between tfprof and the TF profiler, i
 from typing import Final, NamedTuple
 
 #: Versions of TensorFlow that can be followed.
-COMPAT: Final = ("2.21", "1.15")
+COMPAT: Final = ("2.21", "2.4", "1.15")
+_MISSING_FORMULAS: Final = {
+    "1.15": frozenset({"AddV2", "BatchMatMulV2", "BatchMatMulV3"}),
+    "2.4": frozenset({"AddV2", "BatchMatMulV3"}),
+}
 
 
 class Parity(NamedTuple):
@@ -27,9 +31,13 @@ class Parity(NamedTuple):
         return self.compat == "1.15"
 
     @property
+    def _is_2_4_or_older(self) -> bool:
+        return self.compat in ("2.4", "1.15")
+
+    @property
     def sorts_unstably(self) -> bool:
         """Whether entries with equal keys have the order of std::sort, which is not stable."""
-        return self._is_old
+        return self._is_2_4_or_older
 
     @property
     def reads_slots(self) -> bool:
@@ -47,9 +55,9 @@ class Parity(NamedTuple):
         return self._is_old
 
     @property
-    def lacks_newer_formulas(self) -> bool:
-        """Whether the formulas that TensorFlow 2 has added are missing."""
-        return self._is_old
+    def missing_formulas(self) -> frozenset[str]:
+        """The ops that got a formula only in a later version."""
+        return _MISSING_FORMULAS.get(self.compat, frozenset())
 
     @property
     def missing_time_hint(self) -> str:
@@ -59,7 +67,7 @@ class Parity(NamedTuple):
     @property
     def invalid_argument(self) -> str:
         """The name of the status of a bad option."""
-        return "Invalid argument" if self._is_old else "INVALID_ARGUMENT"
+        return "Invalid argument" if self._is_2_4_or_older else "INVALID_ARGUMENT"
 
     # -- rules of tfprof, which the TF profiler does not have --------------------------------------
 

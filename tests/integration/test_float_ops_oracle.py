@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fakes.made_store import trace_tables, write_job
 from integration.oracle.tfprof_answers import COMPAT
-from tfprof.collector.flops.registry import NEWER_OPS, REGISTRY
+from tfprof.collector.flops.registry import REGISTRY
 from tfprof.collector.query.profile import profile
 from tfprof.collector.query.required_facts import FLOAT_OPS
 from tfprof.collector.store.catalog import IMPORTED
@@ -93,7 +93,7 @@ def test_the_cases_have_every_registered_op_type(oracle_run: tuple[str, Path]) -
     counted_nodes = counts_of(folder / "kinds")["static"]
     graph = {node.name: node.op for node in nodes(job(folder / "kinds"))}
     missing = set(REGISTRY) - {graph[name] for name in counted_nodes}
-    assert missing == ({"AddV2", "BatchMatMulV2", "BatchMatMulV3"} if version == "tf1" else set()), NEWER_OPS
+    assert missing == Parity(COMPAT[version]).missing_formulas
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -116,7 +116,7 @@ def cases_of_version() -> dict[str, AnsweredCases]:
     return {}
 
 
-@pytest.fixture(params=["tf1", "tf2"])
+@pytest.fixture(params=[*tfprof_answers.COMPAT])
 def cases(
     request: pytest.FixtureRequest,
     cases_of_version: dict[str, AnsweredCases],

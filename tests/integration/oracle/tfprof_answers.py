@@ -14,7 +14,7 @@ from tfprof.cli.import_ import import_
 from tfprof.collector.api import Profiler, open_store
 
 #: Environment of TensorFlow -> its version, as the argument `compat`.
-COMPAT = {"tf1": "1.15", "tf2": "2.21"}
+COMPAT = {"tf1": "1.15", "tf24": "2.4", "tf2": "2.21"}
 _METHODS = {
     "scope": Profiler.profile_name_scope,
     "graph": Profiler.profile_graph,

@@ -19,7 +19,10 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 try:
     from tensorflow.python.util import _pywrap_tfprof as native
 except ImportError:
-    from tensorflow.python import pywrap_tensorflow as native
+    try:
+        from tensorflow.python import _pywrap_tfprof as native  # 2.4
+    except ImportError:
+        from tensorflow.python import pywrap_tensorflow as native
 
 from tensorflow.core.profiler import tfprof_options_pb2 as options_pb2
 from tensorflow.core.protobuf import config_pb2
