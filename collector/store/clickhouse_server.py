@@ -33,11 +33,13 @@ _POLL_S: Final = 0.1
 OLDEST: Final = (18, 16)
 OLDEST_WITH_RULES: Final = (22, 8)
 #: Settings of each request. The server answers when the query has ended, since an error in the
-#: middle of an answer would look like a part of it. A row that is sent to other servers is there
-#: when the request ends.
+#: middle of an answer would look like a part of it. Lists of numbers in a query may be long. A row
+#: that is sent to other servers is there when the request ends.
 _SETTINGS: Final = {
     "wait_end_of_query": "1",
     "max_query_size": str(64 << 20),
+    "max_ast_elements": str(64 << 20),
+    "max_expanded_ast_elements": str(64 << 20),
     "insert_distributed_sync": "1",
 }
 #: Further settings, with the release from which on they are known.
