@@ -130,10 +130,10 @@ class Server:
         self._request(data, {"max_insert_block_size": str(rows.num_rows + 1), "query": sql})
         return len(data)
 
-    def check(self, oldest: tuple[int, int] = OLDEST, what: str = "this tfprof") -> None:
+    def check(self, oldest: tuple[int, int] = OLDEST, what: str = "this tfprof needs") -> None:
         """Raise StoreError unless the release of the server is at least ``oldest``.
 
-        ``what``: what needs it.
+        ``what``: what needs it, with the verb.
         """
         names = list(row_tuples(self.query("SELECT toString(version()) AS release")))
         release = names[0][0].decode(errors="replace") if names else ""
@@ -197,12 +197,12 @@ class Server:
             hint = f"create them with `tfprof store init {self.address.text}`"
             return self._error(f"there is no {what}{hint and ': '}{hint}", "store-missing")
         if code in _OLD:
-            return self._too_old(f"it lacks what a query needs ({_first_line(text)})", "this tfprof", OLDEST)
+            return self._too_old(f"it lacks what a query needs ({_first_line(text)})", "this tfprof needs", OLDEST)
         return self._error(f"it answers HTTP {status}: {_first_line(text)}", "engine-answer")
 
     def _too_old(self, text: str, what: str, oldest: tuple[int, int]) -> StoreError:
         release = ".".join(map(str, oldest))
-        return self._error(f"{text}, and {what} needs ClickHouse {release} or later", "engine-version")
+        return self._error(f"{text}, and {what} ClickHouse {release} or later", "engine-version")
 
     def _error(self, text: str, slug: str) -> StoreError:
         return StoreError(f"{self.address.text}: {text}", slug)

@@ -16,7 +16,7 @@ def create(address: Address, credentials: Credentials, rules: Rules) -> None:
     server = Server(address._replace(database="default"), credentials)  # the database may not exist yet
     server.check()
     if rules.keep_days or rules.admins:
-        server.check(OLDEST_WITH_RULES, "--keep-days and --admins")
+        server.check(OLDEST_WITH_RULES, "--keep-days and --admins need")
     servers = [server.at(host) for host in server.hosts(rules.cluster)] if rules.cluster else [server]
     for each in servers:
         there = each.cluster(address.database, "jobs")

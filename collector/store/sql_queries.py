@@ -76,9 +76,7 @@ _WINDOW_LABELS: Final = f"""
     GROUP BY node"""  # noqa: S608  # a constant
 
 
-def memory_levels(
-    query: SqlQuery, dialect: Dialect, hosts: Mapping[int, int]
-) -> list[tuple[int, int, int, int, int]]:
+def memory_levels(query: SqlQuery, dialect: Dialect, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
     """Return (trace, device, allocator, peak, bytes before the step); see the protocol."""
     cases = "".join(f" WHEN {gpu} THEN {host}" for gpu, host in hosts.items())
     device = f"CASE device{cases} ELSE device END" if cases else "device"

@@ -48,8 +48,7 @@ def running(folder: Path, hosts: Sequence[str] = HOSTS[:1]) -> Iterator[tuple[in
             servers.callback(processes[-1].kill)
             SERVER_PIDS.add(processes[-1].pid)
             servers.callback(SERVER_PIDS.discard, processes[-1].pid)
-        for host in hosts:
-            until(lambda host=host: _listens(host, port), "a server of ClickHouse", 30)
+        until(lambda: all(_listens(host, port) for host in hosts), "servers of ClickHouse", 30)
         yield port, processes
 
 
