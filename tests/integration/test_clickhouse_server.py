@@ -137,7 +137,8 @@ def test_ops_at_random_have_the_same_figures(urls: tuple[str, str], folder: Path
             assert job.rollup(traces).equals(rollup)
             assert job.unit_times(rollup, traces).equals(local.unit_times(rollup, traces))
         assert job.times(some).to_pylist() == local.times(some).to_pylist()
-        assert sorted(job.memory_levels({})) == sorted(local.memory_levels({}))
+        for hosts in ({}, {random_rows.GPU: random_rows.CPU}):
+            assert sorted(job.memory_levels(hosts)) == sorted(local.memory_levels(hosts))
 
 
 def _answer(words: Sequence[str], store: Path | str) -> str:
@@ -159,6 +160,11 @@ def test_a_job_is_on_one_server_and_removed_there(pair: Pair, folder: Path) -> N
 
 def _column(server: Server, sql: str) -> Any:
     return server.query(sql).column(0).to_pylist()
+
+
+def test_a_query_may_list_many_numbers(pair: Pair) -> None:
+    numbers = ", ".join(map(str, range(60_000)))
+    assert _column(pair.server("default"), f"SELECT count() FROM system.one WHERE dummy IN ({numbers})") == [1]
 
 
 def test_what_the_old_server_lacks_is_refused(pair: Pair) -> None:

@@ -154,6 +154,12 @@ def test_the_statements_have_the_columns_of_each_table() -> None:
         list(tables.statements(Address("head", 8123, "tfprof"), tables.Rules(0, ("a b",))))
 
 
+@pytest.mark.parametrize("rules", [tables.Rules(cluster="a'b"), tables.Rules(admins=("ada",), cluster="pair")])
+def test_a_cluster_that_cannot_be_is_refused(rules: tables.Rules) -> None:
+    with pytest.raises(UsageError):
+        list(tables.statements(Address("head", 8123, "tfprof"), rules))
+
+
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URL of a new store, in a server of its own that knows one user."""
