@@ -30,8 +30,14 @@ def store() -> None:
     type=NON_EMPTY,
     help="Users and roles that see all jobs; others see the jobs of which they are the owner.",
 )
+@click.option(
+    "--cluster",
+    metavar="NAME",
+    type=NON_EMPTY,
+    help="Share the jobs among the servers of this cluster (default: all on the server of URL).",
+)
 @click.option("--print", "only_print", is_flag=True, help="Print the statements, and run none.")
-def init(url: str, keep_days: int, admins: str | None, *, only_print: bool) -> None:
+def init(url: str, keep_days: int, admins: str | None, cluster: str | None, *, only_print: bool) -> None:
     """Create the tables of a store in ClickHouse.
 
     URL is clickhouse://HOST/DATABASE; the database is created, too. What is there already stays as
@@ -39,7 +45,7 @@ def init(url: str, keep_days: int, admins: str | None, *, only_print: bool) -> N
     """
     if not scheme_of(url):
         raise UsageError(f"{url!r} is not a URL: a folder needs no tables")
-    lines = create(url, keep_days, admins.split(",") if admins else (), only_print=only_print)
+    lines = create(url, keep_days, admins.split(",") if admins else (), cluster or "", only_print=only_print)
     print_lines([f"{line};" for line in lines] if only_print else [f"{url} is ready"])
 
 

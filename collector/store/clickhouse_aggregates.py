@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from .clickhouse_tables import CANONICAL_NAME
-from .columns import flat, repeat
+from .columns import flat, repeat, typed
 from .devices import Devices
 from .schema import NONE_ID, ROLLUP, STEP_TIMES
 from .sql_queries import SqlQuery
@@ -21,7 +21,8 @@ _STARTED: Final = "intDiv(start, 1000) - toInt64(start % 1000 < 0) + start_us_fi
 _MICROS: Final = (
     "intDiv(end, 1000) - toInt64(end % 1000 < 0) - intDiv(start, 1000) + toInt64(start % 1000 < 0) + end_us_fix"
 )
-#: Column of ROLLUP -> what is summed.
+_NODE_ROWS: Final[Any] = pa.schema([ROLLUP.field("node"), ROLLUP.field("traces")])
+#: Column of ROLLUP -> what is summed, in the order of ROLLUP.
 _SUMS: Final = {
     "runs": "1",
     "sum_us": "if(micros = 0, 1, micros)",
@@ -32,7 +33,8 @@ _SUMS: Final = {
     "output_bytes": "output_bytes",
 }
 _BUCKET: Final = (
-    f"toUInt16(greatest(bitShiftRight(reinterpretAsInt64(toFloat64(ns)), {DROPPED_BITS}) - {BUCKET_OFFSET}, 0))"
+    f"toUInt16(greatest(bitShiftRight(reinterpretAsInt64(reinterpretAsString(toFloat64(ns))), {DROPPED_BITS})"
+    f" - {BUCKET_OFFSET}, 0))"
 )
 
 
@@ -44,13 +46,14 @@ def rollup(query: SqlQuery, traces: Iterable[int] | None, devices: Devices, cano
     source = _executions(traces, devices)
     sums = ", ".join(f"sumIf(toInt64({value}), started) AS s_{name}" for name, value in _SUMS.items())
     by_device = query(
-        f"SELECT node, unified, uniqExact(trace) AS traces, {sums} FROM ({source}) AS executions "  # noqa: S608
+        f"SELECT node, unified, {NONE_ID} AS canonical, uniqExact(trace) AS traces, {sums} "  # noqa: S608
+        f"FROM ({source}) AS executions "
         "GROUP BY node, unified"
     )
     cpus_and_gpus = ", ".join(map(str, devices.canonical_ids)) or "NULL"
     by_node = query(
         f"SELECT node, uniqExact(trace) AS traces FROM ({source}) AS executions "  # noqa: S608
-        f"WHERE NOT ifNull(unified IN ({cpus_and_gpus}), false) "
+        f"WHERE NOT ifNull(unified IN ({cpus_and_gpus}), 0) "
         f"OR (node, unified) IN (SELECT node, device FROM {CANONICAL_NAME}) GROUP BY node"
     )
     return _rollup_table(by_device, by_node, canonical)
@@ -58,21 +61,15 @@ def rollup(query: SqlQuery, traces: Iterable[int] | None, devices: Devices, cano
 
 def _rollup_table(by_device: pa.Table, by_node: pa.Table, canonical: Any) -> pa.Table:
     """Return the ROLLUP with the rows of devices and nodes."""
-    size = by_device.num_rows
-    columns: dict[str, Any] = {name: flat(by_device[f"s_{name}"]) for name in _SUMS}
-    columns |= {"node": flat(by_device["node"]), "device": flat(by_device["unified"])}
-    columns |= {"traces": flat(by_device["traces"]), "canonical": repeat(NONE_ID, size, pa.uint32())}
-    device_rows = pa.table({name: columns[name].cast(ROLLUP.field(name).type) for name in ROLLUP.names}, schema=ROLLUP)
-    nodes = flat(by_node["node"])
+    nodes, traces = map(flat, typed(by_node, _NODE_ROWS).columns)
     device_of = dict(zip(canonical["node"].to_pylist(), canonical["device"].to_pylist(), strict=True))
     devices_of_nodes = [device_of.get(node, NONE_ID) for node in nodes.to_pylist()]
-    columns = {name: repeat(0, len(nodes), ROLLUP.field(name).type) for name in ROLLUP.names}
+    columns: dict[str, Any] = {name: repeat(0, len(nodes), ROLLUP.field(name).type) for name in ROLLUP.names}
     columns |= {"node": nodes, "device": repeat(NONE_ID, len(nodes), pa.uint32())}
-    columns |= {"canonical": pa.array(devices_of_nodes, pa.uint32())}
-    columns |= {"traces": flat(by_node["traces"]).cast(pa.int64())}
+    columns |= {"canonical": pa.array(devices_of_nodes, pa.uint32()), "traces": traces}
     node_rows = pa.table({name: columns[name] for name in ROLLUP.names}, schema=ROLLUP)
     order: Any = [("node", "ascending"), ("device", "ascending")]
-    return pa.concat_tables([device_rows, node_rows]).sort_by(order).combine_chunks()
+    return pa.concat_tables([typed(by_device, ROLLUP), node_rows]).sort_by(order).combine_chunks()
 
 
 def histogram(query: SqlQuery, traces: Iterable[int] | None, devices: Devices) -> pa.Table:
@@ -81,7 +78,7 @@ def histogram(query: SqlQuery, traces: Iterable[int] | None, devices: Devices) -
         f"SELECT node, unified AS device, {_BUCKET} AS bucket, count() AS steps "  # noqa: S608
         f"FROM ({_times(traces, devices)}) AS times GROUP BY node, unified, bucket ORDER BY node, unified, bucket"
     )
-    return rows.cast(STEP_TIMES).combine_chunks()
+    return typed(rows, STEP_TIMES).combine_chunks()
 
 
 def times(query: SqlQuery, traces: Iterable[int], devices: Devices) -> pa.Table:
@@ -91,7 +88,7 @@ def times(query: SqlQuery, traces: Iterable[int], devices: Devices) -> pa.Table:
         "ORDER BY node, unified, trace"
     )
     types = {"node": pa.uint32(), "device": pa.uint32(), "trace": pa.uint32(), "ns": pa.int64()}
-    return rows.cast(pa.schema(list(types.items())))
+    return typed(rows, pa.schema(list(types.items())))
 
 
 def persistent_allocations(query: SqlQuery, devices: Devices) -> pa.Table:

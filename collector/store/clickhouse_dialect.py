@@ -15,7 +15,14 @@ def _is_in(column: str, numbers: Iterable[int], _maximum: int) -> str:
     return f"{column} IN ({', '.join(map(str, numbers)) or 'NULL'})"
 
 
-CLICKHOUSE: Final = Dialect("cityHash64", " ORDER BY row", _is_in)
+#: Old releases have no window functions.
+_WITH_LEVEL: Final = """
+    SELECT trace, device, allocator, change.1 AS t_us, change.2 AS bytes, change.3 AS in_use_bytes, level FROM (
+        SELECT trace, device, allocator,
+            arraySort(groupArray((t_us, bytes, in_use_bytes))) AS sorted, arrayCumSum(x -> x.2, sorted) AS levels
+        FROM ({changes}) GROUP BY trace, device, allocator
+    ) ARRAY JOIN sorted AS change, levels AS level"""
+CLICKHOUSE: Final = Dialect("cityHash64", " ORDER BY row", _is_in, _WITH_LEVEL)
 
 
 def rows_of_job(name: str, job: str, batches: Mapping[str, Sequence[int]]) -> str:
@@ -24,7 +31,7 @@ def rows_of_job(name: str, job: str, batches: Mapping[str, Sequence[int]]) -> st
     ``batches``: the listed batches of each table.
     """
     numbers = batches.get(name)
-    return f"job = '{job}' AND batch IN ({', '.join(map(str, numbers))})" if numbers else "false"
+    return f"job = '{job}' AND batch IN ({', '.join(map(str, numbers))})" if numbers else "1 = 0"
 
 
 def of_job(sql: str, job: str, batches: Mapping[str, Sequence[int]]) -> str:

@@ -15,8 +15,8 @@ from . import clickhouse_aggregates as aggregates
 from .catalog import JobInfo
 from .clickhouse_dialect import CLICKHOUSE, of_job, rows_of_job
 from .clickhouse_server import Server
-from .clickhouse_tables import CANONICAL_NAME, JOBS, ROW_TABLES
-from .columns import row_tuples
+from .clickhouse_tables import CANONICAL_NAME, JOBS, PART, ROW_TABLES
+from .columns import row_tuples, typed
 from .devices import Devices, device_rows
 from .executions import TRACE_COLUMNS
 from .protocols import Executions, JobReader, RecordedOutputs, RecordedTotals
@@ -143,7 +143,7 @@ class EngineJob:
 
     def memory_levels(self, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
         """Return the peak of each allocator in each trace; see the protocol."""
-        return sql_queries.memory_levels(self._query, hosts)
+        return sql_queries.memory_levels(self._query, CLICKHOUSE, hosts)
 
     def kept_memory(self, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
         """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there."""
@@ -223,7 +223,7 @@ class EngineJob:
 
     def _cast(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
         try:
-            return rows.cast(schema)
+            return typed(rows, schema)
         except (pa.ArrowException, ValueError) as error:
             text = str(error).partition("\n")[0]
             raise StoreError(
@@ -302,8 +302,12 @@ class EngineStore:
 
     def sweep(self, uid: int) -> None:
         """Delete the rows of job ``uid``, which no reader shows: it was removed, or never whole."""
-        for name in ("batches", *ROW_TABLES, "jobs"):
-            self.server.command(f"ALTER TABLE {name} DELETE WHERE job = '{uid:016x}'")
+        names = ("batches", *ROW_TABLES, "jobs")
+        if cluster := self.server.cluster(self.server.address.database, "jobs"):
+            for host in self.server.hosts(cluster):
+                self.server.at(host).delete([f"{name}{PART}" for name in names], f"{uid:016x}")
+        else:
+            self.server.delete(names, f"{uid:016x}")
 
     def _read(self, condition: str = "") -> tuple[list[EngineJob], list[DamagedJobError]]:
         """Return the readable jobs, and the error of each damaged one."""

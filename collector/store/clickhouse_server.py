@@ -2,19 +2,21 @@
 
 import contextlib
 import http.client
-import io
 import re
 import socket
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
-from typing import Final
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import pyarrow as pa
 
 from ..errors import StoreError
 from .clickhouse_address import Address, Credentials
+from .clickhouse_native import decode, encode
+from .clickhouse_tables import column_type
 from .columns import row_tuples
 
 #: Seconds without any data from the server, and for a whole request.
@@ -24,23 +26,30 @@ REQUEST_S: Final = 900.0
 ANSWER_MAX: Final = 2 << 30
 _ERROR_MAX: Final = 4096
 _CHUNK: Final = 1 << 20
-#: Oldest release that has all settings and functions that are used.
-OLDEST: Final = (22, 8)
-#: Settings of each request. Texts may be any bytes. If a column and an alias have one name, the
-#: name means the column.
+#: Seconds between questions about deletions.
+_POLL_S: Final = 0.1
+#: Oldest release that answers all questions, and the oldest one that also has retention and row
+#: policies.
+OLDEST: Final = (18, 16)
+OLDEST_WITH_RULES: Final = (22, 8)
+#: Settings of each request. The server answers when the query has ended, since an error in the
+#: middle of an answer would look like a part of it. Lists of numbers in a query may be long. A row
+#: that is sent to other servers is there when the request ends.
 _SETTINGS: Final = {
-    "output_format_arrow_string_as_string": "0",
-    "output_format_arrow_compression_method": "none",
-    "prefer_column_name_to_alias": "1",
+    "wait_end_of_query": "1",
     "max_query_size": str(64 << 20),
+    "max_ast_elements": str(64 << 20),
+    "max_expanded_ast_elements": str(64 << 20),
+    "insert_distributed_sync": "1",
 }
-#: The last bytes of an Arrow stream: without them it was cut off.
-_END: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+#: Further settings, with the release from which on they are known.
+_LATER_SETTINGS: Final = (((22, 8), "async_insert", "0"),)
 #: Codes of errors: access denied, wrong password, unknown user; unknown database; unknown table.
 _DENIED: Final = frozenset({192, 193, 194, 497, 516})
 _NO_DATABASE, _NO_TABLE = 81, 60
 #: Codes of an old server: unknown format; unknown setting.
 _OLD: Final = frozenset({73, 115})
+_DISTRIBUTED: Final = re.compile(r"Distributed\('?([\w.-]+)")
 _CODE: Final = re.compile(r"Code: (\d+)")
 
 
@@ -50,57 +59,95 @@ class Server:
     def __init__(self, address: Address, credentials: Credentials) -> None:
         """Use the database at ``address``; nothing is sent yet."""
         self.address = address
+        self._credentials = credentials
+        #: The release of the server, as `check` found it.
+        self.release = OLDEST
         self._headers = {
             "X-ClickHouse-User": credentials.user.encode(),
             "X-ClickHouse-Key": credentials.password.encode(),
         }
 
     def query(self, sql: str) -> pa.Table:
-        """Return the result of ``sql``; texts are binary columns.
+        """Return the result of ``sql``; texts are binary columns, without rows it has no columns.
 
         StoreError ``engine-away`` if the server does not answer, ``engine-refused`` if it refuses
         the user, ``store-missing`` without the database or its tables, ``engine-answer`` if the
-        answer is an error, cut off, too large, or not Arrow.
+        answer is an error, cut off, too large, or not of the format.
         """
-        data = self._request(f"{sql}\nFORMAT ArrowStream".encode(), {})
-        if not data:  # no columns: the server sends no stream at all
-            return pa.table({})
-        if not data.endswith(_END):
-            raise self._error("its answer is cut off", "engine-answer")
+        data = self._request(f"{sql}\nFORMAT Native".encode(), {})
         try:
-            table: pa.Table = pa.ipc.open_stream(pa.py_buffer(data)).read_all()
-            table.validate(full=True)
-        except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
-            raise self._error(f"its answer is not Arrow: {_first_line(str(error))}", "engine-answer") from None
-        return table
+            return decode(data)
+        except (pa.ArrowException, MemoryError, ValueError) as error:
+            raise self._error(f"its answer is no result: {_first_line(str(error))}", "engine-answer") from None
 
     def command(self, sql: str) -> None:
-        """Run ``sql``, which has no result; it ends when the server has done it."""
-        self._request(sql.encode(), {"mutations_sync": "1"})
+        """Run ``sql``, which has no result."""
+        self._request(sql.encode(), {})
+
+    def delete(self, tables: Iterable[str], job: str) -> None:
+        """Delete the rows of ``job`` from ``tables``; it ends when the server has done it."""
+        for table in tables:
+            self.command(f"ALTER TABLE {table} DELETE WHERE job = '{job}'")
+        end = time.monotonic() + REQUEST_S
+        pending = (
+            f"SELECT count() AS number FROM system.mutations WHERE database = '{self.address.database}' "  # noqa: S608
+            f"AND is_done = 0 AND position(command, '{job}') > 0"
+        )
+        while self.query(pending)["number"].to_pylist() != [0]:
+            if time.monotonic() > end:
+                raise self._error(f"it does not delete the rows of job {job} in time", "engine-away")
+            time.sleep(_POLL_S)
+
+    def at(self, host: str) -> "Server":
+        """Return the server of the same port, database and user on another host."""
+        server = Server(self.address._replace(host=host), self._credentials)
+        server.release = self.release
+        return server
+
+    def cluster(self, database: str, table: str) -> str | None:
+        """Return the cluster whose servers have the rows of ``table``.
+
+        "" if the table has its own rows, None if there is no such table.
+        """
+        rows = self.query(f"SELECT engine_full FROM system.tables WHERE database = '{database}' AND name = '{table}'")  # noqa: S608
+        for (engine,) in row_tuples(rows):
+            match = _DISTRIBUTED.match(engine.decode(errors="replace"))
+            return match[1] if match else ""
+        return None
+
+    def hosts(self, cluster: str) -> list[str]:
+        """Return the hosts of ``cluster``, as the server knows them; StoreError if it has none."""
+        rows = self.query(f"SELECT DISTINCT host_name FROM system.clusters WHERE cluster = '{cluster}'")  # noqa: S608
+        if hosts := sorted(host.decode(errors="replace") for (host,) in row_tuples(rows)):
+            return hosts
+        raise self._error(f"it knows no cluster {cluster}", "engine-cluster")
 
     def insert(self, table: str, rows: pa.Table) -> int:
         """Insert ``rows`` as one block, and return the bytes that were sent."""
-        sink = io.BytesIO()
-        with pa.ipc.new_stream(sink, rows.schema) as stream:
-            stream.write_table(rows.combine_chunks())
-        columns = ", ".join(rows.column_names)
-        sql = f"INSERT INTO {table} ({columns}) FORMAT ArrowStream"
-        settings = {"max_insert_block_size": str(rows.num_rows + 1), "async_insert": "0", "query": sql}
-        data = sink.getbuffer()
-        self._request(data, settings)
+        fields: Any = rows.schema
+        data = encode(rows, {field.name: column_type(field) for field in fields})
+        sql = f"INSERT INTO {table} ({', '.join(rows.column_names)}) FORMAT Native"
+        self._request(data, {"max_insert_block_size": str(rows.num_rows + 1), "query": sql})
         return len(data)
 
-    def check(self) -> None:
-        """Raise StoreError unless the release of the server and the store are readable."""
-        ((name,),) = row_tuples(self.query("SELECT version() AS release"))
-        release = name.decode(errors="replace")
-        numbers = tuple(int(number) for number in re.findall(r"\d+", release)[:2])
-        if numbers < OLDEST:
-            raise self._too_old(f"it is ClickHouse {release}")
+    def check(self, oldest: tuple[int, int] = OLDEST, what: str = "this tfprof needs") -> None:
+        """Raise StoreError unless the release of the server is at least ``oldest``.
+
+        ``what``: what needs it, with the verb.
+        """
+        names = list(row_tuples(self.query("SELECT toString(version()) AS release")))
+        release = names[0][0].decode(errors="replace") if names else ""
+        numbers = [int(number) for number in re.findall(r"\d+", release)[:2]]
+        if len(numbers) < 2:
+            raise self._error("it does not tell its release", "engine-answer")
+        self.release = (numbers[0], numbers[1])
+        if self.release < oldest:
+            raise self._too_old(f"it is ClickHouse {release}", what, oldest)
 
     def _request(self, body: bytes | memoryview, settings: Mapping[str, str]) -> bytes:
         """Send one request and return its answer; StoreError as in ``query``."""
-        path = "/?" + urlencode({"database": self.address.database, **_SETTINGS, **settings})
+        later = {name: value for since, name, value in _LATER_SETTINGS if self.release >= since}
+        path = "/?" + urlencode({"database": self.address.database, **_SETTINGS, **later, **settings})
         connection = self._connection()
         try:
             connection.connect()
@@ -135,8 +182,8 @@ class Server:
             size += len(chunk)
             if size > ANSWER_MAX:
                 raise self._error(f"its answer has more than {ANSWER_MAX >> 30} GiB", "engine-answer")
-        if response.length:
-            raise http.client.IncompleteRead(b"", response.length)
+        if response.length or not (response.chunked or "Content-Length" in response.headers):  # its end is unknown
+            raise http.client.IncompleteRead(b"")
         return b"".join(chunks)
 
     def _refusal(self, status: int, text: str) -> StoreError:
@@ -150,12 +197,12 @@ class Server:
             hint = f"create them with `tfprof store init {self.address.text}`"
             return self._error(f"there is no {what}{hint and ': '}{hint}", "store-missing")
         if code in _OLD:
-            return self._too_old(f"it lacks what a query needs ({_first_line(text)})")
+            return self._too_old(f"it lacks what a query needs ({_first_line(text)})", "this tfprof needs", OLDEST)
         return self._error(f"it answers HTTP {status}: {_first_line(text)}", "engine-answer")
 
-    def _too_old(self, text: str) -> StoreError:
-        oldest = ".".join(map(str, OLDEST))
-        return self._error(f"{text}, and this tfprof needs ClickHouse {oldest} or later", "engine-version")
+    def _too_old(self, text: str, what: str, oldest: tuple[int, int]) -> StoreError:
+        release = ".".join(map(str, oldest))
+        return self._error(f"{text}, and {what} ClickHouse {release} or later", "engine-version")
 
     def _error(self, text: str, slug: str) -> StoreError:
         return StoreError(f"{self.address.text}: {text}", slug)

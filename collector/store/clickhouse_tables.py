@@ -90,15 +90,18 @@ _TYPES: Final = {
     pa.uint64(): "UInt64",
     pa.int64(): "Int64",
     pa.float64(): "Float64",
-    pa.bool_(): "Bool",
+    pa.bool_(): "UInt8",
     pa.utf8(): "String",
     pa.binary(): "String",
     pa.list_(pa.utf8()): "Array(String)",
     pa.list_(pa.int64()): "Array(Int64)",
 }
 #: Columns whose type does not follow from that of their Arrow column.
-_COLUMN_TYPES: Final = {"job": "FixedString(16)", "owner": "LowCardinality(String)", "opened": "DateTime"}
+_COLUMN_TYPES: Final = {"job": "FixedString(16)", "opened": "DateTime"}
 _USER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CLUSTER: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+#: End of the name of the table with the rows of one server, if the rows are on several.
+PART: Final = "_part"
 
 
 class Rules(NamedTuple):
@@ -106,11 +109,13 @@ class Rules(NamedTuple):
 
     ``keep_days``: days from its opening until a job is removed, 0 for no limit. ``admins``: users
     or roles of the server that see all jobs; each other user then sees the jobs of which they are
-    the owner. Without ``admins``, every user who may read the tables sees all jobs.
+    the owner. Without ``admins``, every user who may read the tables sees all jobs. ``cluster``:
+    the servers that share the jobs, "" for one server; all rows of a job are on one of them.
     """
 
     keep_days: int = 0
     admins: Sequence[str] = ()
+    cluster: str = ""
 
 
 def statements(address: Address, rules: Rules) -> Iterator[str]:
@@ -121,12 +126,22 @@ def statements(address: Address, rules: Rules) -> Iterator[str]:
     for admin in rules.admins:
         if not _USER.fullmatch(admin):
             raise UsageError(f"{admin!r} is not the name of a user or role of ClickHouse")
+    if rules.cluster and not _CLUSTER.fullmatch(rules.cluster):
+        raise UsageError(f"{rules.cluster!r} is not the name of a cluster of ClickHouse")
+    if rules.cluster and rules.admins:
+        raise UsageError("--admins and --cluster exclude each other: rows of other servers have no policy")
     database = address.database
     yield f"CREATE DATABASE IF NOT EXISTS {database}"
     tables = {name: pa.schema([*PLACE, *schema]) for name, schema in ROW_TABLES.items()}
     tables |= {"batches": BATCHES, "jobs": JOBS}
     for name, schema in tables.items():
-        yield _table(database, name, schema, rules)
+        if rules.cluster:
+            part = f"{name}{PART}"
+            yield _table(database, part, name, schema, rules)
+            engine = f"Distributed('{rules.cluster}', {database}, {part}, cityHash64(job))"
+            yield f"CREATE TABLE IF NOT EXISTS {database}.{name} AS {database}.{part} ENGINE = {engine}"
+        else:
+            yield _table(database, name, name, schema, rules)
     yield f"CREATE TABLE IF NOT EXISTS {database}.store (version UInt32) ENGINE = MergeTree ORDER BY version"
     yield f"INSERT INTO {database}.store SELECT {STORE_VERSION} WHERE (SELECT count() FROM {database}.store) = 0"  # noqa: S608
     if rules.admins:
@@ -137,11 +152,17 @@ def statements(address: Address, rules: Rules) -> Iterator[str]:
             yield f"CREATE ROW POLICY IF NOT EXISTS tfprof_admins {on} 1 TO {admins}"
 
 
-def _table(database: str, name: str, schema: pa.Schema, rules: Rules) -> str:
+def column_type(field: Any) -> str:
+    """Return the type of ClickHouse of a column of Arrow."""
+    return _COLUMN_TYPES.get(field.name, _TYPES[field.type])
+
+
+def _table(database: str, table: str, name: str, schema: pa.Schema, rules: Rules) -> str:
+    """Return the statement of ``table``, which has the columns and the order of ``name``."""
     fields: Any = schema
-    columns = ", ".join(f"{field.name} {_COLUMN_TYPES.get(field.name, _TYPES[field.type])}" for field in fields)
+    columns = ", ".join(f"{field.name} {column_type(field)}" for field in fields)
     retention = f" TTL opened + INTERVAL {rules.keep_days} DAY" if rules.keep_days else ""
     return (
-        f"CREATE TABLE IF NOT EXISTS {database}.{name} ({columns}) ENGINE = MergeTree PARTITION BY toYYYYMM(opened) "
+        f"CREATE TABLE IF NOT EXISTS {database}.{table} ({columns}) ENGINE = MergeTree PARTITION BY toYYYYMM(opened) "
         f"ORDER BY (job, {_ORDER.get(name, 'row')}){retention}"
     )

@@ -55,6 +55,11 @@ def as_table(rows: pa.RecordBatch | pa.Table) -> pa.Table:
     return rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
 
 
+def typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return ``table`` with names and types of ``schema``; without rows it may lack the columns."""
+    return table.rename_columns(schema.names).cast(schema) if table.num_rows else schema.empty_table()
+
+
 def flat(column: Any) -> Any:
     """Return ``column`` as one chunk."""
     if not isinstance(column, pa.ChunkedArray):

@@ -73,25 +73,21 @@ def open_target(address: str) -> "StoreTarget":
     return _kind(address).target(address)
 
 
-def create(url: str, keep_days: int, admins: Sequence[str], *, only_print: bool) -> list[str]:
+def create(url: str, keep_days: int, admins: Sequence[str], cluster: str = "", *, only_print: bool) -> list[str]:
     """Create the tables of the store at ``url``, and return the statements.
 
-    ``keep_days``, ``admins``: `clickhouse_tables.Rules`. ``only_print``: run nothing. UsageError if
-    ``url`` is invalid, StoreError if the server refuses a statement.
+    ``keep_days``, ``admins``, ``cluster``: `clickhouse_tables.Rules`. ``only_print``: run nothing.
+    UsageError if ``url`` is invalid, StoreError if a server refuses a statement.
     """
     _kind(url)
     from .clickhouse_address import credentials, parse  # noqa: PLC0415
-    from .clickhouse_server import Server  # noqa: PLC0415
+    from .clickhouse_setup import create as create_tables  # noqa: PLC0415
     from .clickhouse_tables import Rules, statements  # noqa: PLC0415
 
-    address = parse(url)
-    texts = list(statements(address, Rules(keep_days, admins)))
+    address, rules = parse(url), Rules(keep_days, admins, cluster)
     if not only_print:
-        server = Server(address._replace(database="default"), credentials())  # the database may not exist yet
-        server.check()
-        for text in texts:
-            server.command(text)
-    return texts
+        create_tables(address, credentials(), rules)
+    return list(statements(address, rules))
 
 
 def _kind(address: str) -> _Kind:

@@ -151,7 +151,7 @@ class LocalJob:
 
     def memory_levels(self, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
         """Return the peak of each allocator in each trace; see the protocol."""
-        return self.with_sql(partial(sql_queries.memory_levels, hosts=hosts))
+        return self.with_sql(partial(sql_queries.memory_levels, dialect=sql_queries.DUCKDB, hosts=hosts))
 
     def kept_memory(self, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
         """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there."""

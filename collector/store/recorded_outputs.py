@@ -29,7 +29,7 @@ class SqlOutputs:
                 SELECT trace, sum({self._dialect.hash}({hashed_columns})) AS kind
                 FROM ops WHERE {self._where_sql(selection)} GROUP BY trace
             ) AS kinds GROUP BY kind ORDER BY first""")  # noqa: S608  # numbers and our own names
-        return dict(row_tuples(rows, "first", "traces"))
+        return dict(row_tuples(rows))
 
     def output_counts(
         self, traces: Collection[int], selection: ExecutionFilter, sized_nodes: Collection[int] | None
@@ -40,7 +40,7 @@ class SqlOutputs:
             SELECT trace, node, outputs, {f"max({size})" if size else 0} AS size, count(*) AS runs FROM ops
             WHERE trace IN ({_list_sql(traces)}) AND {self._where_sql(selection)}
             GROUP BY trace, node, outputs ORDER BY trace, node, outputs""")  # noqa: S608
-        return row_tuples(rows, "trace", "node", "outputs", "size", "runs")
+        return row_tuples(rows)
 
     def outputs_in_order(
         self, traces: Collection[int], selection: ExecutionFilter, nodes: Collection[int] | None
@@ -50,17 +50,17 @@ class SqlOutputs:
             SELECT trace, node, outputs FROM ops
             WHERE trace IN ({_list_sql(traces)}) AND {self._where_sql(selection)} AND {self._nodes_sql(nodes)}
             ORDER BY trace, node, start_ns""")  # noqa: S608  # numbers and our own names
-        return row_tuples(rows, "trace", "node", "outputs")
+        return row_tuples(rows)
 
     def example_outputs(
         self, traces: Collection[int] | None, selection: ExecutionFilter
     ) -> Iterator[tuple[int, int, int]]:
         """Yield (node, outputs, label) of one execution of each node in ``traces`` (None: all)."""
-        trace_condition = "true" if traces is None else f"trace IN ({_list_sql(traces)})"
+        trace_condition = "1 = 1" if traces is None else f"trace IN ({_list_sql(traces)})"
         rows = self._query(f"""
             SELECT node, min(outputs) AS first, argMin(label, outputs) AS first_label FROM ops
             WHERE {trace_condition} AND {self._where_sql(selection)} GROUP BY node""")  # noqa: S608
-        return row_tuples(rows, "node", "first", "first_label")
+        return row_tuples(rows)
 
     def first_occurrences(self, selection: ExecutionFilter, end: int | None) -> Iterator[tuple[int, int, int]]:
         """Yield (node, outputs, first trace with them), by trace; see the protocol."""
@@ -69,14 +69,14 @@ class SqlOutputs:
             SELECT node, outputs, min(trace) AS first FROM ops
             WHERE {self._where_sql(selection)}{trace_condition} AND outputs <> {NONE_ID}
             GROUP BY node, outputs ORDER BY first, node, outputs""")  # noqa: S608
-        return row_tuples(rows, "node", "outputs", "first")
+        return row_tuples(rows)
 
     def outputs_in_trace(self, node: int, trace: int) -> list[int]:
         """Return the outputs of each execution of a node in one trace; see the protocol."""
         rows = self._query(
             f"SELECT outputs FROM ops WHERE trace = {trace} AND node = {node}{self._dialect.stored_order}"  # noqa: S608
         )
-        return [outputs for (outputs,) in row_tuples(rows, "outputs")]
+        return [outputs for (outputs,) in row_tuples(rows)]
 
     def _size_sql(self, sized_nodes: Collection[int] | None) -> str:
         """Return the SQL expression of a row's output bytes; '' if ``sized_nodes`` is empty.
@@ -91,19 +91,19 @@ class SqlOutputs:
         """Return the SQL condition that selects the rows of ``selection``."""
         conditions = [self._nodes_sql(selection.nodes)]
         if selection.devices is not None:
-            conditions.append(f"device IN ({_list_sql(selection.devices)})" if selection.devices else "false")
+            conditions.append(f"device IN ({_list_sql(selection.devices)})" if selection.devices else "1 = 0")
         if selection.traces is not None:
             conditions.append(self._traces_sql(selection.traces))
         return " AND ".join(conditions)
 
     def _nodes_sql(self, nodes: Collection[int] | None) -> str:
         """Return the SQL condition that selects the rows of ``nodes``, None for all."""
-        return "true" if nodes is None else self._dialect.is_one_of("node", nodes, self._highest_node)
+        return "1 = 1" if nodes is None else self._dialect.is_one_of("node", nodes, self._highest_node)
 
     def _traces_sql(self, traces: Sequence[int]) -> str:
         """Return the SQL condition that selects the rows of the ascending ``traces``."""
         if not traces:
-            return "false"
+            return "1 = 0"
         in_range = f"trace BETWEEN {traces[0]} AND {traces[-1]}"
         if len(traces) == traces[-1] - traces[0] + 1:
             return in_range

@@ -21,11 +21,14 @@ class Dialect(NamedTuple):
     ``hash``: the function of the hash of several values. ``stored_order``: the end of a query whose
     rows are in the order in which they are stored. ``is_one_of``: the condition that a column is
     one of some numbers. Its last parameter is the maximum of the column and of the numbers.
+    ``with_level``: the query of ``{changes}`` with a further column `level`, the sum of the bytes
+    of an allocator so far. A free comes before an allocation in the same µs.
     """
 
     hash: str
     stored_order: str
     is_one_of: Callable[[str, Iterable[int], int], str]
+    with_level: str
 
 
 def _has_bit(column: str, numbers: Iterable[int], maximum: int) -> str:
@@ -41,24 +44,23 @@ def _has_bit(column: str, numbers: Iterable[int], maximum: int) -> str:
     return f"get_bit('{bits.decode()}'::BIT, ({column} & {size - 1})::INT) = 1"
 
 
-DUCKDB: Final = Dialect("hash", "", _has_bit)
+_WITH_LEVEL: Final = """
+    SELECT *, sum(bytes) OVER (
+        PARTITION BY trace, device, allocator ORDER BY t_us, bytes ROWS UNBOUNDED PRECEDING
+    ) AS level FROM ({changes})"""
+DUCKDB: Final = Dialect("hash", "", _has_bit, _WITH_LEVEL)
 
 _MEMORY_LEFT: Final = """
     SELECT trace, CAST(sum(live_bytes + persistent_bytes) AS Int64) AS residual, max(in_use_bytes) AS in_use
     FROM ops GROUP BY trace"""
-_MEMORY_LEVELS: Final = f"""
+_CHANGES: Final = f"""
+    SELECT trace, {{device}} AS device, allocator, t_us, bytes, in_use_bytes FROM memory_changes
+    UNION ALL SELECT trace, device, {NONE_ID} AS allocator, t_us, bytes, 0 AS in_use_bytes FROM allocations"""  # noqa: S608
+_MEMORY_LEVELS: Final = """
     SELECT trace, device, allocator,
         CAST(CASE WHEN max(in_use_bytes) > 0 THEN max(in_use_bytes) ELSE max(level) END AS Int64) AS peak,
         CAST(CASE WHEN max(in_use_bytes) > 0 THEN argMin(in_use_bytes - bytes, t_us) ELSE -1 END AS Int64) AS before
-    FROM (
-        SELECT *, sum(bytes) OVER (
-            PARTITION BY trace, device, allocator ORDER BY t_us, bytes ROWS UNBOUNDED PRECEDING
-        ) AS level
-        FROM (
-            SELECT trace, {{device}} AS device, allocator, t_us, bytes, in_use_bytes FROM memory_changes
-            UNION ALL SELECT trace, device, {NONE_ID} AS allocator, t_us, bytes, 0 FROM allocations
-        )
-    ) GROUP BY trace, device, allocator"""  # noqa: S608  # a constant
+    FROM ({levels}) GROUP BY trace, device, allocator"""
 _NEW_NODES: Final = (
     "SELECT first, count(*) AS nodes FROM (SELECT node, min(trace) AS first FROM ops GROUP BY node) GROUP BY first"
 )
@@ -74,14 +76,12 @@ _WINDOW_LABELS: Final = f"""
     GROUP BY node"""  # noqa: S608  # a constant
 
 
-def memory_levels(query: SqlQuery, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
-    """Return (trace, device, allocator, peak, bytes before the step) of allocators.
-
-    See the protocol. A free comes before an allocation in the same µs.
-    """
+def memory_levels(query: SqlQuery, dialect: Dialect, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
+    """Return (trace, device, allocator, peak, bytes before the step); see the protocol."""
     cases = "".join(f" WHEN {gpu} THEN {host}" for gpu, host in hosts.items())
     device = f"CASE device{cases} ELSE device END" if cases else "device"
-    return list(row_tuples(query(_MEMORY_LEVELS.format(device=device))))
+    levels = dialect.with_level.format(changes=_CHANGES.format(device=device))
+    return list(row_tuples(query(_MEMORY_LEVELS.format(levels=levels))))
 
 
 def kept_memory(query: SqlQuery, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:

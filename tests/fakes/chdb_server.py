@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 USER, PASSWORD = "ada", "secret"
 #: Parameters of a request that are not settings of a query.
-NOT_SETTINGS = {"database", "query"}
+NOT_SETTINGS = {"database", "query", "wait_end_of_query"}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -48,12 +48,12 @@ class Handler(BaseHTTPRequestHandler):
         if "query" in parameters:  # an insert: chDB takes the data from a file
             path = f"{sys.argv[1]}/insert"
             Path(path).write_bytes(body)
-            table = parameters["query"].removesuffix(" FORMAT ArrowStream")
-            engine.query(f"{table} FROM INFILE '{path}' FORMAT ArrowStream")
+            table = parameters["query"].removesuffix(" FORMAT Native")
+            engine.query(f"{table} FROM INFILE '{path}' FORMAT Native")
             return b""
         text = body.decode()
-        if text.endswith("FORMAT ArrowStream"):
-            return bytes(engine.query(text.removesuffix("FORMAT ArrowStream"), "ArrowStream").bytes())
+        if text.endswith("FORMAT Native"):
+            return bytes(engine.query(text.removesuffix("FORMAT Native"), "Native").bytes())
         engine.query(text)
         return b""
 

@@ -35,6 +35,7 @@ PATTERNS: Final = (
     "test_cli_op_oracle.py::*[tf1-software]",
     "test_cli_op_oracle.py::*[tf2-full]",
     "test_cli_process.py::test_ctrl_c_is_silent*[words1]",
+    "test_clickhouse_server.py::test_ops_at_random*-others]",
     "test_code_oracle.py::*[tf1-real]",
     "test_code_oracle.py::*[tf2-real]",
     "test_comparison.py::test_of_many_pairs_of_equal_runs*",

@@ -1,21 +1,190 @@
-"""A server of ClickHouse 18.16, which Debian has: it is too old, and the error says so.
+"""Servers of ClickHouse 18.16, which Debian has: one, and two that share the jobs.
 
-The test needs the Debian package clickhouse-server; without it, it is skipped.
+The tests need the Debian package clickhouse-server; without it, they are skipped.
+
+Tests collector/store/clickhouse_setup.py.
 """
 
+import random
+import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pytest
-from fakes import clickhouse_program
+from fakes import clickhouse_program, page_store, random_rows
+from fakes.made_store import rows, write_job
+from fakes.round_trip import output_of
 from tfprof.collector.errors import StoreError
+from tfprof.collector.store import schema
+from tfprof.collector.store.clickhouse_address import Credentials, parse
+from tfprof.collector.store.clickhouse_server import Server
 from tfprof.collector.store.opening import create, open_reader
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.schema import JOB_TABLES
+from tfprof.formats.ids import hex_id
+
+pytestmark = pytest.mark.skipif(not clickhouse_program.PROGRAM, reason="clickhouse-server is not installed")
+#: Commands about one job, those about the ops of any job, and those about several.
+OF_OPS = ("show", "memory", "op")
+QUESTIONS = (
+    *("show", "breakdown", "memory", "compiled", "scope", "graph", "op", "code", "source", "advise"),
+    *("steps", "spans", "curves", "host", "alerts"),
+)
+OF_SEVERAL = (
+    ("jobs",),
+    ("alerts",),
+    ("diff", "last~1", "last"),
+    ("op", "last", "last~1"),
+    ("advise", "last", "last~1"),
+    ("workers", "all"),
+)
+RANDOM_JOBS = range(1, 19)
+LAYOUTS = {"one": [], "sharded": ["--cluster", "pair"]}
 
 
-@pytest.mark.skipif(not clickhouse_program.PROGRAM, reason="clickhouse-server is not installed")
-def test_an_old_server_is_refused(tmp_path: Path) -> None:
-    with clickhouse_program.running(tmp_path) as port:
-        url = f"clickhouse://127.0.0.1:{port}/default"
-        for ask in (lambda: create(url, 0, (), only_print=False), lambda: open_reader(url)):
-            with pytest.raises(StoreError, match=r"needs ClickHouse 22\.8 or later.*\[engine-version\]") as refused:
-                ask()
-            assert str(refused.value).isprintable()
+class Pair(NamedTuple):
+    """Two servers with one HTTP port."""
+
+    port: int
+    processes: list[subprocess.Popen[bytes]]
+
+    def url(self, database: str, server: int = 0) -> str:
+        return f"clickhouse://{clickhouse_program.HOSTS[server]}:{self.port}/{database}"
+
+    def server(self, database: str, server: int = 0) -> Server:
+        return Server(parse(self.url(database, server)), Credentials("default", ""))
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    folder = tmp_path_factory.mktemp("ch")
+    with clickhouse_program.running(folder, clickhouse_program.HOSTS) as (port, processes):
+        yield Pair(port, processes)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with 20 jobs: 18 with ops at random, and two with everything that is shown."""
+    path = tmp_path_factory.mktemp("folder") / "store"
+    for seed in RANDOM_JOBS:
+        identity = {"group": "all", "tags": {"tf_task": f"worker:{seed}"}}
+        write_job(path, seed, _random_tables(seed), identity=identity)
+    return page_store.write(path)
+
+
+def _random_tables(seed: int) -> dict[str, pa.Table]:
+    """Return ops at random, and changes of memory at random: many of them in the same µs."""
+    rng = random.Random(seed)
+    names = [
+        {"kind": kind, "id": number, "text": b"net/%d" % number}
+        for kind, count in ((schema.NODE, 8), (schema.LABEL, 1), (schema.ALLOCATOR, 2), (schema.OUTPUTS, 1))
+        for number in range(count)
+    ]
+    ids = {"trace": 10, "node": 8, "device": 2, "allocator": 2, "t_us": 20}
+    changes = [
+        {**{name: rng.randrange(end) for name, end in ids.items()}, "bytes": rng.randrange(-(10**6), 10**6)}
+        for _ in range(200)
+    ]
+    return {
+        "names": pa.concat_tables([random_rows.device_names(), rows("names", names)]),
+        "ops": rows("ops", random_rows.random_ops(0, 10, 8, seed=seed)),
+        "traces": random_rows.traces(0, 10),
+        "memory_changes": rows("memory_changes", changes),
+        "allocations": rows("allocations", changes[:50]),
+    }
+
+
+@pytest.fixture(scope="module", params=LAYOUTS)
+def urls(request: pytest.FixtureRequest, pair: Pair, folder: Path) -> tuple[str, str]:
+    """A copy of the folder, and the same seen from the other server if the jobs are shared."""
+    layout = request.param
+    url, other = pair.url(layout), pair.url(layout, layout == "sharded")
+    for _ in range(2):  # tables that exist stay
+        output_of("store", "init", url, *LAYOUTS[layout])
+    assert "20 of 20 jobs copied" in output_of("store", "copy", folder, url)
+    assert "0 of 20 jobs copied" in output_of("store", "copy", folder, other)
+    return url, other
+
+
+def test_every_answer_equals_that_of_the_folder(urls: tuple[str, str], folder: Path, tmp_path: Path) -> None:
+    url, other = urls
+    questions = [*OF_SEVERAL, *((question, "last") for question in QUESTIONS)]
+    for words in questions:
+        assert _answer(words, other) == _answer(words, folder), words
+    back = tmp_path / "back"
+    output_of("store", "copy", "--job", "last", url, back)
+    for question in QUESTIONS:
+        assert _answer((question, "last"), back) == _answer((question, "last"), folder)
+    output_of("rm", "last", "--yes", "--store", other)
+    assert "1 of 20 jobs copied" in output_of("store", "copy", folder, url)
+    assert _answer(("jobs",), other) == _answer(("jobs",), folder)
+
+
+@pytest.mark.parametrize("uids", [pytest.param(RANDOM_JOBS[:1], id="one"), pytest.param(RANDOM_JOBS[1:], id="others")])
+def test_ops_at_random_have_the_same_figures(urls: tuple[str, str], folder: Path, uids: Sequence[int]) -> None:
+    store, local_store = open_reader(urls[1]), LocalStore(folder)
+    for uid in map(hex_id, uids):
+        for question in OF_OPS:
+            assert _answer((question, uid), urls[1]) == _answer((question, uid), folder), uid
+        job, local = store.job(uid), local_store.job(uid)
+        for name in JOB_TABLES.keys() - {"host_samples"}:  # the folder has them once for all jobs
+            assert job.table(name).equals(local.table(name)), name
+        some = [1, 3, 4, 99]
+        for traces in (None, some):
+            rollup = local.rollup(traces)
+            assert job.rollup(traces).equals(rollup)
+            assert job.unit_times(rollup, traces).equals(local.unit_times(rollup, traces))
+        assert job.times(some).to_pylist() == local.times(some).to_pylist()
+        for hosts in ({}, {random_rows.GPU: random_rows.CPU}):
+            assert sorted(job.memory_levels(hosts)) == sorted(local.memory_levels(hosts))
+
+
+def _answer(words: Sequence[str], store: Path | str) -> str:
+    """Return the document about a store, without the store's address."""
+    return output_of(*words, "--json", "--store", store).replace(str(store), "")
+
+
+def test_a_job_is_on_one_server_and_removed_there(pair: Pair, folder: Path) -> None:
+    create(pair.url("shared"), 0, (), "pair", only_print=False)
+    output_of("store", "copy", folder, pair.url("shared"))
+    jobs = [_column(pair.server("shared", at), "SELECT DISTINCT job FROM ops_part") for at in range(2)]
+    assert all(jobs)
+    assert len(jobs[0]) + len(jobs[1]) == len({*jobs[0], *jobs[1]}) == 20
+    for uid in (jobs[0][0], jobs[1][0]):
+        output_of("rm", uid.decode(), "--yes", "--store", pair.url("shared"))
+        for name in ("ops", "jobs", "batches"):
+            assert _column(pair.server("shared", 1), f"SELECT count() FROM {name} WHERE job = '{uid.decode()}'") == [0]
+
+
+def _column(server: Server, sql: str) -> Any:
+    return server.query(sql).column(0).to_pylist()
+
+
+def test_a_query_may_list_many_numbers(pair: Pair) -> None:
+    numbers = ", ".join(map(str, range(60_000)))
+    assert _column(pair.server("default"), f"SELECT count() FROM system.one WHERE dummy IN ({numbers})") == [1]
+
+
+def test_what_the_old_server_lacks_is_refused(pair: Pair) -> None:
+    for rules in ((30, ()), (0, ("operators",))):
+        with pytest.raises(StoreError, match=r"18\.16\.1, and --keep.* need .*22\.8.*\[engine-version\]"):
+            create(pair.url("rules"), *rules, only_print=False)
+    with pytest.raises(StoreError, match=r"knows no cluster other.*\[engine-cluster\]"):
+        create(pair.url("rules"), 0, (), "other", only_print=False)
+    create(pair.url("rules"), 0, (), only_print=False)
+    with pytest.raises(StoreError, match=r"tables for one server.*\[engine-cluster\]"):
+        create(pair.url("rules"), 0, (), "pair", only_print=False)
+
+
+def test_half_of_the_jobs_is_no_answer(tmp_path: Path) -> None:
+    with clickhouse_program.running(tmp_path, clickhouse_program.HOSTS) as (port, processes):
+        url = Pair(port, processes).url("half")
+        create(url, 0, (), "pair", only_print=False)
+        assert open_reader(url).jobs() == []
+        processes[1].kill()
+        processes[1].wait()
+        with pytest.raises(StoreError, match=r"\[engine-answer\]") as refused:
+            open_reader(url).jobs()
+        assert str(refused.value).isprintable()

@@ -76,7 +76,7 @@ def _answering(answer: bytes) -> Iterator[Server]:
             connection, _ = listener.accept()
             with connection:
                 request = b""
-                while b"ArrowStream" not in request:
+                while b"Native" not in request:
                     request += connection.recv(1 << 16)
                 connection.sendall(answer)
 
@@ -96,8 +96,8 @@ def _ok(body: bytes, length: int | None = None) -> bytes:
         (b"", "engine-answer"),
         (b"SSH-2.0-OpenSSH\r\n", "engine-answer"),
         (_ok(b"\xff" * 8, 10**6), "engine-answer"),
-        (_ok(b"half of a stream"), "engine-answer"),
-        (_ok(b"garbage" + http._END), "engine-answer"),
+        (_ok(b"half of a block"), "engine-answer"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", "engine-answer"),
         (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno", "engine-refused"),
         (b"HTTP/1.1 404 Not Found\r\nContent-Length: 12\r\n\r\nCode: 81. DB", "store-missing"),
         (b"HTTP/1.1 500 Error\r\nContent-Length: 9\r\n\r\n\x1b]0;hi\x07\n.", "engine-answer"),
@@ -152,6 +152,12 @@ def test_the_statements_have_the_columns_of_each_table() -> None:
         assert f"tfprof_owner ON tfprof.{name} FOR SELECT USING owner = currentUser()" in texts
     with pytest.raises(UsageError):
         list(tables.statements(Address("head", 8123, "tfprof"), tables.Rules(0, ("a b",))))
+
+
+@pytest.mark.parametrize("rules", [tables.Rules(cluster="a'b"), tables.Rules(admins=("ada",), cluster="pair")])
+def test_a_cluster_that_cannot_be_is_refused(rules: tables.Rules) -> None:
+    with pytest.raises(UsageError):
+        list(tables.statements(Address("head", 8123, "tfprof"), rules))
 
 
 @pytest.fixture
