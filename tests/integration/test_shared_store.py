@@ -120,6 +120,12 @@ class SharedHost:
         self._processes.append(process)
         return process
 
+    def collectors(self) -> list[int]:
+        """Return the pids of the running collectors of users."""
+        files = (self.service.home / "run").rglob("collector.pid")
+        pids = {int(text) for file in files if (text := file.read_text().strip())}
+        return sorted(pid for pid in pids - {self.process.pid} if os.path.exists(f"/proc/{pid}"))
+
     def jobs(self, user: HostUser) -> list[dict[str, object]]:
         done = user.run("tfprof", "jobs", "--json")
         return list(json.loads(done.stdout)["jobs"]) if done.stdout else []
@@ -180,6 +186,18 @@ def test_users_see_and_steer_their_own_jobs_and_readers_see_all(host: SharedHost
     assert "[store-foreign]" in host.ada.run("tfprof", "serve", "--shared").stderr
     assert "run the service there" in host.ada.run("tfprof", "serve").stderr
     assert "a service for all users" in host.ada.run("tfprof", "status").stdout
+
+
+def test_a_short_job_waits_for_the_start_of_its_users_collector(host: SharedHost) -> None:
+    def errors(name: str) -> str:
+        return host.begin(host.ada, name, 20).communicate(timeout=60)[1]
+
+    assert "not-stored" not in errors("first")
+    (collector,) = host.collectors()
+    host.process.send_signal(signal.SIGHUP)  # it ends the collectors
+    until(lambda: host.collectors() != [collector], "the end of the collector")
+    assert "not-stored" not in errors("second")
+    assert not list(host.ada.home.rglob("tfprof-spool"))
 
 
 def test_another_user_can_neither_send_order_nor_read(host: SharedHost) -> None:
