@@ -17,7 +17,7 @@ from typing import Final
 from ...agent.daemon_start import COLLECTOR
 from ...commands import daemons, settings_files
 from ...commands.service_manager import ServiceManager
-from ...commands.streams import log
+from ...commands.streams import WARNING, log
 from ...formats.addresses import local_endpoint
 from ...formats.runtime_dir import instance_dir
 from ...formats.settings import SETTINGS
@@ -150,7 +150,7 @@ class SharingService:
             except BlockingIOError:
                 return
             except OSError as error:  # no descriptor or memory is left: those that wait stay in the kernel
-                log(f"tfprof: cannot accept a connection: {error.strerror}")
+                log(f"tfprof: cannot accept a connection: {error.strerror}", level=WARNING)
                 self._selector.unregister(self._listener)
                 self._paused_until_s = now + _PAUSE_S
                 return

@@ -13,7 +13,7 @@ from typing import Final
 
 from ...agent.daemon_start import COLLECTOR, DaemonSupervisor
 from ...commands.daemons import DaemonError
-from ...commands.streams import log
+from ...commands.streams import WARNING, log
 from ...formats.addresses import local_endpoint
 from ...formats.runtime_dir import make_instance
 from ..errors import TfprofError
@@ -200,7 +200,7 @@ class Users:
             if len(self._logged_s) > _IDLE_MAX:
                 self._logged_s.clear()
             self._logged_s[uid] = now
-            log(f"tfprof: user {shared.Owner(uid, self._store).name}: {text}")
+            log(f"tfprof: user {shared.Owner(uid, self._store).name}: {text}", level=WARNING)
 
 
 def _connected(address: str) -> socket.socket | None:
