@@ -251,6 +251,8 @@ class Collector:
             self._status.write(status)
         except OSError as error:
             log(f"tfprof: cannot write {self._status.path}: {error.strerror}", level=WARNING)
+            with contextlib.suppress(OSError):  # the time of the file shows that this collector does not hang
+                os.utime(self._status.path)
 
     def _write_live(self, now: float) -> None:
         with contextlib.suppress(OSError):  # readers then read the rows

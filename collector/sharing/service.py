@@ -130,8 +130,8 @@ class SharingService:
     def _timeout_s(self, now: float) -> float:
         if self._users.are_waiting:
             return _START_POLL_S
-        times = (self._manager.next_alive_s, self._next_round_s, self._paused_until_s, now + _SLEEP_MAX_S)
-        return max(0.0, min(times) - now)
+        times = (self._manager.next_alive_s, self._next_round_s, self._paused_until_s, self._users.next_check_s)
+        return max(0.0, min(*times, now + _SLEEP_MAX_S) - now)
 
     def _handle(self, key: selectors.SelectorKey, events: int) -> None:
         if isinstance(key.data, Relay):

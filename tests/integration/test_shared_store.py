@@ -103,10 +103,10 @@ class SharedHost:
         if is_reloaded:
             self.process.send_signal(signal.SIGHUP)
 
-    def start(self) -> None:
-        """Start the service, and wait until it listens."""
+    def start(self, *words: str) -> None:
+        """Start the service, and wait until it listens; ``words``: another program that serves."""
         earlier = self.log()
-        self.process = self.service.start("tfprof", "serve", "--shared", stderr=self._log)
+        self.process = self.service.start(*(words or ("tfprof", "serve", "--shared")), stderr=self._log)
         until(lambda: " for all users" in self.log()[len(earlier) :], "the service")
 
     def log(self) -> str:
@@ -332,6 +332,31 @@ def test_a_reload_applies_to_the_jobs_of_all_users_and_loses_nothing(host: Share
     host.change_settings("keep-days = 1e-7", is_reloaded=False)
     host.start()
     until(lambda: host.names(host.ada) == [], "the removal, without a job or an agent")
+
+
+IMPATIENT = """
+import os
+from tfprof.collector.sharing import users, watch
+from tfprof.collector.sharing.__main__ import main
+users.CHECK_S, watch.CHECKS = 0.5, 10
+main(["--store", os.environ["TFPROF_STORE"]])
+"""
+
+
+def test_a_collector_that_hangs_is_replaced_and_nothing_is_lost(host: SharedHost) -> None:
+    host.process.send_signal(signal.SIGTERM)
+    host.process.wait(60)
+    host.start("python", "-c", IMPATIENT)
+    jobs = [host.begin(user, "job", 400) for user in (host.ada, host.bob)]
+    until(lambda: host.names(host.pat) == ["job"] * 2, "the jobs")
+    stopped, kept = host.collectors()
+    os.kill(stopped, signal.SIGSTOP)
+    until(lambda: "hung for" in host.log(), "the end of the collector")
+    for job in jobs:
+        job.wait(60)
+    until(lambda: [job["state"] for job in host.jobs(host.pat)] == ["exited"] * 2, "the end of the jobs")
+    assert [(job["steps"], job["lost"]) for job in host.jobs(host.pat)] == [(400, 0)] * 2
+    assert kept in host.collectors()
 
 
 def test_a_reader_that_keeps_files_locked_stops_nobody(host: SharedHost) -> None:
