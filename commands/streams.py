@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Unicode's separators of lines, and its controls of the direction of text; lone surrogates.
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
-#: Levels of syslog for lines in the journal of systemd; without one it takes a line for information.
+#: Levels of syslog, for lines in the journal of systemd. Without one, a line is information.
 ERROR, WARNING = 3, 4
 #: Device and inode of the stream that systemd has connected to the journal.
 JOURNAL = "JOURNAL_STREAM"

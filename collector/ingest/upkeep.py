@@ -37,7 +37,9 @@ class Upkeep:
     def _renew(self) -> None:
         """Recreate a store that was removed or moved; agents send unacked messages again."""
         self._store.renew()
-        log(f"tfprof: {self._store.path} was removed or moved away, and is created again [store-removed]", level=WARNING)
+        log(
+            f"tfprof: {self._store.path} was removed or moved away, and is created again [store-removed]", level=WARNING
+        )
         for writer in self._store.lost_hosts:
             self._store.forget(writer)
         for uid in list(self._jobs.open):

@@ -104,7 +104,9 @@ class User:
             return None
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        return DaemonError(f"the collector of process {pid} hung for {CHECK_S * CHECKS:.0f} s, and was killed", "collector")
+        return DaemonError(
+            f"the collector of process {pid} hung for {CHECK_S * CHECKS:.0f} s, and was killed", "collector"
+        )
 
     def drop_waiting(self) -> None:
         """Close the connections that wait."""

@@ -1,6 +1,6 @@
 """Notices that the collector of a user hangs: it writes its status every two seconds."""
 
-import os
+from pathlib import Path
 from typing import Final
 
 from ...agent.daemon_start import COLLECTOR
@@ -33,6 +33,6 @@ class Watch:
 
     def _written_ns(self) -> int:
         try:
-            return os.stat(os.path.join(self._instance_dir, COLLECTOR + ".json")).st_mtime_ns
+            return Path(self._instance_dir, f"{COLLECTOR}.json").stat().st_mtime_ns
         except OSError:
             return 0

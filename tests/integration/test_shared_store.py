@@ -57,6 +57,8 @@ for head, body in (
         "patience_s": 1, "giver": {"user": "root", "host": "h", "pid": 1}}),
     (Head(wire.CLOSE, uid, 0, 0, 1), {"state": "exited"}),
     (Head(wire.GIVEN_UP, uid, 0, 1, 1), {"identity": {"name": "forged"}, "end": {"state": "lost"}}),
+    (Head(wire.CHANGE, uid, 0, 0, 2), {"before": [], "tags": ["forged"]}),
+    (Head(wire.CHANGE, uid, 0, 0, 3), {"remove": True}),
 ):
     agent.send(head, json.dumps(body).encode())
     answer, reason = agent.receive(30)
@@ -179,13 +181,30 @@ def test_users_see_and_steer_their_own_jobs_and_readers_see_all(host: SharedHost
     assert host.bob.run("tfprof", "trace", "adas", "--off").returncode == 1
     assert _order(host.ada, "detach", "adas") == (True, None)
     until(lambda: [job["state"] for job in host.jobs(host.ada)] == ["detached"], "the end of the job")
-    for words in (("rm", "adas", "--yes"), ("tag", "adas", "good")):
-        for user in (host.ada, host.pat):
-            assert "[store-unwritable]" in user.run("tfprof", *words).stderr
     assert "stop it first [store-in-use]" in host.service.run("tfprof", "serve", "--shared").stderr
     assert "[store-foreign]" in host.ada.run("tfprof", "serve", "--shared").stderr
     assert "run the service there" in host.ada.run("tfprof", "serve").stderr
     assert "a service for all users" in host.ada.run("tfprof", "status").stdout
+
+
+def test_users_remove_and_tag_their_own_jobs_only(host: SharedHost) -> None:
+    host.begin(host.ada, "adas", 30).wait(60)
+    running = host.begin(host.ada, "running")
+    until(lambda: sorted(str(job["state"]) for job in host.jobs(host.ada)) == ["exited", "running"], "the jobs")
+    for words in (("rm", "adas", "--yes"), ("tag", "adas", "bad")):
+        assert "[foreign-job]" in host.pat.run("tfprof", *words).stderr
+        assert "[no-such-job]" in host.bob.run("tfprof", *words).stderr
+    assert host.ada.run("tfprof", "tag", "running", "good", "new").stdout == "good\nnew\n"
+    assert host.ada.run("tfprof", "tag", "running", "new", "--remove").stdout == "good\n"
+    assert host.pat.run("tfprof", "tag", "running").stdout == "good\n"
+    assert "[job-running]" in host.ada.run("tfprof", "rm", "running", "--yes").stderr
+    assert host.ada.run("tfprof", "rm", "adas", "--yes").stdout.startswith("removed 1 job")
+    assert host.names(host.pat) == ["running"]
+    assert len(list((host.store / "users" / str(ADA) / "jobs").iterdir())) == 1
+    host.process.send_signal(signal.SIGTERM)
+    host.process.wait(60)
+    assert "[collector-away]" in host.ada.run("tfprof", "tag", "running", "late").stderr
+    running.kill()
 
 
 def test_a_short_job_waits_for_the_start_of_its_users_collector(host: SharedHost) -> None:
@@ -206,15 +225,16 @@ def test_another_user_can_neither_send_order_nor_read(host: SharedHost) -> None:
     uid = LocalStore(host.store).jobs()[0].info.hex
     before = {path: path.stat().st_mtime_ns for path in (host.store / "users" / str(ADA)).rglob("*")}
     answers = host.bob.python(RAW_AGENT.replace("sys.argv[1]", repr(uid)))
-    assert answers.splitlines() == ["131 foreign-job"] * 4
+    assert answers.splitlines() == ["131 foreign-job"] * 6
     assert host.names(host.bob) == []
     for path in [host.store / "users", *before]:
         assert host.bob.run("ls", str(path)).returncode != 0
     assert {path: path.stat().st_mtime_ns for path in before if path.name != "store.json"} == {
         path: mtime for path, mtime in before.items() if path.name != "store.json"
     }
-    mine = host.bob.python(RAW_AGENT.replace("sys.argv[1]", repr("abc")))
-    assert mine.splitlines() == ["129 None", "9 None", "129 None", "129 None"]
+    code = RAW_AGENT.replace('"remove": True', '"before": ["forged"], "tags": []')
+    mine = host.bob.python(code.replace("sys.argv[1]", repr("abc")))
+    assert mine.splitlines() == ["129 None", "9 None", *["129 None"] * 4]
     assert [(job["name"], job["user"]) for job in host.jobs(host.bob)] == [("forged", str(BOB))]
     assert len(host.jobs(host.pat)) == 2
     forbidden = (
