@@ -90,7 +90,7 @@ class User:
         if failure is not None or (self.waiting and now > self.waiting[0][1]):
             self.drop_waiting()
             reason = failure or {"text": f"it has not come up within {START_S:.0f} s", "slug": "collector"}
-            return DaemonError(f"the collector does not start: {reason['text']}", reason["slug"])
+            return DaemonError(f"no collector: {reason['text']}", reason["slug"])
         return None
 
     def _pass_on(self, selector: selectors.BaseSelector, near: socket.socket, far: socket.socket) -> None:

@@ -110,7 +110,7 @@ def test_connections_are_closed_when_the_collector_does_not_start(shared):
     shared.failure = {"text": "the disk is full", "slug": "store-full"}
     failed = shared.connect(8, 100.0)
     assert is_closed(failed)
-    assert shared.log[-1].endswith(": the collector does not start: the disk is full [store-full]")
+    assert shared.log[-1].endswith(": no collector: the disk is full [store-full]")
 
 
 def test_a_user_has_a_limited_number_of_connections_and_one_line_in_the_log(shared):
