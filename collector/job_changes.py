@@ -17,10 +17,10 @@ from .client import UnansweredError
 from .records import document
 from .store.protocols import JobReader
 
-#: Time limit for one change, since the removal of a large job takes long (seconds).
-CHANGE_S: Final = 60.0
-#: Time limit for the connection; the service may have to start the collector (seconds).
-CONNECT_S: Final = 20.0
+#: Time limit for one change, since the removal of a large job takes long (ms).
+CHANGE_MS: Final = 60_000
+#: Time limit for the connection; the service may have to start the collector (ms).
+CONNECT_MS: Final = 20_000
 #: Number of tries if another change of the same tags comes first.
 _TRIES: Final = 10
 
@@ -61,11 +61,11 @@ class ServiceChanges:
             socket.linger = 0
             socket.immediate = 1
             socket.connect(self._endpoint.url)
-            if not socket.poll(1000 * CONNECT_S, zmq.POLLOUT):
+            if not socket.poll(CONNECT_MS, zmq.POLLOUT):
                 raise ServiceAwayError(f"the service at {self._endpoint.place} does not answer")
             number = secrets.randbits(62) | 1
             socket.send_multipart((wire.pack(Head(wire.CHANGE, uid, 0, 0, number)), json.dumps(values).encode()))
-            while socket.poll(1000 * CHANGE_S):
+            while socket.poll(CHANGE_MS):
                 frames = socket.recv_multipart()
                 head = wire.unpack(frames[0])
                 if head.last != number:

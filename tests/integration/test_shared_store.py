@@ -1,6 +1,6 @@
 """A shared store: one service for real users, who see and steer their own jobs.
 
-Tests collector/sharing/service.py.
+Tests collector/sharing/service.py, collector/job_changes.py.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""The users of a shared store: what each may hold, and a collector that does not start."""
+"""The users of a shared store: what each may hold, and a collector that does not start.
+
+Tests collector/sharing/watch.py.
+"""
 
 import os
 import pwd
