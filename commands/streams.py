@@ -108,7 +108,7 @@ def _wrapped(line: str, stream: TextIO) -> list[str]:
 def _mark(level: int) -> str:
     """Return what begins a line on standard error of ``level`` (0: none) if that is the journal."""
     wanted = os.environ.get(JOURNAL) if level else None
-    if not wanted:
+    if not wanted or sys.stderr is None:
         return ""
     try:
         status = os.fstat(sys.stderr.fileno())
