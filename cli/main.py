@@ -270,7 +270,7 @@ def _print_error(error: TfprofError) -> int:
         import traceback  # noqa: PLC0415  # slow to load, and errors are few
 
         streams.say(*traceback.format_exc().splitlines())
-    streams.say(f"tfprof: {error}")
+    streams.say(f"tfprof: {error}", level=streams.ERROR)
     return error.exit_code
 
 

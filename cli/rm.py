@@ -8,6 +8,7 @@ import click
 
 from ..collector.documents.removal import rm_document
 from ..collector.errors import UsageError
+from ..collector.job_changes import service_of
 from ..collector.numbers import size
 from ..collector.query.listing import JobFilter
 from ..collector.query.removing import Removable, ended_jobs, remove_jobs, selected_jobs
@@ -65,7 +66,7 @@ def rm(
     elif not yes and not _confirmed(removable, now_ns):
         note("nothing was removed")
         removable = []
-    remove_jobs(store_reader, removable)
+    remove_jobs(store_reader, removable, (service_of(store) or store_reader).remove)
     if as_json:
         print_json(rm_document(removable))
     elif removable:

@@ -4,13 +4,12 @@ import click
 
 from ..collector.documents.tags import tag_document
 from ..collector.errors import UsageError
+from ..collector.job_changes import service_of
+from ..collector.store.catalog import TAG_LENGTH_MAX
 from ..collector.store.opening import open_reader
 from ..commands.streams import print_lines
 from .command import job_argument, json_option, print_json, store_option
 from .values import Text
-
-#: Maximum number of characters of a tag.
-TAG_LENGTH_MAX = 100
 
 
 def _checked(text: str) -> str:
@@ -41,7 +40,8 @@ def tag(job: str, store: str, texts: tuple[str, ...], *, remove: bool, as_json: 
                 raise UsageError(f"the job has no tag {missing[0]!r}; it has: {', '.join(old_tags) or 'none'}")
             return tuple(text for text in old_tags if texts and text not in texts)
 
-        tags = job_reader.change_tags(change)
+        service = service_of(store)
+        tags = job_reader.change_tags(change) if service is None else service.change_tags(job_reader, change)
     else:
         tags = job_reader.tags()
     if as_json:

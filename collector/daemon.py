@@ -20,7 +20,7 @@ import pyarrow as pa
 from ..commands.daemons import StatusFile
 from ..commands.key_files import collector_pair
 from ..commands.service_manager import ServiceManager
-from ..commands.streams import log
+from ..commands.streams import WARNING, log
 from ..formats.addresses import Endpoint, local_endpoint
 from ..formats.ids import hex_id
 from ..formats.runtime_dir import LIVE, make_instance
@@ -250,7 +250,9 @@ class Collector:
         try:
             self._status.write(status)
         except OSError as error:
-            log(f"tfprof: cannot write {self._status.path}: {error.strerror}")
+            log(f"tfprof: cannot write {self._status.path}: {error.strerror}", level=WARNING)
+            with contextlib.suppress(OSError):  # the time of the file shows that this collector does not hang
+                os.utime(self._status.path)
 
     def _write_live(self, now: float) -> None:
         with contextlib.suppress(OSError):  # readers then read the rows

@@ -6,7 +6,7 @@ import traceback
 from typing import Any, Final
 
 from ..commands import daemons
-from ..commands.streams import log
+from ..commands.streams import ERROR, log
 from ..formats.ids import hex_id
 from .errors import TfprofError
 
@@ -57,7 +57,7 @@ class CollectorStats:
         prefix = f"job {hex_id(uid)}: " if uid else ""
         self._first_failure = self._first_failure or prefix + text[-_TRACEBACK_MAX:]
         if self.failures <= _LOGGED_MAX:
-            log(f"tfprof: {prefix}{text} [internal]")
+            log(f"tfprof: {prefix}{text} [internal]", level=ERROR)
 
     def snapshot(self, rows: int, now: float) -> dict[str, Any]:
         """Return these statistics as the entries of a status file.

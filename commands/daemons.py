@@ -212,10 +212,10 @@ def run(name: str, store: str, serve: Callable[[], int]) -> int:
         instance_dir = make_instance(store)
         lock = PidFileLock(instance_dir, name)
         if not lock.acquire():
-            streams.note("another %s serves %s [store-in-use]" % (name, store))
+            streams.note("another %s serves %s [store-in-use]" % (name, store), level=streams.ERROR)
             return 1
     except FolderError as error:
-        streams.note(str(error))
+        streams.note(str(error), level=streams.ERROR)
         return error.exit_code
     except OSError as error:
         return _record_failure(
@@ -235,13 +235,13 @@ def run(name: str, store: str, serve: Callable[[], int]) -> int:
 
 def _record_failure(instance_dir: str, name: str, error: TfprofError) -> int:
     """Record why the daemon ``name`` failed; return its exit status."""
-    streams.note(str(error))
+    streams.note(str(error), level=streams.ERROR)
     last_error = {"slug": error.slug, "text": error.args[0]}
     status = {"pid": os.getpid(), "written_ns": time.time_ns(), FAILED: True, "last_error": last_error}
     try:
         write_json(os.path.join(instance_dir, name + ".json"), status)
     except OSError as write_error:
-        streams.note("cannot write in %s: %s" % (instance_dir, write_error.strerror))
+        streams.note("cannot write in %s: %s" % (instance_dir, write_error.strerror), level=streams.WARNING)
     return error.exit_code
 
 
@@ -288,7 +288,8 @@ def become(module: str, args: list[str], lock: PidFileLock) -> None:
     """
     command = isolated_command(module, args)
     environment = daemon_environment(settings_files.without_file_values(os.environ))
-    of_manager = {name: os.environ[name] for name in service_manager.VARIABLES if name in os.environ}
+    names = (*service_manager.VARIABLES, streams.JOURNAL)
+    of_manager = {name: os.environ[name] for name in names if name in os.environ}
     lock.write_pid()
     os.umask(0o077)
     os.chdir("/")

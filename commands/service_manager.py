@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..formats.errors import TfprofError
 from ..formats.values import whole_number
 from . import settings_files
-from .streams import log
+from .streams import WARNING, log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
@@ -53,7 +53,7 @@ class ServiceManager:
             use_settings()
         except TfprofError as error:
             refusal = "the settings stay as they were: %s" % error
-            log("tfprof: " + refusal)
+            log("tfprof: " + refusal, level=WARNING)
             self.ready("%s; %s" % (status, refusal.replace("\n", " ")))
         else:
             log("tfprof: the settings are reloaded")

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 #: Unicode's separators of lines, and its controls of the direction of text; lone surrogates.
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
+#: Levels of syslog, for lines in the journal of systemd. Without one, a line is information.
+ERROR, WARNING = 3, 4
+#: Device and inode of the stream that systemd has connected to the journal.
+JOURNAL = "JOURNAL_STREAM"
 #: On a terminal that is narrower, messages are not broken between words.
 _WIDTH_MIN = 40
 
@@ -101,24 +105,39 @@ def _wrapped(line: str, stream: TextIO) -> list[str]:
     return textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-def say(*lines: str) -> None:
+def _mark(level: int) -> str:
+    """Return what begins a line on standard error of ``level`` (0: none) if that is the journal."""
+    wanted = os.environ.get(JOURNAL) if level else None
+    if not wanted or sys.stderr is None:
+        return ""
+    try:
+        status = os.fstat(sys.stderr.fileno())
+    except (OSError, ValueError):
+        return ""
+    return "<%d>" % level if wanted == "%d:%d" % (status.st_dev, status.st_ino) else ""
+
+
+def say(*lines: str, level: int = 0) -> None:
     """Print cleaned lines on standard error, if that is possible."""
     if sys.stderr is not None:
+        mark = _mark(level)
         try:
-            print_lines((part for line in lines for part in _wrapped(clean(line), sys.stderr)), stream=sys.stderr)
+            parts = (mark + part for line in lines for part in _wrapped(clean(line), sys.stderr))
+            print_lines(parts, stream=sys.stderr)
         except OSError:
             redirect_to_null(sys.stderr)
 
 
-def note(text: str) -> None:
+def note(text: str, *, level: int = 0) -> None:
     """Print a note on standard error, such as why a table is empty."""
-    say("tfprof: %s" % text)
+    say("tfprof: %s" % text, level=level)
 
 
-def log(text: str) -> None:
+def log(text: str, *, level: int = 0) -> None:
     """Print the lines of ``text`` into the log of this daemon; ignore write errors."""
     with contextlib.suppress(OSError, ValueError):  # a full disk or a closed pipe must not disturb the jobs
-        print_lines(text.splitlines(), stream=sys.stderr)
+        mark = _mark(level)
+        print_lines((mark + line for line in text.splitlines()), stream=sys.stderr)
 
 
 def redirect_to_null(stream: TextIO) -> None:

@@ -34,6 +34,8 @@ GIVEN_UP = 10  # JSON {"identity", "end", "event"} of job uid, whose remaining d
 # client -> collector -> agent
 ORDER = 9  # JSON of an order to job uid, `last` is its id
 ASK = 11  # JSON of a request to the agents of hosts, `last` is its id
+# client -> collector
+CHANGE = 12  # JSON of a change of the stored job uid, `last` is its id
 # collector -> agent
 WELCOME = 128  # JSON of the collector: collector, pid, version, store, wire
 ACK = 129  # everything of type `about` up to `last` of job uid is stored
@@ -54,7 +56,7 @@ _REPEATED_MAX = 1 << 20
 
 #: For each type that version 1 lacks, the version that added it. The head of a message of such a
 #: type has this version.
-_ADDED_IN = {ORDER: 3, ANSWER: 3, GIVEN_UP: 3, ASK: 3, REPLY: 3}
+_ADDED_IN = {ORDER: 3, ANSWER: 3, GIVEN_UP: 3, ASK: 3, REPLY: 3, CHANGE: 3}
 
 #: Slug of the refusal of everything from a node whose key is no longer accepted.
 KEY_REVOKED = "key-revoked"

@@ -53,7 +53,11 @@ class Sender:
         self._jobs.queue_changes(now)
         is_available = self._connection.is_accepting(now) and self._connection.failure is None
         is_urgent = self._spooling.is_enabled and any(job.is_filling for job in jobs)
-        if self._spooling.choose(now, is_available=is_available, has_jobs=bool(jobs), is_urgent=is_urgent):
+        # What has ended waits for a collector that starts; a ring that fills does not.
+        is_pressing = is_urgent and (
+            not self._connection.is_starting(now) or any(job.is_running and job.is_filling for job in jobs)
+        )
+        if self._spooling.choose(now, is_available=is_available, has_jobs=bool(jobs), is_urgent=is_pressing):
             self.send_all_again()
         send = self._spooling.send(self._connection.send)
         self._send_jobs(jobs, send, now)

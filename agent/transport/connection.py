@@ -70,6 +70,10 @@ class CollectorConnection:
         """The reason why the collector takes nothing, as slug and text; None if none is known."""
         return self.refusal or self._link.failure
 
+    def is_starting(self, now: float) -> bool:
+        """Whether a service of this host has taken the connection, and its collector is silent."""
+        return self._link.is_attended and not self.is_accepting(now)
+
     def _check_link(self, now: float) -> None:
         if self._link.check(now):
             self._refused_interval_s = GREET_S

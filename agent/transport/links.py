@@ -22,21 +22,28 @@ _CUT_MS: Final = 15_000
 #: but imports asyncio, which no agent needs.
 _EVENT: Final = struct.Struct("=HI")
 _WATCHED: Final = (
-    zmq.EVENT_HANDSHAKE_SUCCEEDED
+    zmq.EVENT_CONNECTED
+    | zmq.EVENT_HANDSHAKE_SUCCEEDED
     | zmq.EVENT_HANDSHAKE_FAILED_AUTH
     | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
     | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
     | zmq.EVENT_CLOSED
     | zmq.EVENT_DISCONNECTED
 )
+_TAKEN: Final = (zmq.EVENT_CONNECTED, zmq.EVENT_HANDSHAKE_SUCCEEDED)
 #: Over a network they mean that the peer has another key.
 _FAILED_HANDSHAKES: Final = (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
 
 
 class Link(Protocol):
-    """The way to one endpoint. ``failure`` is the reason why there is no connection, if known."""
+    """The way to one endpoint.
+
+    ``failure``: the reason why there is no connection, if known. ``is_attended``: whether a service
+    of this host has taken the connection. It starts the collector if none runs.
+    """
 
     failure: dict[str, str] | None
+    is_attended: bool
 
     def check(self, now: float) -> bool:
         """Connect if that is due; return whether a connection was made since the last call."""
@@ -52,6 +59,7 @@ class LocalLink:
     """A link to a socket of this user on this host: it needs no key."""
 
     failure: dict[str, str] | None = None
+    is_attended = False
 
     def __init__(self, socket: "zmq.Socket[bytes]", endpoint: Endpoint, _key: str) -> None:
         socket.connect(endpoint.url)
@@ -76,6 +84,7 @@ class RemoteLink:
 
     def __init__(self, socket: "zmq.Socket[bytes]", endpoint: Endpoint, key: str) -> None:
         self.failure: dict[str, str] | None = None
+        self.is_attended = False
         self._socket = socket
         self._endpoint = endpoint
         self._key = key
@@ -135,8 +144,11 @@ class RemoteLink:
         self._socket.curve_serverkey = key.collector.encode()
 
     def _note(self, event: int, now: float) -> None:
-        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+        self.is_attended = self._endpoint.scheme == USER and event in _TAKEN
+        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED or self.is_attended:
             self.failure = None
+        elif event == zmq.EVENT_CONNECTED:  # over a network, it may still be refused
+            return
         elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
             text = f"the collector at {self._endpoint.place} does not know the key of {self._node}, or has revoked it"
             self.failure = {"slug": "key-refused", "text": text}

@@ -12,7 +12,7 @@ from zmq.utils import z85
 
 from ...commands import key_files
 from ...commands.key_files import KeyPair
-from ...commands.streams import log
+from ...commands.streams import WARNING, log
 from ...formats import wire
 from ..errors import FormatError, TfprofError
 
@@ -99,7 +99,7 @@ class Gate:
         try:
             self._nodes = _nodes_by_key()
         except TfprofError as error:
-            log(f"tfprof: the keys of nodes stay as they were: {error}")
+            log(f"tfprof: the keys of nodes stay as they were: {error}", level=WARNING)
 
 
 def _nodes_by_key() -> dict[str, str]:

@@ -17,6 +17,7 @@ from ...formats.wire import Head
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
 from ..selfstats import CollectorStats
+from .changes import change
 from .ingest import Ingest
 from .jobs import MessageError
 from .order_routes import OrderRoutes, undelivered
@@ -219,6 +220,13 @@ class Receiver:
         self._pass_on(self._requests.reply(*message))
         return []
 
+    def _change(self, message: Message) -> list[Answer]:
+        head, ingest = message.head, self._ingest
+        if message.node is not None:
+            raise FormatError("jobs are changed on the collector's host", "order-remote")
+        change(ingest.store, ingest.jobs, head.uid, document(message.body))
+        return [(Head(wire.ACK, head.uid, wire.CHANGE, 0, head.last), b"")]
+
     def _unknown(self, message: Message) -> list[Answer]:
         raise FormatError(f"unknown message type {message.head.type}")
 
@@ -236,6 +244,7 @@ class Receiver:
         wire.ANSWER: _answer,
         wire.ASK: _ask,
         wire.REPLY: _reply,
+        wire.CHANGE: _change,
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from ...commands.streams import log
+from ...commands.streams import WARNING, log
 from ...formats import wire
 from ...formats.wire import Head
 from ..decoders.columns import INT64_MAX
@@ -63,7 +63,7 @@ class Samples:
         if temporary_errors := [error for error in errors if error.slug not in _LASTING]:
             raise temporary_errors[0]
         if errors and not self.lost:
-            log(f"tfprof: samples are lost: {errors[0]}")
+            log(f"tfprof: samples are lost: {errors[0]}", level=WARNING)
         self.lost += len(errors)
         return [Head(wire.ACK, 0, wire.SAMPLES, head.first, head.last)]
 

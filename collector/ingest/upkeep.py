@@ -2,7 +2,7 @@
 
 import time
 
-from ...commands.streams import log
+from ...commands.streams import WARNING, log
 from ..alerts.alert import Alert
 from ..errors import StoreError
 from ..store.protocols import StoreWriter
@@ -37,7 +37,9 @@ class Upkeep:
     def _renew(self) -> None:
         """Recreate a store that was removed or moved; agents send unacked messages again."""
         self._store.renew()
-        log(f"tfprof: {self._store.path} was removed or moved away, and is created again [store-removed]")
+        log(
+            f"tfprof: {self._store.path} was removed or moved away, and is created again [store-removed]", level=WARNING
+        )
         for writer in self._store.lost_hosts:
             self._store.forget(writer)
         for uid in list(self._jobs.open):

@@ -1,6 +1,6 @@
 """Removes jobs from a store that a collector may have open."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..errors import StoreError
@@ -43,9 +43,10 @@ def ended_jobs(store: StoreReader, job_filter: JobFilter, before_ns: int, now_ns
     return jobs
 
 
-def remove_jobs(store: StoreReader, jobs: Sequence[Removable]) -> None:
+def remove_jobs(store: StoreReader, jobs: Sequence[Removable], remove: Callable[[Iterable[int]], None]) -> None:
     """Remove ``jobs``; StoreError if that fails, or if one of them runs again.
 
+    ``remove``: `StoreReader.remove`, or what has the same effect.
     The samples of hosts without a job are removed, too; a running collector does this itself.
     """
 
@@ -54,7 +55,7 @@ def remove_jobs(store: StoreReader, jobs: Sequence[Removable]) -> None:
             _check_not_running(removable.listed_job.job.info.uid, store)
             yield removable.listed_job.job.info.uid
 
-    store.remove(ended_uids())
+    remove(ended_uids())
 
 
 def _check_not_running(uid: int, store: StoreReader) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 from ...agent.daemon_start import COLLECTOR
 from ...commands import daemons, settings_files
 from ...commands.service_manager import ServiceManager
-from ...commands.streams import log
+from ...commands.streams import WARNING, log
 from ...formats.addresses import local_endpoint
 from ...formats.runtime_dir import instance_dir
 from ...formats.settings import SETTINGS
@@ -130,8 +130,8 @@ class SharingService:
     def _timeout_s(self, now: float) -> float:
         if self._users.are_waiting:
             return _START_POLL_S
-        times = (self._manager.next_alive_s, self._next_round_s, self._paused_until_s, now + _SLEEP_MAX_S)
-        return max(0.0, min(times) - now)
+        times = (self._manager.next_alive_s, self._next_round_s, self._paused_until_s, self._users.next_check_s)
+        return max(0.0, min(*times, now + _SLEEP_MAX_S) - now)
 
     def _handle(self, key: selectors.SelectorKey, events: int) -> None:
         if isinstance(key.data, Relay):
@@ -150,7 +150,7 @@ class SharingService:
             except BlockingIOError:
                 return
             except OSError as error:  # no descriptor or memory is left: those that wait stay in the kernel
-                log(f"tfprof: cannot accept a connection: {error.strerror}")
+                log(f"tfprof: cannot accept a connection: {error.strerror}", level=WARNING)
                 self._selector.unregister(self._listener)
                 self._paused_until_s = now + _PAUSE_S
                 return

@@ -2,8 +2,11 @@
 
 import contextlib
 import errno
+import math
+import os
 import pwd
 import selectors
+import signal
 import socket
 import struct
 import time
@@ -13,12 +16,13 @@ from typing import Final
 
 from ...agent.daemon_start import COLLECTOR, DaemonSupervisor
 from ...commands.daemons import DaemonError
-from ...commands.streams import log
+from ...commands.streams import WARNING, log
 from ...formats.addresses import local_endpoint
 from ...formats.runtime_dir import make_instance
 from ..errors import TfprofError
 from ..store import shared
 from .relay import Relay
+from .watch import CHECK_S, CHECKS, Watch
 
 #: Maximum number of connections of a user; further ones are closed at once.
 CONNECTIONS_MAX: Final = 64
@@ -60,6 +64,7 @@ class User:
         self.is_stranger = not _has_account(uid)
         self.supervisor = DaemonSupervisor(instance_dir, root, COLLECTOR)
         self.address = local_endpoint(instance_dir).place
+        self._watch = Watch(instance_dir)
         self.waiting: deque[tuple[socket.socket, float]] = deque()
         self.relays: set[Relay] = set()
 
@@ -85,12 +90,23 @@ class User:
         if failure is not None or (self.waiting and now > self.waiting[0][1]):
             self.drop_waiting()
             reason = failure or {"text": f"it has not come up within {START_S:.0f} s", "slug": "collector"}
-            return DaemonError(f"the collector does not start: {reason['text']}", reason["slug"])
+            return DaemonError(f"no collector: {reason['text']}", reason["slug"])
         return None
 
     def _pass_on(self, selector: selectors.BaseSelector, near: socket.socket, far: socket.socket) -> None:
         relay = Relay(selector, near, far, lambda: self.relays.discard(relay))
         self.relays.add(relay)
+
+    def end_hanging(self) -> TfprofError | None:
+        """Kill the collector if it hangs, and return that; another one starts when it is needed."""
+        pid = self._watch.hanging_pid()
+        if not pid:
+            return None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        return DaemonError(
+            f"the collector of process {pid} hung for {CHECK_S * CHECKS:.0f} s, and was killed", "collector"
+        )
 
     def drop_waiting(self) -> None:
         """Close the connections that wait."""
@@ -116,11 +132,17 @@ class Users:
         self._selector = selector
         self._users: OrderedDict[int, User] = OrderedDict()
         self._logged_s: dict[int, float] = {}
+        self._next_check_s = -math.inf
 
     @property
     def are_waiting(self) -> bool:
         """Whether a connection waits for the start of a collector."""
         return any(user.waiting for user in self._users.values())
+
+    @property
+    def next_check_s(self) -> float:
+        """When the collectors are checked next (monotonic clock)."""
+        return self._next_check_s if any(user.connections for user in self._users.values()) else math.inf
 
     def add(self, connection: socket.socket, now: float) -> None:
         """Take a new connection of the user that the kernel names.
@@ -139,7 +161,13 @@ class Users:
         self._connect(user, now)
 
     def tick(self, now: float) -> None:
-        """Connect what waits."""
+        """Connect what waits, and end collectors that hang."""
+        if now >= self.next_check_s:
+            self._next_check_s = now + CHECK_S
+            for user in [user for user in self._users.values() if user.connections]:
+                error = user.end_hanging()
+                if error is not None:
+                    self._report(user.uid, str(error), now)
         for user in [user for user in self._users.values() if user.waiting]:
             self._connect(user, now)
 
@@ -200,7 +228,7 @@ class Users:
             if len(self._logged_s) > _IDLE_MAX:
                 self._logged_s.clear()
             self._logged_s[uid] = now
-            log(f"tfprof: user {shared.Owner(uid, self._store).name}: {text}")
+            log(f"tfprof: user {shared.Owner(uid, self._store).name}: {text}", level=WARNING)
 
 
 def _connected(address: str) -> socket.socket | None:

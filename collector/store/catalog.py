@@ -24,6 +24,8 @@ JOB_FILE: Final = "job.json"
 #: Tags that users gave the job. They have their own file, since the collector may replace the job
 #: file at any time.
 TAGS_FILE: Final = "tags.json"
+#: Maximum number of characters of a tag.
+TAG_LENGTH_MAX: Final = 100
 RUNNING: Final = "running"
 STALE: Final = "stale"
 #: State of a job whose channel could not be read to its end.

@@ -134,6 +134,7 @@ ALLOWED = {
     ),
     "collector.job_tables": "collector.query collector.tables",
     "collector.loader": "",
+    "collector.job_changes": "collector.client collector.records collector.store formats",
     "collector.node_client": "collector.client collector.records commands formats",
     "collector.numbers": "",
     "collector.options": "",
@@ -171,7 +172,7 @@ ALLOWED = {
     "cli": (
         "agent.attach agent.channels agent.diagnosis agent.identity agent.local_daemons agent.processes "
         "collector.alerts collector.api collector.client collector.daemon_status collector.documents "
-        "collector.errors collector.export collector.node_client "
+        "collector.errors collector.export collector.job_changes collector.node_client "
         "collector.exporters collector.forms collector.imports collector.loader collector.moment "
         "collector.numbers collector.query collector.render collector.sharing collector.store collector.suggestion "
         "collector.summaries collector.tfviews collector.write_output commands formats web web.server"

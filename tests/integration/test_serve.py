@@ -29,8 +29,17 @@ class Service(CollectorProcess):
         self._receiver.settimeout(30)
 
     def start(self) -> "Service":
-        environment = {**os.environ, "NOTIFY_SOCKET": self._address, "WATCHDOG_USEC": "2000000"}
-        self.process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True, env=environment)
+        reader, journal = os.pipe()
+        status = os.fstat(journal)
+        environment = {
+            **os.environ,
+            "NOTIFY_SOCKET": self._address,
+            "WATCHDOG_USEC": "2000000",
+            "JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}",
+        }
+        self.process = subprocess.Popen(self._command, stderr=journal, text=True, env=environment)
+        os.close(journal)
+        self.process.stderr = os.fdopen(reader)
         return self
 
     def await_message(self, first_line: str) -> None:
@@ -99,9 +108,9 @@ def test_a_reload_applies_valid_settings_and_keeps_the_old_ones_otherwise(servic
     until(lambda: not LocalStore(service.store).jobs(), "the removal of the ended job", 5)
     code, errors = service.stop()
     assert code == 0
-    assert "the settings stay as they were: " in errors
+    assert "<4>tfprof: the settings stay as they were: " in errors
     assert "[settings-file]" in errors
-    assert errors.endswith("tfprof: the settings are reloaded\n")
+    assert errors.endswith("\ntfprof: the settings are reloaded\n")
 
 
 def test_a_second_service_is_refused(service):

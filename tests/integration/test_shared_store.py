@@ -1,6 +1,6 @@
 """A shared store: one service for real users, who see and steer their own jobs.
 
-Tests collector/sharing/service.py.
+Tests collector/sharing/service.py, collector/job_changes.py.
 """
 
 import json
@@ -57,6 +57,8 @@ for head, body in (
         "patience_s": 1, "giver": {"user": "root", "host": "h", "pid": 1}}),
     (Head(wire.CLOSE, uid, 0, 0, 1), {"state": "exited"}),
     (Head(wire.GIVEN_UP, uid, 0, 1, 1), {"identity": {"name": "forged"}, "end": {"state": "lost"}}),
+    (Head(wire.CHANGE, uid, 0, 0, 2), {"before": [], "tags": ["forged"]}),
+    (Head(wire.CHANGE, uid, 0, 0, 3), {"remove": True}),
 ):
     agent.send(head, json.dumps(body).encode())
     answer, reason = agent.receive(30)
@@ -103,10 +105,10 @@ class SharedHost:
         if is_reloaded:
             self.process.send_signal(signal.SIGHUP)
 
-    def start(self) -> None:
-        """Start the service, and wait until it listens."""
+    def start(self, *words: str) -> None:
+        """Start the service, and wait until it listens; ``words``: another program that serves."""
         earlier = self.log()
-        self.process = self.service.start("tfprof", "serve", "--shared", stderr=self._log)
+        self.process = self.service.start(*(words or ("tfprof", "serve", "--shared")), stderr=self._log)
         until(lambda: " for all users" in self.log()[len(earlier) :], "the service")
 
     def log(self) -> str:
@@ -119,6 +121,12 @@ class SharedHost:
         process = user.start(*map(str, words), stderr=subprocess.PIPE)
         self._processes.append(process)
         return process
+
+    def collectors(self) -> list[int]:
+        """Return the pids of the running collectors of users."""
+        files = (self.service.home / "run").rglob("collector.pid")
+        pids = {int(text) for file in files if (text := file.read_text().strip())}
+        return sorted(pid for pid in pids - {self.process.pid} if os.path.exists(f"/proc/{pid}"))
 
     def jobs(self, user: HostUser) -> list[dict[str, object]]:
         done = user.run("tfprof", "jobs", "--json")
@@ -173,13 +181,42 @@ def test_users_see_and_steer_their_own_jobs_and_readers_see_all(host: SharedHost
     assert host.bob.run("tfprof", "trace", "adas", "--off").returncode == 1
     assert _order(host.ada, "detach", "adas") == (True, None)
     until(lambda: [job["state"] for job in host.jobs(host.ada)] == ["detached"], "the end of the job")
-    for words in (("rm", "adas", "--yes"), ("tag", "adas", "good")):
-        for user in (host.ada, host.pat):
-            assert "[store-unwritable]" in user.run("tfprof", *words).stderr
     assert "stop it first [store-in-use]" in host.service.run("tfprof", "serve", "--shared").stderr
     assert "[store-foreign]" in host.ada.run("tfprof", "serve", "--shared").stderr
     assert "run the service there" in host.ada.run("tfprof", "serve").stderr
     assert "a service for all users" in host.ada.run("tfprof", "status").stdout
+
+
+def test_users_remove_and_tag_their_own_jobs_only(host: SharedHost) -> None:
+    host.begin(host.ada, "adas", 30).wait(60)
+    running = host.begin(host.ada, "running")
+    until(lambda: sorted(str(job["state"]) for job in host.jobs(host.ada)) == ["exited", "running"], "the jobs")
+    for words in (("rm", "adas", "--yes"), ("tag", "adas", "bad")):
+        assert "[foreign-job]" in host.pat.run("tfprof", *words).stderr
+        assert "[no-such-job]" in host.bob.run("tfprof", *words).stderr
+    assert host.ada.run("tfprof", "tag", "running", "good", "new").stdout == "good\nnew\n"
+    assert host.ada.run("tfprof", "tag", "running", "new", "--remove").stdout == "good\n"
+    assert host.pat.run("tfprof", "tag", "running").stdout == "good\n"
+    assert "[job-running]" in host.ada.run("tfprof", "rm", "running", "--yes").stderr
+    assert host.ada.run("tfprof", "rm", "adas", "--yes").stdout.startswith("removed 1 job")
+    assert host.names(host.pat) == ["running"]
+    assert len(list((host.store / "users" / str(ADA) / "jobs").iterdir())) == 1
+    host.process.send_signal(signal.SIGTERM)
+    host.process.wait(60)
+    assert "[collector-away]" in host.ada.run("tfprof", "tag", "running", "late").stderr
+    running.kill()
+
+
+def test_a_short_job_waits_for_the_start_of_its_users_collector(host: SharedHost) -> None:
+    def errors(name: str) -> str:
+        return host.begin(host.ada, name, 20).communicate(timeout=60)[1]
+
+    assert "not-stored" not in errors("first")
+    (collector,) = host.collectors()
+    host.process.send_signal(signal.SIGHUP)  # it ends the collectors
+    until(lambda: host.collectors() != [collector], "the end of the collector")
+    assert "not-stored" not in errors("second")
+    assert not list(host.ada.home.rglob("tfprof-spool"))
 
 
 def test_another_user_can_neither_send_order_nor_read(host: SharedHost) -> None:
@@ -188,15 +225,16 @@ def test_another_user_can_neither_send_order_nor_read(host: SharedHost) -> None:
     uid = LocalStore(host.store).jobs()[0].info.hex
     before = {path: path.stat().st_mtime_ns for path in (host.store / "users" / str(ADA)).rglob("*")}
     answers = host.bob.python(RAW_AGENT.replace("sys.argv[1]", repr(uid)))
-    assert answers.splitlines() == ["131 foreign-job"] * 4
+    assert answers.splitlines() == ["131 foreign-job"] * 6
     assert host.names(host.bob) == []
     for path in [host.store / "users", *before]:
         assert host.bob.run("ls", str(path)).returncode != 0
     assert {path: path.stat().st_mtime_ns for path in before if path.name != "store.json"} == {
         path: mtime for path, mtime in before.items() if path.name != "store.json"
     }
-    mine = host.bob.python(RAW_AGENT.replace("sys.argv[1]", repr("abc")))
-    assert mine.splitlines() == ["129 None", "9 None", "129 None", "129 None"]
+    code = RAW_AGENT.replace('"remove": True', '"before": ["forged"], "tags": []')
+    mine = host.bob.python(code.replace("sys.argv[1]", repr("abc")))
+    assert mine.splitlines() == ["129 None", "9 None", *["129 None"] * 4]
     assert [(job["name"], job["user"]) for job in host.jobs(host.bob)] == [("forged", str(BOB))]
     assert len(host.jobs(host.pat)) == 2
     forbidden = (
@@ -314,6 +352,31 @@ def test_a_reload_applies_to_the_jobs_of_all_users_and_loses_nothing(host: Share
     host.change_settings("keep-days = 1e-7", is_reloaded=False)
     host.start()
     until(lambda: host.names(host.ada) == [], "the removal, without a job or an agent")
+
+
+IMPATIENT = """
+import os
+from tfprof.collector.sharing import users, watch
+from tfprof.collector.sharing.__main__ import main
+users.CHECK_S, watch.CHECKS = 0.5, 10
+main(["--store", os.environ["TFPROF_STORE"]])
+"""
+
+
+def test_a_collector_that_hangs_is_replaced_and_nothing_is_lost(host: SharedHost) -> None:
+    host.process.send_signal(signal.SIGTERM)
+    host.process.wait(60)
+    host.start("python", "-c", IMPATIENT)
+    jobs = [host.begin(user, "job", 400) for user in (host.ada, host.bob)]
+    until(lambda: host.names(host.pat) == ["job"] * 2, "the jobs")
+    stopped, kept = host.collectors()
+    os.kill(stopped, signal.SIGSTOP)
+    until(lambda: "hung for" in host.log(), "the end of the collector")
+    for job in jobs:
+        job.wait(60)
+    until(lambda: [job["state"] for job in host.jobs(host.pat)] == ["exited"] * 2, "the end of the jobs")
+    assert [(job["steps"], job["lost"]) for job in host.jobs(host.pat)] == [(400, 0)] * 2
+    assert kept in host.collectors()
 
 
 def test_a_reader_that_keeps_files_locked_stops_nobody(host: SharedHost) -> None:

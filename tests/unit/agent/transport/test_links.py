@@ -1,6 +1,7 @@
 """How the agent connects to a collector on another host, and what it says when it cannot."""
 
 import json
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,13 +9,14 @@ from pathlib import Path
 import pytest
 import zmq
 from fakes import node_keys
+from fakes.polling import until
 from tfprof.agent.transport import links
 from tfprof.agent.transport.connection import CollectorConnection
 from tfprof.collector.ingest.gate import Gate
 from tfprof.commands import key_files
 from tfprof.commands.key_files import KeyPair
 from tfprof.formats import wire
-from tfprof.formats.addresses import remote_endpoint
+from tfprof.formats.addresses import USER, Endpoint, remote_endpoint
 from tfprof.formats.wire import Head
 
 
@@ -173,3 +175,26 @@ def test_no_encryption_is_for_this_host_only(head: FakeHead) -> None:
     head.url = "tcp://node9:7199"
     head.connect(key="none")
     head.until(lambda: head.slug == "key-file")
+
+
+def test_a_service_that_starts_the_collector_is_told_from_one_that_is_away(tmp_path: Path) -> None:
+    endpoint = Endpoint(USER, str(tmp_path / "s"))
+    connection = CollectorConnection(endpoint, {"host": "h"})
+
+    def turn() -> bool:
+        now = time.monotonic()
+        assert list(connection.answers(now)) == []
+        return connection.is_starting(now)
+
+    until(lambda: not turn() and connection.failure is not None, "the reason")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(endpoint.place)
+        listener.listen()
+        until(turn, "the connection")
+        assert connection.failure is None
+        peer, _ = listener.accept()
+        with peer:  # no collector: the service is silent
+            assert turn()
+        until(lambda: not turn(), "the end of the connection")
+    until(lambda: connection.failure is not None, "the reason")
+    connection.close()

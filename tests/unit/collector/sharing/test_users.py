@@ -1,15 +1,21 @@
-"""The users of a shared store: what each may hold, and a collector that does not start."""
+"""The users of a shared store: what each may hold, and a collector that does not start.
+
+Tests collector/sharing/watch.py.
+"""
 
 import os
 import pwd
 import selectors
 import socket
+import subprocess
 
 import pytest
 from tfprof.agent.daemon_start import DaemonSupervisor
 from tfprof.collector.sharing import users as module
+from tfprof.collector.sharing import watch
 from tfprof.collector.sharing.users import Users
 from tfprof.collector.store import catalog
+from tfprof.commands import daemons
 from tfprof.commands.daemons import DaemonError
 from tfprof.formats.addresses import local_endpoint
 from tfprof.formats.runtime_dir import instance_dir, make_instance
@@ -25,7 +31,7 @@ class Shared:
         self.failure = None
         monkeypatch.setattr(DaemonSupervisor, "ensure_running", lambda _: False)
         monkeypatch.setattr(DaemonSupervisor, "failure", property(lambda _: self.failure))
-        monkeypatch.setattr(module, "log", self.log.append)
+        monkeypatch.setattr(module, "log", lambda text, **_: self.log.append(text))
         monkeypatch.setattr(module, "_CREDENTIALS", self)
         catalog.make_shared(store, None)
         self.selector = selectors.DefaultSelector()
@@ -107,7 +113,7 @@ def test_connections_are_closed_when_the_collector_does_not_start(shared):
     shared.failure = {"text": "the disk is full", "slug": "store-full"}
     failed = shared.connect(8, 100.0)
     assert is_closed(failed)
-    assert shared.log[-1].endswith(": the collector does not start: the disk is full [store-full]")
+    assert shared.log[-1].endswith(": no collector: the disk is full [store-full]")
 
 
 def test_a_user_has_a_limited_number_of_connections_and_one_line_in_the_log(shared):
@@ -148,3 +154,23 @@ def test_the_error_of_a_start_closes_the_connection(shared, monkeypatch):
     monkeypatch.setattr(DaemonSupervisor, "ensure_running", fail)
     assert is_closed(shared.connect(7))
     assert "no process" in shared.log[0]
+
+
+def test_a_collector_that_writes_no_status_is_killed_unless_it_is_starting(shared, monkeypatch):
+    shared.listen(7)
+    shared.connect(7)
+    status = daemons.StatusFile(f"{instance_dir(str(shared.store / 'users/7'))}/collector.json")
+    with subprocess.Popen(["sleep", "60"]) as process:
+        monkeypatch.setattr(daemons, "running_pid", lambda *_: process.pid)
+        times = iter(range(0, 10**6, 10**3))  # after a pause of the service, too, each check counts once
+        for pid in (process.pid, process.pid, process.pid - 1):  # the last status is of an earlier process
+            status.write({"pid": pid})
+            for _ in range(watch.CHECKS if pid == process.pid else 2 * watch.CHECKS):
+                shared.users.tick(next(times))
+            assert process.poll() is None
+        assert shared.log == []
+        status.write({"pid": process.pid})
+        for _ in range(watch.CHECKS + 1):
+            shared.users.tick(next(times))
+        assert process.wait(10) == -9
+    assert f"the collector of process {process.pid} hung for 120 s, and was killed [collector]" in shared.log[0]

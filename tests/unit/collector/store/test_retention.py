@@ -157,13 +157,13 @@ def test_samples_of_a_host_without_jobs_are_removed_with_the_last_job(tmp_path):
     store_samples(writer, 0, 100)
     store = LocalStore(tmp_path)
     first, second = (removing.selected_jobs(store, [f"{uid:016x}"], 0) for uid in (1, 2))
-    removing.remove_jobs(store, first)
+    removing.remove_jobs(store, first, store.remove)
     assert catalog.hosts(tmp_path) == [HOST]
-    removing.remove_jobs(store, second)
+    removing.remove_jobs(store, second, store.remove)
     assert catalog.hosts(tmp_path) == [HOST]  # its collector runs, and removes the samples itself
     writer.close()
     write_job_opened_at(tmp_path, 3, 0)
-    removing.remove_jobs(store, removing.selected_jobs(store, [f"{3:016x}"], 0))
+    removing.remove_jobs(store, removing.selected_jobs(store, [f"{3:016x}"], 0), store.remove)
     assert catalog.hosts(tmp_path) == []
 
 
