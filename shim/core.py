@@ -1,7 +1,7 @@
 """The shim's state in this process: armed or not, channel, patches (docs/how-it-works.md)."""
 
-import _thread
 import sys
+from _thread import RLock
 
 from . import guard, hook, process_events
 from .own_os import os
@@ -36,7 +36,7 @@ class State(object):
         self.folder = folder
         self.environ = environ
         self.saw_start, self.is_attached = not attached, attached
-        self.lock = _thread.RLock()
+        self.lock = RLock()
         self.frameworks = frameworks
         self.loaded_frameworks: "list[Any]" = []
         self.kinds: "dict[int, tuple[str, str, int]]" = {}
@@ -195,7 +195,7 @@ def _after_fork() -> None:
         return
     guard.count = None
     parents_channel = _state.channel
-    _state.lock = _thread.RLock()
+    _state.lock = RLock()
     _state.saw_start = _state.is_attached = False
     _state.forget()
     for kind_tracker in _state.trackers.values():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import _thread
 import sys
+from _thread import RLock
 from typing import Callable, TypeVar
+
+from .clock import identity
 
 R = TypeVar("R")
 
@@ -23,23 +25,23 @@ class ReentrantGuard(object):
     __slots__ = ("_frame_id", "_lock")
 
     def __init__(self) -> None:
-        self._lock = _thread.RLock()
+        self._lock = RLock()
         self._frame_id = 0  # id of the frame of the function that took the lock
 
-    def take(self) -> _thread.RLock | None:
+    def take(self) -> RLock | None:
         """Take the lock and return it, for the caller to release; None if it cannot be taken."""
         lock, frame = self._lock, sys._getframe(1)
         if lock._is_owned():  # type: ignore[attr-defined]  # threading.Condition relies on it; typeshed omits it
             caller = frame.f_back
-            while caller is not None and id(caller) != self._frame_id:
+            while caller is not None and identity(caller) != self._frame_id:
                 caller = caller.f_back
             if caller is not None:  # a caller took the lock
                 return None
-            lock = self._lock = _thread.RLock()
+            lock = self._lock = RLock()
         if lock.acquire(True, _WAIT):
-            self._frame_id = id(frame)
+            self._frame_id = identity(frame)
             return lock
-        self._lock = _thread.RLock()
+        self._lock = RLock()
         return None
 
     def call(self, function: Callable[..., R], *args: object) -> R | None:

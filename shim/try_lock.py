@@ -6,7 +6,7 @@ stands for the held lock, and the lock is released when this object is deleted.
 
 from __future__ import annotations
 
-import _thread
+from _thread import get_ident
 
 from .weak_table import WeakTable
 
@@ -17,7 +17,7 @@ class Hold(object):
     __slots__ = ("__weakref__", "thread_ident")
 
     def __init__(self) -> None:
-        self.thread_ident = _thread.get_ident()
+        self.thread_ident = get_ident()
 
 
 class TryLock(object):
@@ -37,4 +37,4 @@ class TryLock(object):
     @property
     def is_held_by_another_thread(self) -> bool:
         """Whether a thread other than the calling one holds the lock."""
-        return any(hold.thread_ident != _thread.get_ident() for hold in self._holds.existing())
+        return any(hold.thread_ident != get_ident() for hold in self._holds.existing())

@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
+from .clock import identity
+
 
 class WeakTable(object):
     """Values by object; keys are compared by identity, and an entry is deleted with its key."""
@@ -22,16 +24,16 @@ class WeakTable(object):
         return len(self._entries)
 
     def __contains__(self, key: object) -> bool:
-        return id(key) in self._entries
+        return identity(key) in self._entries
 
     def get(self, key: object) -> Any:
         """Return the value of ``key``, None where there is none."""
-        entry = self._entries.get(id(key))
+        entry = self._entries.get(identity(key))
         return None if entry is None else entry[1]
 
     def set(self, key: Any, value: Any = True) -> None:
         """Set the value of ``key``, an object that allows weak references."""
-        key_id = id(key)
+        key_id = identity(key)
         # Python calls ``pop(key_id, reference)``: the reference is the result for a missing entry.
         self._entries[key_id] = ref(key, partial(self._entries.pop, key_id)), value
 

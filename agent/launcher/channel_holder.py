@@ -45,6 +45,18 @@ class _HeldChannel(NamedTuple):
             channel.close()
 
 
+def leave_orphaned(instance_dir: str, launch: int, fds: list[int]) -> None:
+    """Write down the last state of the channels ``fds``, as far as they are of ``launch``.
+
+    Their process was killed with the launcher. An agent that has them does not need it.
+    """
+    for fd in fds:
+        with contextlib.suppress(OSError, FormatError):  # nothing is known about the channel then
+            channel_identity = read_identity(fd)
+            if channel_identity.launch == launch:
+                launches.write_left(instance_dir, launch, _HeldChannel(fd, channel_identity.uid, None).read())
+
+
 _ChannelsOf = Callable[[int], dict[processes.Inode, str]]
 _Scan = Callable[[int], dict[processes.Inode, list[processes.DescriptorHolder]]]
 

@@ -402,9 +402,16 @@ class Run:
         self._update_launch(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
         return outcome, holder
 
-    def _record_killed_job(self, pid: int) -> None:
-        """Record the end of the job; the witness calls this after the launcher was killed."""
+    def _record_killed_job(self, pid: int, channel_fds: list[int]) -> None:
+        """Record the end of the job, and the last state of its channels.
+
+        The witness calls this after the launcher was killed.
+        """
         self._update_launch(job_pid=pid, ended_ns=time.time_ns(), signal=int(signal.SIGKILL))
+        if self._launch is not None and channel_fds:
+            from .channel_holder import leave_orphaned  # noqa: PLC0415 - few launchers are killed
+
+            leave_orphaned(self._instance_dir, self._launch.launch, channel_fds)
 
     def _channel_holder(self) -> "ChannelHolder | None":
         """Return the holder of the channels, None where the launch is not profiled."""

@@ -2,6 +2,7 @@
 
 The job has received these signals, too, so the launcher does not forward them. When the launcher is
 killed, the witness kills the job: `kill -9` of the launcher has the effect of `kill -9` of the job.
+It then has the job's channels open, as the launcher had, until their last state is written down.
 When the launcher has stopped because the job was stopped, the witness continues the launcher as
 soon as the job runs again.
 """
@@ -11,8 +12,9 @@ import os
 import select
 import signal
 import struct
+import time
 from collections.abc import Callable, Iterator
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeAlias
 
 from .. import processes
 
@@ -22,6 +24,9 @@ ANSWER_TIMEOUT_S: Final = 0.2
 EXTRA_TIMEOUT_S: Final = 2.0
 #: Poll interval of a stopped job (seconds).
 STOPPED_POLL_S: Final = 0.1
+#: Time limit for the end of the killed job (seconds), and the poll interval.
+END_TIMEOUT_S: Final = 2.0
+END_POLL_S: Final = 0.01
 _ALL_SIGNALS: Final = signal.valid_signals()
 #: Requests to the witness: a numbered question, the job's pid, a signal that the job got, a stop of
 #: the launcher, the end of that stop, dismissal.
@@ -31,14 +36,17 @@ _REQUEST: Final = struct.Struct("<cI")
 #: signals follow, a byte each.
 _ANSWER: Final = struct.Struct("<II")
 
+OnOrphaned: TypeAlias = Callable[[int, list[int]], object]
+
 
 class Witness:
     """A witness: a child of this process, connected by two pipes.
 
-    The witness calls ``on_orphaned`` with the job's pid after it has killed the job.
+    The witness calls ``on_orphaned`` with the job's pid and descriptors of the job's channels after
+    it has killed the job.
     """
 
-    def __init__(self, on_orphaned: Callable[[int], object]) -> None:
+    def __init__(self, on_orphaned: OnOrphaned) -> None:
         """Start the witness; OSError if it cannot be forked or gets no pipes."""
         self._on_orphaned = on_orphaned
         self._start()
@@ -187,7 +195,7 @@ def _pass_barrier() -> None:
         return  # a session leader gets an error, but it has waited, too
 
 
-def begin(on_orphaned: Callable[[int], object]) -> Witness | NoWitness:
+def begin(on_orphaned: OnOrphaned) -> Witness | NoWitness:
     """Start a witness and return it; NoWitness if it cannot be forked or gets no pipes."""
     try:
         return Witness(on_orphaned)
@@ -195,7 +203,7 @@ def begin(on_orphaned: Callable[[int], object]) -> Witness | NoWitness:
         return NoWitness()
 
 
-def _serve(request_fd: int, reply_fd: int, on_orphaned: Callable[[int], object]) -> NoReturn:
+def _serve(request_fd: int, reply_fd: int, on_orphaned: OnOrphaned) -> NoReturn:
     """Run as the witness until dismissed or orphaned."""
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, _ALL_SIGNALS)
@@ -219,10 +227,23 @@ def _serve(request_fd: int, reply_fd: int, on_orphaned: Callable[[int], object])
                 os.write(reply_fd, _packed_answer(number, job_signals + _take_signals(launcher)))
                 job_signals = []
         if job is not None and job.is_alive:
+            channel_fds = _open_channels(job.pid)
             os.kill(job.pid, signal.SIGKILL)
-            on_orphaned(job.pid)
+            deadline = time.monotonic() + END_TIMEOUT_S
+            while job.is_alive and time.monotonic() < deadline:
+                time.sleep(END_POLL_S)
+            on_orphaned(job.pid, channel_fds)
     finally:
         os._exit(0)
+
+
+def _open_channels(job: int) -> list[int]:
+    """Return descriptors of the channels of process ``job``, without those that do not open."""
+    fds = []
+    for path in processes.channels_of(job).values():
+        with contextlib.suppress(OSError):
+            fds.append(os.open(path, os.O_RDONLY))
+    return fds
 
 
 def _watch_stopped_launcher(request_fd: int, launcher: processes.Process | None, job: processes.Process | None) -> None:

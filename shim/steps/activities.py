@@ -6,16 +6,16 @@ number does not matter. Activities of a thread are nested: each knows the one th
 
 from __future__ import annotations
 
-import _thread
 import gc
 import sys
+from _thread import get_ident
 from typing import Any
 
 from ...formats import activities, layout
 from ...formats.layout import WORD
 from .. import core
 from ..channel.spans import SHORT
-from ..clock import mono
+from ..clock import identity, mono
 from ..guard import called_back, guarded, is_of_job_file
 from ..own_os import OUR_FILE_PREFIXES
 from ..process_events import at_end, in_child
@@ -47,7 +47,7 @@ class Recorder(object):
     def add(self, state: ThreadState, key: int, outer: int, start: int, duration: int, put_ns: int) -> None:
         """Put an activity of the calling thread from ``put_ns`` on; add shorter ones to a sum."""
         in_step = state.outermost_call() is not None or (state.loops and state.loops[-1].batch is not None)
-        about = key, layout.FLAG_IN_STEP if in_step else 0, outer, id(state)
+        about = key, layout.FLAG_IN_STEP if in_step else 0, outer, identity(state)
         if duration >= put_ns and self._has_room(key):
             self._put_row(about, [start, duration, 1])
             return
@@ -91,8 +91,7 @@ class Activity(object):
         self._state = state
         self._category = category
         self._key = key
-        self._outer = state.activity
-        state.activity = key
+        self._outer, state.activity = state.activity, key
         self._start = mono()
 
     @called_back
@@ -182,7 +181,7 @@ def announce_threads() -> None:
     """Announce the job's other threads: number (0 before Python 3.8), outermost function, name."""
     threads = getattr(sys.modules.get("threading"), "_active", {})
     frames = sys._current_frames()
-    frames.pop(_thread.get_ident(), None)
+    frames.pop(get_ident(), None)
     # Our own frame may be among them, as with greenlets. If one of its variables kept it, it would
     # keep all frames of the job.
     while frames:

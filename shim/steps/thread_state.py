@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _thread
+from _thread import _local
 from typing import Any, Callable
 from weakref import ref
 
@@ -66,7 +66,7 @@ class ThreadState(object):
 _thread_states = WeakTable()  # the states of all threads that have one
 
 
-class ThreadLocal(_thread._local):
+class ThreadLocal(_local):
     """The calling thread's ``thread_state``."""
 
     thread_state = ThreadState()  # for a collection that interrupts __init__, in which nothing is noted

@@ -7,8 +7,8 @@ per process; a session that the job starts itself comes first.
 
 from __future__ import annotations
 
-import _thread
 import sys
+from _thread import get_ident
 from functools import partial
 from typing import Any
 
@@ -64,7 +64,7 @@ class Window(object):
         self.channel = channel
         self.ordinal = ordinal
         self.key = key
-        self.thread_ident = _thread.get_ident()
+        self.thread_ident = get_ident()
         self.own_ns = 0  # our work for the window, ns
         self.recording = recording
 
@@ -222,10 +222,8 @@ def drop_current() -> None:
     """Drop any open window: the job is about to start a profiler session."""
     global current
     window = current
-    if window is None:
-        return
-    if not window.recording.start_ns and window.thread_ident == _thread.get_ident():
-        return  # our own session is starting
+    if window is None or (not window.recording.start_ns and window.thread_ident == get_ident()):
+        return  # there is none, or our own session is starting
     current = None
     window.recording.drop()
 
@@ -236,7 +234,7 @@ def _free_abandoned(window: Window) -> bool:
     The step may be long, its thread may have ended, or an exception may have kept this thread from
     closing the window.
     """
-    is_own = window.thread_ident == _thread.get_ident()
+    is_own = window.thread_ident == get_ident()
     if not (window.recording.is_gone or (is_own and window.recording.is_stopped)):
         return False
     if not is_own:

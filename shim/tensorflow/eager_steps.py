@@ -14,7 +14,7 @@ from weakref import ref
 
 from ...formats import layout
 from .. import core
-from ..clock import mono
+from ..clock import identity, mono
 from ..guard import of_job, packages
 from ..process_events import at_end
 from ..steps import observer
@@ -138,7 +138,7 @@ def _tape_entered(tape: Any) -> None:
 def _greenlet() -> int:
     """Return the id of the thread's greenlet, 0 while the job has not imported greenlets."""
     get_current = getattr(sys.modules.get("greenlet"), "getcurrent", None)
-    return 0 if get_current is None else id(of_job(get_current))
+    return 0 if get_current is None else identity(of_job(get_current))
 
 
 def _tape_left(tape: Any, error: Any) -> None:
@@ -176,9 +176,7 @@ def _optimizer_called(_optimizer: Any) -> observer.EndCallback | None:
     """Let the training step end with this call; gradients without a tape belong to no step."""
     state: ThreadState = local.thread_state
     step = state.tape_step
-    if step is None or state.is_applying or state.loops or state.outermost_call() not in (None, step):
-        return None
-    if not is_eager():
+    if step is None or state.is_applying or state.loops or state.outermost_call() not in (None, step) or not is_eager():
         return None
     end_callback = observer.EndCallback(lambda failed: _optimizer_ended(state, step, failed))
     state.is_applying = True

@@ -106,9 +106,9 @@ def _reachable_graphs(graph: Any) -> list[Any]:
     waiting = [graph]
     while waiting:
         current = waiting.pop()
-        if id(current) in graphs:
+        if clock.identity(current) in graphs:
             continue
-        graphs[id(current)] = current
+        graphs[clock.identity(current)] = current
         for function in list(getattr(current, "_functions", {}).values()):
             # In newer versions the attribute ``graph`` would make a graph from a definition.
             inner = getattr(function, "_cached_graph" if hasattr(function, "_cached_graph") else "graph", None)

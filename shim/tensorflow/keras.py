@@ -47,7 +47,7 @@ class KerasCall(object):
 
     def __init__(self, callbacks: Any, frame: FrameType, kind: int, batch_kind: int) -> None:
         self.kind = kind
-        self._frame_id = id(_beginning(frame))  # an id: a reference would keep the job's objects alive
+        self._frame_id = clock.identity(_beginning(frame))  # an id: a reference would keep the job's objects alive
         self.thread_state = local.thread_state
         outer = self.thread_state.loops[-1] if self.thread_state.loops else None
         self.is_eager = is_eager()
@@ -143,7 +143,7 @@ class KerasCall(object):
         """Return whether ``frame``, or a caller of it, began the call and has not ended."""
         if self.callbacks() is None:  # deleted
             return False
-        while frame is not None and id(frame) != self._frame_id:
+        while frame is not None and clock.identity(frame) != self._frame_id:
             frame = frame.f_back
         return frame is not None
 

@@ -8,6 +8,7 @@ import types
 from typing import Any
 from weakref import ref
 
+from ..clock import identity
 from ..cpython.codes import names_in
 from ..guard import guarded, of_job
 from ..weak_table import WeakTable
@@ -40,13 +41,11 @@ class Weights(object):
         names = _weight_properties(type(model))
         if names is None:
             return
-        weights, trained_weights = (list(of_job(getattr, model, name)) for name in names)
-        for weight, is_trained in [(weight, True) for weight in trained_weights] + [
-            (weight, False) for weight in weights
-        ]:
-            variable, copies = variable_and_copies(weight)
-            self.trained_by_id.setdefault(id(variable), is_trained)
-            self.copy_ids.update(map(id, copies))
+        for name, is_trained in zip(names[::-1], (True, False)):
+            for weight in list(of_job(getattr, model, name)):
+                variable, copies = variable_and_copies(weight)
+                self.trained_by_id.setdefault(identity(variable), is_trained)
+                self.copy_ids.update(map(identity, copies))
 
 
 @guarded
@@ -64,9 +63,9 @@ def referred_models(call: Any) -> list[Any]:
         value, depth = waiting.pop()
         if issubclass(type(value), ref):
             value = value()
-        if id(value) in seen or not gc.is_tracked(value):  # the collector tracks all that refers to others
+        if identity(value) in seen or not gc.is_tracked(value):  # the collector tracks all that refers to others
             continue
-        seen[id(value)] = value
+        seen[identity(value)] = value
         if depth < _DEPTH_MAX:
             waiting.extend((inner, depth + 1) for inner in _references(value))
     return [value for value in seen.values() if is_model(value)]

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import _queue
 import _signal
-import _thread
 import ctypes
 import operator
 import sys
+from _thread import allocate_lock, get_ident, start_new_thread
 from io import open as _open  # the job's tests may replace the builtin function
 from itertools import chain, repeat, starmap
 from types import ModuleType
@@ -94,7 +94,7 @@ class Recording(object):
 
     def __init__(self) -> None:
         self.start_ns = self.start_real_ns = 0
-        self._thread_ident = _thread.get_ident()
+        self._thread_ident = get_ident()
         self._is_disturbed = is_other_thread_in_call()
         #: by id, the functions called so far, and their models
         self._functions: dict[int, tuple[ref[Any], list[ref[Any]]]] = {}
@@ -105,7 +105,7 @@ class Recording(object):
         self._stop_token: dict[int, bool] = {}
         self.is_unwanted = False
         #: held while the second thread watches; its release ends that thread
-        self._watch_lock = _thread.allocate_lock()
+        self._watch_lock = allocate_lock()
         self._watch_lock.acquire()
         self._gone_token: Any = _queue.SimpleQueue()  # has an entry once the session is gone
 
@@ -219,10 +219,10 @@ class Recording(object):
         function = call.get("self")
         if function is None:
             return
-        entry = self._functions.get(id(function))
+        entry = self._functions.get(clock.identity(function))
         if entry is None or entry[0]() is not function:
             model_refs = [ref(each) for each in call.get("args") or () if models.is_model(each)]
-            self._functions[id(function)] = (ref(function), model_refs)
+            self._functions[clock.identity(function)] = (ref(function), model_refs)
 
     @guard.guarded
     def send_graphs(self, channel: Channel) -> None:
@@ -258,7 +258,7 @@ class Recording(object):
         mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
         try:
             _signal.pthread_sigmask(_signal.SIG_BLOCK, _SIGNALS)  # a signal handler of the job's may raise in this call
-            _thread.start_new_thread(any, (calls,))
+            start_new_thread(any, (calls,))
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
 

@@ -7,7 +7,7 @@ from typing import Any, Sequence
 from ...formats import layout
 from ...formats.run_keys import signature_key
 from .. import core
-from ..clock import mono
+from ..clock import identity, mono
 from ..guard import guarded
 from ..pacing.tracker import Tracker
 from ..weak_table import WeakTable
@@ -70,7 +70,7 @@ class RunSignatures(object):
         if signatures is None:
             signatures = vars(session)[_ALL_RUNS] = {}
             self._sessions.set(session)
-        object_ids = (tuple(map(id, fetches)), tuple(map(id, targets)))
+        object_ids = (tuple(map(identity, fetches)), tuple(map(identity, targets)))
         signature = signatures.get(object_ids)
         if signature is None:
             op_name = self.tf_session.TF_OperationName

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
+from ..clock import identity
 from ..guard import guarded, of_job
 from . import models
 from .models import Weights
@@ -34,9 +35,9 @@ def changed_nodes(graph: Any, known_keys: dict[str, list[str]]) -> dict[str, dic
 def _keys_by_node(graph: Any) -> dict[str, list[str]]:
     """Return the keys of the variables in the graph's collections, by node."""
     trainable, global_variables, local = (_collection(graph, name) or [] for name in _COLLECTIONS)
-    members = {id(member): member for member in [*trainable, *global_variables, *local]}
+    members = {identity(member): member for member in [*trainable, *global_variables, *local]}
     trained_by_id = models.Weights(models.remembered.existing() if members else []).trained_by_id
-    trainable_ids, local_ids = set(map(id, trainable)), set(map(id, local))
+    trainable_ids, local_ids = set(map(identity, trainable)), set(map(identity, local))
     keys: dict[str, list[str]] = {}
     for member_id, member in members.items():
         roles = _roles(member, graph, trained_by_id, member_id in trainable_ids, member_id in local_ids)
@@ -58,7 +59,7 @@ def _roles(
     variable, copies = models.variable_and_copies(member)
     if of_job(getattr, variable, "op").graph is not graph:
         return []
-    name, is_trained = str(variable.op.name), trained_by_id.get(id(variable))
+    name, is_trained = str(variable.op.name), trained_by_id.get(identity(variable))
     is_state = is_trained is None and not is_trainable and (bool(variable.dtype.is_integer) or is_local)
     keys = ((TRAINED, is_trainable), (OTHERS, is_trained is False), (STATE, is_state))
     return [(key, name) for key, applies in keys if applies] + [(STATE, str(copy.op.name)) for copy in copies]
@@ -82,7 +83,7 @@ def captured_parameters(
         if entry is None:
             continue
         variable_id, name, sizes = entry
-        is_trained = weights.trained_by_id.get(id(variable))
+        is_trained = weights.trained_by_id.get(identity(variable))
         key = OTHERS if is_trained is False else TRAINED
         previous, first_name = known_variables.get(variable_id, (None, name))
         if previous is None or (is_trained is not None and previous != key):
@@ -97,7 +98,7 @@ def _placeholders(graph: Any) -> dict[int, Any]:
     captures = getattr(graph, "_function_captures", None)
     if captures is not None:
         return dict(captures.by_val_internal)
-    return {id(outer): tensor for outer, tensor in list(getattr(graph, "captures", ()))}
+    return {identity(outer): tensor for outer, tensor in list(getattr(graph, "captures", ()))}
 
 
 @guarded
@@ -107,12 +108,12 @@ def _placeholder(variable: Any, placeholders: dict[int, Any], weights: Weights) 
     A variable of no known model is a parameter if it is trainable and not an integer: Keras's count
     of batches is an integer that claims to be trainable.
     """
-    if variable is None or id(variable) in weights.copy_ids:
+    if variable is None or identity(variable) in weights.copy_ids:
         return None
-    is_weight = id(variable) in weights.trained_by_id
+    is_weight = identity(variable) in weights.trained_by_id
     if not is_weight and (not of_job(getattr, variable, "trainable") or variable.dtype.is_integer):
         return None
-    tensor = placeholders.get(id(of_job(getattr, variable, "handle")))
+    tensor = placeholders.get(identity(of_job(getattr, variable, "handle")))
     if tensor is None:
         return None
     return str(variable._unique_id), str(tensor.op.name), sizes_of(variable.shape)

@@ -46,7 +46,7 @@ ALLOWED = {
     "shim.own_os": "",
     "shim.pacing": "formats shim.channel shim.clock shim.cpython shim.guard shim.own_os shim.reentrant_guard",
     "shim.process_events": "shim.cpython shim.guard",
-    "shim.reentrant_guard": "",
+    "shim.reentrant_guard": "shim.clock",
     "shim.steps": (
         "formats shim.channel shim.clock shim.core shim.cpython shim.guard shim.libc shim.own_os shim.pacing "
         "shim.process_events shim.try_lock shim.weak_table"
@@ -57,7 +57,7 @@ ALLOWED = {
         "shim.weak_table"
     ),
     "shim.try_lock": "shim.weak_table",
-    "shim.weak_table": "",
+    "shim.weak_table": "shim.clock",
     "agent": "",
     "agent.__main__": "agent.daemon commands formats",
     "agent.announcements": "formats",

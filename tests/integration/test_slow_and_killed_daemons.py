@@ -31,7 +31,7 @@ SEED = int(os.environ.get("TFPROF_KILL_TRIALS_SEED", "1"))
 #: One of these many steps makes a record.
 RECORD_EVERY = 10
 
-#: Runs steps for a time, and prints their number.
+#: Runs steps for a time, prints their number, and stays for a further time.
 JOB = f"""{OPEN_CHANNEL}
 end, steps = time.monotonic() + float(sys.argv[1]), 0
 while time.monotonic() < end:
@@ -41,6 +41,7 @@ while time.monotonic() < end:
     writer.put_span(steps)
     time.sleep(0.001)
 print(steps, flush=True)
+time.sleep(float(sys.argv[2]))
 """
 
 pytestmark = pytest.mark.timeout(600)
@@ -54,8 +55,8 @@ class Host:
         self.instance_dir = runtime_dir.make_instance(str(store))
 
     @contextmanager
-    def job(self, seconds: float, *options: str) -> Iterator[subprocess.Popen[str]]:
-        command = [*RUN, *options, sys.executable, "-c", JOB, str(seconds)]
+    def job(self, seconds: float, *options: str, stay_s: float = 0.0) -> Iterator[subprocess.Popen[str]]:
+        command = [*RUN, *options, sys.executable, "-c", JOB, str(seconds), str(stay_s)]
         with subprocess.Popen(command, stdout=-1, stderr=-1, text=True) as launcher:
             yield launcher
 
@@ -146,6 +147,18 @@ def test_what_an_agent_that_is_killed_after_the_launch_has_not_sent_is_counted(h
         host.send(name, signal.SIGKILL)
     assert_counted(host, steps)
     assert host.stored_job().state == "exited"
+
+
+def test_steps_are_counted_if_job_launcher_and_agent_are_killed_together(host: Host) -> None:
+    with host.job(0.5, stay_s=60.0) as launcher:
+        agent = host.stop_at_start("agent")
+        steps = int(launcher.stdout.readline())
+        launcher.kill()
+        launcher.communicate(timeout=60)  # the witness kills the job
+    os.kill(agent, signal.SIGKILL)
+    assert_counted(host, steps)
+    row = host.stored_job()
+    assert (row.state, row.signal, row.lost) == ("killed", signal.SIGKILL, steps + steps // RECORD_EVERY)
 
 
 @pytest.mark.parametrize("trial", range(TRIALS))

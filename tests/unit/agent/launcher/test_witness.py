@@ -20,7 +20,7 @@ from tfprof.agent.launcher import witness
 from tfprof.commands.isolated import reserve_standard_fds
 reserve_standard_fds()
 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-running_witness = witness.begin(lambda pid: open(sys.argv[1], "w").write(str(pid)))
+running_witness = witness.begin(lambda pid, _fds: open(sys.argv[1], "w").write(str(pid)))
 exec_reader, exec_writer = os.pipe()
 job = os.fork()
 if job == 0:
@@ -204,5 +204,5 @@ def test_there_is_no_witness_if_fork_fails(monkeypatch: pytest.MonkeyPatch) -> N
 
     before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(os, "fork", fail)
-    assert isinstance(witness.begin(lambda pid: pid), witness.NoWitness)
+    assert isinstance(witness.begin(lambda pid, _fds: pid), witness.NoWitness)
     assert len(os.listdir("/proc/self/fd")) == before
