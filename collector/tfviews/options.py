@@ -62,7 +62,7 @@ MINIMA: Final = {
 }
 #: Minima of times, in µs.
 TIME_MINIMA: Final = ("min_micros", "min_accelerator_micros", "min_cpu_micros")
-#: What the op view can take an op type apart by, in tfprof's own layout.
+#: What the op view can split an op type by, in tfprof's own layout.
 STEP, LINE, SHAPE = "step", "line", "shape"
 BY: Final = (STEP, "scope", LINE, "layer", "device", SHAPE)
 _DEFAULT_SELECT: Final = frozenset({"micros"})
@@ -74,8 +74,8 @@ class Options:
     """Options of a view; an empty list of regexes matches nothing, `('.*',)` everything.
 
     `explicit`: names of the options that were given, even if with their default values. The TF
-    profiler does not have the last two: `top`, how many rows tfprof's own layout has, 0 for all;
-    and `by`, the word of BY by which the op view takes each op type apart, empty for none.
+    profiler lacks the last two. `top`: number of rows in tfprof's own layout, 0 for all. `by`: a
+    word of BY; the op view splits each op type by it, not at all if it is empty.
     """
 
     max_depth: int = 10
