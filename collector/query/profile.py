@@ -24,8 +24,7 @@ from ..summaries.step_range import range_text
 from ..tfviews.nodes import Node, device_names, interned_texts, merge_jobs, nodes_from_rollup, with_counts, wrap_int64
 from ..tfviews.parity import DEFAULT, Parity
 from . import kinds as step_kinds
-from .facts import NO_JOB_FACTS, JobFacts, SelectedTraces
-from .required_facts import ALL_FACTS, FLOAT_OPS, GRAPH, SHAPES, STACKS
+from .facts import ALL_FACTS, FLOAT_OPS, GRAPH, NO_JOB_FACTS, SHAPES, STACKS, JobFacts, SelectedTraces
 from .stack_facts import with_stacks
 
 #: Maximum number of steps that an error lists.

@@ -45,8 +45,21 @@ __all__ = [
     "OutputChoice",
     "from_dict",
     "from_texts",
+    "primary_counter",
 ]
 
+#: Counters by which rows can be sorted: means over the steps, and the parameters.
+_COUNTERS: Final = (
+    "micros",
+    "accelerator_micros",
+    "cpu_micros",
+    "float_ops",
+    "bytes",
+    "peak_bytes",
+    "residual_bytes",
+    "output_bytes",
+    "params",
+)
 #: Minima, each with the counter that it limits.
 MINIMA: Final = {
     "min_bytes": "bytes",
@@ -329,3 +342,13 @@ def from_dict(python_options: Mapping[str, Any]) -> Options:
     if outfile:
         values["output"] = OutputChoice(FILE, outfile)
     return Options(**values)  # type: ignore[arg-type]
+
+
+def primary_counter(options: Options) -> str:
+    """Return the counter by which rows are sorted, and to which shares refer.
+
+    It is that in ``-order_by``, else the first selected one, else the time.
+    """
+    if "order_by" in options.explicit and options.order_by in _COUNTERS:
+        return options.order_by
+    return next((name for name in _COUNTERS if name in options.select), "micros")
