@@ -178,6 +178,7 @@ def attach(
     step_count = STEPS if outputs and steps is None else steps
     has_step_count, has_pattern, has_host = step_count is not None, pattern is not None, host is not None
     remote_output = f"-o reads the store, which is on {store}: use `tfprof` there, or give --store DIR"
+    excludes_host = has_host and (len(pids) != 1 or record_command)
     problems = (
         (bool(pids) == has_pattern, "give a PID, or --all NAME; tfprof ps lists processes (tfprof attach --help)"),
         (follow and (not has_pattern or no_wait), "--follow needs --all, and excludes --no-wait"),
@@ -185,10 +186,7 @@ def attach(
         (step_count == 0, "--steps 0 traces nothing"),
         (has_step_count and trace is not None, "--steps and --trace exclude each other"),
         (as_json and (not no_wait or has_pattern or has_host), "--json needs --no-wait, and excludes --all and --host"),
-        (
-            has_host and (len(pids) != 1 or record_command),
-            "--host takes one PID, and excludes --all and --record-command",
-        ),
+        (excludes_host, "--host takes one PID, and excludes --all and --record-command"),
     )
     for is_present, text in problems:
         if is_present:

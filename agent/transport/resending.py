@@ -32,8 +32,13 @@ class Resending:
         return now >= self._not_before
 
     def note_sending(self, now: float) -> None:
-        """Record that messages are sent now."""
+        """Record that messages are sent now: a REOPEN then delays the next sending."""
         self._is_reopening, self._sent_s = False, now
+
+    def note_resending(self, now: float) -> None:
+        """As `note_sending`, but only after a REOPEN: the first REOPEN then causes no delay."""
+        if self._is_reopening:
+            self.note_sending(now)
 
     def note_answered(self) -> None:
         """Record that data was stored."""
@@ -45,7 +50,7 @@ class Resending:
         self._not_before = now + STALL_S
 
     def note_reopened(self, now: float) -> bool:
-        """Record a REOPEN: all is sent again, REOPEN_S after the last sending.
+        """Record a REOPEN: all is sent again, REOPEN_S after the last noted sending.
 
         Return whether this is the first REOPEN since then.
         """
