@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -176,21 +176,21 @@ def attach(
     attaches there, and without --steps or -o the command then returns.
     """
     step_count = STEPS if outputs and steps is None else steps
-    _refuse(
-        {
-            "give a PID, or --all NAME; tfprof ps lists processes (tfprof attach --help)": bool(pids)
-            == (pattern is not None),
-            "--follow needs --all, and excludes --no-wait": follow and (pattern is None or no_wait),
-            f"-o reads the store, which is on {store}: use `tfprof` there, or give --store DIR": bool(outputs)
-            and is_remote(store),
-            "--steps 0 traces nothing": step_count == 0,
-            "--steps and --trace exclude each other": step_count is not None and trace is not None,
-            "--json needs --no-wait, and excludes --all and --host": as_json
-            and (not no_wait or pattern is not None or host is not None),
-            "--host takes one PID, and excludes --all and --record-command": host is not None
-            and (len(pids) != 1 or record_command),
-        }
+    has_step_count, has_pattern, has_host = step_count is not None, pattern is not None, host is not None
+    remote_output = f"-o reads the store, which is on {store}: use `tfprof` there, or give --store DIR"
+    excludes_host = has_host and (len(pids) != 1 or record_command)
+    problems = (
+        (bool(pids) == has_pattern, "give a PID, or --all NAME; tfprof ps lists processes (tfprof attach --help)"),
+        (follow and (not has_pattern or no_wait), "--follow needs --all, and excludes --no-wait"),
+        (outputs and is_remote(store), remote_output),
+        (step_count == 0, "--steps 0 traces nothing"),
+        (has_step_count and trace is not None, "--steps and --trace exclude each other"),
+        (as_json and (not no_wait or has_pattern or has_host), "--json needs --no-wait, and excludes --all and --host"),
+        (excludes_host, "--host takes one PID, and excludes --all and --record-command"),
     )
+    for is_present, text in problems:
+        if is_present:
+            raise UsageError(text)
     if host is not None:
         given = {"name": name, "trace": trace, "trace-level": level, "steps": step_count, "method": method}
         words = {option: str(value) for option, value in given.items() if value is not None}
@@ -203,28 +203,15 @@ def attach(
         records_command=record_command,
     )
     if as_json:
-        return _attach_as_json(options, pids, has_step_count=step_count is not None)
+        return _attach_as_json(options, pids, has_step_count=has_step_count)
     if pattern is not None:
-        return _run(
-            options,
-            ProcessSelection(options, pattern, follows=follow, has_step_count=step_count is not None),
-            step_count,
-            outputs,
-            no_wait=no_wait,
-        )
+        selection = ProcessSelection(options, pattern, follows=follow, has_step_count=has_step_count)
+        return _run(options, selection, step_count, outputs, no_wait=no_wait)
     user_id = user_to_become(list(pids))
     if user_id is not None:
-        return as_user(
-            user_id, pids[0], partial(_as_user, options, pids, step_count, outputs, no_wait), answer_by_subprocess
-        )
+        command = partial(_as_user, options, pids, step_count, outputs, no_wait)
+        return as_user(user_id, pids[0], command, answer_by_subprocess)
     return _run(options, pids, step_count, outputs, no_wait=no_wait)
-
-
-def _refuse(problems: Mapping[str, bool]) -> None:
-    """Raise UsageError with the first of ``problems`` that the command line has."""
-    for text, is_present in problems.items():
-        if is_present:
-            raise UsageError(text)
 
 
 def _attach_as_json(options: AttachOptions, pids: Sequence[int], *, has_step_count: bool) -> int:

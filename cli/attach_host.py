@@ -28,7 +28,7 @@ from .trace import giver
 
 #: Time limits for the job to appear in the store here, and for its data after it is detached; poll
 #: interval (seconds).
-_FOUND_S: Final = 30.0
+FOUND_S: Final = 30.0
 _STORED_S: Final = 60.0
 _POLL_S: Final = 0.5
 
@@ -91,10 +91,10 @@ class _Job(NamedTuple):
 
 def _await_steps(job: _Job, steps: int) -> None:
     """Wait until the first ``steps`` steps, or the job, are over; NotStoredError without it."""
-    deadline = time.monotonic() + _FOUND_S
+    deadline = time.monotonic() + FOUND_S
     while (reader := job.reader) is None:
         if time.monotonic() > deadline:
-            raise NotStoredError(f"no job {job.uid} of {job.host} is stored here after {_FOUND_S:g} s")
+            raise NotStoredError(f"no job {job.uid} of {job.host} is stored here after {FOUND_S:g} s")
         time.sleep(_POLL_S)
     while reader is not None and reader.info.state in MAY_CONTINUE:
         words = channel_words(reader.info)

@@ -128,8 +128,8 @@ def diff_(
 def compared(reader: StoreReader, jobs: Sequence[str], before: Sequence[str] = (), baseline: str | None = None) -> Diff:
     """Return the comparison of the runs that words mean; UsageError if they do not say which.
 
-    A word means a job, or the runs of a series; a series alone means its two sides, or the spread
-    of its runs.
+    A word means a job, or the runs of a series. A series alone is compared with itself: one side
+    with the other, or all its runs if it has one side.
     """
     if before and baseline is not None:
         raise UsageError("--against and --baseline exclude each other")

@@ -10,8 +10,8 @@ import os
 
 LIBRARY_PATH = "LD_LIBRARY_PATH"
 #: A file with the names of the system's libraries. Without it, as with musl, all folders are kept.
-_CACHE = "/etc/ld.so.cache"
-_MAPS = "/proc/self/maps"
+CACHE = "/etc/ld.so.cache"
+MAPS = "/proc/self/maps"
 
 
 def needed_folders(value: str) -> str:
@@ -19,9 +19,9 @@ def needed_folders(value: str) -> str:
     if not value:
         return ""
     try:
-        with open(_CACHE, "rb") as file:
+        with open(CACHE, "rb") as file:
             cache = file.read()
-        with open(_MAPS, "rb") as file:
+        with open(MAPS, "rb") as file:
             mapped = {line.split(None, 5)[5].rstrip(b"\n") for line in file if b".so" in line and b" /" in line}
     except OSError:
         return value

@@ -204,18 +204,16 @@ class Attachment:
             with contextlib.suppress(OSError):
                 launches.write(self._instance_dir, self._launch)
 
-    def wait_stored(
-        self, timeout_s: float = STORED_TIMEOUT_S, sleep: Callable[[float], None] = time.sleep
-    ) -> Result | None:
+    def wait_stored(self) -> Result | None:
         """Wait until the ended launch is stored; return the agent's result, None without one."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + STORED_TIMEOUT_S
         result = None
         while time.monotonic() < deadline:
             self.ensure_agent()
             result = launches.read_result(self._instance_dir, self.launch)
             if result is not None and result.complete:
                 break
-            sleep(POLL_S)
+            time.sleep(POLL_S)
         return result
 
 

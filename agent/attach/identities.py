@@ -29,7 +29,7 @@ _RUNTIME: Final = "/run/user/%d"
 _KEPT_VARIABLES: Final = ("PATH", "TERM", "COLUMNS", "LINES", "LANG", "LC_ALL", "NO_COLOR", "TZ", "TFPROF_DEBUG")
 
 #: Files of this installation that the user's daemons need, each with the kind of access.
-_INSTALLATION: Final = ((sys.executable, os.X_OK), (daemons.ISOLATED, os.R_OK))
+INSTALLATION: Final = ((sys.executable, os.X_OK), (daemons.ISOLATED, os.R_OK))
 
 #: Signals that end the child, and this process after it.
 _FORWARDED_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
@@ -164,7 +164,7 @@ def _become(user_id: int, environ: Mapping[str, str]) -> None:
 
 
 def _check_installation(user_id: int) -> None:
-    for path, access in _INSTALLATION:
+    for path, access in INSTALLATION:
         if not os.access(path, access):
             raise RefusedError(
                 f"user {identity.user_name(user_id)} cannot read {path}: install tfprof where this user can read it",

@@ -137,7 +137,7 @@ class Job:
             return True  # the next `send_due` finds the error, too, and gives the channel up
 
     def is_active(self, now: float) -> bool:
-        """Whether the job has just ended or got an answer, and the collector accepts its data."""
+        """Whether the collector takes the job's data, and its end or last answer is recent."""
         return self.outbox.stall is None and now < max(self._gone_s, self.outbox.resending.last_answer_s) + ACTIVE_S
 
     def has_just_ended(self, now: float) -> bool:

@@ -16,7 +16,7 @@ from .. import daemon_start, launches, processes
 
 #: Parent folders and name pattern of exports: the folders into which profiler sessions write. An
 #: export exists for seconds, but remains if its job is killed meanwhile.
-_EXPORT_FOLDERS: Final = ("/dev/shm", "/tmp")  # noqa: S108 - only private folders of this user are removed there
+EXPORT_FOLDERS: Final = ("/dev/shm", "/tmp")  # noqa: S108 - only private folders of this user are removed there
 _EXPORT_NAME: Final = re.compile(r"tfprof-(\d{1,9})-[0-9a-f]{16}")
 _INSTANCE_NAME: Final = re.compile(r"[0-9a-f]{12}")
 #: Age below which a folder may be in use by an invisible process, as in a container (seconds).
@@ -35,7 +35,7 @@ def remove_exports(pid: int | None = None) -> None:
 
 
 def _exports() -> Iterator[tuple[str, int]]:
-    for folder in _EXPORT_FOLDERS:
+    for folder in EXPORT_FOLDERS:
         for name in _names(folder):
             match = _EXPORT_NAME.fullmatch(name)
             path = os.path.join(folder, name)

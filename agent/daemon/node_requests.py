@@ -19,8 +19,8 @@ from ..transport.message_queue import Send, encode
 #: Maximum number of commands at a time.
 RUNNING_MAX: Final = 4
 #: Time from SIGTERM to SIGKILL, longer than detaching takes; and for sending a reply (seconds).
-_END_S: Final = 15.0
-_SEND_S: Final = 10.0
+END_S: Final = 15.0
+SEND_S: Final = 10.0
 #: Maximum size of the output, which may double in JSON, and of the last messages (bytes).
 _OUTPUT_MAX: Final = requests.REPLY_MAX // 4
 _ERRORS_MAX: Final = 4096
@@ -117,7 +117,7 @@ class NodeRequests:
         if status is not None:
             _close(running.process)
             running.reply = _reply(running, status)
-            running.deadline_s = now + _SEND_S
+            running.deadline_s = now + SEND_S
         elif running.failure is None and len(running.output) > _OUTPUT_MAX:
             self._end(running, _too_large(running.request), now)
         elif now > running.deadline_s:
@@ -129,7 +129,7 @@ class NodeRequests:
 
     @staticmethod
     def _end(running: _Running, failure: TfprofError, now: float) -> None:
-        running.failure, running.deadline_s = failure, now + _END_S
+        running.failure, running.deadline_s = failure, now + END_S
         running.process.terminate()
 
     def _put(self, number: int, reply: Reply) -> bool:

@@ -8,7 +8,7 @@ from ...formats import wire
 from ...formats.wire import Head
 from ..processes import ProcessTree, all_pids, process_tree
 from ..transport.message_queue import MessageQueue, Send, encode
-from ..transport.resending import REOPEN_S, SILENCE_S, STALL_S
+from ..transport.resending import Resending
 from .host import HostSampler
 from .job import Job
 
@@ -34,8 +34,7 @@ class Sampler:
         self._next_s = 0.0
         self._next_tree_s = 0.0
         self._tree = ProcessTree({}, {})
-        self._not_before = 0.0
-        self._silent_since = 0.0
+        self._resending = Resending()
         self._unanswered_max = UNANSWERED_MAX
         self._finished_uids: set[int] = set()  # jobs whose last sample is taken
 
@@ -74,37 +73,34 @@ class Sampler:
 
     def send_due(self, send: Send, now: float) -> None:
         """Send queued messages; send them again after a silence."""
-        if now < self._not_before:
+        if not self._resending.may_send(now):
             return
-        was_waiting = self.queue.unanswered > 0
-        self.queue.send_due(send, self._unanswered_max)
-        if not was_waiting:
-            self._silent_since = now
-        elif now > self._silent_since + SILENCE_S:
-            self._silent_since = now
+        if self.queue.is_due:
+            self._resending.note_sending(now)
+            self.queue.send_due(send, self._unanswered_max)
+        if self._resending.is_silent(now, is_waiting=self.queue.unanswered > 0):
             self.rewind()
 
-    def note_acked(self, last: int, now: float) -> None:
+    def note_acked(self, last: int) -> None:
         """Forget the messages up to number ``last``: they are stored, or lost."""
-        self._silent_since = now
+        self._resending.note_answered()
         self._unanswered_max = UNANSWERED_MAX
         self.queue.note_acked(last)
 
     def note_answer(self, head: Head, now: float) -> None:
         """Handle an answer about samples; after a STALL they are sent again, STALL_S later."""
         if head.type == wire.STALL:
-            self._not_before = now + STALL_S
+            self._resending.note_stalled(now)
             self.rewind()
         elif head.type in (wire.ACK, wire.REFUSE):
-            self.note_acked(head.last, now)
+            self.note_acked(head.last)
 
     def note_reopened(self, now: float) -> None:
-        """Handle a REOPEN of a job: try again after REOPEN_S.
+        """Handle a REOPEN of a job: try again, REOPEN_S after the last sending.
 
         A message is answered with REOPENs for some of its jobs that the collector does not know.
         """
-        if now >= self._not_before:
-            self._not_before = now + REOPEN_S
+        if self._resending.note_reopened(now):
             self.rewind()
 
     def rewind(self) -> None:

@@ -105,7 +105,7 @@ class Sender:
         """Release what has become durable in the spool."""
         for head in self._spooling.durable(now, at_once=at_once):
             if head.type == wire.SAMPLES:
-                self._sampler.note_acked(head.last, now)
+                self._sampler.note_acked(head.last)
             elif head.uid in self._jobs.by_uid:
                 self._jobs.by_uid[head.uid].outbox.note_spooled(head.type, head.last)
 

@@ -12,7 +12,7 @@ from ...formats.errors import TfprofError
 from ...formats.ids import hex_id
 from ...formats.wire import Head
 from ..transport.message_queue import WINDOW_BYTES, Send
-from ..transport.resending import REOPEN_S, SILENCE_MAX_S, SILENCE_S, STALL_S
+from ..transport.resending import Resending
 from . import segment
 from .segment import DamagedError, SegmentReader
 from .spool import Spool
@@ -62,9 +62,7 @@ class Delivery:
         self._torn_at = math.inf  # from here on the segment cannot be read
         self._sent: deque[_Sent] = deque()
         self._refused_uids: set[int] = set()  # the collector has refused their OPEN
-        self._not_before = -math.inf
-        self._answered_s = 0.0
-        self._silence_limit_s = SILENCE_S
+        self._resending = Resending()
         self._reopens = 0
         for path, reason in spool.rejected:
             report(DamagedError.slug, f"{path} is left alone: {reason}")
@@ -77,16 +75,15 @@ class Delivery:
 
     def send_due(self, now: float, send: Send) -> None:
         """Send what may be sent now, and go on to the next segment after the last answer."""
-        while now >= self._not_before and (self._reader is not None or self._begin(now)):
-            if self._sent and now > self._answered_s + self._silence_limit_s:
-                self._silence_limit_s = min(2 * self._silence_limit_s, SILENCE_MAX_S)
-                self._rewind(self._sent[0].at, now)
+        while self._resending.may_send(now) and (self._reader is not None or self._begin()):
+            if self._resending.is_silent(now, is_waiting=bool(self._sent)):
+                self._rewind(self._sent[0].at)
             if not self._send_messages(now, send) or self._sent:
                 return
             self.close()
             self._spool.remove_first()
 
-    def _begin(self, now: float) -> bool:
+    def _begin(self) -> bool:
         """Open the first segment; return whether there is one."""
         path = self._spool.first_path()
         if path is None:
@@ -98,14 +95,14 @@ class Delivery:
             self._spool.skip_first()
             return False
         self._path, self._torn_at, self._reopens = path, math.inf, 0
-        self._rewind(segment.HEADER.size, now)
+        self._rewind(segment.HEADER.size)
         return True
 
-    def _rewind(self, at: int, now: float) -> None:
+    def _rewind(self, at: int) -> None:
         """Send again from ``at`` on."""
         self._sent.clear()
         self._at = at
-        self._answered_s = now
+        self._resending.restart()
 
     def _send_messages(self, now: float, send: Send) -> bool:
         """Send messages as far as the limits allow; return whether none is left to send."""
@@ -118,7 +115,7 @@ class Delivery:
             if message.head.uid not in self._refused_uids:
                 if not send(message.head, message.body):
                     return False
-                self._answered_s = self._answered_s if self._sent else now
+                self._resending.note_sending(now)
                 self._sent.append(_Sent(message.head, message.at, message.end))
             self._at = message.end
         return False
@@ -139,43 +136,41 @@ class Delivery:
             return None
 
     # -- answers ---------------------------------------------------------------------------------
-    def restart(self, now: float) -> None:
+    def restart(self) -> None:
         """Send the segment again: the collector is a new one, or was away."""
-        self._not_before = -math.inf
+        self._resending = Resending()
         if self._reader is not None:
-            self._rewind(segment.HEADER.size, now)
+            self._rewind(segment.HEADER.size)
 
     def note_answer(self, answer: Head, reason: dict[str, str], now: float) -> None:
         """Handle an answer about data; ``reason`` is that of a STALL or REFUSE."""
         if answer.type == wire.STALL:
-            self._not_before = now + STALL_S
+            self._resending.note_stalled(now)
             if self._sent:
-                self._rewind(self._sent[0].at, now)
+                self._rewind(self._sent[0].at)
         elif answer.type == wire.REOPEN:
             self._note_reopen(answer.uid, now)
             self._forget_answered()
         else:
-            self._note_answered(answer, reason, now)
+            self._note_answered(answer, reason)
 
     def _note_reopen(self, uid: int, now: float) -> None:
         """Send the segment again, which opens its jobs; after many times give the message up."""
-        if now < self._not_before:
-            return
-        self._reopens += 1
-        if self._reopens <= REOPENS_MAX:
-            self._rewind(segment.HEADER.size, now)
-            self._not_before = now + REOPEN_S
+        if self._reopens < REOPENS_MAX:
+            if self._resending.note_reopened(now):
+                self._reopens += 1
+                self._rewind(segment.HEADER.size)
             return
         unanswered = [sent for sent in self._sent if not sent.is_answered]
         for sent in [one for one in unanswered if one.head.uid in (uid, 0)][:1]:
             sent.is_answered = True
             self._report("spool-refused", f"a message of job {hex_id(uid)}: the collector does not know the job")
 
-    def _note_answered(self, answer: Head, reason: dict[str, str], now: float) -> None:
+    def _note_answered(self, answer: Head, reason: dict[str, str]) -> None:
         for sent in self._sent:
             if not sent.is_answered and sent.is_covered_by(answer):
                 sent.is_answered = True
-                self._answered_s, self._silence_limit_s = now, SILENCE_S
+                self._resending.note_answered()
                 if answer.type == wire.REFUSE:
                     self._note_refused(sent.head, reason)
         self._forget_answered()

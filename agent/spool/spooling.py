@@ -159,7 +159,7 @@ class Spooling:
         """
         self._is_stalled = False
         if self._delivery is not None:
-            self._delivery.restart(now)
+            self._delivery.restart()
         elif self._failure is not None:
             self._open(now, only_existing=True)
 

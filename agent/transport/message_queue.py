@@ -203,7 +203,7 @@ class Outbox:
         """
         if not self.resending.may_send(now) or (self.opens.is_due and not self.opens.send_due(send)):
             return 0
-        self.resending.note_sending(now)
+        self.resending.note_resending(now)
         sent_bytes = 0
         if not self._is_broken:
             records_due = self._records_due(now)

@@ -1,4 +1,4 @@
-"""Decides when the unacked messages of a job are sent again."""
+"""Decides when unacked messages are sent again: those of a job, of the samples, of a spool."""
 
 import math
 import time
@@ -16,12 +16,12 @@ SILENCE_CHECK_S: Final = 0.5
 
 
 class Resending:
-    """The waits of one job for its collector; times are monotonic, in seconds."""
+    """The waits of one sender for its collector; times are monotonic, in seconds."""
 
     def __init__(self) -> None:
         self.last_answer_s = time.monotonic()
         self._not_before = 0.0
-        self._reopened_s = -math.inf
+        self._sent_s = -math.inf
         self._is_reopening = False
         self._waiting_since = 0.0
         self._next_check_s = 0.0
@@ -32,9 +32,13 @@ class Resending:
         return now >= self._not_before
 
     def note_sending(self, now: float) -> None:
-        """Record that the messages after a REOPEN are sent now."""
+        """Record that messages are sent now: a REOPEN then delays the next sending."""
+        self._is_reopening, self._sent_s = False, now
+
+    def note_resending(self, now: float) -> None:
+        """As `note_sending`, but only after a REOPEN: the first REOPEN then causes no delay."""
         if self._is_reopening:
-            self._is_reopening, self._reopened_s = False, now
+            self.note_sending(now)
 
     def note_answered(self) -> None:
         """Record that data was stored."""
@@ -45,11 +49,16 @@ class Resending:
         """Record a STALL: nothing is sent for STALL_S."""
         self._not_before = now + STALL_S
 
-    def note_reopened(self, now: float) -> None:
-        """Record a REOPEN: all is sent again, at most once within REOPEN_S."""
-        if not self._is_reopening:
-            self._is_reopening = True
-            self._not_before = max(self._not_before, min(now, self._reopened_s) + REOPEN_S)
+    def note_reopened(self, now: float) -> bool:
+        """Record a REOPEN: all is sent again, REOPEN_S after the last noted sending.
+
+        Return whether this is the first REOPEN since then.
+        """
+        if self._is_reopening:
+            return False
+        self._is_reopening = True
+        self._not_before = max(self._not_before, min(now, self._sent_s) + REOPEN_S)
+        return True
 
     def restart(self) -> None:
         """Record that all is sent again, so that a silence begins anew."""

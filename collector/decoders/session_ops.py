@@ -379,7 +379,7 @@ class _OtherEvents:
     ends_ps: dict[object, int] = field(default_factory=dict)
 
     def add(self, plane: _Plane, event: _Event, thread: int) -> None:
-        """Add ``event``, unless it is another one."""
+        """Add ``event`` if it is of one of these types."""
         if event.name == _ASYNC_START:
             self.async_starts[_link(plane.stats(event), b"_p")] = event, thread
         elif event.name == _ASYNC_DONE:

@@ -8,7 +8,7 @@ from ..query.own_layout import AnswerRows
 from ..summaries.step_range import end_of
 from ..summaries.top import short_device
 from ..tfviews.nodes import Node, Shape
-from ..tfviews.primary import primary_counter
+from ..tfviews.options import primary_counter
 from ..tfviews.rows import Row, extremes
 from ..tfviews.tensors import Tensor
 from .counters import CountersDocument, counters_document

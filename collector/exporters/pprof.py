@@ -11,8 +11,8 @@ from ..errors import StoreError
 from ..export.wire import bytes_field, number_field, text_field, varint
 from ..query.engine import Selection
 from ..query.explanations import untraced_reason
+from ..query.facts import FLOAT_OPS
 from ..query.profile import profile
-from ..query.required_facts import FLOAT_OPS
 from ..store.columns import row_tuples
 from ..traces.model import OP, Label, Process, Slices, Step, Track
 from ..traces.trace import Trace

@@ -109,7 +109,7 @@ def content_of(exporter: Exporter, request: Request) -> Iterable[bytes]:
 
 
 def file_type(exporter: Exporter) -> tuple[str, str]:
-    """Return the media type and the end of the name of the file that `content_of` makes."""
+    """Return the media type and the file suffix of what `content_of` makes."""
     if exporter.is_folder:
         return zipped.MEDIA_TYPE, f".{exporter.name}{zipped.SUFFIX}"
     return exporter.media_type, next(iter(exporter.suffixes), f".{exporter.name}")

@@ -71,7 +71,7 @@ _ODD_NAME, _ODD_TYPE = re.compile(r"[^A-Za-z0-9_./>-]+"), re.compile(r"[^A-Za-z0
 _NAME_START, _TYPE_START = re.compile(r"[A-Za-z0-9.]"), re.compile(r"[A-Z_]")
 _COPY: Final = re.compile(r"memcpy(h2d|d2h|d2d|htod|dtoh|dtod)", re.IGNORECASE)
 #: Bytes of a plane that are in memory before they go to a file, and size of the pieces of the file.
-_IN_MEMORY: Final = 32 << 20
+IN_MEMORY: Final = 32 << 20
 _PIECE: Final = 1 << 20
 _PS: Final = 1000
 
@@ -336,7 +336,7 @@ class _Plane:
     def __init__(self, number: int, name: str) -> None:
         self.name = name
         self._start = number_field(_ID, number) + text_field(_NAME, name)
-        self._lines = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115  # closed by `close`
+        self._lines = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # closed by `close`
         self._lines_size = 0
         self._events: dict[tuple[str, str, str], bytes] = {}
         self._metadata: list[bytes] = []

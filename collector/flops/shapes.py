@@ -51,9 +51,9 @@ class Nodes:
     def replaced_by(self, name: str, op: str) -> list[Definition]:
         """Return the nodes that an optimizer replaced by node ``name``, which runs ``op``.
 
-        Only nodes that can be counted with the shapes of the replacement are returned: those with
-        the same op, or all if the count of ``op`` depends only on the output. For the second op of
-        a batch normalization in inference, the normalization is returned.
+        A node is left out if the shapes of the replacement do not give its count. A node with the
+        same op stays. If the count of ``op`` depends only on the output, all nodes stay. For the
+        second op of a batch normalization in inference, the normalization is returned.
         """
         replaced_nodes = next(filter(None, (self.by_name.get(original) for original in original_names(name))), None)
         if replaced_nodes is None:

@@ -173,10 +173,6 @@ def _unrecorded_pairs(entry: _Entry, *, has_device: bool) -> Sequence[Interval]:
     is_inside = not pairs or (first_start <= recorded_start and last_end >= recorded_end)
     if not has_device:
         raise entry.refusal("its first start and last end include an execution on a device that it does not list")
-    if first_start <= 0 or not is_inside:
+    if first_start <= 0 or first_start == last_end or not is_inside:
         raise entry.refusal("its times do not lie between its first start and its last end")
-    if first_start == last_end:
-        # The TF profiler replaces a duration of 0 by 1. Two executions of duration -1 avoid this:
-        # `first_start` is then both the earliest start and the latest end of the pair.
-        return (first_start, -1), (first_start + 1, -1)
     return ((first_start, last_end - first_start),)

@@ -22,7 +22,8 @@ class Peer(NamedTuple):
     """An agent: its host, and the wire version in use with it, None before its greeting.
 
     ``node``: its verified node, None on this host. ``is_old``: it is of tfprof 0.2.0, which sends
-    records in an older form. ``answers_requests``: it knows requests; ``release``: as it says.
+    records in an older form. ``answers_requests``: it knows requests. ``release``: its version of
+    tfprof, unverified.
     """
 
     host: str

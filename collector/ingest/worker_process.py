@@ -165,9 +165,9 @@ def _decode_and_exit(result_fd: int, maker: RowMaker, records: Sequence[Record],
     """Write the rows of ``records`` to ``result_fd`` and exit; runs in the child process."""
     code = _FAILED
     try:
-        _confine(result_fd)
+        confine(result_fd)
         tables = maker.make(records, now_ns)
-        _write_rows(result_fd, tables, maker.next_trace)
+        write_rows(result_fd, tables, maker.next_trace)
         code = _DONE
     except (MemoryError, pa.ArrowMemoryError):
         code = _NO_MEMORY
@@ -182,7 +182,7 @@ def _decode_and_exit(result_fd: int, maker: RowMaker, records: Sequence[Record],
         os._exit(code)
 
 
-def _confine(result_fd: int) -> None:
+def confine(result_fd: int) -> None:
     """Reset signal handlers, close the collector's descriptors (lock files, too), set limits."""
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, signal.SIG_DFL)
@@ -202,7 +202,7 @@ def _confine(result_fd: int) -> None:
         resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
-def _write_rows(result_fd: int, tables: DecodedTables, next_trace: int) -> None:
+def write_rows(result_fd: int, tables: DecodedTables, next_trace: int) -> None:
     """Write a JSON line that lists the tables, then each table as an Arrow stream."""
     head = json.dumps({"next_trace": next_trace, "tables": list(tables)}).encode() + b"\n"
     with os.fdopen(result_fd, "wb", closefd=False) as file:

@@ -17,11 +17,11 @@ from ..summaries.phases import phases
 from ..summaries.step_records import StepTrace, TimedSteps
 from ..summaries.steps import spans_of_kinds
 from ..tfviews.nodes import Node
+from .facts import GRAPH, STACKS
 from .job_steps import no_such_timed_step
 from .kinds import COLUMNS, rows_of_kinds, traces_by_kind, traces_of_job
 from .latest_traces import latest_traces
 from .profile import profile
-from .required_facts import GRAPH, STACKS
 from .step_activities import activities_of, marked_parts, pipeline_functions
 from .step_entries import step_traces
 from .surroundings import thread_use, use_between

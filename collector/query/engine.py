@@ -11,8 +11,8 @@ from ..tfviews.op import OpView
 from ..tfviews.options import ALL, TIME_MINIMA, Options, multiplied, without_shares
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.tree import TreeView
+from .facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 from .profile import Profile, profile
-from .required_facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 
 #: Result of a view's fold function.
 Folded = OpView | TreeView

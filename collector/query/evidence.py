@@ -22,10 +22,10 @@ from ..tfviews.nodes import Node, interned_texts
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.places import Places
 from .breakdown import TracedSteps, main_breakdown
+from .facts import GRAPH, STACKS
 from .latest_traces import latest_traces
 from .node_times import node_times
 from .profile import profile
-from .required_facts import GRAPH, STACKS
 from .step_entries import entries_by_step, step_traces
 from .step_shift import shifts
 from .surroundings import (

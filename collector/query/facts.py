@@ -1,4 +1,7 @@
-"""What is known about a job's nodes besides the executions that were traced."""
+"""What is known about a job's nodes besides the executions that were traced.
+
+These facts are graphs, operation counts, shapes and Python stacks.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +13,11 @@ from ..tfviews.nodes import NodeFacts
 
 if TYPE_CHECKING:
     from ..flops.counts import Count
+
+
+#: Names of the facts that a query may require.
+GRAPH, FLOAT_OPS, SHAPES, STACKS = "graph", "float_ops", "shapes", "stacks"
+ALL_FACTS: Final = frozenset({GRAPH, FLOAT_OPS, SHAPES, STACKS})
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,8 @@ from ..store.protocols import JobReader
 from ..store.schema import STATE, TRAINABLE, UNTRAINED
 from ..tfviews.nodes import NO_FACTS, NodeFacts, Shape
 from ..tfviews.parity import Parity
-from .facts import JobFacts, SelectedTraces
+from .facts import FLOAT_OPS, SHAPES, JobFacts, SelectedTraces
 from .recorded_shapes import ShapeReader, read_shapes
-from .required_facts import FLOAT_OPS, SHAPES
 
 #: Scope of the nodes of a replica other than the first, and end of the names of its variables.
 _REPLICA: Final = re.compile(r"replica_[1-9][0-9]*")

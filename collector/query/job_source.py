@@ -9,7 +9,7 @@ from ..store.protocols import JobReader
 from ..summaries.source_lines import LineCost, line_costs, shown_lines
 from ..tfviews.nodes import total_of
 from .engine import QueryEngine, Selection
-from .required_facts import STACKS
+from .facts import STACKS
 from .source_file import NoTextError, source_text
 
 #: The option -step that selects all steps.

@@ -42,9 +42,9 @@ class StepSelection:
 class JobSteps:
     """The steps and the events of a job.
 
-    ``counts``: number of its spans of each kind, including those without an entry; if only some
-    steps are selected, the number of these. ``missed``: how many selected steps could not be
-    traced, and why; None if there are none.
+    ``counts``: number of selected spans by kind. Without a selection these are all spans of the
+    job, including those without an entry. ``missed``: how many selected steps could not be traced,
+    and why; None if there are none.
     """
 
     job: JobReader

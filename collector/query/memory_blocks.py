@@ -12,8 +12,8 @@ from ..store.protocols import JobReader
 from ..store.schema import ALLOCATOR, DEVICE, NODE, NONE_ID, OUTPUT_BLOCK, PERSISTENT_BLOCK, TEMPORARY_BLOCK
 from ..summaries.top import short_device
 from ..tfviews.nodes import Node, interned_texts
+from .facts import GRAPH
 from .profile import profile
-from .required_facts import GRAPH
 
 _US: Final = 1000
 _GPU_ALLOCATOR: Final = re.compile(r"GPU_(\d+)_")

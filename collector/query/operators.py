@@ -4,7 +4,7 @@ from ..summaries.operators import Operator, Shapes
 from ..summaries.top import short_device
 from ..tfviews.nodes import Node
 from .engine import QueryEngine, Selection
-from .required_facts import FLOAT_OPS, GRAPH, SHAPES
+from .facts import FLOAT_OPS, GRAPH, SHAPES
 
 _NS: float = 1e9
 

@@ -13,10 +13,9 @@ from ..loader import load
 from ..tfviews.added import group_added
 from ..tfviews.nodes import NO_STATS, Node, Stats, total_of
 from ..tfviews.op import OpView
-from ..tfviews.options import ALL, LINE, MINIMA, SHAPE, STEP, Options, multiplied, without_shares
+from ..tfviews.options import ALL, LINE, MINIMA, SHAPE, STEP, Options, multiplied, primary_counter, without_shares
 from ..tfviews.own_files import has_own_line
 from ..tfviews.places import Places
-from ..tfviews.primary import primary_counter
 from ..tfviews.rows import (
     NO_PARTS,
     Limit,
@@ -31,9 +30,9 @@ from ..tfviews.rows import (
 )
 from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, in_time_units, required_facts
 from .explanations import notes_of
+from .facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 from .kinds import steps_run
 from .node_times import NodeTimes, node_times
-from .required_facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 
 #: A depth greater than that of any tree or table.
 _UNLIMITED: Final = 1 << 62

@@ -24,8 +24,7 @@ from ..summaries.step_range import range_text
 from ..tfviews.nodes import Node, device_names, interned_texts, merge_jobs, nodes_from_rollup, with_counts, wrap_int64
 from ..tfviews.parity import DEFAULT, Parity
 from . import kinds as step_kinds
-from .facts import NO_JOB_FACTS, JobFacts, SelectedTraces
-from .required_facts import ALL_FACTS, FLOAT_OPS, GRAPH, SHAPES, STACKS
+from .facts import ALL_FACTS, FLOAT_OPS, GRAPH, NO_JOB_FACTS, SHAPES, STACKS, JobFacts, SelectedTraces
 from .stack_facts import with_stacks
 
 #: Maximum number of steps that an error lists.
@@ -128,29 +127,20 @@ def profile(
     nodes = job_nodes[0].nodes if len(job_nodes) == 1 else merge_jobs([each.nodes for each in job_nodes])
     if device is not None and not nodes:
         raise no_such_device(device, _device_names(selected_jobs))
-    missing_stream = any(
-        misses_streams(selected.traces)
-        for selected in selected_jobs
-        if parity.finds_missing_streams or not selected.job.info.has_input_slots
-    )
     trace_count = sum(selected.trace_count for selected in selected_jobs)
-    counted_nodes = with_counts(nodes, steps=max(1, trace_count), averaged=averaged, parity=parity)
     kind_counts = dict(sum((Counter(selected.kinds) for selected in selected_jobs), Counter[int]()))
     other_counts = {kind: number for kind, number in trace_counts.items() if kind not in kind_counts}
-    job_traces = tuple((selected.job, selected.trace_numbers) for selected in selected_jobs)
-    counts_by_name, other_counts_by_name = (
-        step_kinds.by_name(counts, step_kinds.function_names_of(jobs)) for counts in (kind_counts, other_counts)
-    )
+    function_names = step_kinds.function_names_of(jobs)
     return Profile(
-        counted_nodes,
-        trace_count,
-        missing_stream,
-        sum(each.uncounted for each in job_nodes),
-        counts_by_name,
-        other_counts_by_name,
-        job_traces,
-        tuple(kind_counts),
-        any(each.omits_pipeline for each in job_nodes),
+        nodes=with_counts(nodes, steps=max(1, trace_count), averaged=averaged, parity=parity),
+        trace_count=trace_count,
+        missing_stream=any(_misses_streams(selected, parity) for selected in selected_jobs),
+        uncounted=sum(each.uncounted for each in job_nodes),
+        kinds=step_kinds.by_name(kind_counts, function_names),
+        other_kinds=step_kinds.by_name(other_counts, function_names),
+        job_traces=tuple((selected.job, selected.trace_numbers) for selected in selected_jobs),
+        kind_numbers=tuple(kind_counts),
+        omits_pipeline=any(each.omits_pipeline for each in job_nodes),
     )
 
 
@@ -222,6 +212,11 @@ def misses_streams(traces: pa.Table) -> bool:
     """
     accelerators: list[Any] = traces["accelerator"].to_pylist()
     return any(flags & GPU and not flags & STREAMS for flags in accelerators)
+
+
+def _misses_streams(selected: SelectedJob, parity: Parity) -> bool:
+    may_miss = parity.finds_missing_streams or not selected.job.info.has_input_slots
+    return may_miss and misses_streams(selected.traces)
 
 
 def _traces_of_steps(traces: pa.Table, kinds: Sequence[int], first: int, last: int) -> pa.Table:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from ..store.protocols import JobReader
 from ..summaries.shares import Times
 from ..summaries.top import TopOp, top_ops
+from .facts import STACKS
 from .node_times import node_times
 from .profile import Profile, profile
-from .required_facts import STACKS
 
 
 class Ranking(NamedTuple):

@@ -18,9 +18,9 @@ from ..tfviews.entries import COLUMNS, Entry, entries
 from ..tfviews.nodes import Node, canonical_devices, interned_bytes, interned_texts
 from ..tfviews.parity import Parity
 from .explanations import untraced_reason
+from .facts import ALL_FACTS
 from .kinds import resolve_kinds, rows_of_kinds
 from .profile import misses_streams, profile
-from .required_facts import ALL_FACTS
 
 #: Approximate number of executions read at once; each takes half a kilobyte of memory.
 PART_ROWS: Final = 50_000

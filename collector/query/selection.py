@@ -2,10 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import Final
 
 from ..errors import NoSuchJobError, UsageError
 from ..store.protocols import JobReader, StoreReader
 from ..store.selectors import select, short_ids
+
+#: Maximum number of hosts that an error lists.
+_NAMES_MAX: Final = 8
 
 
 def host_of(job: JobReader) -> str:
@@ -19,9 +23,9 @@ def ids_of(jobs: Sequence[JobReader]) -> dict[str, str]:
     return short_ids(list(hex_uids))
 
 
-def _first_names(texts: Iterable[str], names_max: int = 8) -> str:
+def _first_names(texts: Iterable[str]) -> str:
     names = sorted(set(texts))
-    return " ".join(names[:names_max]) + (" …" if len(names) > names_max else "") if names else "none"
+    return " ".join(names[:_NAMES_MAX]) + (" …" if len(names) > _NAMES_MAX else "") if names else "none"
 
 
 def _jobs_of(jobs: Sequence[JobReader], hosts: Sequence[str], pids: Sequence[int]) -> list[JobReader]:

@@ -23,7 +23,7 @@ _OP_COLUMNS: Final = (
     Column("visible from", right=True, drop_priority=2),
     Column(""),
 )
-#: The parts of a step: a row for each, and for the time from start to start.
+#: The columns of the table of parts: its rows are the parts of a step, then start to start.
 _PART_COLUMNS: Final = (
     Column("part of the step", min_width=12),
     *(Column(title, right=True) for title in ("before", "after", "change")),

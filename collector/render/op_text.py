@@ -6,11 +6,10 @@ from typing import Final
 
 from ..numbers import tf_profiler_bytes, tf_profiler_count, tf_profiler_time
 from ..tfviews.encoding import octets
-from ..tfviews.nodes import NO_STATS, TIMES, rounded_quotient
+from ..tfviews.nodes import NO_STATS, TIMES, rounded_quotient, shape_text
 from ..tfviews.op import ROOT, OpTypeEntry, OpView
 from ..tfviews.order import ordered
 from ..tfviews.parity import DEFAULT, Parity
-from ..tfviews.shape_text import shape_text
 from .legends import columns, explanation, legend, notice
 
 #: Entry whose row is printed in place of the legend if the view has no op type.

@@ -9,11 +9,9 @@ from typing import Final, NamedTuple
 
 from ..numbers import bar, count, duration, percent, quantity, range_of, size
 from ..summaries.top import short_device
-from ..tfviews.nodes import Stats
-from ..tfviews.options import Options
-from ..tfviews.primary import primary_counter
+from ..tfviews.nodes import Stats, shape_text
+from ..tfviews.options import Options, primary_counter
 from ..tfviews.rows import Row, extremes
-from ..tfviews.shape_text import shape_text
 from . import colors
 from .table import Column
 
@@ -46,13 +44,11 @@ _OWN_DIVISOR: Final = 20
 class CellContext(NamedTuple):
     """Values that cells need besides their row.
 
-    `steps`: number of steps; `whole`: the numbers to which shares refer; `primary`: the counter by
-    which rows are sorted.
+    `steps`: number of steps; `whole`: the numbers to which shares refer.
     """
 
     steps: int
     whole: Stats
-    primary: str
 
 
 #: Returns the text of a row in a column.

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..tfviews.options import Options
-from ..tfviews.primary import primary_counter
+from ..tfviews.options import Options, primary_counter
 from ..tfviews.rows import Row, VisibleRows
 from ..tfviews.tensors import ValueLookup, no_value
 from . import colors, heading
@@ -41,7 +40,7 @@ def lines(
 
     ``spread_steps``: number of steps in the spread. ``values`` looks up the value of a variable.
     """
-    context = CellContext(max(1, subject.trace_count), rows.total, primary_counter(options))
+    context = CellContext(max(1, subject.trace_count), rows.total)
     shown_columns = [column for column in columns(subject.view, options) if column.is_informative(rows.rows)]
     movable_columns = () if "select" in options.explicit else shown_columns  # a selected column stays a column
     common_texts = {

@@ -39,7 +39,7 @@ LOG_S: Final = 60.0
 #: Maximum number of users without a connection that are remembered.
 _IDLE_MAX: Final = 1_024
 #: The kernel's struct ucred: pid, uid, gid.
-_CREDENTIALS: Final = struct.Struct("3i")
+CREDENTIALS: Final = struct.Struct("3i")
 #: The user that the kernel names if the peer's user is unknown in the service's user namespace.
 _UNMAPPED: Final = 65_534
 
@@ -149,7 +149,7 @@ class Users:
 
         Close it if that user has too many, or cannot be served.
         """
-        uid = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
+        uid = CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))[1]
         try:
             user = self._user(uid)
         except (TfprofError, OSError) as error:

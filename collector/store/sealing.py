@@ -58,7 +58,7 @@ class LogState:
             self.devices = pa.concat_tables([self.devices, device_rows(as_table(rows))])
 
     def count_append(self, about: int, last: int) -> None:
-        """Count an append that completes message ``last`` of wire type ``about`` (0: none)."""
+        """Count an append, which completes message ``last`` of type ``about``; 0 is no type."""
         self.appends += 1
         if about:
             self.acked[about] = last

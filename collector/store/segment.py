@@ -34,7 +34,7 @@ SCHEMAS: Final = {
 #: largest append has a few million rows.
 ROWS_MAX: Final = 1 << 24
 
-_ROW_GROUP_ROWS = 100_000
+ROW_GROUP_ROWS = 100_000
 #: Columns with statistics, which readers use to select row groups. Start times of ops are relative
 #: to their trace, so statistics on them would be useless.
 _STATISTICS: Final = ["trace", "node", "t_ns"]
@@ -68,7 +68,7 @@ def encode_parts(name: str, parts: Iterable[pa.Table], metadata: Mapping[str, in
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, **_settings(schema)) as writer:
         for part in parts:
-            writer.write_table(part.cast(schema), row_group_size=_ROW_GROUP_ROWS)
+            writer.write_table(part.cast(schema), row_group_size=ROW_GROUP_ROWS)
             del part  # frees it before the next one is created
         writer.add_key_value_metadata({key: str(value) for key, value in (metadata or {}).items()})
     return memoryview(sink.getvalue())

@@ -39,7 +39,7 @@ def sql_session(snapshot: Snapshot) -> Iterator[Callable[[str], pa.Table]]:
                 for name in JOB_TABLES.keys() - open_tables:
                     if re.search(rf"\b{name}\b", sql, re.IGNORECASE):
                         open_tables.add(name)
-                        _open_table(connection, snapshot, name)
+                        open_table(connection, snapshot, name)
                 result: pa.Table = connection.sql(sql).to_arrow_table()
             except duckdb.Error as error:
                 _database.cache_clear()  # an internal error makes a database unusable
@@ -71,7 +71,7 @@ def _check_files(snapshot: Snapshot, tables: Iterable[str]) -> None:
             path.lstat()
 
 
-def _open_table(connection: Any, snapshot: Snapshot, name: str) -> None:
+def open_table(connection: Any, snapshot: Snapshot, name: str) -> None:
     """Define table ``name`` of the job as a temporary view of the connection."""
     connection.register(f"tail_{name}", snapshot.unsealed(name))
     paths = [path for _, path in snapshot.segments(name)]

@@ -26,7 +26,7 @@ DROPPED_BITS: Final = 52 - 6
 #: The bits of 1.0 without the dropped ones, minus 1.
 BUCKET_OFFSET: Final = (1023 << 6) - 1
 #: Rows of histograms that are read before they are merged.
-_PENDING_ROWS: Final = 200_000
+PENDING_ROWS: Final = 200_000
 
 
 def times_by_trace(ops: pa.Table, traces: pa.Table, devices: Devices) -> pa.Table:
@@ -68,7 +68,7 @@ def merge_many(histograms: Iterable[pa.Table]) -> pa.Table:
     for histogram in histograms:
         pending.append(histogram)
         rows += histogram.num_rows
-        if rows > max(_PENDING_ROWS, merged.num_rows):
+        if rows > max(PENDING_ROWS, merged.num_rows):
             merged, pending, rows = merge_histograms(merged, *pending), [], 0
     return merge_histograms(merged, *pending)
 

@@ -46,7 +46,7 @@ _READ_OPTIONS: Final = pa.ipc.IpcReadOptions(use_threads=False)
 #: and takes six times as long as writing it uncompressed.
 _COMPRESSED_MIN: Final = 4096
 #: Bytes of payloads that are decoded together: about a thousand rows, or one append.
-_GROUP_BYTES: Final = 64 << 10
+GROUP_BYTES: Final = 64 << 10
 #: Maximum buffers of one writev.
 _IOV_MAX = 512
 
@@ -100,7 +100,7 @@ class Contents(NamedTuple):
     def _groups(self, name: str) -> Iterator[list[Append]]:
         """Yield the appends in groups, in order.
 
-        Each group but the last has at least _GROUP_BYTES of table ``name``, so the overhead is
+        Each group but the last has at least GROUP_BYTES of table ``name``, so the overhead is
         small.
         """
         group: list[Append] = []
@@ -108,7 +108,7 @@ class Contents(NamedTuple):
         for append in self.appends:
             group.append(append)
             size += sum(len(payload) for table, payload in append.batches if table == name)
-            if size >= _GROUP_BYTES:
+            if size >= GROUP_BYTES:
                 yield group
                 group, size = [], 0
         if group:

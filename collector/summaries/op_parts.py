@@ -6,13 +6,12 @@ from typing import Final
 
 from ..tfviews.added import ADDED, is_added
 from ..tfviews.layers import layer_lookup
-from ..tfviews.nodes import Node
+from ..tfviews.nodes import Node, shape_text
 from ..tfviews.op import OpTypeEntry, in_order, op_types
 from ..tfviews.options import LINE, SHAPE, Options
 from ..tfviews.parity import Parity
 from ..tfviews.places import Places
 from ..tfviews.rows import Parts
-from ..tfviews.shape_text import shape_text
 from .top import short_device
 
 #: Returns the part that a node belongs to.

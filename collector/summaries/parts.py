@@ -247,7 +247,6 @@ class _Period(NamedTuple):
     """Steps that were timed together, and the time to the start of the next ones."""
 
     steps: int
-    inside: Interval
     inside_ns: int
     gap: Interval
 
@@ -370,8 +369,7 @@ def _periods(steps: Sequence[TimedSteps], groups: Sequence[TimedSteps]) -> Itera
             # Steps that were timed together have pauses between them. Their gap is the rest of the
             # time.
             end_ns = min(group.start_ns + group.total_ns, next_group.start_ns)
-            inside = (group.start_ns, end_ns) if group.steps == 1 else (group.start_ns, next_group.start_ns)
-            yield _Period(group.steps, inside, end_ns - group.start_ns, (end_ns, next_group.start_ns))
+            yield _Period(group.steps, end_ns - group.start_ns, (end_ns, next_group.start_ns))
 
 
 def _without_breaks(periods: Iterable[_Period]) -> tuple[list[_Period], str]:

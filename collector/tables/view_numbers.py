@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from ..query.engine import QueryEngine, Selection
-from ..query.required_facts import FLOAT_OPS, GRAPH, STACKS
+from ..query.facts import FLOAT_OPS, GRAPH, STACKS
 from ..summaries.top import heaviest
 from ..tfviews.nodes import Node, Stats
 from ..tfviews.places import Places

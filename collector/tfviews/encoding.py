@@ -8,7 +8,7 @@ _OTHER_SURROGATES: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 def octets(text: str) -> bytes:
-    """Return the original bytes of ``text``, by which names are sorted."""
+    """Return the original bytes of ``text``. Names are sorted by these bytes."""
     return text.encode("utf-8", "surrogateescape")
 
 

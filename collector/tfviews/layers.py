@@ -36,7 +36,7 @@ def layer_lookup(nodes: Collection[Node]) -> Callable[[Node], str]:
 
 
 def short_layer_lookup(nodes: Collection[Node]) -> Callable[[Node], str]:
-    """Return a function like that of `layer_lookup` that leaves out the outermost scope, the model.
+    """Return a function that returns the layer of a node without the outermost scope, the model.
 
     If several models have a layer of the same name, these layers keep their whole names.
     """

@@ -66,6 +66,11 @@ NO_STATS: Final = Stats()
 Shape = tuple[int, ...]
 
 
+def shape_text(shape: Shape) -> str:
+    """Return dimensions joined by x, `unknown` for an unknown rank."""
+    return "x".join(map(str, shape)) or "unknown"
+
+
 class Frame(NamedTuple):
     """One frame of the Python stack that created a node.
 

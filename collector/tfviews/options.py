@@ -45,8 +45,21 @@ __all__ = [
     "OutputChoice",
     "from_dict",
     "from_texts",
+    "primary_counter",
 ]
 
+#: Counters by which rows can be sorted: means over the steps, and the parameters.
+_COUNTERS: Final = (
+    "micros",
+    "accelerator_micros",
+    "cpu_micros",
+    "float_ops",
+    "bytes",
+    "peak_bytes",
+    "residual_bytes",
+    "output_bytes",
+    "params",
+)
 #: Minima, each with the counter that it limits.
 MINIMA: Final = {
     "min_bytes": "bytes",
@@ -62,7 +75,7 @@ MINIMA: Final = {
 }
 #: Minima of times, in µs.
 TIME_MINIMA: Final = ("min_micros", "min_accelerator_micros", "min_cpu_micros")
-#: What the op view can take an op type apart by, in tfprof's own layout.
+#: What the op view can split an op type by, in tfprof's own layout.
 STEP, LINE, SHAPE = "step", "line", "shape"
 BY: Final = (STEP, "scope", LINE, "layer", "device", SHAPE)
 _DEFAULT_SELECT: Final = frozenset({"micros"})
@@ -74,8 +87,8 @@ class Options:
     """Options of a view; an empty list of regexes matches nothing, `('.*',)` everything.
 
     `explicit`: names of the options that were given, even if with their default values. The TF
-    profiler does not have the last two: `top`, how many rows tfprof's own layout has, 0 for all;
-    and `by`, the word of BY by which the op view takes each op type apart, empty for none.
+    profiler lacks the last two. `top`: number of rows in tfprof's own layout, 0 for all. `by`: a
+    word of BY; the op view splits each op type by it, not at all if it is empty.
     """
 
     max_depth: int = 10
@@ -329,3 +342,13 @@ def from_dict(python_options: Mapping[str, Any]) -> Options:
     if outfile:
         values["output"] = OutputChoice(FILE, outfile)
     return Options(**values)  # type: ignore[arg-type]
+
+
+def primary_counter(options: Options) -> str:
+    """Return the counter by which rows are sorted, and to which shares refer.
+
+    It is that in ``-order_by``, else the first selected one, else the time.
+    """
+    if "order_by" in options.explicit and options.order_by in _COUNTERS:
+        return options.order_by
+    return next((name for name in _COUNTERS if name in options.select), "micros")

@@ -52,7 +52,7 @@ def _sort(items: list[Any], less: _Less) -> None:
         first, last, depth = pieces.pop()
         while last - first > _THRESHOLD:
             if depth == 0:
-                _heap_sort(items, first, last, less)
+                heap_sort(items, first, last, less)
                 break
             depth -= 1
             cut = _partition(items, first, last, less)
@@ -97,7 +97,8 @@ def _insert(items: list[Any], at: int, less: _Less) -> None:
     items[at] = item
 
 
-def _heap_sort(items: list[Any], first: int, last: int, less: _Less) -> None:
+def heap_sort(items: list[Any], first: int, last: int, less: _Less) -> None:
+    """Sort ``items[first:last]`` as std::__partial_sort does."""
     size = last - first
     for top in range((size - 2) // 2, -1, -1):
         _sift(items, first, top, size, items[first + top], less)

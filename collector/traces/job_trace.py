@@ -32,7 +32,7 @@ _HIGH_WORD: Final = pa.scalar(1 << 32, pa.uint64())
 #: Upper bound of the flows of a job.
 _FLOWS_MAX: Final = 1 << 40
 #: Maximum number of slices in a part. The output of a format for one part is in memory as a whole.
-_PART_ROWS: Final = 20_000
+PART_ROWS: Final = 20_000
 #: The last time that a trace can have (ns), in the year 2262.
 _LAST_NS: Final = (1 << 63) - 1
 
@@ -172,8 +172,8 @@ class JobTrace:
         if rows.num_rows:
             new_tracks, slices = self._groups.pack(group, rows, nested=nested)
             yield from new_tracks
-            for at in range(0, slices.num_rows, _PART_ROWS):
-                yield Slices(self._process.number, slices.slice(at, _PART_ROWS), self._labels.all, self._steps)
+            for at in range(0, slices.num_rows, PART_ROWS):
+                yield Slices(self._process.number, slices.slice(at, PART_ROWS), self._labels.all, self._steps)
 
 
 def _within(table: pa.Table, starts: Any, ends: Any, window: Sequence[int]) -> pa.Table:

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from ..query.facts import GRAPH, STACKS
 from ..query.profile import profile
-from ..query.required_facts import GRAPH, STACKS
 from ..store.columns import flat, occurrences, pc
 from ..store.devices import ITERATOR_DEVICE, PIPELINE_DEVICE, can_be_canonical
 from ..store.protocols import JobReader

@@ -153,7 +153,7 @@ def _close(step: Step, duration: int, count: int) -> int:
     start, window, channel = clock.mono(), current, step.tracker.channel
     if window is None or not window.is_of(step):  # it was dropped
         if channel is not None:
-            channel.put_trace(lambda: None)
+            channel.put_trace(lambda: None)  # counts a lost trace
         return 0
     try:
         window.channel.put_trace(partial(window.put, step, duration, count))

@@ -26,7 +26,7 @@ _ALIVE_S: Final = 5.0
 WRITTEN_S: Final = 0.7
 _LOOK_S: Final = 0.05
 #: Pause after each reading, as a multiple of the processor time of the reading.
-_IDLE_FACTOR: Final = 10
+IDLE_FACTOR: Final = 10
 
 
 class _State(NamedTuple):
@@ -94,7 +94,7 @@ class Live:
                 await self._publish(state.message)
             # Not by the clock: on a busy host, waiting for a processor is no work. The first
             # reading is of all that is stored, the next ones of what is new.
-            idle_s = _IDLE_FACTOR * state.cpu_s if watch is not None else 0.0
+            idle_s = IDLE_FACTOR * state.cpu_s if watch is not None else 0.0
             await asyncio.sleep(max(start + UPDATE_S - time.monotonic(), idle_s))
             await run_in_threadpool(_await_new_figures, self._figures)
 

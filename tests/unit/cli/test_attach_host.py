@@ -26,7 +26,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     output = json.dumps(attach_document([Attached(7, UID, "\x1b[2Jx", "channel", 0)], []))
     monkeypatch.setattr(attach_host, "one_reply", lambda *_arguments: HostReply("node1", Reply(0, output)))
     monkeypatch.setattr(attach_host, "give", lambda *_arguments: pytest.fail("an order to a job of another node"))
-    monkeypatch.setattr(attach_host, "_FOUND_S", 0.1)
+    monkeypatch.setattr(attach_host, "FOUND_S", 0.1)
     return str(tmp_path / "store")
 
 

@@ -17,8 +17,8 @@ def library_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         + "".join(f"7f00-7f01 r-xp 00000000 08:01 12    {tmp_path}/a lib/{name}\n" for name in names)
     )
     (tmp_path / "a lib").mkdir()
-    monkeypatch.setattr(library_path, "_MAPS", str(tmp_path / "maps"))
-    monkeypatch.setattr(library_path, "_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(library_path, "MAPS", str(tmp_path / "maps"))
+    monkeypatch.setattr(library_path, "CACHE", str(tmp_path / "cache"))
     return tmp_path / "a lib"
 
 

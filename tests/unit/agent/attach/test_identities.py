@@ -87,7 +87,7 @@ def test_a_user_who_cannot_read_the_installation_is_refused(
 ) -> None:
     private_file = tmp_path / "private"
     private_file.touch(0o600)
-    monkeypatch.setattr(identities, "_INSTALLATION", ((path.format(private_file), os.R_OK),))
+    monkeypatch.setattr(identities, "INSTALLATION", ((path.format(private_file), os.R_OK),))
     parent = os.getpid()
     try:
         child_status = identities.as_user(NOBODY, parent, lambda _: os._exit(0), dict)

@@ -21,7 +21,7 @@ OLD = time.time() - leftovers.RECENT_S - 10
 def exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "shm"
     folder.mkdir()
-    monkeypatch.setattr(leftovers, "_EXPORT_FOLDERS", (str(folder), str(tmp_path / "nowhere")))
+    monkeypatch.setattr(leftovers, "EXPORT_FOLDERS", (str(folder), str(tmp_path / "nowhere")))
     return folder
 
 
@@ -44,7 +44,7 @@ def test_the_name_of_a_profiler_sessions_export_folder_matches_the_pattern() -> 
     match = leftovers._EXPORT_NAME.fullmatch(name)
     assert match is not None
     assert match[1] == str(os.getpid())
-    assert parent in leftovers._EXPORT_FOLDERS
+    assert parent in leftovers.EXPORT_FOLDERS
 
 
 def test_folders_of_sessions_whose_process_is_gone_are_removed_once_they_are_old(exports: Path) -> None:

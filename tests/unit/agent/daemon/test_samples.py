@@ -94,7 +94,7 @@ def test_unacked_samples_are_sent_again_after_a_silence(jobs: list[Job], connect
     sampler.send_due(connection, 100.2 + SILENCE_S)
     (first, _), (repeated, _) = connection.sent
     assert first == repeated
-    sampler.note_acked(first.last, 200.0)
+    sampler.note_acked(first.last)
     sampler.send_due(connection, 300.0)
     sampler.send_due(connection, 400.0)
     assert len(connection.sent) == 2
@@ -131,7 +131,7 @@ def test_without_a_collector_the_latest_samples_are_kept(jobs: list[Job], connec
     sampler.send_due(connection, 10_000.0)
     assert len(connection.sent) == UNANSWERED_MAX
     while sampler.queue.unanswered:
-        sampler.note_acked(connection.sent[-1][0].last, 10_000.0)
+        sampler.note_acked(connection.sent[-1][0].last)
         sampler.send_due(connection, 10_000.0)
     assert (len(connection.sent), sampler.queue.dropped) == (QUEUE_MAX, 3)
     times = [body["t_ns"] for _, body in connection.sent]
@@ -176,6 +176,6 @@ def test_a_message_with_many_unknown_jobs_is_sent_again_alone_and_once(
     for _ in range(2):
         sampler.send_due(connection, 105.0 + REOPEN_S)
     assert len(connection.sent) == 6
-    sampler.note_acked(connection.sent[-1][0].last, 106.0)
+    sampler.note_acked(connection.sent[-1][0].last)
     sampler.send_due(connection, 106.0)
     assert len(connection.sent) == 10

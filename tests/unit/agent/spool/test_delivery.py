@@ -119,7 +119,9 @@ def test_nothing_is_lost_while_the_connection_takes_nothing(collector: FakeColle
 def test_silence_and_stalls_repeat_what_is_not_acked(collector: FakeCollector, two_segments) -> None:
     collector.turn()
     collector.answer(wire.ACK, about=OPEN, last=1)
+    assert collector.turn() == []
     assert collector.turn(SILENCE_S + 1) == two_segments[1:]
+    assert collector.turn() == []
     assert collector.turn(SILENCE_S + 1) == []
     assert collector.turn(SILENCE_S + 1) == two_segments[1:]
     collector.answer(wire.STALL, about=RECORDS, last=1)
@@ -130,7 +132,7 @@ def test_silence_and_stalls_repeat_what_is_not_acked(collector: FakeCollector, t
 def test_a_new_collector_gets_the_segment_from_its_start(collector: FakeCollector, two_segments) -> None:
     collector.turn()
     collector.answer(wire.ACK, about=OPEN, last=1)
-    collector.delivery.restart(collector.now)
+    collector.delivery.restart()
     assert collector.turn() == two_segments
     collector.answer(wire.ACK, about=OPEN, last=1)
     collector.answer(wire.REOPEN)
@@ -166,8 +168,9 @@ def test_a_torn_end_is_told_and_the_next_segment_follows(collector: FakeCollecto
     assert path is not None
     os.truncate(path, os.stat(path).st_size - 5)
     assert collector.turn() == two_segments[:-1]
+    assert collector.turn() == []
     assert collector.turn(SILENCE_S + 1) == two_segments[:-1]
-    collector.delivery.restart(collector.now)
+    collector.delivery.restart()
     assert collector.turn() == two_segments[:-1]
     collector.acknowledge()
     assert collector.turn() == [(OPEN, 8, 1)]

@@ -32,7 +32,7 @@ def test_speedscope_has_the_time_of_each_stack_and_each_lane(
     part_rows: int, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This also holds if slices are added in many parts."""
-    monkeypatch.setattr(job_trace, "_PART_ROWS", part_rows)
+    monkeypatch.setattr(job_trace, "PART_ROWS", part_rows)
     write_many_executions(tmp_path / "store")
     assert run("export", "last", "-o", "a.speedscope.json") == (0, "", "")
     file = exported_profiles.speedscope(Path("a.speedscope.json").read_bytes())

@@ -51,7 +51,7 @@ def of_line(found: list[Event], line: str) -> list[Event]:
     return [event for event in found if event.line.split(" (")[0] == line]
 
 
-@pytest.mark.parametrize("in_memory", [100, xspace._IN_MEMORY])
+@pytest.mark.parametrize("in_memory", [100, xspace.IN_MEMORY])
 @pytest.mark.parametrize("batch_rows", [30, 100_000])
 def test_every_execution_is_an_event_with_its_exact_times(
     batch_rows: int,
@@ -61,7 +61,7 @@ def test_every_execution_is_an_event_with_its_exact_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(executions, "BATCH_ROWS", batch_rows)
-    monkeypatch.setattr(xspace, "_IN_MEMORY", in_memory)
+    monkeypatch.setattr(xspace, "IN_MEMORY", in_memory)
     write_many_executions(tmp_path / "store")
     (data,) = exported("last").values()
     assert origin_ns(data) == START_NS

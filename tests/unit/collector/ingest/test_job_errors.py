@@ -197,7 +197,7 @@ def test_records_after_a_large_one_are_stored_once(collector):
 
 
 def test_rows_of_a_worker_that_cannot_be_read_are_an_event(collector, monkeypatch):
-    monkeypatch.setattr(worker_process, "_write_rows", lambda result, *_args: os.write(result, b"{}"))
+    monkeypatch.setattr(worker_process, "write_rows", lambda result, *_args: os.write(result, b"{}"))
     collector.records(UID, 1, (layout.GRAPH, GRAPH), STEP)
     assert collector.finish_work()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 2)
     (event,) = collector.table(UID, "events")
@@ -245,7 +245,7 @@ def test_an_operating_system_error_in_a_worker_is_reported_as_it_is(collector, m
     def refuse(*_args):
         raise PermissionError(13, "no access")
 
-    monkeypatch.setattr(worker_process, "_confine", refuse)
+    monkeypatch.setattr(worker_process, "confine", refuse)
     collector.records(UID, 1, (layout.GRAPH, GRAPH))
     collector.finish_work()
     assert "no access" in collector.table(UID, "events")[0]["text"]

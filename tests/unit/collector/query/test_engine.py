@@ -14,7 +14,7 @@ from tfprof.collector.forms import FORMS, empty_message
 from tfprof.collector.loader import load
 from tfprof.collector.query import engine as engine_module
 from tfprof.collector.query.engine import VIEWS, QueryEngine, Selection, required_facts
-from tfprof.collector.query.required_facts import ALL_FACTS, FLOAT_OPS, GRAPH, SHAPES, STACKS
+from tfprof.collector.query.facts import ALL_FACTS, FLOAT_OPS, GRAPH, SHAPES, STACKS
 from tfprof.collector.store.catalog import RUNNING, STALE
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.options import TABLE, from_texts

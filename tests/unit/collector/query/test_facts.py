@@ -10,8 +10,8 @@ from fakes.graphs import node
 from fakes.made_store import rows, trace_tables, write_job
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
+from tfprof.collector.query.facts import ALL_FACTS, FLOAT_OPS, GRAPH, SHAPES
 from tfprof.collector.query.profile import Profile, profile
-from tfprof.collector.query.required_facts import ALL_FACTS, FLOAT_OPS, GRAPH, SHAPES
 from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.nodes import Node

@@ -9,8 +9,8 @@ import pytest
 from fakes.made_store import rows, trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
+from tfprof.collector.query.facts import ALL_FACTS, GRAPH, STACKS
 from tfprof.collector.query.profile import profile
-from tfprof.collector.query.required_facts import ALL_FACTS, GRAPH, STACKS
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.nodes import Frame
 from tfprof.collector.tfviews.parity import DEFAULT, Parity

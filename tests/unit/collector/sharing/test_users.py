@@ -32,7 +32,7 @@ class Shared:
         monkeypatch.setattr(DaemonSupervisor, "ensure_running", lambda _: False)
         monkeypatch.setattr(DaemonSupervisor, "failure", property(lambda _: self.failure))
         monkeypatch.setattr(module, "log", lambda text, **_: self.log.append(text))
-        monkeypatch.setattr(module, "_CREDENTIALS", self)
+        monkeypatch.setattr(module, "CREDENTIALS", self)
         catalog.make_shared(store, None)
         self.selector = selectors.DefaultSelector()
         self.users = Users(store, None, self.selector)

@@ -138,7 +138,7 @@ def test_the_rollup_of_any_traces_equals_that_of_their_rows(tmp_path_factory, da
 
 @pytest.mark.parametrize("group_rows", [1, 4, 30])
 def test_traces_that_several_row_groups_share_are_counted_once(tmp_path, monkeypatch, group_rows):
-    monkeypatch.setattr(segment, "_ROW_GROUP_ROWS", group_rows)
+    monkeypatch.setattr(segment, "ROW_GROUP_ROWS", group_rows)
     all_rows = rows_between(0, 7)
     writer = LocalStoreWriter(tmp_path, "here")
     job = writer.job(UID)
@@ -384,7 +384,7 @@ def test_the_table_of_a_job_is_an_arrow_table(job):
 
 @pytest.mark.parametrize("moment", ["before the table is opened", "before the table is read"])
 def test_a_query_is_repeated_if_its_files_were_merged_meanwhile(job, writer, monkeypatch, moment):
-    open_table = sql._open_table
+    open_table = sql.open_table
     merges = iter([writer.job(UID).seal])
 
     def open_and_merge(connection, *rest):
@@ -396,7 +396,7 @@ def test_a_query_is_repeated_if_its_files_were_merged_meanwhile(job, writer, mon
             open_table(connection, *rest)
             merge()
 
-    monkeypatch.setattr(sql, "_open_table", open_and_merge)
+    monkeypatch.setattr(sql, "open_table", open_and_merge)
     assert run_sql(job, "SELECT count(*) AS n FROM traces").to_pylist() == [{"n": COUNT}]
     assert run_sql(job, "SELECT count(*) AS n FROM ops, traces WHERE false").to_pylist() == [{"n": 0}]
 

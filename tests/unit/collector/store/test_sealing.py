@@ -241,7 +241,7 @@ def test_a_damaged_total_is_reported_and_other_jobs_continue(tmp_path):
 @pytest.mark.parametrize("part_rows", [1, 40, 1_000_000])
 def test_row_groups_hold_whole_traces_in_order_of_nodes_and_share_one_rollup(part_rows, tmp_path, monkeypatch):
     monkeypatch.setattr(sealing, "PART_ROWS", part_rows)
-    monkeypatch.setattr(wal, "_GROUP_BYTES", 1)
+    monkeypatch.setattr(wal, "GROUP_BYTES", 1)
     writer = LocalStoreWriter(tmp_path, "here")
     job = writer.job(UID)
     for number in range(12):

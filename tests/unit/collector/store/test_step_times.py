@@ -89,7 +89,7 @@ def test_many_histograms_are_merged_a_few_at_a_time(monkeypatch):
         return merge_histograms(*histograms)
 
     monkeypatch.setattr(step_times, "merge_histograms", merged)
-    monkeypatch.setattr(step_times, "_PENDING_ROWS", 50)
+    monkeypatch.setattr(step_times, "PENDING_ROWS", 50)
     many = step_times.merge_many(histogram(part, traces) for part in parts)
     assert many.equals(histogram([row for part in parts for row in part], traces))
     assert most <= len(parts) // 2

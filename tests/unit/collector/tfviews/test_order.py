@@ -50,13 +50,13 @@ def test_more_entries_have_the_order_of_std_sort() -> None:
 
 def test_where_quicksort_is_too_deep_the_order_is_that_of_heap_sort(monkeypatch: pytest.MonkeyPatch) -> None:
     heap_sorts: list[int] = []
-    heap_sort = order._heap_sort
+    heap_sort = order.heap_sort
 
     def counting_heap_sort(*arguments: Any) -> None:
         heap_sorts.append(1)
         heap_sort(*arguments)
 
-    monkeypatch.setattr(order, "_heap_sort", counting_heap_sort)
+    monkeypatch.setattr(order, "heap_sort", counting_heap_sort)
     assert sorted_positions(numbers(ADVERSE_VALUES), parity=OLD_PARITY) == numbers(ADVERSE_VALUES_ORDER)
     assert heap_sorts
 

@@ -88,7 +88,7 @@ def test_a_viewer_gets_no_state_from_before_it_looked(store: Path, monkeypatch: 
 def test_the_first_reading_delays_no_update(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     statuses(monkeypatch, {"alive": True, "stalled": {"slug": "store-full", "text": "the disk is full"}}, {})
     monkeypatch.setattr(live, "WRITTEN_S", 0.01)
-    monkeypatch.setattr(live, "_IDLE_FACTOR", 1e6)
+    monkeypatch.setattr(live, "IDLE_FACTOR", 1e6)
 
     async def first_messages() -> list[str]:
         async with asyncio.timeout(10):
