@@ -144,7 +144,9 @@ def _job_exception(error: BaseException) -> "BaseException | None":
         if candidate is not error and (trace is None or trace.tb_frame not in frames):
             return None
         if _is_of_job(candidate):
-            return candidate
+            cause = candidate.__cause__  # of a RuntimeError: Python replaces a StopIteration that leaves a generator
+            trace = cause.__traceback__ if isinstance(cause, StopIteration) else None
+            return cause if trace is not None and _is_ours(trace.tb_frame) else candidate
         while trace is not None:
             frames.add(trace.tb_frame)
             trace = trace.tb_next
@@ -158,8 +160,7 @@ def _is_of_job(error: BaseException) -> bool:
         return True
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
         error = error.__cause__  # Python replaces a StopIteration that leaves a generator
-    caller, last, is_below_ours = None, None, False
-    trace = error.__traceback__
+    caller, last, is_below_ours, trace = None, None, False, error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
         if is_below_ours and is_of_job_file(frame):

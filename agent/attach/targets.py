@@ -221,7 +221,9 @@ def _check_architecture(pid: int, _status: dict[str, str]) -> RefusedError | Non
     )
 
 
-def _check_python(pid: int, _status: dict[str, str]) -> RefusedError | None:
+def _check_python(pid: int, status: dict[str, str]) -> RefusedError | None:
+    if "VmSize" not in status and status["State"][0] not in "XZ":  # it has no memory, and has not ended
+        return RefusedError("it is a thread of the kernel", "not-python")
     try:
         version = maps.python_version(pid)
         is_python = maps.has_python(pid)

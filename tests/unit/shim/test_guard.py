@@ -202,6 +202,21 @@ def test_a_stop_iteration_of_a_handler_is_the_jobs(channel, reader):
     assert reader.word("faults") == 0
 
 
+def test_a_stop_iteration_of_a_handler_leaves_a_generator_of_ours_unchanged(channel, reader):
+    @ours
+    def generate():
+        os.kill(os.getpid(), signal.SIGUSR1)
+        yield
+
+    previous_handler = signal.signal(signal.SIGUSR1, lambda *_: next(iter(())))
+    try:
+        with pytest.raises(StopIteration):
+            guarded(ours(lambda: list(generate())))()
+    finally:
+        signal.signal(signal.SIGUSR1, previous_handler)
+    assert reader.word("faults") == 0
+
+
 @pytest.mark.parametrize("error", [JobsError("theirs"), AttributeError("theirs")], ids=repr)
 def test_an_error_of_the_jobs_code_that_we_call_is_not_the_jobs(channel, reader, error):
     class Model:

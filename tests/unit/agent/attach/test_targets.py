@@ -1,7 +1,9 @@
 """Names of commands in the list of processes."""
 
+from pathlib import Path
+
 import pytest
-from tfprof.agent.attach.targets import program
+from tfprof.agent.attach.targets import program, refusal_of
 
 
 @pytest.mark.parametrize(
@@ -17,3 +19,12 @@ from tfprof.agent.attach.targets import program
 )
 def test_a_command_is_named_by_its_script_module_or_program(command: list[str], name: str) -> None:
     assert program(command) == name
+
+
+def test_a_thread_of_the_kernel_is_named_as_such() -> None:
+    name = Path("/proc/2/comm")
+    if not name.exists() or name.read_text() != "kthreadd\n":
+        pytest.skip("a container shows no threads of the kernel")
+    refusal = refusal_of(2)
+    assert refusal is not None
+    assert (refusal.slug, refusal.args[0]) == ("not-python", "it is a thread of the kernel")
