@@ -7,15 +7,13 @@ import errno
 
 from .. import libc
 from ..descriptors import open_descriptor
-from ..guard import attempt
+from ..guard import raised_by_job
 from ..own_os import os
 
 _CLOEXEC, _ALLOW_SEALING, _NOEXEC_SEAL = 1, 2, 8
 #: Commands of fcntl, and seals (<linux/fcntl.h>).
 ADD_SEALS, GET_SEALS = 1033, 1034
 SEAL_SHRINK, SEAL_GROW = 2, 4
-#: The number of the system call by machine, for Python before 3.8.
-_MEMFD_CREATE = {"x86_64": 319, "aarch64": 279}
 _RLIMIT_FSIZE = 1
 _Limits = ctypes.c_ulong * 2  # soft and hard; made once: the job's garbage collection has to free each class
 
@@ -26,8 +24,12 @@ def create(name: str) -> int:
     Child programs do not inherit the descriptor. The file is not executable where the kernel
     supports that.
     """
-    fd = attempt(OSError, _create, name, _CLOEXEC | _ALLOW_SEALING | _NOEXEC_SEAL)
-    return _create(name, _CLOEXEC | _ALLOW_SEALING) if fd is None else fd
+    try:
+        return _create(name, _CLOEXEC | _ALLOW_SEALING | _NOEXEC_SEAL)
+    except OSError as error:
+        if raised_by_job(error):
+            raise
+    return _create(name, _CLOEXEC | _ALLOW_SEALING)
 
 
 def reserve(fd: int, size: int) -> None:
@@ -54,7 +56,5 @@ def _create(name: str, flags: int) -> int:
 
 def _memfd_create(name: str, flags: int) -> int:
     """Return the result of the system call; a negative one comes with ``ctypes.get_errno``."""
-    number = _MEMFD_CREATE.get(os.uname().machine)
-    if number is None:
-        raise OSError(0, "unknown machine")
+    number = {"x86_64": 319, "aarch64": 279}.get(os.uname().machine, -1)  # Python before 3.8 has no function for it
     return int(libc.with_errno.syscall(number, ctypes.c_char_p(name.encode()), flags))

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 import traceback
-from _thread import allocate_lock, start_new_thread  # handlers.py replaces the latter
+from _thread import allocate_lock, start_new_thread
 
 #: Seconds after which a step in another thread counts as hanging.
 HANG_S = 2

@@ -248,12 +248,18 @@ def start_and_wait(function, args, start=_thread.start_new_thread):
     running.acquire()
 
 
+def patch_recording(profiler):
+    """Let ``profiler`` record the steps, with threads as in `start_and_wait`."""
+    recording = sys.modules["_tfprof.shim.tensorflow.recording"]
+    recording.start_new_thread = start_and_wait
+    recording.patch(profiler)
+
+
 def profiled_functions():
     """Return the patched modules of the fake eager TensorFlow, whose steps are recorded."""
     tf_functions, _ = eager("all")
-    _thread.start_new_thread = start_and_wait
     profiler = sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"]
-    sys.modules["_tfprof.shim.tensorflow.recording"].patch(profiler)
+    patch_recording(profiler)
     return tf_functions, profiler
 
 
@@ -376,8 +382,7 @@ def traced_tapes():
     """Run training steps that are traced."""
     step, _ = tape_step("all")
     profiler = sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"]
-    _thread.start_new_thread = start_and_wait
-    sys.modules["_tfprof.shim.tensorflow.recording"].patch(profiler)
+    patch_recording(profiler)
     return step
 
 

@@ -231,7 +231,7 @@ def test_other_threads_of_the_job_are_announced_with_their_outermost_function(cl
 @pytest.mark.parametrize("get_ident", [threading.get_ident, lambda: 1], ids=["threads", "greenlets"])
 def test_announcing_threads_keeps_nothing_of_the_frames_of_the_job(clock, read, monkeypatch, get_ident):
     read()
-    monkeypatch.setattr("_thread.get_ident", get_ident)
+    monkeypatch.setattr(activities, "get_ident", get_ident)
 
     def step():
         held = threading.local()
