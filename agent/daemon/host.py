@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import psutil
 
+from ...formats.ids import ALL_THREADS
 from ..processes import TICK_S, Process, ProcessUsage, thread_times, usage
 
 #: Interval of queries for used swap, names of disks and number of CPUs (seconds): they are slow,
@@ -20,8 +21,6 @@ _READ_BYTES: Final = 1 << 14
 #: and maximum number of such threads.
 BUSY_MIN_S: Final = 0.1
 BUSY_MAX: Final = 8
-#: Number that stands for all threads of the process; no thread has it.
-PROCESS: Final = 0
 #: Number of lines that are read from /proc/meminfo.
 _MEMORY_LINES: Final = 4
 
@@ -89,7 +88,7 @@ class TreeSampler:
             return []
         before_s, self._process_cpu_s = self._process_cpu_s, measured.cpu_user_s + measured.cpu_system_s
         self._has_children = self._has_children or len(self._usages) > 1
-        return [(PROCESS, round(self._process_cpu_s - before_s, 6))] if before_s and self._has_children else []
+        return [(ALL_THREADS, round(self._process_cpu_s - before_s, 6))] if before_s and self._has_children else []
 
 
 def _total(usages: Iterable[ProcessUsage]) -> ProcessUsage:

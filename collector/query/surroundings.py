@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from ...formats import activities, span_kinds
+from ...formats.ids import ALL_THREADS
 from ..advice.evidence import Load, MemorySample, PythonThread, Use
 from ..errors import StoreError
 from ..store.columns import flat, pc, row_tuples
@@ -29,8 +30,6 @@ _THREAD_SAMPLES: Final = 2
 _FAR_BUSIER: Final = 3.0
 #: Minimum share of a period in which the time of the job's own process is known.
 _COVERED_MIN: Final = 0.7
-#: The thread whose rows have the times of the whole process.
-_PROCESS: Final = 0
 #: `4711 count (train.py:12) Thread-1`: the name of a thread, as the shim announces it.
 _THREAD: Final = re.compile(r"(?P<number>\d+) (?P<function>.*?) \((?P<line>[^()]+:\d+)\) (?P<name>.*)", re.DOTALL)
 
@@ -123,7 +122,7 @@ def _process_cores(job: JobReader, period: tuple[int, int]) -> float | None:
     rows = [
         (t_ns, cpu_s)
         for t_ns, thread, cpu_s in sorted(row_tuples(job.table("busy_threads")))
-        if thread == _PROCESS and period[0] <= t_ns <= period[1]
+        if thread == ALL_THREADS and period[0] <= t_ns <= period[1]
     ]
     covered_ns = rows[-1][0] - rows[0][0] if rows else 0
     if covered_ns < _COVERED_MIN * (period[1] - period[0]):
@@ -141,7 +140,7 @@ def python_threads(job: JobReader, period: tuple[int, int]) -> tuple[PythonThrea
     """
     times: Counter[int] = Counter()
     for t_ns, thread, cpu_s in row_tuples(job.table("busy_threads")):
-        if thread != _PROCESS and period[0] < t_ns <= period[1]:
+        if thread != ALL_THREADS and period[0] < t_ns <= period[1]:
             times[thread] += cpu_s
     seconds = (period[1] - period[0]) / 1e9
     names = [

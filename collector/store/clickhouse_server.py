@@ -105,7 +105,7 @@ class Server:
         return server
 
     def cluster(self, database: str, table: str) -> str | None:
-        """Return the cluster whose servers have the rows of ``table``.
+        """Return the name of the cluster that shares the rows of ``table``.
 
         "" if the table has its own rows, None if there is no such table.
         """

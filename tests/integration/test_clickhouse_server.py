@@ -16,6 +16,7 @@ import pytest
 from fakes import clickhouse_program, page_store, random_rows
 from fakes.made_store import rows, write_job
 from fakes.round_trip import output_of
+from fakes.same_figures import assert_same_figures
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import schema
 from tfprof.collector.store.clickhouse_address import Credentials, parse
@@ -131,12 +132,7 @@ def test_ops_at_random_have_the_same_figures(urls: tuple[str, str], folder: Path
         job, local = store.job(uid), local_store.job(uid)
         for name in JOB_TABLES.keys() - {"host_samples"}:  # the folder has them once for all jobs
             assert job.table(name).equals(local.table(name)), name
-        some = [1, 3, 4, 99]
-        for traces in (None, some):
-            rollup = local.rollup(traces)
-            assert job.rollup(traces).equals(rollup)
-            assert job.unit_times(rollup, traces).equals(local.unit_times(rollup, traces))
-        assert job.times(some).to_pylist() == local.times(some).to_pylist()
+        assert_same_figures(job, local)
         for hosts in ({}, {random_rows.GPU: random_rows.CPU}):
             assert sorted(job.memory_levels(hosts)) == sorted(local.memory_levels(hosts))
 

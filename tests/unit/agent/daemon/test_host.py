@@ -5,8 +5,9 @@ import subprocess
 import sys
 
 from tfprof.agent import processes
-from tfprof.agent.daemon.host import PROCESS, HostSampler, TreeSampler
+from tfprof.agent.daemon.host import HostSampler, TreeSampler
 from tfprof.collector.store import schema
+from tfprof.formats.ids import ALL_THREADS
 
 
 def tree() -> list[processes.Process]:
@@ -112,7 +113,7 @@ child.communicate(b"1")"""
         def sample_after_work(*sampled: processes.Process) -> list[tuple[int, float]]:
             print("work", file=stdin, flush=True)
             stdout.readline()
-            return [row for row in sampler.sample(sampled)["busy_threads"] if row[0] == PROCESS]
+            return [row for row in sampler.sample(sampled)["busy_threads"] if row[0] == ALL_THREADS]
 
         assert sample_after_work(process) == []  # the only process
         ((_, cpu_s),) = sample_after_work(process, child)

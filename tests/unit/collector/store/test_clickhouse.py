@@ -22,6 +22,7 @@ import pytest
 from fakes import chdb_server, page_store, random_rows
 from fakes.made_store import rows, write_job
 from fakes.round_trip import output_of
+from fakes.same_figures import assert_same_figures
 from tfprof.collector.errors import StoreError, UsageError
 from tfprof.collector.store import clickhouse_server as http
 from tfprof.collector.store import clickhouse_tables as tables
@@ -212,12 +213,7 @@ def test_rows_and_aggregates_equal_and_an_interrupted_copy_goes_on(
     job = store.jobs()[0]
     for name in JOB_TABLES:
         assert job.table(name).equals(local.table(name)), name
-    some = [1, 3, 4, 99]
-    for traces in (None, some):
-        rollup = local.rollup(traces)
-        assert job.rollup(traces).equals(rollup)
-        assert job.unit_times(rollup, traces).equals(local.unit_times(rollup, traces))
-    assert job.times(some).to_pylist() == local.times(some).to_pylist()
+    assert_same_figures(job, local)
     store.remove([7])
     assert not store.jobs()
     assert target.add(local).earlier == 0
