@@ -5,6 +5,7 @@ or its parent has ended. It prints the progress of each round as a line of JSON.
 """
 
 import json
+import math
 import os
 import select
 import sys
@@ -20,7 +21,7 @@ from ..formats.ids import hex_id
 from .errors import NoSuchJobError, StoreError, TfprofError
 from .store import catalog, store_files
 from .store.archive import MARGIN_NS
-from .store.catalog import MAY_CONTINUE, RUNNING, JobInfo
+from .store.catalog import MAY_CONTINUE, RUNNING
 from .store.durable import make_folder, replace, store_errors
 from .store.opening import open_target
 from .store.reader import LocalJob, LocalStore
@@ -45,6 +46,9 @@ _TARGET_SLUGS: Final = frozenset(
     }
 )
 
+#: Errors that may pass without a change of the job: a disk is full.
+_PASSING_SLUGS: Final = frozenset({"engine-answer", "store-full", "store-unwritable"})
+
 
 class _Version(NamedTuple):
     """Identifies the content of a job's files: job file and tags."""
@@ -56,17 +60,16 @@ class _Version(NamedTuple):
 class CopyRounds:
     """Copies the jobs of the folder ``store`` to ``url``; each round copies what is new.
 
-    A round ends early if the process has lost its parent.
-
-    Jobs that were copied to their end are written down in the folder. If they are removed from the
-    target, they are not copied again.
+    A round ends early if the process has lost its parent. Jobs that were copied to their end are
+    written down in the folder. If they are removed from the target, they are not copied again.
     """
 
     def __init__(self, store: Path, url: str) -> None:
         self._store, self._url, self._parent = store, url, os.getppid()
         self._target: StoreTarget | None = None
-        self._copied = _CopiedJobs(store, url)
-        self._settled: dict[str, _Version] = {}
+        self._copied: _CopiedJobs | None = None
+        self._settled: dict[str, _Version] = {}  # jobs that are left out until they change
+        self._due_ns: dict[str, int] = {}  # when ended jobs are copied for the last time
         self._failed: dict[str, StoreError] = {}
         self._rows = 0
         self._copied_ns: int | None = None
@@ -99,11 +102,13 @@ class CopyRounds:
         folders = catalog.folders(self._store)
         names = {folder.name for folder in folders}
         self._settled = {name: version for name, version in self._settled.items() if name in names}
+        self._due_ns = {name: due_ns for name, due_ns in self._due_ns.items() if name in names}
         self._failed = {name: error for name, error in self._failed.items() if name in names}
         for folder in folders:
             try:
                 version = _version(folder)
-                if version == self._settled.get(folder.name):
+                is_due = time.time_ns() >= self._due_ns.get(folder.name, math.inf)
+                if version == self._settled.get(folder.name) and not is_due:
                     continue
                 info = store.with_holder(catalog.load(folder), folder, holders)
             except OSError:  # just removed
@@ -114,30 +119,37 @@ class CopyRounds:
             yield LocalJob(folder, info), version
 
     def _copy_job(self, job: LocalJob, version: _Version) -> None:
-        info = job.info
-        if self._target is None:
-            self._target = open_target(self._url)
-        is_known = info.uid in self._copied and info.state not in MAY_CONTINUE
-        if is_known and (info.hex not in self._settled or not self._target.has(info.uid)):
-            self._settled[info.hex] = version
-            return
+        """Copy what is new of ``job``; StoreError if the target as a whole takes nothing."""
+        name = job.info.hex
         try:
-            copied = self._target.add(job)
+            self._add(job)
+            self._failed.pop(name, None)
         except NoSuchJobError:
             return
         except StoreError as error:
             if error.slug in _TARGET_SLUGS:
                 raise
-            self._failed[info.hex] = error
-            if error.slug != "engine-answer":  # a server whose disk is full may have space later
-                self._settled[info.hex] = version
+            self._failed[name] = error
+            if error.slug in _PASSING_SLUGS:
+                return
+        if job.info.state != RUNNING:
+            self._settled[name] = version
+
+    def _add(self, job: LocalJob) -> None:
+        info = job.info
+        self._target = self._target or open_target(self._url)
+        self._copied = self._copied or _CopiedJobs(self._store, self._target.address)
+        is_known = info.uid in self._copied and info.state not in MAY_CONTINUE
+        if is_known and (info.hex not in self._settled or not self._target.has(info.uid)):
             return
+        copied = self._target.add(job)
         self._rows += copied.rows - copied.earlier
-        self._failed.pop(info.hex, None)
-        if _is_settled(info):
-            self._settled[info.hex] = version
-            if info.state not in MAY_CONTINUE and not is_known:
-                self._copied.add(info.uid)
+        self._due_ns.pop(info.hex, None)
+        settled_ns = (info.closed_ns or 0) + _SETTLING_NS
+        if time.time_ns() < settled_ns:
+            self._due_ns[info.hex] = settled_ns
+        elif info.state not in MAY_CONTINUE and not is_known:
+            self._copied.add(info.uid)
 
 
 class _CopiedJobs:
@@ -168,11 +180,6 @@ def _version(folder: Path) -> _Version:
         return _Version(job, FileVersion.of(folder / catalog.TAGS_FILE))
     except FileNotFoundError:
         return _Version(job, None)
-
-
-def _is_settled(info: JobInfo) -> bool:
-    """Whether nothing more of a job is expected, unless its files change."""
-    return info.state != RUNNING and time.time_ns() - (info.closed_ns or 0) > _SETTLING_NS
 
 
 def main() -> int:
