@@ -14,8 +14,8 @@ from ..collector.query import own_layout
 from ..collector.query.engine import QueryEngine, Selection
 from ..collector.query.explanations import incomplete_reason, notes_of
 from ..collector.suggestion import suggestion
+from ..collector.tfviews.option_values import NONE, STDOUT
 from ..collector.tfviews.options import BY, Options, from_texts, warnings
-from ..collector.tfviews.output_option import NONE, STDOUT
 from ..collector.tfviews.parity import Parity
 from ..collector.write_output import AnswerText, Terminal, write_output
 from ..commands.streams import note

@@ -9,8 +9,8 @@ from .forms import lines, own_layout_lines
 from .loader import load
 from .query.engine import Answer, QueryEngine, Selection
 from .query.explanations import notes_of
+from .tfviews.option_values import NONE, STDOUT
 from .tfviews.options import Options
-from .tfviews.output_option import NONE, STDOUT
 
 
 class AnswerText(NamedTuple):

@@ -13,8 +13,7 @@ from ..tfviews.code import code_view
 from ..tfviews.nodes import Stats
 from ..tfviews.op import op_view
 from ..tfviews.options import Options
-from ..tfviews.scope import scope_view
-from ..tfviews.tree import Branch
+from ..tfviews.tree import Branch, scope_view
 from .evidence import Evidence
 from .report import Report
 

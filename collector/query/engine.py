@@ -43,8 +43,8 @@ class View:
 VIEWS: Final = {
     view.name: view
     for view in (
-        View("scope", "tfprof.collector.tfviews.scope:scope_view", has_values=True),
-        View("graph", "tfprof.collector.tfviews.graph:graph_view", frozenset({GRAPH}), has_values=True),
+        View("scope", "tfprof.collector.tfviews.tree:scope_view", has_values=True),
+        View("graph", "tfprof.collector.tfviews.tree:graph_view", frozenset({GRAPH}), has_values=True),
         View("op", "tfprof.collector.tfviews.op:op_view"),
         View("code", "tfprof.collector.tfviews.code:code_view", frozenset({STACKS})),
     )

@@ -306,7 +306,7 @@ def hint(answer: Answer) -> str | None:
     """
     if answer.view.name != "code" or answer.profile is None or answer.options.show_name_regexes != ALL:
         return None
-    from ..tfviews.own_files import own_files  # noqa: PLC0415  # only the code view needs it
+    from ..tfviews.places import own_files  # noqa: PLC0415  # only the code view needs it
 
     files: list[str] = [name for name in own_files(answer.profile.nodes) if "," not in name]
     if not files:

@@ -10,12 +10,10 @@ from functools import partial
 from typing import Final
 
 from ..loader import load
-from ..tfviews.added import group_added
 from ..tfviews.nodes import NO_STATS, Node, Stats, total_of
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, LINE, MINIMA, SHAPE, STEP, Options, multiplied, primary_counter, without_shares
-from ..tfviews.own_files import has_own_line
-from ..tfviews.places import Places
+from ..tfviews.places import Places, group_added, has_own_line
 from ..tfviews.rows import (
     NO_PARTS,
     Limit,

@@ -10,11 +10,10 @@ import pyarrow as pa
 from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import NODE
-from ..tfviews.gradients import GraphOp, forward_ops
-from ..tfviews.inlined import original_name
 from ..tfviews.nodes import NO_FACTS, Frame, NodeFacts, interned_texts
 from ..tfviews.parity import Parity
-from ..tfviews.stacks import FRAME_COLUMNS, stacks
+from ..tfviews.places import original_name
+from ..tfviews.stacks import FRAME_COLUMNS, GraphOp, forward_ops, stacks
 
 
 def with_stacks(

@@ -4,13 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from ..tfviews.added import ADDED, is_added
-from ..tfviews.layers import layer_lookup
 from ..tfviews.nodes import Node, shape_text
 from ..tfviews.op import OpTypeEntry, in_order, op_types
 from ..tfviews.options import LINE, SHAPE, Options
 from ..tfviews.parity import Parity
-from ..tfviews.places import Places
+from ..tfviews.places import ADDED, Places, is_added, layer_lookup
 from ..tfviews.rows import Parts
 from .top import short_device
 

@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ..tfviews.layers import short_layer_lookup
 from ..tfviews.nodes import Node
-from ..tfviews.own_files import own_frame, stack_lookup
+from ..tfviews.places import own_frame, short_layer_lookup, stack_lookup
 
 #: Lines that are shown before and after a line with time.
 AROUND: Final = 3

@@ -214,9 +214,9 @@ LOADED_NAMES = {
     },
     "collector/query/engine.py": {
         "collector.tfviews.code:code_view",
-        "collector.tfviews.graph:graph_view",
+        "collector.tfviews.tree:graph_view",
         "collector.tfviews.op:op_view",
-        "collector.tfviews.scope:scope_view",
+        "collector.tfviews.tree:scope_view",
     },
     "collector/write_output.py": {"collector.query.own_layout:ask"},
     "cli/main.py": {

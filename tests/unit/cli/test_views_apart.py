@@ -1,6 +1,6 @@
 """`tfprof op JOB [OP]... --by WHAT`: op types are taken apart, with the figures of the view.
 
-Tests collector/query/step_nodes.py, collector/tfviews/layers.py.
+Tests collector/query/step_nodes.py.
 """
 
 import json
