@@ -17,7 +17,7 @@ from ..summaries.kinds import step_kind_of
 from ..summaries.op_changes import OpChange, op_changes
 from ..summaries.top import TopOp
 from .kinds import rows_of_kinds
-from .ranking import rank_ops
+from .node_times import rank_ops
 
 #: Maximum number of traced steps that are compared on each side of the change.
 COMPARED_MAX: Final = 10

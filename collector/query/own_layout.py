@@ -154,7 +154,7 @@ def _parts(answer: Answer, nodes: Sequence[Node], *, is_complete: bool) -> Parts
     if not options.by or profile is None:
         return NO_PARTS
     from ..summaries.op_parts import by_part, op_parts  # noqa: PLC0415  # few queries need them
-    from .step_nodes import nodes_by_step  # noqa: PLC0415
+    from .node_times import nodes_by_step  # noqa: PLC0415
 
     if options.by != STEP:
         return op_parts(by_part(nodes, options.by), options, selection.parity)

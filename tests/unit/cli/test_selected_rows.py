@@ -2,10 +2,9 @@
 
 Tests collector/documents/breakdown.py, collector/documents/events.py, collector/documents/host.py,
 collector/documents/spans.py, collector/documents/steps.py, collector/query/breakdown.py,
-collector/query/job_spans.py, collector/query/job_steps.py, collector/query/job_usage.py,
-collector/render/host_text.py, collector/render/spans_text.py, collector/render/steps_text.py,
-collector/summaries/outline.py, collector/summaries/step_range.py, cli/breakdown.py, cli/host.py,
-cli/spans.py, cli/steps.py.
+collector/query/job_steps.py, collector/query/job_usage.py, collector/render/host_text.py,
+collector/render/spans_text.py, collector/render/steps_text.py, collector/summaries/outline.py,
+collector/summaries/step_range.py, cli/breakdown.py, cli/host.py, cli/spans.py, cli/steps.py.
 """
 
 import json

@@ -6,7 +6,7 @@ collector/advice/placement.py, collector/advice/report.py, collector/advice/retr
 collector/advice/slower.py, collector/advice/starved.py, collector/advice/table.py,
 collector/advice/tiny_ops.py, collector/advice/transfers.py, collector/advice/uneven.py,
 collector/advice/utilization.py, collector/advice/verdict.py, collector/query/evidence.py,
-collector/query/step_shift.py, collector/query/surroundings.py, collector/summaries/level_shift.py,
+collector/query/step_shift.py, collector/query/job_usage.py, collector/summaries/level_shift.py,
 collector/summaries/op_classes.py.
 """
 
@@ -30,8 +30,8 @@ from tfprof.collector.advice.table import CHECKERS, advise
 from tfprof.collector.advice.verdict import findings, fine, verdict, without_data
 from tfprof.collector.numbers import percent
 from tfprof.collector.query.evidence import gather
+from tfprof.collector.query.job_usage import python_threads, thread_use
 from tfprof.collector.query.step_shift import shift_note
-from tfprof.collector.query.surroundings import python_threads, thread_use
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.summaries.op_classes import PIPELINE_DEVICE, WAITING
 from tfprof.collector.summaries.parts import ASLEEP, FIRST_BATCHES, Breakdown, Detail, Part, Recording, break_down

@@ -1,7 +1,6 @@
 """The parts of a step add up to the time from start to start, and name what was recorded.
 
-Tests collector/query/latest_traces.py, collector/query/step_activities.py,
-collector/query/timed_steps.py, collector/render/breakdown_text.py,
+Tests collector/query/recorded_steps.py, collector/render/breakdown_text.py,
 collector/summaries/intervals.py, collector/summaries/phases.py, collector/summaries/step_cut.py,
 collector/summaries/step_records.py.
 """

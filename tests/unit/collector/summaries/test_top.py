@@ -1,6 +1,6 @@
 """Ops ranked by their time in a step.
 
-Tests collector/query/ranking.py, collector/summaries/shares.py.
+Tests collector/summaries/shares.py.
 """
 
 import pytest
