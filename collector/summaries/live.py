@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -32,8 +31,7 @@ _KINDS_MAX: Final = 50
 _DEVICES_MAX: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class CurrentUsage:
+class CurrentUsage(NamedTuple):
     """Current resource use of a job's processes; unknown values are None.
 
     ``cpu_cores`` is the number of busy cores, ``memory_bytes`` the resident memory. The other
@@ -93,10 +91,10 @@ class LiveFigures(NamedTuple):
     def document(self) -> dict[str, Any]:
         """Return the figures as a JSON object."""
         return {
-            "kinds": {str(kind): [*figures[:4], *astuple(figures.pace)] for kind, figures in self.kinds.items()},
+            "kinds": {str(kind): [*figures[:4], *figures.pace] for kind, figures in self.kinds.items()},
             "last_ns": self.last_ns,
             "sampled_ns": self.sampled_ns,
-            "usage": astuple(self.usage),
+            "usage": self.usage,
             "alert": self.alert,
             "devices": self.devices,
         }

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Final, NamedTuple
 
@@ -58,8 +57,7 @@ class SpanRow(NamedTuple):
     flags: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(NamedTuple):
     """The current step time of one kind, compared with the usual one; None if too little is known.
 
     ``step_ns``: median of the last ten seconds or so; ``usual_ns``: median of up to ten minutes
@@ -82,7 +80,7 @@ class Pace:
         """Return the pace at ``now_ns``: if the last step was long ago, ``per_s`` is 0."""
         if self.last_ns is None or now_ns - self.last_ns <= max(_IDLE_NS, _IDLE_STEPS * (self.step_ns or 0)):
             return self
-        return replace(self, per_s=0.0)
+        return self._replace(per_s=0.0)
 
 
 NO_PACE: Final = Pace(None, None, None, None, ())
