@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..numbers import duration, percent, tf_profiler_time
-from ..summaries.shares import Share, shares
-from ..summaries.top import heaviest
+from ..summaries.top import Share, heaviest, shares
 from ..tfviews.code import code_view
 from ..tfviews.nodes import Stats
 from ..tfviews.op import op_view

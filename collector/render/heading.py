@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ..numbers import count, counted, date_and_time, duration
-from ..summaries.step_range import range_text
+from ..summaries.steps import range_text
 from ..tfviews.options import STEP
 from . import colors
 from .wrapping import wrapped

@@ -14,9 +14,8 @@ from typing import Final, NamedTuple
 
 from ..numbers import count as count_text
 from ..numbers import duration
-from .intervals import Interval, covered, union
 from .op_classes import COPIES, DEVICE, INPUT, ITERATOR_DEVICE, LAUNCH, PIPELINE_DEVICE, PYTHON, WAITING, OpClass
-from .step_cut import AFTER, BEFORE, BETWEEN_OPS, cut
+from .step_cut import AFTER, BEFORE, BETWEEN_OPS, Interval, covered, cut, union
 from .step_records import Activity, NamedSum, OtherSpan, StepTrace, ThreadUse, TimedSteps
 
 BETWEEN, TRACING, UNEXPLAINED = "between", "tracing", "unexplained"

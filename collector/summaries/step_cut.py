@@ -1,10 +1,9 @@
-"""Cuts a traced step into parts that add up to its time."""
+"""Cuts a traced step into parts that add up to its time, by the intervals that executions cover."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from .intervals import Interval, covered, union
 from .op_classes import (
     DEVICE,
     INPUT,
@@ -12,15 +11,41 @@ from .op_classes import (
     LAUNCH,
     PIPELINE_DEVICE,
     PRIORITY,
+    WAITING_OPS,
     OpClass,
     class_of,
 )
 from .step_records import OpExecution, StepTrace
-from .waiting_ops import WAITING_OPS
 
+Interval = tuple[int, int]
 #: The time without an execution: before the first one on the device, after the last one, between.
 BEFORE, AFTER = "before", "after"
 BETWEEN_OPS: Final = OpClass(LAUNCH, "between ops")
+
+
+def covered(intervals: Iterable[Interval]) -> int:
+    """Return the length of the union of ``intervals``, each (start, end)."""
+    return sum(end - start for start, end in union(intervals))
+
+
+def union(intervals: Iterable[Interval]) -> list[Interval]:
+    """Return the union of ``intervals`` as disjoint intervals, sorted; empty ones are left out."""
+    merged: list[Interval] = []
+    for start, end in sorted(intervals):
+        if end <= start:
+            continue
+        if merged and start <= merged[-1][1]:
+            if end > merged[-1][1]:
+                merged[-1] = (merged[-1][0], end)
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def exposed(intervals: Iterable[Interval], others: Iterable[Interval]) -> int:
+    """Return the length of the part of the union of ``intervals`` that ``others`` do not cover."""
+    covers = union(others)
+    return covered([*intervals, *covers]) - covered(covers)
 
 
 def cut(step: StepTrace, phases: Mapping[str, str]) -> dict[OpClass, int]:

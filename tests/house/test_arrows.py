@@ -126,7 +126,7 @@ ALLOWED = {
     "collector.growth": "",
     "collector.imports": (
         "collector.decoders collector.errors collector.export collector.flops collector.ingest "
-        "collector.store collector.summaries.waiting_ops collector.tfviews formats"
+        "collector.store collector.summaries.op_classes collector.tfviews formats"
     ),
     "collector.ingest": (
         "collector.alerts collector.decoders collector.errors collector.records collector.selfstats "

@@ -6,7 +6,7 @@ collector/advice/placement.py, collector/advice/report.py, collector/advice/retr
 collector/advice/slower.py, collector/advice/starved.py, collector/advice/table.py,
 collector/advice/tiny_ops.py, collector/advice/transfers.py, collector/advice/uneven.py,
 collector/advice/utilization.py, collector/advice/verdict.py, collector/query/evidence.py,
-collector/query/step_shift.py, collector/query/job_usage.py, collector/summaries/level_shift.py,
+collector/query/step_shift.py, collector/query/job_usage.py, collector/summaries/series.py,
 collector/summaries/op_classes.py.
 """
 
