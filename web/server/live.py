@@ -1,4 +1,4 @@
-"""The state of all jobs as server-sent events, read once for all viewers, once a second or sooner."""
+"""The state of all jobs as server-sent events, read once for all viewers, up to twice a second."""
 
 import asyncio
 import json
