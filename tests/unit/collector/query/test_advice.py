@@ -34,7 +34,8 @@ from tfprof.collector.query.job_usage import python_threads, thread_use
 from tfprof.collector.query.step_shift import shift_note
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.summaries.op_classes import PIPELINE_DEVICE, WAITING
-from tfprof.collector.summaries.parts import ASLEEP, FIRST_BATCHES, Breakdown, Detail, Part, Recording, break_down
+from tfprof.collector.summaries.part_times import break_down
+from tfprof.collector.summaries.parts import ASLEEP, FIRST_BATCHES, Breakdown, Detail, Part, Recording
 from tfprof.collector.summaries.step_records import NamedSum, OpExecution, StepTrace, ThreadUse, TimedSteps
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.formats import activities, layout
