@@ -52,7 +52,7 @@ DUCKDB: Final = Dialect("hash", "", _has_bit, _WITH_LEVEL)
 
 _MEMORY_LEFT: Final = """
     SELECT trace, CAST(sum(live_bytes + persistent_bytes) AS Int64) AS residual, max(in_use_bytes) AS in_use
-    FROM ops GROUP BY trace"""
+    FROM ops GROUP BY trace ORDER BY trace"""
 _CHANGES: Final = f"""
     SELECT trace, {{device}} AS device, allocator, t_us, bytes, in_use_bytes FROM memory_changes
     UNION ALL SELECT trace, device, {NONE_ID} AS allocator, t_us, bytes, 0 AS in_use_bytes FROM allocations"""  # noqa: S608
@@ -60,7 +60,7 @@ _MEMORY_LEVELS: Final = """
     SELECT trace, device, allocator,
         CAST(CASE WHEN max(in_use_bytes) > 0 THEN max(in_use_bytes) ELSE max(level) END AS Int64) AS peak,
         CAST(CASE WHEN max(in_use_bytes) > 0 THEN argMin(in_use_bytes - bytes, t_us) ELSE -1 END AS Int64) AS before
-    FROM ({levels}) GROUP BY trace, device, allocator"""
+    FROM ({levels}) GROUP BY trace, device, allocator ORDER BY trace, device, allocator"""
 _NEW_NODES: Final = (
     "SELECT first, count(*) AS nodes FROM (SELECT node, min(trace) AS first FROM ops GROUP BY node) GROUP BY first"
 )
@@ -69,7 +69,7 @@ _IDENTICAL_GRAPHS: Final = """
     SELECT count(*) AS graphs, nodes, min(example) AS name, min(graph) AS first FROM (
         SELECT graph, count(*) AS nodes, sum({hash}(name, op)) AS kind, min(name) AS example
         FROM graph_nodes GROUP BY graph
-    ) AS kinds GROUP BY nodes, kind"""
+    ) AS kinds GROUP BY nodes, kind ORDER BY nodes, first"""
 _WINDOW_LABELS: Final = f"""
     SELECT node, min(label) AS first FROM ops
     WHERE trace IN (SELECT trace FROM traces WHERE source = {layout.XSPACE})
@@ -89,7 +89,7 @@ def kept_memory(query: SqlQuery, traces: Collection[int], allocator: int) -> lis
     rows = query(
         f"""SELECT node, CAST(sum(bytes) AS Int64) AS kept FROM memory_changes
         WHERE trace IN ({", ".join(map(str, traces))}) AND allocator = {allocator} AND node <> {NONE_ID}
-        GROUP BY node HAVING sum(bytes) > 0 ORDER BY kept DESC"""  # noqa: S608  # numbers
+        GROUP BY node HAVING sum(bytes) > 0 ORDER BY kept DESC, node"""  # noqa: S608  # numbers
     )
     return list(row_tuples(rows))
 
