@@ -14,8 +14,7 @@ from ..store.columns import pc
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import step_kind_of
-from ..summaries.op_changes import OpChange, op_changes
-from ..summaries.top import TopOp
+from ..summaries.top import OpChange, TopOp, op_changes
 from .kinds import rows_of_kinds
 from .node_times import rank_ops
 

@@ -11,9 +11,9 @@ from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import function_key, kind_name, span_kind, step_kind_of
-from ..summaries.op_classes import ITERATOR_DEVICE, PIPELINE_DEVICE
-from ..summaries.parts import Breakdown, Recording, break_down
-from ..summaries.phases import phases
+from ..summaries.op_classes import ITERATOR_DEVICE, PIPELINE_DEVICE, phases
+from ..summaries.part_times import break_down
+from ..summaries.parts import Breakdown, Recording
 from ..summaries.step_records import StepTrace, TimedSteps
 from ..summaries.steps import spans_of_kinds
 from ..tfviews.nodes import Node

@@ -115,8 +115,6 @@ class Answer:
         """
         if TENSOR_VALUE not in self.options.select or not self.view.has_values:
             return {}
-        from .engine import tensors  # noqa: PLC0415  # few queries need them
-
         return {"values": tensors(self.selection.jobs)}
 
 

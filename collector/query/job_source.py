@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from ...commands.streams import clean
 from ..store.protocols import JobReader
-from ..summaries.source_lines import LineCost, line_costs, shown_lines
+from ..summaries.op_parts import LineCost, line_costs, shown_lines
 from ..tfviews.nodes import total_of
 from .engine import QueryEngine, Selection
 from .facts import STACKS

@@ -19,8 +19,7 @@ from ..summaries.activities import ActivityNode, activity_tree
 from ..summaries.events import EventSummary, events
 from ..summaries.jobs import counts_of, functions_of
 from ..summaries.spans import SpanNode, span_tree
-from ..summaries.step_range import range_text, spans_since, spans_within
-from ..summaries.steps import RunName, Steps, spans_of_kinds
+from ..summaries.steps import RunName, Steps, range_text, spans_of_kinds, spans_since, spans_within
 from ..summaries.steps import steps as summarize
 from ..tfviews.nodes import interned_texts
 from .explanations import missed_steps_note

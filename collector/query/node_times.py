@@ -11,8 +11,7 @@ from ..store.protocols import JobReader
 from ..store.schema import NODE, NONE_ID
 from ..summaries.kinds import kind_name, step_kind_of
 from ..summaries.operators import Operator, Shapes
-from ..summaries.shares import Times
-from ..summaries.top import TopOp, short_device, top_ops
+from ..summaries.top import Times, TopOp, short_device, top_ops
 from ..tfviews.nodes import STREAM, Node, canonical_devices, device_names, interned_texts, with_counts
 from ..tfviews.parity import Parity
 from .engine import QueryEngine, Selection

@@ -18,8 +18,7 @@ from ..summaries.host import Series, cpus, host_series, job_series
 from ..summaries.jobs import JobRow, functions_of, integer_of, job_row
 from ..summaries.kinds import KINDS_BY_NAME, kind_name
 from ..summaries.parts import Breakdown
-from ..summaries.spans import span_tree
-from ..summaries.stages import Stage, stages
+from ..summaries.spans import Stage, span_tree, stages
 from ..summaries.step_times import StepTimes, step_times_of, times_of_steps
 from ..summaries.steps import spans_of_kinds
 from ..summaries.top import TopOp, top_ops

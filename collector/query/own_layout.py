@@ -54,9 +54,14 @@ class AnswerRows:
     notes: tuple[str, ...]
 
     @property
+    def trace_count(self) -> int:
+        """The number of traced steps over which the counters of rows are sums."""
+        return self.answer.profile.trace_count if self.answer.profile else 0
+
+    @property
     def steps(self) -> int:
-        """The number of traced steps over which the counters of rows are sums, at least 1."""
-        return max(1, self.answer.profile.trace_count if self.answer.profile else 0)
+        """The same, at least 1."""
+        return max(1, self.trace_count)
 
 
 def ask(

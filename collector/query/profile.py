@@ -20,7 +20,7 @@ from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID
 from ..summaries.kinds import kind_name
 from ..summaries.op_classes import PIPELINE_DEVICE
-from ..summaries.step_range import range_text
+from ..summaries.steps import range_text
 from ..tfviews.nodes import Node, device_names, interned_texts, merge_jobs, nodes_from_rollup, with_counts, wrap_int64
 from ..tfviews.parity import DEFAULT, Parity
 from . import kinds as step_kinds

@@ -11,8 +11,8 @@ from ..advice.slower import shift_text
 from ..alerts.alert import PAUSES, SLOWER
 from ..store.protocols import JobReader
 from ..summaries.kinds import KINDS_BY_NAME
-from ..summaries.level_shift import level_shift
-from ..summaries.parts import median_step_ns
+from ..summaries.part_times import median_step_ns
+from ..summaries.series import level_shift
 from ..summaries.step_records import TimedSteps, periods
 from .alerts import changed_ops
 from .recorded_steps import timed_steps

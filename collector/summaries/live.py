@@ -12,7 +12,7 @@ from ..store.devices import can_be_canonical
 from ..store.schema import DEVICE
 from ..tfviews.nodes import interned_bytes
 from .kinds import KINDS_BY_NAME, main_kind_of, span_kind, step_kind_of
-from .pace import Pace, PaceKeeper, SpanRow
+from .step_times import Pace, PaceKeeper, SpanRow
 from .top import short_device
 
 #: Columns of the spans and samples of a job, and of the samples of a host, that are used.

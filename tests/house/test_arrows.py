@@ -126,7 +126,7 @@ ALLOWED = {
     "collector.growth": "",
     "collector.imports": (
         "collector.decoders collector.errors collector.export collector.flops collector.ingest "
-        "collector.store collector.summaries.waiting_ops collector.tfviews formats"
+        "collector.store collector.summaries.op_classes collector.tfviews formats"
     ),
     "collector.ingest": (
         "collector.alerts collector.decoders collector.errors collector.records collector.selfstats "
@@ -167,7 +167,7 @@ ALLOWED = {
     "collector.view_screen": "collector.render",
     "collector.write_output": (
         "collector.errors collector.export collector.exporters collector.forms collector.loader "
-        "collector.query collector.tfviews formats"
+        "collector.query collector.render collector.tfviews formats"
     ),
     "cli": (
         "agent.attach agent.channels agent.diagnosis agent.identity agent.local_daemons agent.processes "
@@ -218,7 +218,7 @@ LOADED_NAMES = {
         "collector.tfviews.op:op_view",
         "collector.tfviews.tree:scope_view",
     },
-    "collector/write_output.py": {"collector.query.own_layout:ask"},
+    "collector/write_output.py": {"collector.query.own_layout:ask", "collector.render.view_text:lines"},
     "cli/main.py": {
         "cli.advise:advise",
         "cli.analyze:analyze",

@@ -6,7 +6,7 @@ collector/advice/placement.py, collector/advice/report.py, collector/advice/retr
 collector/advice/slower.py, collector/advice/starved.py, collector/advice/table.py,
 collector/advice/tiny_ops.py, collector/advice/transfers.py, collector/advice/uneven.py,
 collector/advice/utilization.py, collector/advice/verdict.py, collector/query/evidence.py,
-collector/query/step_shift.py, collector/query/job_usage.py, collector/summaries/level_shift.py,
+collector/query/step_shift.py, collector/query/job_usage.py, collector/summaries/series.py,
 collector/summaries/op_classes.py.
 """
 
@@ -35,7 +35,8 @@ from tfprof.collector.query.step_shift import shift_note
 from tfprof.collector.store.devices import ITERATOR_DEVICE
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.summaries.op_classes import PIPELINE_DEVICE, WAITING
-from tfprof.collector.summaries.parts import ASLEEP, FIRST_BATCHES, Breakdown, Detail, Part, Recording, break_down
+from tfprof.collector.summaries.part_times import break_down
+from tfprof.collector.summaries.parts import ASLEEP, FIRST_BATCHES, Breakdown, Detail, Part, Recording
 from tfprof.collector.summaries.step_records import NamedSum, OpExecution, StepTrace, ThreadUse, TimedSteps
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.formats import activities, layout
