@@ -405,3 +405,17 @@ time.sleep(60)
     finally:
         holder.kill()
         holder.communicate()
+
+
+def test_a_short_job_after_an_earlier_agent_left_a_spool_is_stored_at_its_end(host: SharedHost) -> None:
+    host.process.send_signal(signal.SIGTERM)
+    host.process.wait(60)
+    for name in ("first", "second"):
+        assert "[collector-away]" in host.begin(host.ada, name, 20).communicate(timeout=60)[1]
+        host.ada.stop()
+    assert len(list(host.ada.home.rglob("*.segment"))) > 1
+    host.start()
+    errors = host.begin(host.ada, "next", 20).communicate(timeout=60)[1]
+    assert "20 steps" in errors
+    assert "not stored" not in errors
+    assert host.names(host.ada) == ["first", "next", "second"]
