@@ -89,8 +89,8 @@ class LaunchResults:
 
     def note_delivered(self) -> None:
         """Record that everything in the spool is stored."""
-        for jobs in self._closed_jobs.values():
-            jobs[:] = [{**job, "spooled": False, "acked": job["records"]} if job.get("spooled") else job for job in jobs]
+        for job in [job for jobs in self._closed_jobs.values() for job in jobs if job.get("spooled")]:
+            job |= {"spooled": False, "acked": job["records"]}
 
     def write(
         self,
@@ -102,7 +102,7 @@ class LaunchResults:
     ) -> None:
         """Write the result of every ended launch that is not complete.
 
-        ``stall`` is the reason why the collector stores nothing, None while it takes what is spooled.
+        ``stall`` is the reason why the collector stores nothing, None while it takes the spool.
         ``awaits`` tells whether channels of a launch are announced and not yet found.
         """
         incomplete_launches = [number for number in self._scans_at_end if number not in self._complete_launches]
