@@ -158,8 +158,12 @@ class JobReader(Protocol):
         """
         ...
 
-    def pieces(self, name: str) -> Iterator[pa.Table]:
-        """Yield the rows of a table in pieces; those of an ended job are the same each time."""
+    def pieces(self, name: str, start: int = 0) -> Iterator[pa.Table]:
+        """Yield the rows of a table from row ``start`` on, in pieces.
+
+        Those of an ended job are the same each time. Rows of tables in order of arrival keep their
+        places.
+        """
         ...
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
@@ -204,7 +208,10 @@ class JobReader(Protocol):
         ...
 
     def host_samples(self) -> pa.Table:
-        """Return all samples of the job's host (HOST_SAMPLES); the table may be empty."""
+        """Return the samples of the job's host (HOST_SAMPLES), at least those of the job's time.
+
+        The table may be empty.
+        """
         ...
 
     def archive(self) -> Iterator[bytes]:
