@@ -100,14 +100,14 @@ class Collector:
     """The collector of one store.
 
     ``start`` opens the store. ``serve`` then runs until ``stop`` or the idle time. ``close``
-    releases the store.
+    releases the store. `manager`: the service manager, if it is a service.
     """
 
     def __init__(self, options: CollectorOptions) -> None:
         self._options = options
         self._stats = CollectorStats()
-        self._manager = ServiceManager(os.environ if options.is_service else {})
-        self._is_stopping = self._is_reload_due = self._is_ready = False
+        self.manager = ServiceManager(os.environ if options.is_service else {})
+        self._is_stopping = self._is_ready = False
         self._alert_command = AlertCommand(options.alert_command)
         self._alert_orders = AlertOrders(options.alert_steps)
         self._copier = Copier(options.store, options.copy_to)
@@ -170,16 +170,12 @@ class Collector:
         """Make ``serve`` return."""
         self._is_stopping = True
 
-    def reload(self) -> None:
-        """Make ``serve`` read the settings again."""
-        self._is_reload_due = True
-
     def close(self) -> None:
         """Store pending messages within DRAIN_S and release the store.
 
         Open jobs stay open for the next collector.
         """
-        self._manager.stopping()
+        self.manager.stopping()
         deadline = time.monotonic() + DRAIN_S
         while time.monotonic() < deadline:
             messages_before = self._stats.messages
@@ -267,9 +263,7 @@ class Collector:
 
     def _reload_if_due(self, _now: float) -> None:
         """Use the settings as they are now; if one is invalid, all stay as they were."""
-        if self._is_reload_due:
-            self._is_reload_due = False
-            self._manager.reload(self._description, self._use_settings)
+        self.manager.reload_if_due(self._description, self._use_settings)
 
     def _use_settings(self) -> None:
         self._options = self._options.with_settings()
@@ -283,8 +277,8 @@ class Collector:
         if self._options.is_service and not self._is_ready:
             self._is_ready = True
             log(f"tfprof: {self._description}, pid {os.getpid()}; SIGTERM or Ctrl-C ends it")
-            self._manager.ready(self._description)
-        self._manager.alive(now)
+            self.manager.ready(self._description)
+        self.manager.alive(now)
 
     @property
     def _description(self) -> str:
@@ -332,10 +326,7 @@ def serve(
     def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
         collector.stop()
 
-    def reload_on_signal(_number: int, _frame: FrameType | None) -> None:
-        collector.reload()
-
-    signal.signal(signal.SIGHUP, reload_on_signal if is_service else signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, collector.manager.request_reload if is_service else signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop_on_signal)
     collector.start()

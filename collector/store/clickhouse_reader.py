@@ -169,9 +169,9 @@ class EngineJob:
         """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
         return sql_queries.memory_left(self._query)
 
-    def new_nodes(self) -> dict[int, int]:
-        """Return trace -> number of nodes that first occur in it, if any."""
-        return sql_queries.new_nodes(self._query)
+    def new_nodes(self, left_out: Collection[int]) -> dict[int, int]:
+        """Return trace -> number of nodes, but those on ``left_out`` devices, that it has first."""
+        return sql_queries.new_nodes(self._query, left_out)
 
     def last_traces(self) -> list[tuple[int, int, int]]:
         """Return (node, device, last trace in which the node ran on the device)."""

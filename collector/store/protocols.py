@@ -241,8 +241,8 @@ class JobReader(Protocol):
         """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
         ...
 
-    def new_nodes(self) -> dict[int, int]:
-        """Return trace -> number of nodes that first occur in it, if any."""
+    def new_nodes(self, left_out: Collection[int]) -> dict[int, int]:
+        """Return trace -> number of nodes, but those on ``left_out`` devices, that it has first."""
         ...
 
     def last_traces(self) -> list[tuple[int, int, int]]:

@@ -158,9 +158,9 @@ class LocalJob:
         """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there."""
         return self.with_sql(partial(sql_queries.kept_memory, traces=traces, allocator=allocator))
 
-    def new_nodes(self) -> dict[int, int]:
-        """Return trace -> number of nodes that first occur in it, if any."""
-        return self.with_sql(sql_queries.new_nodes)
+    def new_nodes(self, left_out: Collection[int]) -> dict[int, int]:
+        """Return trace -> number of nodes, but those on ``left_out`` devices, that it has first."""
+        return self.with_sql(partial(sql_queries.new_nodes, left_out=left_out))
 
     def last_traces(self) -> list[tuple[int, int, int]]:
         """Return (node, device, last trace in which the node ran on the device)."""

@@ -128,7 +128,7 @@ ALLOWED = {
     "collector.growth": "",
     "collector.imports": (
         "collector.decoders collector.errors collector.export collector.flops collector.ingest "
-        "collector.store collector.summaries.waiting_ops collector.tfviews formats"
+        "collector.store collector.summaries.op_classes collector.tfviews formats"
     ),
     "collector.ingest": (
         "collector.alerts collector.decoders collector.errors collector.records collector.selfstats "
@@ -169,7 +169,7 @@ ALLOWED = {
     "collector.view_screen": "collector.render",
     "collector.write_output": (
         "collector.errors collector.export collector.exporters collector.forms collector.loader "
-        "collector.query collector.tfviews formats"
+        "collector.query collector.render collector.tfviews formats"
     ),
     "cli": (
         "agent.attach agent.channels agent.diagnosis agent.identity agent.local_daemons agent.processes "
@@ -217,11 +217,11 @@ LOADED_NAMES = {
     },
     "collector/query/engine.py": {
         "collector.tfviews.code:code_view",
-        "collector.tfviews.graph:graph_view",
+        "collector.tfviews.tree:graph_view",
         "collector.tfviews.op:op_view",
-        "collector.tfviews.scope:scope_view",
+        "collector.tfviews.tree:scope_view",
     },
-    "collector/write_output.py": {"collector.query.own_layout:ask"},
+    "collector/write_output.py": {"collector.query.own_layout:ask", "collector.render.view_text:lines"},
     "cli/main.py": {
         "cli.advise:advise",
         "cli.analyze:analyze",

@@ -133,7 +133,7 @@ def test_ops_at_random_have_the_same_figures(urls: tuple[str, str], folder: Path
         assert_same_rows(job, local, JOB_TABLES.keys() - {"host_samples"})  # the folder has them once for all jobs
         assert_same_figures(job, local)
         for hosts in ({}, {random_rows.GPU: random_rows.CPU}):
-            assert sorted(job.memory_levels(hosts)) == sorted(local.memory_levels(hosts))
+            assert job.memory_levels(hosts) == local.memory_levels(hosts)
 
 
 def _answer(words: Sequence[str], store: Path | str) -> str:
