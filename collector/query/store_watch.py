@@ -12,7 +12,7 @@ from ..store.reader import LocalStore
 from ..store.selectors import short_ids
 from ..summaries.jobs import job_row
 from ..summaries.live import HOST_COLUMNS, SAMPLES_MAX, CurrentUsage, LiveJob, host_figures
-from ..summaries.pace import NO_PACE
+from ..summaries.step_times import NO_PACE
 from .watching import (
     RECENT_NS,
     WATCHED_TABLES,
