@@ -83,6 +83,7 @@ class CopyRounds:
         started_ns = time.time_ns()
         error: TfprofError | None = None
         try:
+            self._copied = self._copied or _CopiedJobs(self._store, self._url)
             for job, version in self._changed_jobs():
                 if os.getppid() != self._parent:
                     break
@@ -138,7 +139,7 @@ class CopyRounds:
     def _add(self, job: LocalJob) -> None:
         info = job.info
         self._target = self._target or open_target(self._url)
-        self._copied = self._copied or _CopiedJobs(self._store, self._target.address)
+        assert self._copied is not None
         is_known = info.uid in self._copied and info.state not in MAY_CONTINUE
         if is_known and (info.hex not in self._settled or not self._target.has(info.uid)):
             return
