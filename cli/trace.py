@@ -12,8 +12,7 @@ from ..agent.identity import user_name
 from ..collector.client import give
 from ..collector.documents.orders import OrderDocument, order_document
 from ..collector.errors import UsageError
-from ..collector.query.agreed_steps import Agreement, agree
-from ..collector.query.order_targets import jobs_for_order, ops_of_order, workers_for_order
+from ..collector.query.order_targets import Agreement, agree, jobs_for_order, ops_of_order, workers_for_order
 from ..collector.render import order_text
 from ..collector.store.opening import open_reader
 from ..collector.summaries.order_results import JobAnswers, OrderTarget

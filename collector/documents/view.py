@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypedDict
 from ..query.engine import Answer
 from ..query.explanations import kinds_of
 from ..query.own_layout import AnswerRows
-from ..summaries.step_range import end_of
+from ..summaries.steps import end_of
 from ..summaries.top import short_device
 from ..tfviews.nodes import Node, Shape
 from ..tfviews.options import primary_counter

@@ -11,10 +11,10 @@ from ...formats.settings import SETTINGS
 from ..alerts.alert import SLOWER
 from ..store.catalog import IMPORTED, RUNNING
 from ..store.protocols import JobReader
-from ..summaries.budget import exceeds_budget, overrun_reason
 from ..summaries.events import events
 from ..summaries.jobs import JobRow, channel_words, counts_of, integer_of
 from ..summaries.op_classes import LAUNCHES
+from ..summaries.profiling_cost import exceeds_budget, overrun_reason
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options
 from ..tfviews.tree import TreeView
@@ -306,7 +306,7 @@ def hint(answer: Answer) -> str | None:
     """
     if answer.view.name != "code" or answer.profile is None or answer.options.show_name_regexes != ALL:
         return None
-    from ..tfviews.own_files import own_files  # noqa: PLC0415  # only the code view needs it
+    from ..tfviews.places import own_files  # noqa: PLC0415  # only the code view needs it
 
     files: list[str] = [name for name in own_files(answer.profile.nodes) if "," not in name]
     if not files:

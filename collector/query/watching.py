@@ -37,7 +37,7 @@ from ..summaries.live import (
     figures_of,
     host_figures,
 )
-from ..summaries.pace import NO_PACE, Pace
+from ..summaries.step_times import NO_PACE, Pace
 
 #: Jobs that ended longer ago than this are left out by default; older alerts are not shown.
 RECENT_NS: Final = 600 * SECOND_NS

@@ -64,14 +64,17 @@ def readers_group() -> int | None:
 
 
 class SharingService:
-    """Accepts connections at the socket of the shared ``store``, until ``stop``."""
+    """Accepts connections at the socket of the shared ``store``, until ``stop``.
+
+    `manager`: the service manager.
+    """
 
     def __init__(self, store: str) -> None:
         self._store = Path(store)
         self._description = f"serves {store} for all users"
-        self._manager = ServiceManager(os.environ)
+        self.manager = ServiceManager(os.environ)
         self._selector = selectors.DefaultSelector()
-        self._is_stopping = self._is_reload_due = False
+        self._is_stopping = False
         self._round: deque[int] = deque()  # users whose collectors must still be started to apply the limits
         self._next_round_s = self._round_end_s = -math.inf
         self._paused_until_s = math.inf  # None while connections are accepted
@@ -96,7 +99,7 @@ class SharingService:
         status = {"pid": os.getpid(), "version": VERSION, "store": str(self._store), "service": True}
         daemons.StatusFile(f"{instance_dir(str(self._store))}/{COLLECTOR}.json").write(status)
         log(f"tfprof: {self._description}, pid {os.getpid()}; SIGTERM or Ctrl-C ends it")
-        self._manager.ready(self._description)
+        self.manager.ready(self._description)
 
     def serve(self) -> None:
         """Serve until `stop`."""
@@ -107,21 +110,17 @@ class SharingService:
             now = time.monotonic()
             self._accept_again(now)
             self._users.tick(now)
-            self._reload_if_due()
+            self.manager.reload_if_due(self._description, self._use_settings)
             self._run_limits(now)
-            self._manager.alive(now)
+            self.manager.alive(now)
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:
         """Make `serve` return; a handler of signals."""
         self._is_stopping = True
 
-    def reload(self, _number: int, _frame: FrameType | None) -> None:
-        """Make `serve` read the settings again; a handler of signals."""
-        self._is_reload_due = True
-
     def close(self) -> None:
         """Close all connections, and end the collectors when they have stored what has arrived."""
-        self._manager.stopping()
+        self.manager.stopping()
         self._listener.close()
         self._users.close()
         self._end_collectors()
@@ -129,7 +128,7 @@ class SharingService:
     def _timeout_s(self, now: float) -> float:
         if self._users.are_waiting:
             return _START_POLL_S
-        times = (self._manager.next_alive_s, self._next_round_s, self._paused_until_s, self._users.next_check_s)
+        times = (self.manager.next_alive_s, self._next_round_s, self._paused_until_s, self._users.next_check_s)
         return max(0.0, min(*times, now + _SLEEP_MAX_S) - now)
 
     def _handle(self, key: selectors.SelectorKey) -> None:
@@ -159,12 +158,6 @@ class SharingService:
         if now >= self._paused_until_s:
             self._paused_until_s = math.inf
             self._selector.register(self._listener, selectors.EVENT_READ)
-
-    def _reload_if_due(self) -> None:
-        """Use the settings as they are now; if one is invalid, all stay as they were."""
-        if self._is_reload_due:
-            self._is_reload_due = False
-            self._manager.reload(self._description, self._use_settings)
 
     def _use_settings(self) -> None:
         readers = readers_group()
@@ -217,7 +210,7 @@ def serve(store: str) -> int:
     """Serve the shared ``store``, whose lock is held, until SIGTERM; return the exit status."""
     settings_files.load_into_environment()
     service = SharingService(store)
-    signal.signal(signal.SIGHUP, service.reload)
+    signal.signal(signal.SIGHUP, service.manager.request_reload)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, service.stop)
     service.start()

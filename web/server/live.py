@@ -1,4 +1,4 @@
-"""The state of all jobs as server-sent events: read once for all viewers, about once a second."""
+"""The state of all jobs as server-sent events, read once for all viewers, up to twice a second."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from ...formats.runtime_dir import LIVE, instance_dir
 from .fence import caught
 
 #: Shortest interval of updates, and interval of a sign of life if nothing changes (seconds).
-UPDATE_S: Final = 0.8
+UPDATE_S: Final = 0.5
 _ALIVE_S: Final = 5.0
 #: Before an update, the server waits up to WRITTEN_S for new figures of the collector, and looks
 #: for them every _LOOK_S. Otherwise the figures are older by up to the collector's interval.

@@ -13,7 +13,7 @@ from tfprof.collector.query import profile
 from tfprof.collector.render import op_text
 from tfprof.collector.store import aggregation, sealing
 from tfprof.collector.store.columns import integer, pc
-from tfprof.collector.tfviews import code, entries, graph, nodes, op, scope, tree
+from tfprof.collector.tfviews import code, entries, nodes, op, scope, tree
 from tfprof.collector.tfviews.encoding import octets
 from tfprof.collector.tfviews.matcher import Matcher
 from tfprof.collector.tfviews.order import ordered
@@ -344,10 +344,10 @@ BREAKS: Final = (
     ),
     Break(
         "nodes that are not accounted are dropped",
-        substitute(graph, "account_filter", lambda _: lambda _: True),
+        substitute(tree, "account_filter", lambda _: lambda _: True),
         views=("graph",),
     ),
-    Break("a shared input is below its first consumer", wrap(graph, "_walk", _inputs_backwards), views=("graph",)),
+    Break("a shared input is below its first consumer", wrap(tree, "_walk", _inputs_backwards), views=("graph",)),
     Break("a node that matches two patterns counts twice", wrap(op, "match_counts", _matched_once), views=("op",)),
     Break("minima of op types apply to running totals", wrap(op, "_filter", _filter_by_own), views=("op",)),
     Break("op types are ordered by own numbers", wrap(op, "in_order", _by_running_totals), views=("op",)),

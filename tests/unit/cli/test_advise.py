@@ -1,7 +1,6 @@
 """`tfprof advise`, the shell's advise, and the Python API, on stores with invented jobs.
 
-Tests collector/documents/advice.py, collector/query/advising.py,
-collector/summaries/part_verdict.py.
+Tests collector/documents/advice.py, collector/query/advising.py.
 """
 
 import io

@@ -1,8 +1,7 @@
 """Commands on a store with invented jobs: text, JSON, errors.
 
 Tests collector/documents/jobs.py, collector/documents/series.py, collector/documents/spread.py,
-collector/summaries/step_cost.py, cli/command.py, cli/job_names.py, cli/jobs.py, cli/main.py,
-cli/report.py, cli/status.py.
+cli/command.py, cli/job_names.py, cli/jobs.py, cli/main.py, cli/report.py, cli/status.py.
 """
 
 import json
