@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import processes
-from tfprof.agent.daemon import samples
 from tfprof.agent.channels import ChannelReader
+from tfprof.agent.daemon import samples
 from tfprof.agent.daemon.finder import FoundChannel
 from tfprof.agent.daemon.job import Job
 from tfprof.agent.daemon.samples import QUEUE_MAX, SAMPLE_S, TREE_BOUNDS_S, UNANSWERED_MAX, Sampler
