@@ -29,6 +29,7 @@ from ..formats.version import VERSION
 from .alert_command import AlertCommand
 from .alert_orders import AlertOrders
 from .alerts.sentence import sentence
+from .copier import Copier
 from .decoders.decode import decoder
 from .errors import StoreError
 from .ingest.given_up_files import GivenUpFiles
@@ -76,6 +77,7 @@ class CollectorOptions:
     retention: Limits = field(default_factory=Limits)
     alert_command: str = ""
     alert_steps: int = 0
+    copy_to: str = ""
     is_service: bool = False
     listen: Endpoint | None = None
     is_encrypted: bool = True
@@ -90,6 +92,7 @@ class CollectorOptions:
             ),
             alert_command=SETTINGS["alert-command"].read(),
             alert_steps=SETTINGS["alert-steps"].read(),
+            copy_to=SETTINGS["copy-to"].read(),
         )
 
 
@@ -107,6 +110,7 @@ class Collector:
         self._is_stopping = self._is_ready = False
         self._alert_command = AlertCommand(options.alert_command)
         self._alert_orders = AlertOrders(options.alert_steps)
+        self._copier = Copier(options.store, options.copy_to)
         self._last_tick_s = self._last_status_s = self._last_removal_s = float("-inf")
 
     def start(self) -> None:
@@ -136,6 +140,7 @@ class Collector:
             self._upkeep.tick,
             self._handle_alerts,
             self._alert_command.tick,
+            lambda now: self._copier.tick(now),  # noqa: PLW0108  # a reload replaces it
             self._given_up.end_jobs,
             self._reload_if_due,
             self._remove_expired,
@@ -179,6 +184,7 @@ class Collector:
                 break
         self._receiver.retry()
         self._alert_command.close()
+        self._copier.close()
         self._ingest.slices.close()
         self._receiver.close()
         self._upkeep.hand_over_counters(jobs_max=len(self._jobs.open))
@@ -241,6 +247,7 @@ class Collector:
             "jobs": len(self._jobs.open),
             "lag_s": round(self._ingest.slices.lag_s, 3),
             "lost_samples": self._ingest.samples.lost,
+            "copy": self._copier.progress,
             "quarantined": {hex_id(uid): reason for uid, reason in self._ingest.failures.quarantined.items()},
         }
         try:
@@ -262,6 +269,8 @@ class Collector:
         self._options = self._options.with_settings()
         self._alert_command.command = self._options.alert_command
         self._alert_orders.steps = self._options.alert_steps
+        self._copier.close()
+        self._copier = Copier(self._options.store, self._options.copy_to)
         self._last_removal_s = float("-inf")  # new limits apply at once
 
     def _tell_manager(self, now: float) -> None:

@@ -46,12 +46,11 @@ REOPEN = 132  # job uid is not known, or its data has a gap: send OPEN, then eve
 ANSWER = 133  # JSON of the result of order `last` to job uid
 REPLY = 134  # JSON of the reply to request `last`; for the client, after a line with the agent
 
-#: The numbers of COUNTERS, SAMPLES and EVENT count from COUNTED_FROM plus the real time (ns) at
-#: which the agent began to count; those of tfprof 0.2.0 are the real time.
+#: The numbers of COUNTERS, SAMPLES and EVENT count from COUNTED_FROM plus a random number of 62
+#: bits, which each agent draws; those of tfprof 0.2.0 are the real time (ns).
 COUNTED_FROM = 1 << 63
 #: A message is a repetition if its number is that of the last stored message, or lower by less than
-#: this: an agent keeps fewer messages of a type. The numbers of another agent differ by more, even
-#: if the clock was set back.
+#: this: an agent keeps fewer messages of a type. The numbers of another agent differ by more.
 _REPEATED_MAX = 1 << 20
 
 #: For each type that version 1 lacks, the version that added it. The head of a message of such a

@@ -1,26 +1,21 @@
-"""A copy of the module `os`: the job's tests may replace functions of the original.
+"""A copy of the module `os`: the job's tests may replace functions of the original, at any time.
 
 Mocks of `os` and `os.path` then neither see our calls nor change their results. Also the file names
 of our code in frames and tracebacks.
 """
 
-TYPE_CHECKING = False  # types are quoted: importing even __future__ would slow down every interpreter's start
+TYPE_CHECKING = False  # importing typing would slow down every interpreter's start
 if TYPE_CHECKING:
     import os as os  # noqa: PLC0414 - exported
-    from typing import Any
 else:
     import os as _os
+    import posix as _posix
 
-
-def _copy(module: "Any") -> "Any":
-    copy = type(module)(module.__name__)
-    vars(copy).update(vars(module))
-    return copy
-
-
-if not TYPE_CHECKING:
-    os = _copy(_os)
-    os.path = _copy(_os.path)
+    os, _path = type(_os)("os"), type(_os)("posixpath")
+    vars(_path).update(vars(_os.path))
+    # An attach may fall into such a test; the module `posix` has the originals.
+    _originals = {name: value for name, value in vars(_posix).items() if type(value) is type(_posix.stat)}
+    vars(os).update({**vars(_os), **_originals, "path": _path})
 
 _FOLDER = os.path.dirname((lambda: 0).__code__.co_filename)
 _ROOT, _NAME = os.path.split(_FOLDER)

@@ -55,10 +55,8 @@ NOT_OPENED: Final[Mapping[str, str]] = {
     " when an agent runs",
 }
 REPORT_FAILED: Final[Mapping[str, str]] = {"slug": "report", "text": "it could not be made"}
-REPORT_TOO_SLOW: Final[Mapping[str, str]] = {
-    "slug": "report",
-    "text": "it took too long; `tfprof export JOB -o FILE` writes files, too",
-}
+REPORT_TOO_SLOW: Final = "it took too long; `tfprof show` shows the job"
+FILES_TOO_SLOW: Final = "it took too long; `tfprof export JOB -o FILE` writes files, too"
 
 
 def _open_log(path: str) -> int:
@@ -135,7 +133,7 @@ def _has_progress(previous: Result | None, current: Result | None) -> bool:
     )
 
 
-class _Ending(NamedTuple):
+class Ending(NamedTuple):
     """How a report ended; ``interruption``: the signal that ended it early, 0 without one."""
 
     has_failed: bool = False
@@ -143,7 +141,7 @@ class _Ending(NamedTuple):
     interruption: int = 0
 
 
-def run_report(command: list[str], log: str, timeout_s: float) -> _Ending:
+def run_report(command: list[str], log: str, timeout_s: float) -> Ending:
     """Run a report, whose output goes to standard error and whose errors go to ``log``.
 
     OSError if it cannot be started.
@@ -155,13 +153,13 @@ def run_report(command: list[str], log: str, timeout_s: float) -> _Ending:
         ended_pid, status = os.waitpid(pid, os.WNOHANG)
         if ended_pid:
             is_interrupted = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT
-            return _Ending(has_failed=bool(status) and not is_interrupted)
+            return Ending(has_failed=bool(status) and not is_interrupted)
         is_late = time.monotonic() > deadline
         interruption = 0 if is_late else supervise.wait_for_interrupt(POLL_S / 4)
         if is_late or interruption:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-            return _Ending(is_late=is_late, interruption=interruption)
+            return Ending(is_late=is_late, interruption=interruption)
 
 
 class Files(NamedTuple):
@@ -332,9 +330,14 @@ class EndReport:
         log = os.path.join(self._instance_dir, "report.log")
         ending = run_report(command, log, timeout_s)
         self.interruption = ending.interruption
-        if ending.has_failed or (ending.is_late and self._writes_files):
-            reason = REPORT_TOO_SLOW if ending.is_late else REPORT_FAILED
-            streams.note(f"no report: {reason['text']}, see {log} [{reason['slug']}]")
+        if not (ending.has_failed or ending.is_late):
+            return
+        if problem is not None:
+            streams.note(f"{problem['text']} [{problem['slug']}]")
+        if ending.has_failed or self._writes_files or not self._quiet:
+            too_slow = FILES_TOO_SLOW if self._writes_files else REPORT_TOO_SLOW
+            reason = too_slow if ending.is_late else f"{REPORT_FAILED['text']}, see {log}"
+            streams.note(f"no report: {reason} [report]")
 
     @property
     def _writes_files(self) -> bool:

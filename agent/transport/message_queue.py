@@ -5,6 +5,7 @@ Their bodies are not kept: unacked data stays in the ring and is read again.
 """
 
 import json
+import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -54,9 +55,9 @@ class MessageQueue:
     def put(self, value: Mapping[str, Any], number: int | None = None) -> None:
         """Queue ``value`` with ``number``, by default that of the message before plus 1.
 
-        The first number depends on the time, so that it differs from those of an earlier agent.
+        The first number is random, so that it differs from those of an earlier agent.
         """
-        last_number = self._last_number or wire.COUNTED_FROM + time.time_ns()
+        last_number = self._last_number or wire.COUNTED_FROM + secrets.randbits(62)
         self._last_number = last_number + 1 if number is None else number
         first = 0 if self.message_type == wire.OPEN else self._last_number
         self._messages.append((Head(self.message_type, self.uid, 0, first, self._last_number), encode(value)))

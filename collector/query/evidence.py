@@ -11,7 +11,7 @@ from ..advice.cpu_use import cpu_use
 from ..advice.evidence import Evidence, IdenticalGraphs, NewNodes, StepMemory, StepShift
 from ..advice.host_sentence import host_sentence, use_sentence
 from ..store.columns import pc, row_tuples
-from ..store.devices import can_be_canonical
+from ..store.devices import INPUT_DEVICES, can_be_canonical
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
 from ..summaries.jobs import functions_of
@@ -20,7 +20,7 @@ from ..summaries.op_classes import PIPELINE_DEVICE
 from ..summaries.step_records import StepTrace, ThreadUse
 from ..summaries.steps import spans_of_kinds
 from ..tfviews.entries import Entry
-from ..tfviews.nodes import Node, interned_texts
+from ..tfviews.nodes import Node, interned_bytes, interned_texts
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.places import Places
 from .breakdown import TracedSteps, main_breakdown
@@ -192,7 +192,9 @@ def _part_of(step: StepTrace, *, in_pipeline: bool) -> StepTrace:
 
 
 def _new_nodes(job: JobReader) -> tuple[NewNodes, ...]:
-    node_counts = job.new_nodes()
+    """Return the numbers of new nodes of the graph: tf.data makes new iterators in any job."""
+    devices = interned_bytes(job.table("names"), DEVICE)
+    node_counts = job.new_nodes([number for number, name in devices.items() if name in INPUT_DEVICES])
     traces = job.table("traces", ["trace", "kind", "key"]).select(["trace", "kind", "key"])
     return tuple(NewNodes((kind, key), node_counts.get(trace, 0)) for trace, kind, key in sorted(row_tuples(traces)))
 

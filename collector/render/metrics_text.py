@@ -111,6 +111,10 @@ def _collector(key: str) -> Callable[[StoreMetrics, Statuses], Iterable[_Sample]
     return partial(_daemon, _COLLECTOR, lambda status: status.get(key))
 
 
+def _copy(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    return status.get("copy") or {}
+
+
 def _seconds(ns: Any) -> float | None:
     return None if ns is None else ns / SECOND_NS
 
@@ -255,6 +259,18 @@ FAMILIES: Final = (
     _Family("tfprof_collector_received_bytes_total", COUNTER, "Bytes of these messages.", _collector("bytes")),
     _Family("tfprof_collector_stalls_total", COUNTER, "Times when writing was not possible.", _collector("stalls")),
     _Family("tfprof_collector_internal_errors_total", COUNTER, "Internal errors.", _collector("failures")),
+    _Family(
+        "tfprof_collector_copy_time_seconds",
+        GAUGE,
+        "The time of what is copied to ClickHouse (setting copy-to), seconds since 1970.",
+        partial(_daemon, _COLLECTOR, lambda status: _seconds(_copy(status).get("copied_ns"))),
+    ),
+    _Family(
+        "tfprof_collector_copy_failing",
+        GAUGE,
+        "1 if not everything can be copied to ClickHouse now.",
+        partial(_daemon, _COLLECTOR, lambda status: _copy(status).get("error") is not None if _copy(status) else None),
+    ),
     _Family(
         "tfprof_collector_quarantined_jobs",
         GAUGE,

@@ -24,8 +24,7 @@ from ...formats.settings import SETTINGS
 from ...formats.version import VERSION
 from ..errors import UsageError
 from ..store import shared
-from .relay import Relay
-from .users import Users
+from .users import User, Users
 
 #: Interval of attempts to connect to a collector that starts, and longest sleep (seconds).
 _START_POLL_S: Final = 0.05
@@ -106,8 +105,8 @@ class SharingService:
         """Serve until `stop`."""
         while not self._is_stopping:
             now = time.monotonic()
-            for key, events in self._selector.select(self._timeout_s(now)):
-                self._handle(key, events)
+            for key, _ in self._selector.select(self._timeout_s(now)):
+                self._handle(key)
             now = time.monotonic()
             self._accept_again(now)
             self._users.tick(now)
@@ -132,9 +131,9 @@ class SharingService:
         times = (self.manager.next_alive_s, self._next_round_s, self._paused_until_s, self._users.next_check_s)
         return max(0.0, min(*times, now + _SLEEP_MAX_S) - now)
 
-    def _handle(self, key: selectors.SelectorKey, events: int) -> None:
-        if isinstance(key.data, Relay):
-            key.data.handle(key.fileobj, events)  # type: ignore[arg-type]  # it registers sockets
+    def _handle(self, key: selectors.SelectorKey) -> None:
+        if isinstance(key.data, User):
+            key.data.pass_on()
         elif key.fileobj is self._listener:
             self._accept()
         else:

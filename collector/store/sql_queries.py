@@ -61,9 +61,6 @@ _MEMORY_LEVELS: Final = """
         CAST(CASE WHEN max(in_use_bytes) > 0 THEN max(in_use_bytes) ELSE max(level) END AS Int64) AS peak,
         CAST(CASE WHEN max(in_use_bytes) > 0 THEN argMin(in_use_bytes - bytes, t_us) ELSE -1 END AS Int64) AS before
     FROM ({levels}) GROUP BY trace, device, allocator ORDER BY trace, device, allocator"""
-_NEW_NODES: Final = (
-    "SELECT first, count(*) AS nodes FROM (SELECT node, min(trace) AS first FROM ops GROUP BY node) GROUP BY first"
-)
 _LAST_TRACES: Final = "SELECT node, device, max(trace) AS last FROM ops GROUP BY node, device"
 _IDENTICAL_GRAPHS: Final = """
     SELECT count(*) AS graphs, nodes, min(example) AS name, min(graph) AS first FROM (
@@ -99,9 +96,11 @@ def memory_left(query: SqlQuery) -> list[tuple[int, int, int]]:
     return list(row_tuples(query(_MEMORY_LEFT)))
 
 
-def new_nodes(query: SqlQuery) -> dict[int, int]:
-    """Return trace -> number of nodes that first occur in it."""
-    return dict(row_tuples(query(_NEW_NODES)))
+def new_nodes(query: SqlQuery, left_out: Collection[int]) -> dict[int, int]:
+    """Return trace -> number of nodes, but those on ``left_out`` devices, that it has first."""
+    where = f"WHERE device NOT IN ({', '.join(map(str, left_out))})" if left_out else ""
+    firsts = f"SELECT node, min(trace) AS first FROM ops {where} GROUP BY node"  # noqa: S608  # numbers
+    return dict(row_tuples(query(f"SELECT first, count(*) AS nodes FROM ({firsts}) GROUP BY first")))  # noqa: S608
 
 
 def last_traces(query: SqlQuery) -> list[tuple[int, int, int]]:

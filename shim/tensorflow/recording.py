@@ -42,6 +42,8 @@ _LEVEL = 3  # the default, 2, omits ops of less than about 8,000 cycles
 #: BUSY_ERRORS.
 _DISABLING = "TF_DISABLE_PROFILING"
 BUSY_ERRORS = ("AlreadyExistsError", "UnavailableError")
+#: The original: debuggers (pydevd) replace it by Python code, which would run in the new thread.
+_start_thread = getattr(sys.modules["_thread"], "_original_start_new_thread", start_new_thread)
 _SIGNALS = frozenset(range(1, _signal.NSIG)) - {32, 33}  # all but those that the C library reserves
 _DROP_WAIT = 10000000000  # ns to wait for a session that is being dropped
 _POLL_S = 0.05  # seconds between checks of the process's size
@@ -258,7 +260,7 @@ class Recording(object):
         mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
         try:
             _signal.pthread_sigmask(_signal.SIG_BLOCK, _SIGNALS)  # a signal handler of the job's may raise in this call
-            start_new_thread(any, (calls,))
+            _start_thread(any, (calls,))
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
 

@@ -101,9 +101,11 @@ ALLOWED = {
         "collector.view_screen collector.write_output commands formats"
     ),
     "collector.client": "agent.local_daemons collector.records collector.summaries formats",
+    "collector.copier": "commands",
+    "collector.copy_rounds": "collector.errors collector.store commands formats",
     "collector.daemon": (
-        "collector.alert_command collector.alert_orders collector.alerts collector.decoders collector.errors "
-        "collector.ingest collector.selfstats collector.store collector.summaries commands formats"
+        "collector.alert_command collector.alert_orders collector.alerts collector.copier collector.decoders "
+        "collector.errors collector.ingest collector.selfstats collector.store collector.summaries commands formats"
     ),
     "collector.daemon_status": "collector.decoders collector.errors collector.store commands formats",
     "collector.decoders": "collector.errors collector.store formats",
@@ -194,6 +196,7 @@ STARTED_MODULES = {
     "agent/launcher/report.py": {"cli.report"},
     "agent/launcher/series.py": {"cli.series_report"},
     "cli/serve.py": {"collector.__main__", "collector.sharing.__main__"},
+    "collector/copier.py": {"collector.copy_rounds"},
     "commands/isolated.py": {"agent.launcher.run", "cli.main"},
 }
 #: File -> the names (`module:name`) that it imports on first use, with collector/loader.py.
@@ -384,6 +387,7 @@ STORE_CONTENT = {"catalog", "columns", "devices", "output_signatures", "protocol
 STORE_ACCESS = {
     "cli": {"archive_import", "copying", "opening", "reader"},
     "collector.api": {"opening"},
+    "collector.copy_rounds": {"archive", "copying", "durable", "opening", "reader", "row_follower", "store_files"},
     "collector.daemon": {"retention", "shared", "writer"},
     "collector.imports": {"job_import"},
     "collector.ingest": {"shared"},

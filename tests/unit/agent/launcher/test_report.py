@@ -1,9 +1,12 @@
 """The end report; the launcher waits for it as long as the agent makes progress."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tfprof.agent import launches
 from tfprof.agent.launcher import report
+from tfprof.agent.launcher.channel_holder import ChannelHolder
 from tfprof.agent.launches import Result
 
 STORE_FULL = {"slug": "store-full", "text": "no space"}
@@ -60,3 +63,31 @@ def test_after_a_stall_only_stored_data_counts_as_progress(
     before: Result | None, now: Result | None, expected: bool
 ) -> None:
     assert report._has_progress(before, now) is expected
+
+
+@pytest.mark.parametrize(
+    ("ending", "quiet", "texts"),
+    [
+        (report.Ending(is_late=True), False, ["no space [store-full]", "no report: it took too long; `tfprof show`"]),
+        (report.Ending(is_late=True), True, ["no space [store-full]"]),
+        (report.Ending(has_failed=True), True, ["no space [store-full]", "no report: it could not be made, see "]),
+        (report.Ending(), False, []),
+        (report.Ending(interruption=2), False, []),
+    ],
+)
+def test_without_a_report_the_launcher_prints_its_problem_and_why(
+    ending: report.Ending,
+    quiet: bool,
+    texts: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(report, "run_report", lambda *_: ending)
+    launch, folder = launches.Launch(7, 1, 0, str(tmp_path), "host", "user"), str(tmp_path)
+    end_report = report.EndReport(folder, launch, ChannelHolder(folder, launch), quiet=quiet)
+    end_report._run_report(STORE_FULL)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(texts)
+    for line, text in zip(lines, texts, strict=True):
+        assert line.startswith(f"tfprof: {text}")

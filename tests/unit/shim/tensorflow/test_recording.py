@@ -1,5 +1,7 @@
-"""The concrete functions of a function, where each version of TensorFlow keeps them."""
+"""The concrete functions of a function, where each version of TensorFlow keeps them; the thread."""
 
+import _thread
+from importlib.util import module_from_spec, spec_from_file_location
 from types import SimpleNamespace
 
 import pytest
@@ -34,3 +36,14 @@ def test_the_concrete_functions_of_a_function_are_found(function, concrete_funct
 def test_a_concrete_function_is_one_itself():
     concrete_function = SimpleNamespace(structured_input_signature=((), {}))
     assert recording.concrete_functions(concrete_function) == [concrete_function]
+
+
+def test_the_thread_of_a_session_runs_no_code_of_a_debugger(monkeypatch):
+    original = _thread.start_new_thread
+    monkeypatch.setattr(_thread, "start_new_thread", lambda *_: None)  # as pydevd does
+    monkeypatch.setattr(_thread, "_original_start_new_thread", original, raising=False)
+    spec = spec_from_file_location("tfprof.shim.tensorflow.another_recording", recording.__file__)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.start_new_thread is not original
+    assert module._start_thread is original
