@@ -176,9 +176,7 @@ class Agent:
             self._next_check_s = now + (tick_s if tick_s < POLL_S else CHECK_S)
         self._orders.check(now)
         self._requests.check(now)
-        was_spooled = not self._spooling.is_empty
-        self._sender.send_due(now)
-        if was_spooled and self._spooling.is_empty:
+        if self._sender.send_due(now):
             self._results.note_delivered()
             self._check(now)
         self._instance.attempt(partial(self._sender.send_given_up_jobs, now))
