@@ -99,8 +99,8 @@ def _daemons(find: Callable[[Mapping[str, Any]], Any]) -> Callable[[StoreMetrics
 def _daemon(
     name: str, find: Callable[[Mapping[str, Any]], Any], _store: StoreMetrics, statuses: Statuses
 ) -> list[_Sample]:
-    status = statuses[name]
-    return [_Sample(find(status))] if status["alive"] else []
+    status = statuses.get(name, {})
+    return [_Sample(find(status))] if status.get("alive") else []
 
 
 def _agent(key: str) -> Callable[[StoreMetrics, Statuses], Iterable[_Sample]]:
@@ -283,8 +283,8 @@ FAMILIES: Final = (
 def lines(store: StoreMetrics, statuses: Statuses) -> Iterator[str]:
     """Yield the lines of the text.
 
-    ``statuses``: the status of the agent and of the collector by name. The counters of a daemon
-    that does not run are left out.
+    ``statuses``: the status of the agent and of the collector by name, none for a store without
+    daemons. The counters of a daemon that does not run are left out.
     """
     for family in FAMILIES:
         samples = [sample for sample in family.samples(store, statuses) if sample.value is not None]

@@ -5,6 +5,7 @@ The test of a copy needs the Debian package clickhouse-server; without it, it is
 Tests collector/copier.py, collector/copy_rounds.py.
 """
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from tfprof.collector.errors import StoreError
 from tfprof.collector.store.opening import open_reader
 from tfprof.collector.store.reader import LocalStore
 from tfprof.formats import wire
+from tfprof.web.server import live
 
 UID = 0xC0
 
@@ -53,6 +55,7 @@ def test_each_row_of_a_running_job_is_there_once_after_kills(
                 before = copied_traces()
                 until(lambda before=before: copied_traces() > before, "a copy of new steps", 30)
                 assert engine.jobs()[0].info.state == "running"
+                assert _shows_running(url)
                 (copier,) = psutil.Process(collector.process.pid).children()
                 if steps == 500:
                     copier.kill()
@@ -79,6 +82,19 @@ def test_each_row_of_a_running_job_is_there_once_after_kills(
         assert collector.await_status(lambda status: status["copy"]["copied_ns"])["copy"]["error"] is None
         assert "last copy" in output_of("status", "--store", collector.store)
         assert "tfprof_collector_copy_failing 0" in output_of("metrics", "--store", collector.store)
+
+
+def _shows_running(url: str) -> bool:
+    """Whether top, the metrics and the page show a running job."""
+    jobs = json.loads(output_of("top", "--once", "--json", "--store", url))["jobs"]
+    metrics = output_of("metrics", "--store", url)
+    page = live._state(None, url).message
+    return (
+        [job["uid"] for job in jobs] == [f"{UID:016x}"]
+        and f'tfprof_job_running{{job_id="{UID:016x}",name="stream"}} 1' in metrics
+        and "tfprof_daemon" not in metrics
+        and f"{UID:016x}" in page
+    )
 
 
 def test_an_engine_that_is_away_costs_a_warning(collector: CollectorProcess, monkeypatch: pytest.MonkeyPatch) -> None:
