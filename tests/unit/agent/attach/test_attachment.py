@@ -50,7 +50,9 @@ def test_a_channel_that_stays_invalid_is_an_error(writer, this_process):
 def test_a_process_that_ends_before_its_channel_is_read_is_called_gone():
     with subprocess.Popen(["sleep", "60"]) as child:
         ending = object.__new__(attachment.Attachment)
-        ending.process = processes.process(child.pid)
+        process = processes.process(child.pid)
+        assert process is not None
+        ending.process = process
         child.kill()
     with pytest.raises(GoneError, match="ended meanwhile"):
         ending._new_channel(ShimAnswer(armed=True, before=False))
