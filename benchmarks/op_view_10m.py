@@ -27,7 +27,7 @@ from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.collector.tfviews.op import op_view
 from tfprof.collector.tfviews.options import Options
-from tfprof.collector.tfviews.scope import scope_view
+from tfprof.collector.tfviews.tree import scope_view
 
 #: The measured times: name, key of the result, limit in ms.
 TIMES = (

@@ -8,7 +8,7 @@ import click
 
 from ..collector.errors import StoreError, UsageError
 from ..collector.query.explanations import untraced_reason
-from ..collector.query.operators import operators
+from ..collector.query.node_times import operators
 from ..collector.render import operators_text
 from ..collector.summaries.operators import AGGREGATES, ORDERS, Filter, aggregated, in_order, records_of
 from ..commands.streams import note, print_lines

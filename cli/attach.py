@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -178,21 +178,8 @@ def attach(
     attaches there, and without --steps or -o the command then returns.
     """
     step_count = STEPS if outputs and steps is None else steps
-    has_step_count, has_pattern, has_host = step_count is not None, pattern is not None, host is not None
-    remote_output = f"-o reads the store, which is on {store}: use `tfprof` there, or give --store DIR"
-    excludes_host = has_host and (len(pids) != 1 or record_command)
-    problems = (
-        (bool(pids) == has_pattern, "give a PID, or --all NAME; tfprof ps lists processes (tfprof attach --help)"),
-        (follow and (not has_pattern or no_wait), "--follow needs --all, and excludes --no-wait"),
-        (outputs and is_remote(store), remote_output),
-        (step_count == 0, "--steps 0 traces nothing"),
-        (has_step_count and trace is not None, "--steps and --trace exclude each other"),
-        (as_json and (not no_wait or has_pattern or has_host), "--json needs --no-wait, and excludes --all and --host"),
-        (excludes_host, "--host takes one PID, and excludes --all and --record-command"),
-    )
-    for is_present, text in problems:
-        if is_present:
-            raise UsageError(text)
+    has_step_count = step_count is not None
+    _check(click.get_current_context().params, step_count)
     if host is not None:
         given = {"name": name, "trace": trace, "trace-level": level, "steps": step_count, "method": method}
         words = {option: str(value) for option, value in given.items() if value is not None}
@@ -214,6 +201,29 @@ def attach(
         command = partial(_as_user, options, pids, step_count, outputs, no_wait)
         return as_user(user_id, pids[0], command, answer_by_subprocess)
     return _run(options, pids, step_count, outputs, no_wait=no_wait)
+
+
+def _check(given: Mapping[str, Any], step_count: int | None) -> None:
+    """Raise UsageError if options are missing or exclude each other; ``given``: all by name."""
+    pids, store, no_wait = given["pids"], given["store"], given["no_wait"]
+    has_pattern, has_host = given["pattern"] is not None, given["host"] is not None
+    remote_output = f"-o reads the store, which is on {store}: use `tfprof` there, or give --store DIR"
+    excludes_json = not no_wait or has_pattern or has_host
+    problems = (
+        (bool(pids) == has_pattern, "give a PID, or --all NAME; tfprof ps lists processes (tfprof attach --help)"),
+        (given["follow"] and (not has_pattern or no_wait), "--follow needs --all, and excludes --no-wait"),
+        (given["outputs"] and is_remote(store), remote_output),
+        (step_count == 0, "--steps 0 traces nothing"),
+        (step_count is not None and given["trace"] is not None, "--steps and --trace exclude each other"),
+        (given["as_json"] and excludes_json, "--json needs --no-wait, and excludes --all and --host"),
+        (
+            has_host and (len(pids) != 1 or given["record_command"]),
+            "--host takes one PID, and excludes --all and --record-command",
+        ),
+    )
+    for is_present, text in problems:
+        if is_present:
+            raise UsageError(text)
 
 
 def _attach_as_json(options: AttachOptions, pids: Sequence[int], *, has_step_count: bool) -> int:

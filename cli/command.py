@@ -37,13 +37,25 @@ def _store(_context: click.Context, _parameter: click.Parameter, value: str | No
     return runtime_dir.require_absolute(runtime_dir.default_store()) if value is None else store_address(value)
 
 
+def check_folder(address: str, what: str, instead: str = "give the path of a store") -> None:
+    """Raise FolderOnlyError if ``address`` is a URL.
+
+    ``what``: what needs a folder; ``instead``: what to do.
+    """
+    if scheme_of(address):
+        text = f"{what} needs the folder of a collector, and {scheme_of(address)}:// is none"
+        raise FolderOnlyError(f"{text}: {instead}")
+
+
 def _folder(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
-    if value is not None and scheme_of(value):
-        text = f"tfprof {context.info_name} works on the folder of a collector, and {scheme_of(value)}:// is none"
-        raise FolderOnlyError(f"{text}: give the path of a store")
+    if value is not None:
+        name = context.info_name or ""
+        check_folder(value, f"tfprof {name}", **_INSTEAD.get(name, {}))
     return _store(context, parameter, value)
 
 
+#: Command -> what to do with a URL instead.
+_INSTEAD: Final = {"follow": {"instead": "tfprof top shows its running jobs"}}
 _STORE_HELP: Final = "(TFPROF_STORE, or ~/.local/state/tfprof)"
 store_option: Callable[[F], F] = click.option(
     "--store",

@@ -4,7 +4,7 @@ import click
 
 from ..collector.documents.host import host_document
 from ..collector.numbers import date_and_time
-from ..collector.query.host_verdict import host_verdict
+from ..collector.query.evidence import host_verdict
 from ..collector.query.job_usage import JobUsage, job_usage
 from ..collector.render import colors, host_text
 from ..collector.render.wrapping import wrapped

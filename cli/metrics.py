@@ -14,9 +14,10 @@ from ..collector.errors import UsageError
 from ..collector.loader import load
 from ..collector.query.metrics import MetricsReader
 from ..collector.render import metrics_text
+from ..collector.store.opening import open_reader, scheme_of
 from ..commands.streams import print_lines
 from ..formats.values import InvalidValueError, duration
-from .command import folder_option
+from .command import store_option
 from .values import PORT_MAX
 from .web import require_packages
 
@@ -42,7 +43,7 @@ class MetricsAddressError(UsageError):
 @click.option(
     "--ended", default="1h", metavar="TIME", help="Include jobs that ended within this time: 30m, 2h, 1d (1h)."
 )
-@folder_option
+@store_option
 def metrics(store: str, listen: str | None, ended: str) -> None:
     """Print the state of jobs, agent and collector in the text format of Prometheus.
 
@@ -54,12 +55,14 @@ def metrics(store: str, listen: str | None, ended: str) -> None:
         ended_ns = round(duration(ended) * 1e9)
     except InvalidValueError as error:
         raise UsageError(f"--ended: {error}") from None
-    reader = MetricsReader(store, ended_ns)
+    reader = MetricsReader(store, ended_ns, open_reader)
 
     def lines() -> Iterator[str]:
-        status = daemon_status(store)
-        figures = reader.update(time.time_ns())
-        return metrics_text.lines(figures, {"agent": status.agent, "collector": status.collector})
+        statuses = {}
+        if not scheme_of(store):  # a database has no daemons of its own
+            status = daemon_status(store)
+            statuses = {"agent": status.agent, "collector": status.collector}
+        return metrics_text.lines(reader.update(time.time_ns()), statuses)
 
     if listen is None:
         print_lines(lines())

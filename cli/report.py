@@ -22,8 +22,8 @@ from ..collector.query.explanations import (
     own_traces_note,
     untraced_reason,
 )
+from ..collector.query.node_times import Ranking, rank_ops
 from ..collector.query.profile import Profile
-from ..collector.query.ranking import Ranking, rank_ops
 from ..collector.render import colors, report_text
 from ..collector.render.report_text import JobSummary
 from ..collector.render.wrapping import wrapped

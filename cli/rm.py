@@ -10,8 +10,7 @@ from ..collector.documents.removal import rm_document
 from ..collector.errors import UsageError
 from ..collector.job_changes import service_of
 from ..collector.numbers import size
-from ..collector.query.listing import JobFilter
-from ..collector.query.removing import Removable, ended_jobs, remove_jobs, selected_jobs
+from ..collector.query.listing import JobFilter, Removable, ended_jobs, remove_jobs, selected_jobs
 from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
 from ..collector.store.opening import open_reader

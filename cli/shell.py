@@ -20,11 +20,11 @@ from ..commands import streams
 from ..commands.streams import note, print_lines
 from ..formats.version import VERSION
 from .command import width
-from .print_answer import print_answer
 from .selection import TfprofCommand, pop_selection, selection_from, selection_options, view_options
 from .shell_history import LineHistory, history_file
 from .shell_line import COMMANDS, STEP_KIND, ParsedLine, parse
 from .shell_names import JobNames
+from .views import print_answer
 
 PROMPT: Final = "tfprof> "
 

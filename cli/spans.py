@@ -4,7 +4,7 @@ import click
 
 from ..collector.documents.spans import spans_document
 from ..collector.numbers import date_and_time
-from ..collector.query.job_spans import job_spans
+from ..collector.query.job_steps import job_spans
 from ..collector.render import spans_text
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines

@@ -53,16 +53,20 @@ def init(url: str, keep_days: int, admins: str | None, cluster: str | None, *, o
 @click.argument("source", metavar=_ADDRESS, type=NON_EMPTY)
 @click.argument("target", metavar=_ADDRESS, type=NON_EMPTY)
 @click.option("--job", "selectors", multiple=True, metavar="JOB", type=NON_EMPTY, help="Only JOB (default: all jobs).")
-def copy(source: str, target: str, selectors: Sequence[str]) -> int:
+@click.option("--running", "with_running", is_flag=True, help="To ClickHouse: also what is stored of running jobs.")
+def copy(source: str, target: str, selectors: Sequence[str], *, with_running: bool) -> int:
     """Copy the ended jobs of a store into another.
 
     A store is a folder, or clickhouse://HOST/DATABASE.
 
     A job that is there already is left out, so the command can be repeated after an interruption.
+    The setting `copy-to` lets the collector copy all jobs while they run.
     """
     reader, writer = open_reader(store_address(source)), open_target(store_address(target))
+    if with_running and not writer.takes_running:
+        raise UsageError("--running needs a store in ClickHouse: a folder gets a job when it has ended")
     jobs = _chosen(reader, selectors)
-    running = [job.info for job in jobs if not may_be_copied(job.info)]
+    running = [job.info for job in jobs if not (with_running or may_be_copied(job.info))]
     known = [job.info for job in jobs if writer.has(job.info.uid)]
     left_out = {info.uid for info in (*running, *known)}
     copied = failed = 0

@@ -7,11 +7,12 @@ from typing import Final
 import click
 
 from ..collector.documents.watched import top_document
-from ..collector.query.watching import ORDERS, Watch, filtered_jobs, sorted_jobs
+from ..collector.query.store_watch import open_watch
+from ..collector.query.watching import ORDERS, filtered_jobs, sorted_jobs
 from ..collector.render import top_text
-from ..collector.store.reader import LocalStore
+from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
-from .command import folder_option, json_option, print_json, width
+from .command import json_option, print_json, store_option, width
 from .values import NON_EMPTY
 
 #: Interval of updates (seconds).
@@ -32,7 +33,7 @@ UPDATE_S: Final = 2.0
 @click.option("--all", "everything", is_flag=True, help="Include jobs that ended more than ten minutes ago.")
 @click.option("--once", is_flag=True, help="Print the table once; the default without a terminal.")
 @json_option
-@folder_option
+@store_option
 def top(store: str, sort: str, filter_text: str | None, *, everything: bool, once: bool, as_json: bool) -> None:
     """Show all jobs live.
 
@@ -41,12 +42,12 @@ def top(store: str, sort: str, filter_text: str | None, *, everything: bool, onc
     of the last ten minutes. At the top are jobs that became slower, stopped stepping or have an
     alert. Enter opens a job; the keys are shown at the bottom.
     """
-    local_store = LocalStore(store)
-    watch = Watch(local_store, shows_all=everything)
+    reader = open_reader(store)
+    watch = open_watch(reader, shows_all=everything)
     if not once and not as_json and all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         from .top_screen import run  # noqa: PLC0415  # textual: only for the screen
 
-        run(local_store, watch, sort, filter_text or "")
+        run(reader, watch, sort, filter_text or "")
         return
     watched_store = watch.update(time.time_ns())
     jobs = sorted_jobs(filtered_jobs(watched_store.jobs, filter_text or ""), sort)
@@ -59,7 +60,7 @@ def top(store: str, sort: str, filter_text: str | None, *, everything: bool, onc
         print_lines([table.head, *table.jobs])
     else:
         note(
-            f"no job of {local_store.path} runs or ended in the last ten minutes (--all shows all)"
+            f"no job of {reader.address} runs or ended in the last ten minutes (--all shows all)"
             if filter_text is None
             else f"no job matches {filter_text!r}"
         )

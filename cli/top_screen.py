@@ -16,9 +16,10 @@ from textual.widgets import Footer, Input, Static
 
 from ..collector.errors import TfprofError
 from ..collector.query.overview import overview
+from ..collector.query.store_watch import StoreWatch
 from ..collector.query.watching import ORDERS, Watch, WatchedJob, WatchedStore, filtered_jobs, sorted_jobs
 from ..collector.render import overview_text, top_text
-from ..collector.store.reader import LocalStore
+from ..collector.store.protocols import StoreReader
 from ..collector.summaries.jobs import ENDED
 from ..commands.streams import clean
 from .top import UPDATE_S
@@ -67,9 +68,9 @@ def run_in_thread(screen: Screen[None], messages: Callable[[], Iterable[Message]
 class OrderScreen(Screen[None]):
     """A screen that can order a job to trace its next steps."""
 
-    def order(self, store: LocalStore, uid: str) -> None:
+    def order(self, store: StoreReader, uid: str) -> None:
         """Order a job to trace its next steps."""
-        run_in_thread(self, lambda: map(Notice, trace_next(str(store.path), uid, TRACE_STEPS)))
+        run_in_thread(self, lambda: map(Notice, trace_next(store.address, uid, TRACE_STEPS)))
 
     def on_notice(self, message: Notice) -> None:
         """Show the notice."""
@@ -85,7 +86,7 @@ class JobScreen(OrderScreen):
         Binding("q", "app.quit", "Quit"),
     ]
 
-    def __init__(self, store: LocalStore, uid: str) -> None:
+    def __init__(self, store: StoreReader, uid: str) -> None:
         super().__init__()
         self._store, self._uid = store, uid
         self._is_reading = False
@@ -144,7 +145,7 @@ class JobsScreen(OrderScreen):
         Binding("q", "app.quit", "Quit"),
     ]
 
-    def __init__(self, store: LocalStore, watch: Watch, sort_order: str, filter_text: str) -> None:
+    def __init__(self, store: StoreReader, watch: Watch | StoreWatch, sort_order: str, filter_text: str) -> None:
         super().__init__()
         self._store, self._watch = store, watch
         self._job_sort_order, self._filter_text = sort_order, filter_text
@@ -290,7 +291,7 @@ def _item(job: WatchedJob, text: str) -> Item:
     return Item(job.row.uid, clean(text), job.is_slow or job.alert is not None, job.row.phase == ENDED)
 
 
-def run(store: LocalStore, watch: Watch, sort_order: str, filter_text: str) -> None:
+def run(store: StoreReader, watch: Watch | StoreWatch, sort_order: str, filter_text: str) -> None:
     """Show jobs until a key quits; KeyboardInterrupt if that was Ctrl-C."""
     app = Top(JobsScreen(store, watch, sort_order, filter_text))
     app.run()

@@ -12,8 +12,7 @@ from ..agent.identity import user_name
 from ..collector.client import give
 from ..collector.documents.orders import OrderDocument, order_document
 from ..collector.errors import UsageError
-from ..collector.query.agreed_steps import Agreement, agree
-from ..collector.query.order_targets import jobs_for_order, ops_of_order, workers_for_order
+from ..collector.query.order_targets import Agreement, agree, jobs_for_order, ops_of_order, workers_for_order
 from ..collector.render import order_text
 from ..collector.store.opening import open_reader
 from ..collector.summaries.order_results import JobAnswers, OrderTarget
@@ -23,7 +22,7 @@ from ..formats.errors import TfprofError
 from ..formats.orders import Giver, Order, OrderAnswer
 from ..formats.policy import Policy, PolicyError
 from ..formats.values import InvalidValueError, duration, whole_number
-from .command import folder_option, json_option, names_option, pid_option, print_json, width
+from .command import check_folder, folder_option, json_option, names_option, pid_option, print_json, width
 from .job_names import complete_jobs
 from .outputs import Outputs, output_option, write_outputs
 from .values import NON_EMPTY
@@ -152,6 +151,7 @@ def trace_next(store: str, uid: str, count: int) -> Iterator[str]:
 
     Yield a line when the job applies the order, and one when the steps are traced and stored.
     """
+    check_folder(store, "an order")
     order = Order(orders.TRACE, giver(), "all", "auto", count, 0, _patience(WAIT))
     for job, answer in give(store, jobs_for_order(open_reader(store), [uid]), order, to_the_end=True):
         yield from order_text.lines(job, order, answer, None, 100)
@@ -162,6 +162,7 @@ def order_job(store: str, uid: str, order: Order) -> OrderDocument:
 
     NoSuchJobError if there is no such job; DaemonError if the daemons do not come up.
     """
+    check_folder(store, "an order")
     jobs = jobs_for_order(open_reader(store), [uid])
     answers = give(store, jobs, order)
     return order_document(store, order, [JobAnswers(job, (answer,), None) for job, answer in answers])

@@ -14,13 +14,12 @@ from ..collector.query import own_layout
 from ..collector.query.engine import QueryEngine, Selection
 from ..collector.query.explanations import incomplete_reason, notes_of
 from ..collector.suggestion import suggestion
+from ..collector.tfviews.option_values import NONE, STDOUT
 from ..collector.tfviews.options import BY, Options, from_texts, warnings
-from ..collector.tfviews.output_option import NONE, STDOUT
 from ..collector.tfviews.parity import Parity
 from ..collector.write_output import AnswerText, Terminal, write_output
-from ..commands.streams import note
+from ..commands.streams import note, print_lines
 from .command import json_option, print_json, width, without_gc
-from .print_answer import print_answer
 from .selection import (
     TfprofCommand,
     jobs_and_ops,
@@ -101,6 +100,14 @@ def _of_ops(ops: Sequence[str], answer_text: AnswerText) -> AnswerText:
             raise NoSuchJobError(f"no job {word!r}, and no op type of that name{hint}")
     reason = incomplete_reason(answer)
     return answer_text._replace(notes=[text for text in answer_text.notes if text != reason or not answer.has_entries])
+
+
+def print_answer(answer_text: AnswerText) -> None:
+    """Print the lines of an answer, and its warnings and notes on standard error."""
+    if answer_text.answer.has_entries:
+        print_lines(answer_text.lines, kept="" if answer_text.in_own_layout else "\t")
+    for text in (*answer_text.warnings, *answer_text.notes):
+        note(text)
 
 
 @without_gc()

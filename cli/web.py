@@ -12,13 +12,12 @@ from ..collector.daemon_status import checked_instance_dir
 from ..collector.documents.orders import OrderDocument
 from ..collector.errors import UsageError
 from ..collector.loader import load
-from ..collector.store.opening import open_reader
+from ..collector.store.opening import open_reader, scheme_of
 from ..commands.streams import print_lines
 from ..formats import orders
-from ..formats.addresses import is_remote
 from ..formats.orders import Order
 from ..web import links
-from .command import folder_option
+from .command import store_option
 from .job_names import complete_jobs
 from .trace import giver, order_job
 from .values import NON_EMPTY, PORT
@@ -47,7 +46,7 @@ class NoWebPackagesError(UsageError):
     metavar="PORT",
     help="Serve at this port of 127.0.0.1 with a secret in the link (0: a free port), not at a private socket.",
 )
-@folder_option
+@store_option
 def web(job: str | None, store: str, port: int | None) -> None:
     """Serve a page with all jobs, live, until Ctrl-C; with JOB, the link opens that job.
 
@@ -56,9 +55,10 @@ def web(job: str | None, store: str, port: int | None) -> None:
     file.
     """
     require_packages("tfprof web", "tfprof report writes the page of a job as a file without them")
-    if is_remote(store):
-        open_reader(store)  # it says where the page can be served
-    checked_instance_dir(store)  # a store that no job has made yet is fine: the page waits for it
+    if scheme_of(store):
+        open_reader(store)  # a collector's address says where the page can be served
+    else:
+        checked_instance_dir(store)  # a store that no job has made yet is fine: the page waits for it
     target = f"/job/{open_reader(store).job(job).info.hex}" if job else "/"
     token = "" if port is None else secrets.token_urlsafe(32)
     bound = load(_BIND_SOCKET)(load(_SOCKET_PATH)(store)) if port is None else load(_BIND_PORT)(port)

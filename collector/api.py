@@ -29,8 +29,8 @@ from .store.opening import open_reader
 from .summaries.jobs import JobRow, job_rows
 from .summaries.kinds import parse_kinds
 from .summaries.parts import Breakdown
+from .tfviews.option_values import STDOUT, TIMELINE, InvalidOutputError
 from .tfviews.options import BY, TABLE, Options, from_dict, from_texts, warnings
-from .tfviews.output_option import STDOUT, TIMELINE, InvalidOutputError
 from .tfviews.parity import COMPAT, Parity
 from .tfviews.tree import ROOT
 from .view_screen import ViewScreen

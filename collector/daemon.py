@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import gc
 import os
-import resource
 import secrets
 import signal
 import socket
@@ -17,7 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from ..commands.daemons import StatusFile
+from ..commands.daemons import StatusFile, allow_descriptors
 from ..commands.key_files import collector_pair
 from ..commands.service_manager import ServiceManager
 from ..commands.streams import WARNING, log
@@ -29,6 +28,7 @@ from ..formats.version import VERSION
 from .alert_command import AlertCommand
 from .alert_orders import AlertOrders
 from .alerts.sentence import sentence
+from .copier import Copier
 from .decoders.decode import decoder
 from .errors import StoreError
 from .ingest.given_up_files import GivenUpFiles
@@ -76,6 +76,7 @@ class CollectorOptions:
     retention: Limits = field(default_factory=Limits)
     alert_command: str = ""
     alert_steps: int = 0
+    copy_to: str = ""
     is_service: bool = False
     listen: Endpoint | None = None
     is_encrypted: bool = True
@@ -90,6 +91,7 @@ class CollectorOptions:
             ),
             alert_command=SETTINGS["alert-command"].read(),
             alert_steps=SETTINGS["alert-steps"].read(),
+            copy_to=SETTINGS["copy-to"].read(),
         )
 
 
@@ -97,16 +99,17 @@ class Collector:
     """The collector of one store.
 
     ``start`` opens the store. ``serve`` then runs until ``stop`` or the idle time. ``close``
-    releases the store.
+    releases the store. `manager`: the service manager, if it is a service.
     """
 
     def __init__(self, options: CollectorOptions) -> None:
         self._options = options
         self._stats = CollectorStats()
-        self._manager = ServiceManager(os.environ if options.is_service else {})
-        self._is_stopping = self._is_reload_due = self._is_ready = False
+        self.manager = ServiceManager(os.environ if options.is_service else {})
+        self._is_stopping = self._is_ready = False
         self._alert_command = AlertCommand(options.alert_command)
         self._alert_orders = AlertOrders(options.alert_steps)
+        self._copier = Copier(options.store, options.copy_to)
         self._last_tick_s = self._last_status_s = self._last_removal_s = float("-inf")
 
     def start(self) -> None:
@@ -125,7 +128,7 @@ class Collector:
         }
         listen = None
         if self._options.listen is not None:
-            _allow_connections()
+            allow_descriptors(DESCRIPTORS)  # connections of strangers must not take those of the store
             listen = Listen(self._options.listen, collector_pair() if self._options.is_encrypted else None)
         self._receiver = Receiver(local_endpoint(self._instance), self._ingest, self._stats, welcome, listen)
         self._given_up = GivenUpFiles(self._instance, self._ingest, self._stats)
@@ -136,6 +139,7 @@ class Collector:
             self._upkeep.tick,
             self._handle_alerts,
             self._alert_command.tick,
+            lambda now: self._copier.tick(now),  # noqa: PLW0108  # a reload replaces it
             self._given_up.end_jobs,
             self._reload_if_due,
             self._remove_expired,
@@ -165,16 +169,12 @@ class Collector:
         """Make ``serve`` return."""
         self._is_stopping = True
 
-    def reload(self) -> None:
-        """Make ``serve`` read the settings again."""
-        self._is_reload_due = True
-
     def close(self) -> None:
         """Store pending messages within DRAIN_S and release the store.
 
         Open jobs stay open for the next collector.
         """
-        self._manager.stopping()
+        self.manager.stopping()
         deadline = time.monotonic() + DRAIN_S
         while time.monotonic() < deadline:
             messages_before = self._stats.messages
@@ -183,6 +183,7 @@ class Collector:
                 break
         self._receiver.retry()
         self._alert_command.close()
+        self._copier.close()
         self._ingest.slices.close()
         self._receiver.close()
         self._upkeep.hand_over_counters(jobs_max=len(self._jobs.open))
@@ -245,6 +246,7 @@ class Collector:
             "jobs": len(self._jobs.open),
             "lag_s": round(self._ingest.slices.lag_s, 3),
             "lost_samples": self._ingest.samples.lost,
+            "copy": self._copier.progress,
             "quarantined": {hex_id(uid): reason for uid, reason in self._ingest.failures.quarantined.items()},
         }
         try:
@@ -260,34 +262,27 @@ class Collector:
 
     def _reload_if_due(self, _now: float) -> None:
         """Use the settings as they are now; if one is invalid, all stay as they were."""
-        if self._is_reload_due:
-            self._is_reload_due = False
-            self._manager.reload(self._description, self._use_settings)
+        self.manager.reload_if_due(self._description, self._use_settings)
 
     def _use_settings(self) -> None:
         self._options = self._options.with_settings()
         self._alert_command.command = self._options.alert_command
         self._alert_orders.steps = self._options.alert_steps
+        self._copier.close()
+        self._copier = Copier(self._options.store, self._options.copy_to)
         self._last_removal_s = float("-inf")  # new limits apply at once
 
     def _tell_manager(self, now: float) -> None:
         if self._options.is_service and not self._is_ready:
             self._is_ready = True
             log(f"tfprof: {self._description}, pid {os.getpid()}; SIGTERM or Ctrl-C ends it")
-            self._manager.ready(self._description)
-        self._manager.alive(now)
+            self.manager.ready(self._description)
+        self.manager.alive(now)
 
     @property
     def _description(self) -> str:
         listen = self._options.listen
         return f"serves {self._options.store}" + ("" if listen is None else f", listens at {listen.url}")
-
-
-def _allow_connections() -> None:
-    """Raise the limit of open files: connections of strangers must not take those of the store."""
-    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = DESCRIPTORS if limit == resource.RLIM_INFINITY else min(DESCRIPTORS, limit)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, limit))
 
 
 def serve(
@@ -323,10 +318,7 @@ def serve(
     def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
         collector.stop()
 
-    def reload_on_signal(_number: int, _frame: FrameType | None) -> None:
-        collector.reload()
-
-    signal.signal(signal.SIGHUP, reload_on_signal if is_service else signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, collector.manager.request_reload if is_service else signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop_on_signal)
     collector.start()

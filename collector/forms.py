@@ -5,15 +5,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .loader import load
 from .query.engine import Answer
-from .query.explanations import kinds_of
 from .query.selection import ids_of
 from .tfviews.op import OpView
 from .tfviews.parity import Parity
 
 if TYPE_CHECKING:
     from .query.advising import JobAdvice
-    from .query.own_layout import AnswerRows
-    from .render.heading import Subject
 
 
 class Form(NamedTuple):
@@ -66,20 +63,6 @@ def empty_message(view: str, name: str = "") -> Any:
     return load(f"tfprof.collector.proto.tfprof_output_pb2:{FORMS[view].proto}")(name=name)
 
 
-def own_layout_lines(answer_rows: "AnswerRows", width: int | None) -> Iterator[str]:
-    """Yield an answer in tfprof's own layout, at most ``width`` wide.
-
-    The last lines say what is left out and how to show it.
-    """
-    from .render import view_text, wrapping  # noqa: PLC0415  # needed for this layout only
-
-    answer = answer_rows.answer
-    yield from view_text.lines(
-        _subject(answer_rows), answer.options, answer_rows.rows, answer_rows.spread_steps, width, **answer.values()
-    )
-    yield from wrapping.wrapped(view_text.omission_text(answer.view.name, answer.options, answer_rows.rows), width)
-
-
 def advice_lines(advice: Sequence["JobAdvice"], parity: Parity, width: int | None = None) -> Iterator[str]:
     """Yield the advice as text, at most ``width`` wide.
 
@@ -93,25 +76,3 @@ def advice_lines(advice: Sequence["JobAdvice"], parity: Parity, width: int | Non
             yield from [""] if index or not parity.has_own_layout else []
             yield f"job {ids[job_advice.job.info.hex]} {job_advice.job.info.name}"
         yield from advice_text.lines(job_advice.advice, width, parity, job_advice.breakdown)
-
-
-def _subject(answer_rows: "AnswerRows") -> "Subject":
-    from .render.heading import Subject  # noqa: PLC0415  # needed for this layout only
-
-    answer = answer_rows.answer
-    selection, profile = answer.selection, answer.profile
-    ids = ids_of(selection.jobs)
-    return Subject(
-        view=answer.view.name,
-        jobs=[f"{ids[job.info.hex]} {job.info.name}".strip() for job in selection.jobs],
-        trace_count=profile.trace_count if profile else 0,
-        step=answer.options.step,
-        kinds=kinds_of(answer),
-        all_steps=answer_rows.all_steps,
-        estimated=answer_rows.is_estimate,
-        other_kinds=list(profile.other_kinds.items()) if profile else [],
-        steps=selection.steps,
-        device=selection.device,
-        since_ns=selection.since_ns,
-        by=answer.options.by,
-    )

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from ..formats.exports import VIEW_EXPORTERS
 from .errors import RefusedOutputError
-from .forms import lines, own_layout_lines
+from .forms import lines
 from .loader import load
 from .query.engine import Answer, QueryEngine, Selection
 from .query.explanations import notes_of
+from .tfviews.option_values import NONE, STDOUT
 from .tfviews.options import Options
-from .tfviews.output_option import NONE, STDOUT
 
 
 class AnswerText(NamedTuple):
@@ -65,8 +65,8 @@ def write_output(
         answer_rows = load("tfprof.collector.query.own_layout:ask")(engine, selection, view, options)
         if not answer_rows.answer.has_data:
             return AnswerText(answer_rows.answer, notes=answer_rows.notes)
-        lines_of_rows = own_layout_lines(answer_rows, terminal.width)
-        return AnswerText(answer_rows.answer, lines_of_rows, notes=answer_rows.notes, in_own_layout=True)
+        text = load("tfprof.collector.render.view_text:lines")(answer_rows, terminal.width)
+        return AnswerText(answer_rows.answer, text, notes=answer_rows.notes, in_own_layout=True)
     answer = engine.ask(selection, view, options, for_message=for_message)  # first, as in TensorFlow
     notes = notes_of(answer, in_own_layout=False)
     _check_output_type(view, options)

@@ -14,6 +14,7 @@ from .streams import WARNING, log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
+    from types import FrameType
 
 _SOCKET = "NOTIFY_SOCKET"
 _WATCHDOG_US = "WATCHDOG_USEC"
@@ -37,10 +38,21 @@ class ServiceManager:
         # systemd.service(5): send a sign of life at half of the watchdog's time limit
         self._interval_s = interval_us / 2e6 if interval_us else float("inf")
         self.next_alive_s = time.monotonic() + self._interval_s
+        self._is_reload_due = False
 
     def ready(self, status: str) -> None:
         """Tell that this service has started, or has reloaded its settings."""
         self._send("READY=1", "STATUS=" + status)
+
+    def request_reload(self, _number: int, _frame: FrameType | None) -> None:
+        """Make the next `reload_if_due` read the settings; a handler of signals."""
+        self._is_reload_due = True
+
+    def reload_if_due(self, status: str, use_settings: Callable[[], object]) -> None:
+        """Call `reload` if `request_reload` was called since the last time."""
+        if self._is_reload_due:
+            self._is_reload_due = False
+            self.reload(status, use_settings)
 
     def reload(self, status: str, use_settings: Callable[[], object]) -> None:
         """Read the settings again and call ``use_settings``, and tell when that begins and ends.

@@ -5,7 +5,18 @@ from __future__ import annotations
 import os
 
 from .errors import UsageError
-from .values import InvalidValueError, count, days, flag, job_names, optional_limit, seconds, size, size_or_zero
+from .values import (
+    InvalidValueError,
+    count,
+    days,
+    flag,
+    job_names,
+    optional_engine_url,
+    optional_limit,
+    seconds,
+    size,
+    size_or_zero,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -210,6 +221,30 @@ _ROWS = (
         count,
         ("collector",),
         "Steps that are traced after an alert about slower steps; 0 for none.",
+    ),
+    Setting(
+        "copy-to",
+        "TFPROF_COPY_TO",
+        "",
+        optional_engine_url,
+        ("collector",),
+        "The store in ClickHouse to which all jobs are copied while they run, such as clickhouse://head/tfprof.",
+    ),
+    Setting(
+        "clickhouse-user",
+        "TFPROF_CLICKHOUSE_USER",
+        "default",
+        str,
+        ("collector", "commands"),
+        "The user of ClickHouse.",
+    ),
+    Setting(
+        "clickhouse-password-file",
+        "TFPROF_CLICKHOUSE_PASSWORD_FILE",
+        "",
+        str,
+        ("collector", "commands"),
+        "The file with the password of that user in its first line, which only you can read.",
     ),
     Setting(
         "alert-command",

@@ -127,6 +127,17 @@ def flag(text: str) -> bool:
     raise InvalidValueError("%r is neither yes nor no" % text)
 
 
+def optional_engine_url(text: str) -> str:
+    """Return ``text``, the URL of a store in ClickHouse, or an empty text.
+
+    InvalidValueError if it is neither.
+    """
+    url = text.strip()
+    if url and not url.startswith("clickhouse://"):
+        raise InvalidValueError("%r is not the URL of a store in ClickHouse: give clickhouse://HOST/DATABASE" % text)
+    return url
+
+
 def optional_limit(parse: Callable[[str], Any]) -> Callable[[str], Any]:
     """Return a parser like ``parse`` that also accepts an empty text: None, for no limit."""
     return lambda text: parse(text) if text.strip() else None

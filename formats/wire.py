@@ -49,9 +49,8 @@ REPLY = 134  # JSON of the reply to request `last`; for the client, after a line
 #: The numbers of COUNTERS, SAMPLES and EVENT count from COUNTED_FROM plus a random number of 62
 #: bits, which each agent draws; those of tfprof 0.2.0 are the real time (ns).
 COUNTED_FROM = 1 << 63
-#: The number of a repeated message is less than this behind the number of the last stored message
-#: of the same agent, because an agent keeps fewer messages of a type. The numbers of another agent
-#: are outside of this range.
+#: A message is a repetition if its number is that of the last stored message, or lower by less than
+#: this: an agent keeps fewer messages of a type. The numbers of another agent differ by more.
 _REPEATED_MAX = 1 << 20
 
 #: For each type that version 1 lacks, the version that added it. The head of a message of such a

@@ -29,15 +29,14 @@ from ..collector.query.curves import job_curves
 from ..collector.query.diffing import diff
 from ..collector.query.engine import QueryEngine, Selection
 from ..collector.query.job_source import job_source
-from ..collector.query.job_spans import job_spans
-from ..collector.query.job_steps import StepSelection, job_steps
+from ..collector.query.job_steps import StepSelection, job_spans, job_steps
 from ..collector.query.job_usage import job_usage
 from ..collector.query.listing import job_listing
 from ..collector.query.memory import job_memory
 from ..collector.query.overview import overview
 from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.summaries.kinds import parse_kinds
-from ..collector.summaries.step_range import LAST_STEP
+from ..collector.summaries.steps import LAST_STEP
 from ..collector.tfviews.options import from_texts
 from ..collector.tfviews.parity import Parity
 

@@ -87,6 +87,11 @@ class LaunchResults:
         """Record a job whose end is stored."""
         self._closed_jobs.setdefault(job.launch, []).append(job.summary())
 
+    def note_delivered(self) -> None:
+        """Record that everything in the spool is stored."""
+        for job in [job for jobs in self._closed_jobs.values() for job in jobs if job.get("spooled")]:
+            job |= {"spooled": False, "acked": job["records"]}
+
     def write(
         self,
         jobs: Iterable[Job],
@@ -97,6 +102,7 @@ class LaunchResults:
     ) -> None:
         """Write the result of every ended launch that is not complete.
 
+        ``stall`` is the reason why the collector stores nothing, None while it takes the spool.
         ``awaits`` tells whether channels of a launch are announced and not yet found.
         """
         incomplete_launches = [number for number in self._scans_at_end if number not in self._complete_launches]
@@ -119,9 +125,10 @@ class LaunchResults:
         ended_jobs = [job for job in jobs if not job.is_running]
         summaries = self._closed_jobs.get(number, []) + [job.summary() for job in jobs]
         stalls = [job.outbox.stall for job in ended_jobs if job.outbox.stall]
+        is_being_delivered = stall is None and any(job.get("spooled") for job in summaries)
         return Result(
             number,
-            complete=is_searched and not ended_jobs,
+            complete=is_searched and not ended_jobs and not is_being_delivered,
             progress=sum(job["acked"] for job in summaries) + sum(job.outbox.progress for job in ended_jobs),
             jobs=summaries,
             refused=[_reason(refusal) for refusal in refusals if refusal.launch == number],

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...formats import wire
-from ...formats.errors import TfprofError
+from ...formats.errors import TfprofError, VersionError
 from ...formats.ids import hex_id
 from ...formats.wire import Head
 from ..transport.message_queue import WINDOW_BYTES, Send
@@ -50,6 +50,7 @@ class Delivery:
 
     A segment is sent after the one before was answered as a whole and removed. So at most one
     segment is sent twice: the collector drops what it has stored already, as after a lost ACK.
+    A segment with messages of an unknown version stays.
     ``report`` is called for data that is given up.
     """
 
@@ -60,12 +61,13 @@ class Delivery:
         self._path = ""
         self._at = 0
         self._torn_at = math.inf  # from here on the segment cannot be read
+        self._is_left = False  # whether the segment stays, for an agent of the release that wrote it
         self._sent: deque[_Sent] = deque()
         self._refused_uids: set[int] = set()  # the collector has refused their OPEN
         self._resending = Resending()
         self._reopens = 0
-        for path, reason in spool.rejected:
-            report(DamagedError.slug, f"{path} is left alone: {reason}")
+        for path, error in spool.rejected:
+            self._report_left(path, error)
 
     def close(self) -> None:
         """Close the segment; it stays."""
@@ -81,7 +83,13 @@ class Delivery:
             if not self._send_messages(now, send) or self._sent:
                 return
             self.close()
-            self._spool.remove_first()
+            if self._is_left:
+                self._spool.skip_first()
+            else:
+                self._spool.remove_first()
+
+    def _report_left(self, path: str, error: TfprofError) -> None:
+        self._report(error.slug, f"{path} is left alone: {error.args[0]}")
 
     def _begin(self) -> bool:
         """Open the first segment; return whether there is one."""
@@ -91,10 +99,11 @@ class Delivery:
         try:
             self._reader = SegmentReader(path)
         except TfprofError as error:  # it was replaced since the spool was opened
-            self._report(DamagedError.slug, f"{path} is left alone: {error.args[0]}")
+            self._report_left(path, error)
             self._spool.skip_first()
             return False
         self._path, self._torn_at, self._reopens = path, math.inf, 0
+        self._is_left = False
         self._rewind(segment.HEADER.size)
         return True
 
@@ -125,11 +134,15 @@ class Delivery:
         return any(sent.head.uid == uid and not sent.is_answered for sent in self._sent)
 
     def _next(self) -> segment.Message | None:
-        """Return the next message; a torn end is skipped and reported."""
+        """Return the next message; the rest of a torn or unknown segment is left out and told."""
         if self._reader is None or self._at >= self._torn_at:
             return None
         try:
             return self._reader.read(self._at)
+        except VersionError as error:
+            self._torn_at, self._is_left = self._at, True
+            self._report_left(self._path, error)
+            return None
         except (OSError, TfprofError) as error:
             self._torn_at = self._at
             self._report(DamagedError.slug, f"{os.path.basename(self._path)} of the spool: {error.args[0]}")

@@ -53,13 +53,13 @@ class Spool:
 
     ``name`` names collector and node, ``root`` is the folder of all spools of this user, and
     ``bytes_max`` the limit of all segments together. The segments of earlier agents come first.
-    ``rejected``: paths that have the name of a segment and cannot be one, with the reason.
+    ``rejected``: paths that have the name of a segment and cannot be read as one, with the reason.
     SpoolError or FolderError if no folder can be used.
     """
 
     def __init__(self, root: str, name: str, bytes_max: int) -> None:
         self.failure: dict[str, str] | None = None
-        self.rejected: list[tuple[str, str]] = []
+        self.rejected: list[tuple[str, TfprofError]] = []
         self._bytes_max = bytes_max
         self._locks: list[int] = []
         self._segments: deque[_Segment] = deque()  # without the one that is written
@@ -100,7 +100,7 @@ class Spool:
             try:
                 reader = segment.SegmentReader(path)
             except TfprofError as error:
-                self.rejected.append((path, error.args[0]))
+                self.rejected.append((path, error))
                 continue
             reader.close()
             self._segments.append(_Segment(path, reader.size, reader.created_ns))

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..numbers import duration, percent, size
 from ..summaries.kinds import RUN_KIND_NAMES
@@ -144,64 +144,77 @@ def _waits_of_code(evidence: Evidence, parts: Breakdown, python_ns: float, *, is
     return waits_ns if is_much and python_ns + waits_ns >= CODE_SHARE_MIN * parts.period_ns else 0.0
 
 
-def _code(evidence: Evidence, parts: Breakdown) -> Iterator[Report]:
-    """Yield a report on the code between the steps that is in no span."""
+class _Code(NamedTuple):
+    """The code between the steps that is in no span: its times in a step, ns, by what it does.
+
+    ``written_bytes``: what the job writes to files for each step.
+    """
+
+    python_ns: float
+    asleep_ns: float
+    unknown_ns: float
+    written_bytes: float
+
+    @property
+    def total_ns(self) -> float:
+        return self.python_ns + self.asleep_ns + self.unknown_ns
+
+    @property
+    def is_writing(self) -> bool:
+        return self.written_bytes >= _WRITTEN_MIN
+
+
+def _code_between(evidence: Evidence, parts: Breakdown) -> _Code:
     python_ns = parts.detail_ns(PYTHON).get(CODE_BETWEEN, 0.0)
     asleep_ns = parts.detail_ns(WAITING).get(ASLEEP, 0.0)
     unknown_ns = parts.detail_ns(UNEXPLAINED).get(UNRECORDED, 0.0)
     if waiting_share(evidence):  # the interpreter is what the thread waits for
         asleep_ns = unknown_ns = 0.0
-    total_ns = python_ns + asleep_ns + unknown_ns
-    if total_ns < keras_ns(evidence, parts) or has_single_calls(evidence, parts):
-        return
     written_bytes = evidence.use.written_bytes_per_s * parts.period_ns / 1e9 if evidence.use else 0.0
-    waits_ns = _waits_of_code(evidence, parts, python_ns, is_writing=written_bytes >= _WRITTEN_MIN)
-    if (total_ns < CODE_SHARE_MIN * awake_ns(parts) and not waits_ns) or total_ns < _CODE_MIN_NS:
+    return _Code(python_ns, asleep_ns, unknown_ns, written_bytes)
+
+
+def _code(evidence: Evidence, parts: Breakdown) -> Iterator[Report]:
+    """Yield a report on the code between the steps that is in no span."""
+    code = _code_between(evidence, parts)
+    if code.total_ns < keras_ns(evidence, parts) or has_single_calls(evidence, parts):
         return
-    share, saving = total_ns / parts.period_ns, max(total_ns / awake_ns(parts), (total_ns + waits_ns) / parts.period_ns)
-    clause, remedy, verdict = next(
-        texts
-        for applies, *texts in (
-            (
-                written_bytes >= _WRITTEN_MIN,
-                f" The job writes {size(written_bytes)} of files for each step.",
-                _REMEDY_WHILE_WRITING,
-                "the job writes files between its steps",
-            ),
-            (
-                python_ns >= max(asleep_ns, unknown_ns),
-                " It is Python: the step's thread uses a CPU in it.",
-                _REMEDY_OF_RUNS if parts.kind in RUN_KIND_NAMES else _REMEDY,
-                "Python code runs between the steps",
-            ),
-            (
-                asleep_ns >= unknown_ns,
-                " The step's thread sleeps: it uses no CPU and waits for none.",
-                _REMEDY_WHILE_ASLEEP,
-                "the job sleeps between its steps",
-            ),
-            (True, "", _REMEDY, ""),
-        )
-        if applies
-    )
+    waits_ns = _waits_of_code(evidence, parts, code.python_ns, is_writing=code.is_writing)
+    if (code.total_ns < CODE_SHARE_MIN * awake_ns(parts) and not waits_ns) or code.total_ns < _CODE_MIN_NS:
+        return
+    share = code.total_ns / parts.period_ns
+    saving = max(code.total_ns / awake_ns(parts), (code.total_ns + waits_ns) / parts.period_ns)
+    hidden = ""
+    if waits_ns:
+        hidden = f" With its waits for a CPU, that is {percent(saving)} of the time."
+    elif saving - share >= _AWAKE_NOTE_MIN:
+        hidden = f" That is {percent(saving)} of the time in which this thread does not wait for a CPU."
+    clause, remedy, verdict = _texts(code, parts.kind)
     yield Report(
-        f"{percent(share)} of the time goes by between steps, in code that is in no span: {duration(total_ns)} of the"
-        f" {duration(parts.period_ns)} from the start of a step to that of the next.{clause}"
-        + (
-            f" With its waits for a CPU, that is {percent(saving)} of the time."
-            if waits_ns
-            else f" That is {percent(saving)} of the time in which this thread does not wait for a CPU."
-            if saving - share >= _AWAKE_NOTE_MIN
-            else ""
-        ),
+        f"{percent(share)} of the time goes by between steps, in code that is in no span: {duration(code.total_ns)} of"
+        f" the {duration(parts.period_ns)} from the start of a step to that of the next.{clause}{hidden}",
         {
             "share": share,
-            "between_ns": total_ns,
+            "between_ns": code.total_ns,
             "from_step_to_step_ns": parts.period_ns,
-            "python_ns": python_ns,
-            "asleep_ns": asleep_ns,
+            "python_ns": code.python_ns,
+            "asleep_ns": code.asleep_ns,
         },
         remedy,
         saving=saving,
         verdict=verdict,
     )
+
+
+def _texts(code: _Code, kind: str) -> tuple[str, str, str]:
+    """Return what the code does, what to do about it, and the verdict."""
+    if code.is_writing:
+        clause = f" The job writes {size(code.written_bytes)} of files for each step."
+        return clause, _REMEDY_WHILE_WRITING, "the job writes files between its steps"
+    if code.python_ns >= max(code.asleep_ns, code.unknown_ns):
+        remedy = _REMEDY_OF_RUNS if kind in RUN_KIND_NAMES else _REMEDY
+        return " It is Python: the step's thread uses a CPU in it.", remedy, "Python code runs between the steps"
+    if code.asleep_ns >= code.unknown_ns:
+        clause = " The step's thread sleeps: it uses no CPU and waits for none."
+        return clause, _REMEDY_WHILE_ASLEEP, "the job sleeps between its steps"
+    return "", _REMEDY, ""

@@ -26,6 +26,11 @@ class CpuUse(NamedTuple):
     child_cores: float = 0.0
 
     @property
+    def job_cores(self) -> float:
+        """The cores that all processes of the job used."""
+        return self.own_cores + self.child_cores
+
+    @property
     def competing_cores(self) -> float:
         """The cores that are not left to `own_cores`."""
         return self.other_cores + self.child_cores

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from ..summaries.op_changes import OpChange
 from ..summaries.parts import Breakdown
-from ..summaries.shares import Times
 from ..summaries.step_records import StepTrace, ThreadUse, TimedSteps
+from ..summaries.top import OpChange, Times
 from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node
 from ..tfviews.parity import DEFAULT, Parity

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..numbers import duration, percent, tf_profiler_time
-from ..summaries.shares import Share, shares
-from ..summaries.top import heaviest
+from ..summaries.top import Share, heaviest, shares
 from ..tfviews.code import code_view
 from ..tfviews.nodes import Stats
 from ..tfviews.op import op_view
 from ..tfviews.options import Options
-from ..tfviews.scope import scope_view
-from ..tfviews.tree import Branch
+from ..tfviews.tree import Branch, scope_view
 from .evidence import Evidence
 from .report import Report
 
@@ -49,7 +47,7 @@ def _top_op_types(evidence: Evidence) -> Report | None:
     line = heaviest(top, evidence.places.location)
     is_dominant = ranked[0].share >= _VERDICT_SHARE_MIN
     return Report(
-        _ranking_text(ranked, "of the time of all ops"),
+        _ranking_text(ranked),
         _numbers(ranked),
         line=line,
         verdict=f"{ranked[0].key} takes {percent(ranked[0].share)} of the time of all ops" if is_dominant else "",
@@ -69,7 +67,7 @@ def _top_scopes(evidence: Evidence) -> Report | None:
             break
     if not ranked or ranked[0].key in {node.name for node in nodes}:  # an op, not a scope
         return None
-    return Report("the scope " + _ranking_text(ranked, "of the time of all ops"), _numbers(ranked))
+    return Report("the scope " + _ranking_text(ranked), _numbers(ranked))
 
 
 def _top_lines(evidence: Evidence) -> Report | None:
@@ -77,15 +75,15 @@ def _top_lines(evidence: Evidence) -> Report | None:
     ranked = [entry for entry in shares(locations, evidence.times, evidence.traced_steps) if entry.key]
     if len(ranked) < 2:
         return None
-    return Report(_ranking_text(ranked, "of the time of all ops"), _numbers(ranked))
+    return Report(_ranking_text(ranked), _numbers(ranked))
 
 
-def _ranking_text(ranked: Sequence[Share[str]], whole_text: str) -> str:
+def _ranking_text(ranked: Sequence[Share[str]]) -> str:
     first, *others = ranked[:_NAMED_MAX]
     _, ns, least_ns, most_ns, share = first
     spread = f" ({duration(least_ns)} to {duration(most_ns)})" if least_ns < most_ns else ""
     others_text = " and ".join(f"{other.key} {percent(other.share)}" for other in others if other.share >= _SHARE_MIN)
-    text = f"{first.key} takes {percent(share)} {whole_text}, {duration(ns)} a step{spread}"
+    text = f"{first.key} takes {percent(share)} of the time of all ops, {duration(ns)} a step{spread}"
     return text + (f"; then come {others_text}." if others_text else ".")
 
 

@@ -7,13 +7,12 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from ..numbers import count, duration, percent
-from ..summaries.intervals import covered
-from ..summaries.op_classes import INPUT, ITERATOR_DEVICE
-from ..summaries.part_verdict import INPUT_HIGH, INPUT_MODERATE, input_words
-from ..summaries.parts import FIRST_BATCHES, WAITING_STAGES, Breakdown
+from ..summaries.op_classes import INPUT, ITERATOR_DEVICE, WAITING_OPS
+from ..summaries.part_times import WAITING_STAGES
+from ..summaries.parts import FIRST_BATCHES, INPUT_HIGH, INPUT_MODERATE, Breakdown, input_words
+from ..summaries.step_cut import covered
 from ..summaries.step_records import StepTrace
 from ..summaries.top import heaviest
-from ..summaries.waiting_ops import WAITING_OPS
 from .between_steps import has_single_calls
 from .evidence import Evidence
 from .report import Report

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..numbers import duration, percent
+from ..summaries.op_classes import WAITING_OPS
 from ..summaries.top import heaviest
-from ..summaries.waiting_ops import WAITING_OPS
 from ..tfviews.nodes import Node, total_of
 from .evidence import Evidence
 from .main_call import share_in_steps

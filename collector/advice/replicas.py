@@ -6,8 +6,8 @@ from statistics import median
 from typing import Final
 
 from ..numbers import duration, percent
-from ..summaries.intervals import Interval, covered
 from ..summaries.op_classes import DEVICE, class_of
+from ..summaries.step_cut import Interval, covered
 from ..summaries.step_records import StepTrace
 from ..summaries.top import short_device
 from .evidence import Evidence

@@ -6,11 +6,10 @@ from typing import Final, NamedTuple
 
 from ..numbers import cores, percent
 from ..store.devices import ITERATOR_DEVICE
-from ..summaries.intervals import Interval, exposed
-from ..summaries.op_classes import INPUT, WAITING
+from ..summaries.op_classes import INPUT, WAITING, WAITING_OPS
 from ..summaries.parts import ASLEEP, Breakdown
+from ..summaries.step_cut import Interval, exposed
 from ..summaries.step_records import StepTrace
-from ..summaries.waiting_ops import WAITING_OPS
 from .cpu_use import CpuUse, process_use
 from .evidence import Evidence
 from .interpreter import waiting_share

@@ -67,16 +67,10 @@ def _one_thread(evidence: Evidence, use: CpuUse, device_share: float) -> list[Re
     waits = f" and waits for {cores(queued)}" if queued >= _WAITS_MIN else ""
     return [
         Report(
-            f"one thread is busy, of {use.cpus} CPUs: the job uses {cores(use.own_cores)}{waits}, others use"
-            f" {cores(use.competing_cores)}. {percent(share)} of the time of its ops is in large ones, such as"
+            f"one thread is busy, of {use.cpus} CPUs: the job uses {cores(use.job_cores)}{waits}, others use"
+            f" {cores(use.other_cores)}. {percent(share)} of the time of its ops is in large ones, such as"
             f" {large[0].op}, which could use all CPUs.",
-            {
-                "cores": use.own_cores,
-                "queued": queued,
-                "other_cores": use.competing_cores,
-                "cpus": use.cpus,
-                "share": share,
-            },
+            {"queued": queued, "share": share, **use._asdict()},
             "let ops use more threads: tf.config.threading.set_intra_op_parallelism_threads(0) (ConfigProto in"
             " TensorFlow 1), no OMP_NUM_THREADS=1, and no taskset to one CPU",
             saving=device_share * share * (1 - 1 / use.cpus),
@@ -104,8 +98,8 @@ def _too_many(evidence: Evidence, use: CpuUse) -> list[Report]:
         Report(
             f"the job has more busy threads than the host has CPUs: each second its threads wait"
             f" {duration(thread.queued_all * 1e9)} for one of {use.cpus} CPUs, and other processes use"
-            f" {cores(use.competing_cores)}.",
-            {"queued": thread.queued_all, "cpus": use.cpus, "other_cores": use.competing_cores},
+            f" {cores(use.other_cores)}.",
+            {"queued": thread.queued_all, **use._asdict()},
             "use fewer threads: set_inter_op_parallelism_threads, set_intra_op_parallelism_threads, OMP_NUM_THREADS,"
             " the num_parallel_calls and private_threadpool_size of the pipeline",
             saving=min(_TOO_MANY_MAX, 1 - 1 / (1 + thread.queued_all / use.cpus)) / 2,

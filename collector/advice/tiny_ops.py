@@ -6,7 +6,7 @@ from statistics import median
 from typing import Final
 
 from ..numbers import count, duration, percent
-from ..summaries.intervals import covered
+from ..summaries.step_cut import covered
 from ..summaries.step_records import StepTrace
 from .evidence import Evidence
 from .main_call import share_in_steps

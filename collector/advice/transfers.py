@@ -8,8 +8,8 @@ from statistics import median
 from typing import Final
 
 from ..numbers import duration, percent
-from ..summaries.intervals import Interval, covered, exposed
 from ..summaries.op_classes import DIRECTIONS, copy_direction
+from ..summaries.step_cut import Interval, covered, exposed
 from ..summaries.step_records import OpExecution
 from ..tfviews.nodes import STREAM
 from .evidence import Evidence

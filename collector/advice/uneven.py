@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from ..numbers import count, duration, percent
-from ..summaries.parts import median_step_ns
+from ..summaries.part_times import median_step_ns
 from ..summaries.step_records import TimedSteps
 from .cpu_use import cpu_use, is_due_to_host
 from .evidence import Evidence

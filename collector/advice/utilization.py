@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ..numbers import percent
-from ..summaries.intervals import covered
+from ..summaries.step_cut import covered
 from ..summaries.top import short_device
 from ..tfviews.entries import Entry
 from .evidence import Evidence

@@ -24,6 +24,7 @@ class CheckerDocument(TypedDict):
     """A checker and its findings."""
 
     name: Annotated[str, "The name of the checker."]
+    title: Annotated[str, "What it is called in texts."]
     slug: Annotated[str, "Its section in docs/advice.md."]
     missing: Annotated[str | None, "What the job lacks for this check; null if nothing."]
     reports: Annotated[list[ReportDocument], "The findings."]
@@ -76,6 +77,7 @@ def _job_advice(job_advice: JobAdvice) -> JobAdviceDocument:
 def _checker(advice: Advice) -> CheckerDocument:
     return {
         "name": advice.checker.name,
+        "title": advice.checker.title,
         "slug": advice.checker.slug,
         "missing": advice.missing or None,
         "reports": list(map(_report, advice.reports)),

@@ -3,8 +3,7 @@
 from typing import Annotated, Literal, TypedDict
 
 from ..query.breakdown import JobBreakdown
-from ..summaries.part_verdict import part_verdict
-from ..summaries.parts import Breakdown, Detail, Part
+from ..summaries.parts import Breakdown, Detail, Part, part_verdict
 
 
 class PartDetailDocument(TypedDict):

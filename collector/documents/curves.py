@@ -3,7 +3,7 @@
 from typing import Annotated, Literal, TypedDict
 
 from ..query.curves import JobCurves, ResourceCurve, StepCurve
-from ..summaries.buckets import Buckets
+from ..summaries.series import Buckets
 
 
 class CurvePoints(TypedDict):

@@ -74,6 +74,16 @@ class AgentDocument(DaemonFields):
     stall: Annotated[ReasonDocument | None, "Why no data is stored now."]
 
 
+class CopyDocument(TypedDict):
+    """The copy of a store that its collector keeps in ClickHouse."""
+
+    to: Annotated[str, "Where it is (URL)."]
+    copied_ns: Annotated[int | None, "The time of what is there, ns since 1970; null before the first copy."]
+    rows: Annotated[int, "The number of rows that were copied since the copying process started."]
+    failed: Annotated[int, "The number of jobs that cannot be copied."]
+    error: Annotated[ReasonDocument | None, "Why not everything is copied."]
+
+
 class CollectorDocument(DaemonFields):
     """The state of the collector, which writes the store."""
 
@@ -91,6 +101,7 @@ class CollectorDocument(DaemonFields):
     last_refusal: Annotated[str | None, "Why the last one was refused."]
     failures: Annotated[int | None, "The number of internal errors."]
     first_failure: Annotated[str | None, "The traceback of the first one."]
+    copy: Annotated[CopyDocument | None, "The copy of the store in ClickHouse (setting copy-to); null without one."]
     lost_samples: Annotated[int | None, "The number of samples that were not stored."]
     quarantined: Annotated[dict[str, str], "The jobs that are put aside, by id, with the reason."]
 
@@ -185,6 +196,18 @@ def _refusal(refusal: Status) -> RefusalDocument:
     }
 
 
+def _copy(copy: object) -> CopyDocument | None:
+    if not isinstance(copy, Mapping):
+        return None
+    return {
+        "to": str(copy.get("to")),
+        "copied_ns": copy.get("copied_ns"),
+        "rows": copy.get("rows", 0),
+        "failed": copy.get("failed", 0),
+        "error": _reason(copy.get("error")),
+    }
+
+
 def _collector(status: Status) -> CollectorDocument:
     quarantined = status.get("quarantined")
     return {
@@ -203,6 +226,7 @@ def _collector(status: Status) -> CollectorDocument:
         "last_refusal": status.get("last_refusal") or None,
         "failures": status.get("failures"),
         "first_failure": status.get("first_failure") or None,
+        "copy": _copy(status.get("copy")),
         "lost_samples": status.get("lost_samples"),
         "quarantined": dict(quarantined) if isinstance(quarantined, Mapping) else {},
     }

@@ -2,8 +2,7 @@
 
 from typing import Annotated, TypedDict
 
-from ..summaries.op_changes import OpChange
-from ..summaries.top import TopOp
+from ..summaries.top import OpChange, TopOp
 
 
 class OpDocument(TypedDict):

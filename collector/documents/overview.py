@@ -3,7 +3,7 @@
 from typing import Annotated, Literal, TypedDict
 
 from ..query.overview import AdviceItem, Overview, TopOps
-from ..summaries.stages import Stage
+from ..summaries.spans import Stage
 from ..summaries.step_times import StepTimes
 from .breakdown import StepPartsDocument, step_parts
 from .events import EventDocument, event_document

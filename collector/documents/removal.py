@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypedDict
 
-from ..query.removing import Removable
+from ..query.listing import Removable
 
 
 class RmDocument(TypedDict):

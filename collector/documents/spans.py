@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, TypedDict
 
-from ..query.job_spans import JobSpans
+from ..query.job_steps import JobSpans
 from ..summaries.activities import ActivityNode
 from ..summaries.spans import SpanNode
 

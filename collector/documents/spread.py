@@ -2,7 +2,7 @@
 
 from typing import Annotated, TypedDict
 
-from ..summaries.spread import Spread
+from ..summaries.series import Spread
 
 
 class SpreadDocument(TypedDict):

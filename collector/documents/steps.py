@@ -3,8 +3,7 @@
 from typing import Annotated, Literal, TypedDict
 
 from ..query.job_steps import JobSteps
-from ..summaries.step_range import end_of
-from ..summaries.steps import StepEntry, StepGroup
+from ..summaries.steps import StepEntry, StepGroup, end_of
 from .events import EventDocument, event_document
 from .spread import SpreadDocument, spread_document
 

@@ -10,9 +10,10 @@ from typing import Any, Final, NamedTuple
 
 from ..errors import ViewOptionError
 from ..proto.pprof_pb2 import Function, Location, Profile, Sample
-from ..tfviews.code import GRADIENT, Call, CallSite, basename
+from ..tfviews.code import GRADIENT, Call, CallSite
 from ..tfviews.encoding import octets
 from ..tfviews.nodes import TIMES, Frame, Node, rounded_quotient
+from ..tfviews.places import basename
 from ..tfviews.tree import Branch, TreeView
 
 _US: Final = "microseconds"

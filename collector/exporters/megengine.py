@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import StoreError
 from ..query.explanations import untraced_reason
-from ..query.operators import operators
+from ..query.node_times import operators
 from ..summaries.operators import Operator
 from ..tfviews.encoding import valid_utf8
 from .request import Request

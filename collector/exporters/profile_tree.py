@@ -17,7 +17,7 @@ from ..errors import StoreError
 from ..export.folders import Folder
 from ..proto import tensorflow_pb2
 from ..query.explanations import untraced_reason
-from ..query.ranking import rank_ops
+from ..query.node_times import rank_ops
 from ..query.selection import host_of
 from ..store.columns import flat, integers, pc, row_tuples
 from ..store.output_signatures import decode

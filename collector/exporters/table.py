@@ -25,7 +25,7 @@ from ..export import folders, zipped
 from ..export.files import check_is_new, write
 from ..loader import load
 from ..query.engine import Answer, QueryEngine
-from ..tfviews.output_option import NONE, STDOUT, File
+from ..tfviews.option_values import NONE, STDOUT, File
 from .request import Request
 
 #: Path of standard output.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ...commands.streams import clean
 from ..forms import lines
 from ..query.engine import Answer, QueryEngine
-from ..tfviews.output_option import File
+from ..tfviews.option_values import File
 
 
 def files(_engine: QueryEngine, answer: Answer) -> Iterator[File]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ..errors import RefusedOutputError, ViewOptionError
 from ..export.pprof import pprof
 from ..query.engine import Answer, QueryEngine
-from ..tfviews.output_option import File
+from ..tfviews.option_values import File
 
 
 def files(_engine: QueryEngine, answer: Answer) -> Iterator[File]:

@@ -18,7 +18,7 @@ from ..export.timeline import (
 )
 from ..query.engine import Answer, QueryEngine
 from ..query.step_entries import entries_by_step, persistent_bytes, step_traces
-from ..tfviews.output_option import File
+from ..tfviews.option_values import File
 
 
 def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:

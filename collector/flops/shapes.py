@@ -9,9 +9,9 @@ from copy import copy
 from functools import cached_property
 from typing import Final
 
-from ..tfviews.inlined import original_name
 from ..tfviews.nodes import Shape
 from ..tfviews.parity import DEFAULT, Parity
+from ..tfviews.places import original_name
 from .batches import ITERATORS, BatchCandidate, batch_of_arguments, batch_of_iterator
 from .call_graph import CallGraph
 from .definitions import Definition, InputSource, Outputs, is_fully_known

@@ -10,7 +10,7 @@ from ...formats import layout
 from ..decoders.columns import saturated
 from ..decoders.session_ops import Execution, Marker
 from ..ingest.parsing import TracedStep
-from ..summaries.waiting_ops import WAITING_OPS
+from ..summaries.op_classes import WAITING_OPS
 
 #: Names of kinds, as tfprof itself writes them beside its markers.
 _KINDS: Final = {name: kind for kind, name in layout.SPAN_NAMES.items() if kind in layout.STEP_KINDS}

@@ -14,10 +14,9 @@ from ..store.columns import pc
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import step_kind_of
-from ..summaries.op_changes import OpChange, op_changes
-from ..summaries.top import TopOp
+from ..summaries.top import OpChange, TopOp, op_changes
 from .kinds import rows_of_kinds
-from .ranking import rank_ops
+from .node_times import rank_ops
 
 #: Maximum number of traced steps that are compared on each side of the change.
 COMPARED_MAX: Final = 10

@@ -11,21 +11,27 @@ from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import function_key, kind_name, span_kind, step_kind_of
-from ..summaries.op_classes import ITERATOR_DEVICE, PIPELINE_DEVICE
-from ..summaries.parts import Breakdown, Recording, break_down
-from ..summaries.phases import phases
+from ..summaries.op_classes import ITERATOR_DEVICE, PIPELINE_DEVICE, phases
+from ..summaries.part_times import break_down
+from ..summaries.parts import Breakdown, Recording
 from ..summaries.step_records import StepTrace, TimedSteps
 from ..summaries.steps import spans_of_kinds
 from ..tfviews.nodes import Node
 from .facts import GRAPH, STACKS
 from .job_steps import no_such_timed_step
+from .job_usage import thread_use, use_between
 from .kinds import COLUMNS, rows_of_kinds, traces_by_kind, traces_of_job
-from .latest_traces import latest_traces
 from .profile import profile
-from .step_activities import activities_of, marked_parts, pipeline_functions
+from .recorded_steps import (
+    StepsOfKind,
+    activities_of,
+    latest_traces,
+    main_kind,
+    marked_parts,
+    pipeline_functions,
+    steps_of_kind,
+)
 from .step_entries import step_traces
-from .surroundings import thread_use, use_between
-from .timed_steps import StepsOfKind, main_kind, steps_of_kind
 
 #: Steps run op by op if at least this share of their executions is outside of graphs.
 _EAGER_SHARE: Final = 0.5

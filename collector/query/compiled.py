@@ -14,7 +14,7 @@ from ..summaries.compiled import FirstRuns, Part, Program, programs
 from ..summaries.jobs import functions_of
 from ..summaries.steps import spans_of_kinds
 from .explanations import untraced_reason
-from .ranking import rank_ops
+from .node_times import rank_ops
 
 #: Attribute of nodes that are to be compiled, such as those in a scope of `jit_scope`.
 _MARK: Final = "_XlaCompile"

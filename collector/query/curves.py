@@ -9,12 +9,12 @@ import pyarrow as pa
 from ...formats import layout, span_kinds
 from ..store.columns import pc
 from ..store.protocols import JobReader
-from ..summaries.buckets import Buckets, bucket_steps, bucket_values
 from ..summaries.host import Series, cpus, host_series, job_series
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import kind_name, step_kind_of
+from ..summaries.series import Buckets, bucket_steps, bucket_values
 from ..summaries.steps import SPECIAL, flagged, spans_of_kinds
-from .surroundings import host_samples
+from .job_usage import host_samples
 
 #: Maximum number of points of a curve, each with a minimum and a maximum. Maximum number of kinds
 #: of steps.

@@ -1,15 +1,18 @@
 """Answers queries: reads the nodes of jobs and folds them into a view."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..loader import load
 from ..store.catalog import MAY_CONTINUE
+from ..store.columns import column_list
 from ..store.protocols import JobReader
 from ..tfviews.nodes import total_of
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, TIME_MINIMA, Options, multiplied, without_shares
 from ..tfviews.parity import DEFAULT, Parity
+from ..tfviews.tensors import Tensor, ValueLookup
 from ..tfviews.tree import TreeView
 from .facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 from .profile import Profile, profile
@@ -43,8 +46,8 @@ class View:
 VIEWS: Final = {
     view.name: view
     for view in (
-        View("scope", "tfprof.collector.tfviews.scope:scope_view", has_values=True),
-        View("graph", "tfprof.collector.tfviews.graph:graph_view", frozenset({GRAPH}), has_values=True),
+        View("scope", "tfprof.collector.tfviews.tree:scope_view", has_values=True),
+        View("graph", "tfprof.collector.tfviews.tree:graph_view", frozenset({GRAPH}), has_values=True),
         View("op", "tfprof.collector.tfviews.op:op_view"),
         View("code", "tfprof.collector.tfviews.code:code_view", frozenset({STACKS})),
     )
@@ -112,8 +115,6 @@ class Answer:
         """
         if TENSOR_VALUE not in self.options.select or not self.view.has_values:
             return {}
-        from .tensors import tensors  # noqa: PLC0415  # few queries need them
-
         return {"values": tensors(self.selection.jobs)}
 
 
@@ -198,3 +199,17 @@ class QueryEngine:
                 if len(self._cache) > _CACHED_MAX:
                     del self._cache[next(iter(self._cache))]
         return result
+
+
+def tensors(jobs: Iterable[JobReader]) -> ValueLookup:
+    """Return a function that looks up a node's value by name.
+
+    If several jobs have a value, that of the first is used.
+    """
+    values: dict[str, Tensor] = {}
+    for job in jobs:
+        table = job.table("tensors")
+        columns = (column_list(table, name) for name in ("name", "dtype", "shape", "data"))
+        for name, dtype, shape, data in zip(*columns, strict=True):
+            values.setdefault(name, Tensor(dtype, tuple(shape), data))
+    return values.get

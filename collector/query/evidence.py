@@ -7,9 +7,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...formats import activities, layout
+from ..advice.cpu_use import cpu_use
 from ..advice.evidence import Evidence, IdenticalGraphs, NewNodes, StepMemory, StepShift
+from ..advice.host_sentence import host_sentence, use_sentence
 from ..store.columns import pc, row_tuples
-from ..store.devices import can_be_canonical
+from ..store.devices import INPUT_DEVICES, can_be_canonical
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
 from ..summaries.jobs import functions_of
@@ -18,17 +20,12 @@ from ..summaries.op_classes import PIPELINE_DEVICE
 from ..summaries.step_records import StepTrace, ThreadUse
 from ..summaries.steps import spans_of_kinds
 from ..tfviews.entries import Entry
-from ..tfviews.nodes import Node, interned_texts
+from ..tfviews.nodes import Node, interned_bytes, interned_texts
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.places import Places
 from .breakdown import TracedSteps, main_breakdown
 from .facts import GRAPH, STACKS
-from .latest_traces import latest_traces
-from .node_times import node_times
-from .profile import profile
-from .step_entries import entries_by_step, step_traces
-from .step_shift import shifts
-from .surroundings import (
+from .job_usage import (
     cpu_loads,
     host_samples,
     memory_levels,
@@ -37,7 +34,11 @@ from .surroundings import (
     thread_use,
     use_between,
 )
-from .timed_steps import timed_steps
+from .node_times import node_times
+from .profile import profile
+from .recorded_steps import latest_traces, timed_steps
+from .step_entries import entries_by_step, step_traces
+from .step_shift import shifts
 
 _MAPPED: Final = "Dataset_map_"
 
@@ -191,7 +192,9 @@ def _part_of(step: StepTrace, *, in_pipeline: bool) -> StepTrace:
 
 
 def _new_nodes(job: JobReader) -> tuple[NewNodes, ...]:
-    node_counts = job.new_nodes()
+    """Return the numbers of new nodes of the graph: tf.data makes new iterators in any job."""
+    devices = interned_bytes(job.table("names"), DEVICE)
+    node_counts = job.new_nodes([number for number, name in devices.items() if name in INPUT_DEVICES])
     traces = job.table("traces", ["trace", "kind", "key"]).select(["trace", "kind", "key"])
     return tuple(NewNodes((kind, key), node_counts.get(trace, 0)) for trace, kind, key in sorted(row_tuples(traces)))
 
@@ -214,3 +217,16 @@ def _creating_line(job: JobReader, nodes: Sequence[Node], graph: int) -> str:
     names, places = job.graph_names(graph), Places(nodes)
     locations = Counter(location for node in nodes if node.name in names and (location := places.location(node)))
     return locations.most_common(1)[0][0] if locations else ""
+
+
+def host_verdict(job: JobReader, since_ns: int = 0) -> str | None:
+    """Return what other processes used while the job's steps ran, None if it is unknown.
+
+    The figures are those of the advice. ``since_ns``: only from then on (real time). The time for
+    which the job waited for a CPU is then left out, since it is only known for the whole job.
+    """
+    evidence = gather(job)
+    if not since_ns:
+        return host_sentence(evidence)
+    load = tuple(interval for interval in evidence.load if interval.start_ns >= since_ns)
+    return use_sentence(cpu_use(load, evidence.timed_steps))

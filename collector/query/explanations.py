@@ -11,10 +11,10 @@ from ...formats.settings import SETTINGS
 from ..alerts.alert import SLOWER
 from ..store.catalog import IMPORTED, RUNNING
 from ..store.protocols import JobReader
-from ..summaries.budget import exceeds_budget, overrun_reason
 from ..summaries.events import events
 from ..summaries.jobs import JobRow, channel_words, counts_of, integer_of
 from ..summaries.op_classes import LAUNCHES
+from ..summaries.profiling_cost import exceeds_budget, overrun_reason
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options
 from ..tfviews.tree import TreeView
@@ -274,11 +274,6 @@ def slowdown(answer: Answer) -> str | None:
     return shift_note(selection.jobs[0])
 
 
-def kinds_of(answer: Answer) -> list[tuple[str, int]]:
-    """Return the kinds of steps that an answer covers, each with its number of traced steps."""
-    return list(answer.profile.kinds.items()) if answer.profile else []
-
-
 def left_out(answer: Answer) -> str | None:
     """Return the kinds of steps that an answer covers, and those that it leaves out, as text.
 
@@ -306,7 +301,7 @@ def hint(answer: Answer) -> str | None:
     """
     if answer.view.name != "code" or answer.profile is None or answer.options.show_name_regexes != ALL:
         return None
-    from ..tfviews.own_files import own_files  # noqa: PLC0415  # only the code view needs it
+    from ..tfviews.places import own_files  # noqa: PLC0415  # only the code view needs it
 
     files: list[str] = [name for name in own_files(answer.profile.nodes) if "," not in name]
     if not files:

@@ -1,23 +1,33 @@
-"""Reads the step times and the events of a job."""
+"""Reads the step times, the events, the spans and the activities of a job."""
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
-from ...formats import span_kinds
+from ...formats import layout, run_keys, span_kinds
 from ..errors import UsageError
 from ..numbers import count, date_and_time
-from ..store.columns import pc, row_tuples
+from ..store.catalog import RUNNING
+from ..store.columns import integers, pc, row_tuples
 from ..store.protocols import JobReader
+from ..store.schema import NODE, NONE_ID
+from ..summaries.activities import ActivityNode, activity_tree
 from ..summaries.events import EventSummary, events
 from ..summaries.jobs import counts_of, functions_of
-from ..summaries.step_range import range_text, spans_within
-from ..summaries.steps import Steps, spans_of_kinds
+from ..summaries.spans import SpanNode, span_tree
+from ..summaries.steps import RunName, Steps, range_text, spans_of_kinds, spans_since, spans_within
 from ..summaries.steps import steps as summarize
+from ..tfviews.nodes import interned_texts
 from .explanations import missed_steps_note
-from .run_names import run_names
+
+#: The op that returns a fetch: the node, its output, and the position of the fetch.
+_RETURNED: Final = re.compile(r"_retval_(?P<node>.+)_(?P<output>\d+)_(?P<position>\d+)", re.DOTALL)
+#: Maximum number of calls that get names. A graph that grows in a loop has a new call for each run.
+_CALLS_MAX: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +110,62 @@ def no_such_timed_step(spans: pa.Table, steps: tuple[int, int] | None, since_ns:
     number = count(last["ordinal"] + last["count"] - 1)
     text = f"{what}{since}: the last one is {span_kinds.name_of(last['kind'])} {number}"
     return UsageError(f"{text}, of {date_and_time(last['start_ns'])}", slug="no-such-step")
+
+
+def run_names(job: JobReader) -> dict[int, RunName]:
+    """Return what the traced session runs of ``job`` fetch, by key; none of an imported job."""
+    first_traces: dict[int, int] = {}
+    for kind, key, trace in row_tuples(job.table("traces", ("trace", "kind", "key")), "kind", "key", "trace"):
+        if kind in layout.RUN_KINDS and key:
+            first_traces.setdefault(key, trace)
+    if not first_traces:
+        return {}
+    names = interned_texts(job.table("names"), NODE)
+    runs = {key: _run_name(job, key, trace, names) for key, trace in list(first_traces.items())[:_CALLS_MAX]}
+    return {key: run for key, run in runs.items() if run}
+
+
+def _run_name(job: JobReader, key: int, trace: int, names: Mapping[int, str]) -> RunName | None:
+    """Return what the run ``trace`` fetches, None if it is unknown."""
+    rollup = job.rollup((trace,))
+    ran = rollup.filter(pc.not_equal(rollup["device"], NONE_ID))
+    nodes = {names[number] for number in integers(ran["node"]) if number in names}
+    returned = [match for node in nodes if (match := _RETURNED.fullmatch(node))]
+    returned.sort(key=lambda match: int(match["position"]))
+    _, fetches, targets = run_keys.call_counts(key)
+    if min(len(returned), run_keys.COUNT_MAX) != fetches:
+        return None
+    tensors = [f"{match['node']}:{match['output']}" for match in returned]
+    target = _target(key, tensors, nodes) if targets == 1 else ""
+    fetched = tuple(name.removesuffix(":0") for name in tensors)
+    return RunName(fetched, target) if fetched or target else None
+
+
+def _target(key: int, fetches: Sequence[str], nodes: Collection[str]) -> str:
+    """Return the target of a run, the node whose name has the hash in ``key``; else ``""``."""
+    feeds, _, _ = run_keys.call_counts(key)
+    keys = {node: run_keys.with_feeds(run_keys.signature_key(fetches, [node]), feeds) for node in sorted(nodes)}
+    return next((node for node, node_key in keys.items() if node_key == key), "")
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpans:
+    """The spans and the activities of a job as the lines of two trees, parents first.
+
+    ``since_ns``: only those that ended then or later (real time), 0 for all. ``stored``: number of
+    all stored spans and activities.
+    """
+
+    job: JobReader
+    tree: tuple[SpanNode, ...]
+    activities: tuple[ActivityNode, ...]
+    since_ns: int
+    stored: int
+
+
+def job_spans(job: JobReader, since_ns: int = 0) -> JobSpans:
+    """Return the spans and activities of ``job``; ``since_ns``: see JobSpans."""
+    all_spans, names = job.table("spans"), functions_of(job.info)
+    spans = spans_since(all_spans, since_ns)
+    tree = span_tree(spans, names, run_names(job), live=job.info.state == RUNNING)
+    return JobSpans(job, tuple(tree), tuple(activity_tree(spans, names)), since_ns, all_spans.num_rows)

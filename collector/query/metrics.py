@@ -1,10 +1,9 @@
 """The figures of a store's jobs for monitoring; each update reads only what is new."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from ...formats.span_kinds import name_of
@@ -12,13 +11,15 @@ from ..alerts.alert import SLUGS
 from ..errors import StoreError, TfprofError
 from ..store import catalog
 from ..store.catalog import LOST_COUNTERS, MAY_CONTINUE, JobInfo
-from ..store.reader import LocalJob, LocalStore
+from ..store.protocols import JobReader, StoreReader
+from ..store.reader import LocalStore
 from ..summaries.job_totals import Histogram, JobTotals
 from ..summaries.jobs import ENDED, STARTING, JobRow, channel_words, counts_of, functions_of, integer_of
 from ..summaries.kinds import KINDS_BY_NAME, by_kind, kind_name
 from ..summaries.parts import Breakdown
 from .breakdown import breakdowns
 from .listing import STATES
+from .store_watch import StoreWatch, open_watch
 from .watching import TakeRows, Watch, WatchedJob, WatchedStore
 
 #: Maximum number of jobs with figures of their own.
@@ -68,15 +69,15 @@ class StoreMetrics:
 
 
 class MetricsReader:
-    """Reads the figures of the jobs of the store at ``path``.
+    """Reads the figures of the jobs of the store at ``path``, which ``open_store`` opens.
 
     Jobs that ended more than ``ended_ns`` ago have none. A store that does not exist yet has no
     jobs.
     """
 
-    def __init__(self, path: str, ended_ns: int) -> None:
-        self._path, self._ended_ns = path, ended_ns
-        self._watch: Watch | None = None
+    def __init__(self, path: str, ended_ns: int, open_store: Callable[[str], StoreReader] = LocalStore) -> None:
+        self._path, self._ended_ns, self._open = path, ended_ns, open_store
+        self._watch: Watch | StoreWatch | None = None
         self._totals: dict[int, JobTotals] = {}
         self._parts: dict[int, tuple[int, Breakdown | None]] = {}
         self._most: dict[int, dict[tuple[str, str], int]] = {}
@@ -108,14 +109,14 @@ class MetricsReader:
 
     def _watched(self, now_ns: int) -> WatchedStore | None:
         try:
-            store = LocalStore(self._path)  # a watch would only see that a removed store has no jobs
+            store = self._open(self._path)  # a watch would only see that a removed store has no jobs
         except StoreError as error:
             if error.slug != "store-missing":
                 raise
             self._watch = None
             return None
         if self._watch is None:
-            self._watch = Watch(store, shows_all=True, taker=self._taker)
+            self._watch = open_watch(store, shows_all=True, taker=self._taker)
         return self._watch.update(now_ns)
 
     def _taker(self, uid: int) -> TakeRows:
@@ -132,13 +133,14 @@ class MetricsReader:
         """Return the totals of a job; those of a job that was never seen running are read once."""
         if info.uid not in self._totals:
             totals = self._totals[info.uid] = JobTotals()
-            job = self._reader(info)
             with suppress(TfprofError):  # the job is damaged, or was removed meanwhile
+                job = self._reader(info)
                 totals.add({name: job.table(name) for name in _ROWS_TAKEN})
         return self._totals[info.uid]
 
-    def _reader(self, info: JobInfo) -> LocalJob:
-        return LocalJob(catalog.job_folder(Path(self._path), info.uid), info)
+    def _reader(self, info: JobInfo) -> JobReader:
+        assert self._watch is not None, "nothing was read yet"
+        return self._watch.reader(info)
 
     def _compute_parts(self, jobs: list[WatchedJob]) -> int:
         """Compute the parts of jobs with new traced steps; return the number of those left out.

@@ -1,7 +1,7 @@
-"""Reads the time of each node in each traced step, for the spread over steps."""
+"""Reads the times of nodes and op types: over the traced steps, in each of them, and ranked."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from operator import add
 from typing import Final, NamedTuple
@@ -9,11 +9,20 @@ from typing import Final, NamedTuple
 from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import NODE, NONE_ID
-from ..tfviews.nodes import STREAM, canonical_devices, device_names, interned_texts
-from .profile import Profile, matching_devices
+from ..summaries.kinds import kind_name, step_kind_of
+from ..summaries.operators import Operator, Shapes
+from ..summaries.top import Times, TopOp, short_device, top_ops
+from ..tfviews.nodes import STREAM, Node, canonical_devices, device_names, interned_texts, with_counts
+from ..tfviews.parity import Parity
+from .engine import QueryEngine, Selection
+from .facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
+from .kinds import function_names_of
+from .profile import TRACE_COLUMNS, Profile, SelectedJob, matching_devices, nodes_of, profile
+from .selection import ids_of
 
 #: Maximum number of steps of a job that are read. Of more steps, evenly spaced ones are read.
 STEPS_MAX: Final = 50
+_NS: float = 1e9
 
 
 class NodeTimes(NamedTuple):
@@ -71,3 +80,96 @@ def _times(job: JobReader, traces: Sequence[int], device: str | None) -> dict[st
         ):
             by_node[nodes[node]][positions[trace]] += ns
     return by_node
+
+
+def nodes_by_step(
+    profile: Profile, device: str | None, facts: Collection[str], parity: Parity
+) -> dict[str, list[Node]]:
+    """Return the nodes of the steps of ``profile`` with their numbers in that step, in time order.
+
+    The keys are kind and number of a step, after the id of its job if there are several. Of each
+    job, at most STEPS_MAX steps are read. ``device`` and ``facts``: as for `profile`.
+    """
+    ids = ids_of([job for job, _ in profile.job_traces])
+    nodes: dict[str, list[Node]] = {}
+    for job, traces in profile.job_traces:
+        prefix = f"{ids[job.info.hex]} " if len(profile.job_traces) > 1 else ""
+        read = partial(_job_steps, traces=evenly_spaced(traces), device=device, facts=facts, parity=parity)
+        nodes.update((prefix + name, step_nodes) for name, step_nodes in job.on_one_snapshot(read))
+    return nodes
+
+
+def _job_steps(
+    job: JobReader, traces: Collection[int], device: str | None, facts: Collection[str], parity: Parity
+) -> list[tuple[str, list[Node]]]:
+    """Return the names of the steps of ``traces``, and their nodes."""
+    table, functions = job.table("traces", TRACE_COLUMNS), function_names_of([job])
+    names = {
+        trace: f"{kind_name(step_kind_of(kind, key), functions)} {step}"
+        for trace, kind, key, step in row_tuples(table, "trace", "kind", "key", "step")
+    }
+    return [
+        (names[trace], with_counts(nodes, averaged=False, parity=parity))
+        for trace in traces
+        for nodes in [nodes_of(SelectedJob(job, table, (trace,)), device, facts, parity).nodes]
+    ]
+
+
+class Ranking(NamedTuple):
+    """A profile with sums over its steps, and its op types, the longest time first.
+
+    ``times``: those of `node_times`.
+    """
+
+    profile: Profile
+    ops: list[TopOp]
+    times: Times
+
+
+def rank_ops(
+    job: JobReader,
+    steps: tuple[int, int] | None = None,
+    kinds: Sequence[int] | None = None,
+    device: str | None = None,
+) -> Ranking | None:
+    """Return the op types of the selected traced steps, None if there are none.
+
+    ``steps``, ``kinds`` and ``device`` select as in `profile`. Raises UsageError as `profile` does.
+    """
+    job_profile = profile(job, steps=steps, kinds=kinds, device=device, averaged=False, required_facts=(STACKS,))
+    if job_profile is None or not job_profile.trace_count:
+        return None
+    times = node_times(job_profile).by_node
+    return Ranking(job_profile, top_ops(job_profile.nodes, times, job_profile.trace_count), times)
+
+
+def operators(selection: Selection) -> list[Operator]:
+    """Return the nodes that ran and took time, in the order of the graph; numbers are per step.
+
+    Raises UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
+    """
+    profile = QueryEngine().profile(selection, -1, frozenset({FLOAT_OPS, GRAPH, SHAPES}))
+    nodes = [node for node in profile.nodes if node.stats.micros > 0 and node.entries] if profile else []
+    output_bytes = {node.name: node.stats.output_bytes for node in nodes}
+    return [_operator(node, number, output_bytes) for number, node in enumerate(nodes, 1)]
+
+
+def _operator(node: Node, number: int, output_bytes: dict[str, int]) -> Operator:
+    facts = node.facts
+    memory = sum(output_bytes.get(name, 0) for name in dict.fromkeys((node.name, *facts.inputs)))
+    return Operator(
+        node.name,
+        node.op,
+        number,
+        short_device("|".join(node.devices)),
+        node.stats.micros / _NS,
+        node.stats.float_ops or None,
+        memory or None,
+        _known(facts.input_shapes),
+        _known(facts.output_shapes),
+    )
+
+
+def _known(shapes: Shapes) -> Shapes:
+    """Return the shapes that are known."""
+    return tuple(shape for shape in shapes if shape)

@@ -18,8 +18,7 @@ from ..summaries.host import Series, cpus, host_series, job_series
 from ..summaries.jobs import JobRow, functions_of, integer_of, job_row
 from ..summaries.kinds import KINDS_BY_NAME, kind_name
 from ..summaries.parts import Breakdown
-from ..summaries.spans import span_tree
-from ..summaries.stages import Stage, stages
+from ..summaries.spans import Stage, span_tree, stages
 from ..summaries.step_times import StepTimes, step_times_of, times_of_steps
 from ..summaries.steps import spans_of_kinds
 from ..summaries.top import TopOp, top_ops
@@ -36,10 +35,10 @@ from .explanations import (
     untested_versions,
     untraced_reason,
 )
+from .job_usage import host_samples
 from .listing import all_tags
-from .ranking import rank_ops
+from .node_times import rank_ops
 from .selection import ids_of
-from .surroundings import host_samples
 
 #: Slug of the checker that only repeats the table of ops.
 _OPS_CHECKER: Final = "expensive"

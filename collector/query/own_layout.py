@@ -10,12 +10,10 @@ from functools import partial
 from typing import Final
 
 from ..loader import load
-from ..tfviews.added import group_added
 from ..tfviews.nodes import NO_STATS, Node, Stats, total_of
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, LINE, MINIMA, SHAPE, STEP, Options, multiplied, primary_counter, without_shares
-from ..tfviews.own_files import has_own_line
-from ..tfviews.places import Places
+from ..tfviews.places import Places, group_added, has_own_line
 from ..tfviews.rows import (
     NO_PARTS,
     Limit,
@@ -56,9 +54,14 @@ class AnswerRows:
     notes: tuple[str, ...]
 
     @property
+    def trace_count(self) -> int:
+        """The number of traced steps over which the counters of rows are sums."""
+        return self.answer.profile.trace_count if self.answer.profile else 0
+
+    @property
     def steps(self) -> int:
-        """The number of traced steps over which the counters of rows are sums, at least 1."""
-        return max(1, self.answer.profile.trace_count if self.answer.profile else 0)
+        """The same, at least 1."""
+        return max(1, self.trace_count)
 
 
 def ask(
@@ -156,7 +159,7 @@ def _parts(answer: Answer, nodes: Sequence[Node], *, is_complete: bool) -> Parts
     if not options.by or profile is None:
         return NO_PARTS
     from ..summaries.op_parts import by_part, op_parts  # noqa: PLC0415  # few queries need them
-    from .step_nodes import nodes_by_step  # noqa: PLC0415
+    from .node_times import nodes_by_step  # noqa: PLC0415
 
     if options.by != STEP:
         return op_parts(by_part(nodes, options.by), options, selection.parity)

@@ -20,12 +20,11 @@ from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID
 from ..summaries.kinds import kind_name
 from ..summaries.op_classes import PIPELINE_DEVICE
-from ..summaries.step_range import range_text
+from ..summaries.steps import range_text
 from ..tfviews.nodes import Node, device_names, interned_texts, merge_jobs, nodes_from_rollup, with_counts, wrap_int64
 from ..tfviews.parity import DEFAULT, Parity
 from . import kinds as step_kinds
-from .facts import ALL_FACTS, FLOAT_OPS, GRAPH, NO_JOB_FACTS, SHAPES, STACKS, JobFacts, SelectedTraces
-from .stack_facts import with_stacks
+from .facts import ALL_FACTS, FLOAT_OPS, GRAPH, NO_JOB_FACTS, SHAPES, STACKS, JobFacts, SelectedTraces, with_stacks
 
 #: Maximum number of steps that an error lists.
 _STEPS_LISTED_MAX: Final = 20

@@ -1,12 +1,17 @@
-"""Selects jobs of a store by selector, host and process."""
+"""Selects jobs of a store by selector, host and process, and tells which of them run."""
 
+import os
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Final
 
-from ..errors import NoSuchJobError, UsageError
+from ..errors import NoSuchJobError, TfprofError, UsageError
+from ..store.catalog import RUNNING, STALE, JobInfo
 from ..store.protocols import JobReader, StoreReader
 from ..store.selectors import select, short_ids
+from ..summaries.events import EventSummary, events
+from ..summaries.jobs import integer_of
 
 #: Maximum number of hosts that an error lists.
 _NAMES_MAX: Final = 8
@@ -69,3 +74,39 @@ def choose(
             infos = [job.info for job in jobs]
             jobs = [by_uid[select(infos, selector).uid] for selector in selectors]
     return list({job.info.uid: job for job in jobs}.values())
+
+
+def local_jobs(store: StoreReader, host: str = "") -> dict[int, JobReader]:
+    """Return the running jobs of ``host`` in ``store`` by pid; an empty ``host`` is this one."""
+    host = host or os.uname().nodename
+    jobs = [job for job in store.jobs() if job.info.state == RUNNING and job.info.identity.get("host") == host]
+    return {int(job.info.identity.get("pid") or 0): job for job in jobs}
+
+
+def incompleteness(job: JobReader) -> list[EventSummary]:
+    """Return the events that say what cannot be recorded of a job; none if it cannot be read."""
+    try:
+        return [event for event in events(job.table("events")) if event.is_incompleteness]
+    except TfprofError:
+        return []
+
+
+def may_run(info: JobInfo) -> bool:
+    """Return whether a job may still be running.
+
+    The collector of a stale job has ended. If the job's process is alive, its agent starts another
+    collector.
+    """
+    return info.state == RUNNING or (info.state == STALE and _is_alive(info))
+
+
+def _is_alive(info: JobInfo) -> bool:
+    """Return whether the job's process is alive on this host.
+
+    The start time distinguishes it from another process with the same pid.
+    """
+    try:
+        stat = Path(f"/proc/{integer_of(info.identity, 'pid')}/stat").read_text()
+        return int(stat.rpartition(")")[2].split()[19]) == info.identity.get("started")
+    except (OSError, ValueError, IndexError):
+        return False

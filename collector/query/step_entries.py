@@ -1,6 +1,6 @@
 """Reads the TF profiler's entries from a store, for selected traced steps, in batches."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ..store.columns import row_tuples
@@ -9,7 +9,6 @@ from ..store.schema import DEVICE, NODE
 from ..tfviews.entries import COLUMNS, EntriesByStep, Entry, entries
 from ..tfviews.nodes import interned_texts
 from .kinds import traces_of_job
-from .row_batches import row_batches
 
 #: Maximum number of executions in a batch of several steps.
 BATCH_ROWS: Final = 200_000
@@ -96,3 +95,20 @@ def _persistent_bytes(job: JobReader, step_of_trace: Mapping[int, int]) -> dict[
         maxima[node] = max(maxima.get(node, 0), size)
     node_names = interned_texts(names, NODE)
     return {node_names[node]: size for node, size in maxima.items()}
+
+
+def row_batches(sizes: Iterable[tuple[int, int]], rows_max: int) -> Iterator[list[int]]:
+    """Yield batches of numbers, each with at most ``rows_max`` rows unless it is a single number.
+
+    ``sizes``: pairs (number, rows).
+    """
+    batch: list[int] = []
+    rows = 0
+    for number, size in sizes:
+        if batch and rows + size > rows_max:
+            yield batch
+            batch, rows = [], 0
+        batch.append(number)
+        rows += size
+    if batch:
+        yield batch

@@ -11,11 +11,11 @@ from ..advice.slower import shift_text
 from ..alerts.alert import PAUSES, SLOWER
 from ..store.protocols import JobReader
 from ..summaries.kinds import KINDS_BY_NAME
-from ..summaries.level_shift import level_shift
-from ..summaries.parts import median_step_ns
+from ..summaries.part_times import median_step_ns
+from ..summaries.series import level_shift
 from ..summaries.step_records import TimedSteps, periods
 from .alerts import changed_ops
-from .timed_steps import timed_steps
+from .recorded_steps import timed_steps
 
 #: Each side of a shift must have at least this share of the time of all steps. A few slow steps at
 #: the beginning or at the end are no lasting increase.

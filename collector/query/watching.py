@@ -37,7 +37,7 @@ from ..summaries.live import (
     figures_of,
     host_figures,
 )
-from ..summaries.pace import NO_PACE, Pace
+from ..summaries.step_times import NO_PACE, Pace
 
 #: Jobs that ended longer ago than this are left out by default; older alerts are not shown.
 RECENT_NS: Final = 600 * SECOND_NS
@@ -57,6 +57,8 @@ _LIVE_AGE_NS: Final = 15 * SECOND_NS
 #: A job is slow if its steps take this multiple of the usual time.
 SLOW: Final = 1.3
 _ALERT_COLUMNS: Final = ("found_ns", "slug")
+#: Tables with what is shown of a running job.
+WATCHED_TABLES: Final = ("spans", "samples", "alerts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +130,7 @@ class _RunningJob:
         self.info = self.follower.info
         if self.take is not None:
             self.take(new_rows)
-        if "spans" in new_rows:
-            self.live.add_spans(_last_rows(new_rows["spans"], SPAN_COLUMNS, _SPANS_MAX))
-        if "samples" in new_rows:
-            self.live.add_samples(_last_rows(new_rows["samples"], SAMPLE_COLUMNS, SAMPLES_MAX))
-        if "alerts" in new_rows:
-            found_ns, slug = max(_last_rows(new_rows["alerts"], _ALERT_COLUMNS, _ALERTS_MAX))
-            self.live.alert = found_ns, slug
+        add_rows(self.live, new_rows)
 
     def read_job_file(self) -> None:
         """Read the job file, if it has changed."""
@@ -151,7 +147,19 @@ class _RunningJob:
             self.live.add_names(LocalJob(self.follower.folder, self.info).table("names"))
 
 
-def _last_rows(table: pa.Table, columns: Sequence[str], rows_max: int) -> list[tuple[Any, ...]]:
+def add_rows(live: LiveJob, new_rows: Mapping[str, pa.Table]) -> None:
+    """Add the new rows of WATCHED_TABLES to the figures of a job."""
+    if "spans" in new_rows:
+        live.add_spans(last_rows(new_rows["spans"], SPAN_COLUMNS, _SPANS_MAX))
+    if "samples" in new_rows:
+        live.add_samples(last_rows(new_rows["samples"], SAMPLE_COLUMNS, SAMPLES_MAX))
+    if "alerts" in new_rows:
+        found_ns, slug = max(last_rows(new_rows["alerts"], _ALERT_COLUMNS, _ALERTS_MAX))
+        live.alert = found_ns, slug
+
+
+def last_rows(table: pa.Table, columns: Sequence[str], rows_max: int) -> list[tuple[Any, ...]]:
+    """Return ``columns`` of the last rows of ``table``, at most ``rows_max``."""
     return list(row_tuples(table.slice(max(0, table.num_rows - rows_max)), *columns))
 
 
@@ -186,6 +194,10 @@ class Watch:
         self._short_ids: dict[str, str] = {}
         self._rows: dict[int, tuple[JobInfo, JobRow]] = {}  # valid for these short ids
         self._scanned_ns = 0
+
+    def reader(self, info: JobInfo) -> LocalJob:
+        """Return the reader of a job."""
+        return LocalJob(catalog.job_folder(self._store.path, info.uid), info)
 
     def update(self, now_ns: int) -> WatchedStore:
         """Return the jobs and hosts at ``now_ns``."""
@@ -234,7 +246,7 @@ class Watch:
             return
         if info.state == RUNNING:
             self._ended.pop(uid, None)
-            follower = RowFollower(folder, ("spans", "samples", "alerts"))
+            follower = RowFollower(folder, WATCHED_TABLES)
             self._running[uid] = _RunningJob(info, version, follower, self._taker and self._taker(uid))
         else:
             self._ended[uid], self._versions[uid] = info, version
@@ -261,7 +273,7 @@ class Watch:
             if row.traced:
                 running.read_names(now_ns)
             figures = running.live.figures()
-        return _watched(info, row, figures, now_ns)
+        return watched_job(info, row, figures, now_ns)
 
     def _ended_job(self, info: JobInfo, now_ns: int) -> WatchedJob:
         return WatchedJob(info, self._row(info, now_ns), NO_PACE, CurrentUsage(), (), None)
@@ -289,7 +301,7 @@ class Watch:
         with suppress(TfprofError):
             new_rows = follower.new_rows()
             if "host_samples" in new_rows:
-                samples.extend(_last_rows(new_rows["host_samples"], HOST_COLUMNS, SAMPLES_MAX))
+                samples.extend(last_rows(new_rows["host_samples"], HOST_COLUMNS, SAMPLES_MAX))
         return host_figures(samples)
 
 
@@ -324,7 +336,7 @@ def _live_of(store: str, holder: Mapping[str, Any] | None, now_ns: int) -> _Live
         return _Live({}, {})
 
 
-def _watched(info: JobInfo, row: JobRow, figures: LiveFigures, now_ns: int) -> WatchedJob:
+def watched_job(info: JobInfo, row: JobRow, figures: LiveFigures, now_ns: int) -> WatchedJob:
     """Return the state of a running job at ``now_ns``."""
     main = figures.main(row.step_kind)
     pace = NO_PACE if main is None else main.pace.at(now_ns)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ..numbers import date_and_time, duration
-from ..summaries.op_changes import OpChange
+from ..summaries.top import OpChange
 from .wrapping import wrapped
 
 _INDENT: Final = "  "

@@ -5,8 +5,7 @@ from typing import Final
 
 from ..numbers import count, duration, percent
 from ..summaries.op_classes import COPIES, DEVICE, INPUT, LAUNCH
-from ..summaries.part_verdict import part_verdict
-from ..summaries.parts import BETWEEN, UNEXPLAINED, Breakdown
+from ..summaries.parts import BETWEEN, UNEXPLAINED, Breakdown, part_verdict
 from . import colors
 from .table import Column, render
 from .wrapping import wrapped

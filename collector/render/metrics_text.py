@@ -99,8 +99,8 @@ def _daemons(find: Callable[[Mapping[str, Any]], Any]) -> Callable[[StoreMetrics
 def _daemon(
     name: str, find: Callable[[Mapping[str, Any]], Any], _store: StoreMetrics, statuses: Statuses
 ) -> list[_Sample]:
-    status = statuses[name]
-    return [_Sample(find(status))] if status["alive"] else []
+    status = statuses.get(name, {})
+    return [_Sample(find(status))] if status.get("alive") else []
 
 
 def _agent(key: str) -> Callable[[StoreMetrics, Statuses], Iterable[_Sample]]:
@@ -109,6 +109,10 @@ def _agent(key: str) -> Callable[[StoreMetrics, Statuses], Iterable[_Sample]]:
 
 def _collector(key: str) -> Callable[[StoreMetrics, Statuses], Iterable[_Sample]]:
     return partial(_daemon, _COLLECTOR, lambda status: status.get(key))
+
+
+def _copy(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    return status.get("copy") or {}
 
 
 def _seconds(ns: Any) -> float | None:
@@ -256,6 +260,18 @@ FAMILIES: Final = (
     _Family("tfprof_collector_stalls_total", COUNTER, "Times when writing was not possible.", _collector("stalls")),
     _Family("tfprof_collector_internal_errors_total", COUNTER, "Internal errors.", _collector("failures")),
     _Family(
+        "tfprof_collector_copy_time_seconds",
+        GAUGE,
+        "The time of what is copied to ClickHouse (setting copy-to), seconds since 1970.",
+        partial(_daemon, _COLLECTOR, lambda status: _seconds(_copy(status).get("copied_ns"))),
+    ),
+    _Family(
+        "tfprof_collector_copy_failing",
+        GAUGE,
+        "1 if not everything can be copied to ClickHouse now.",
+        partial(_daemon, _COLLECTOR, lambda status: _copy(status).get("error") is not None if _copy(status) else None),
+    ),
+    _Family(
         "tfprof_collector_quarantined_jobs",
         GAUGE,
         "Jobs whose data is put aside because of errors.",
@@ -267,8 +283,8 @@ FAMILIES: Final = (
 def lines(store: StoreMetrics, statuses: Statuses) -> Iterator[str]:
     """Yield the lines of the text.
 
-    ``statuses``: the status of the agent and of the collector by name. The counters of a daemon
-    that does not run are left out.
+    ``statuses``: the status of the agent and of the collector by name, none for a store without
+    daemons. The counters of a daemon that does not run are left out.
     """
     for family in FAMILIES:
         samples = [sample for sample in family.samples(store, statuses) if sample.value is not None]

@@ -7,7 +7,7 @@ from typing import Final
 
 from .. import numbers
 from ..query.overview import Overview
-from ..summaries.stages import ENDING, WAITING, Stage
+from ..summaries.spans import ENDING, WAITING, Stage
 from ..summaries.step_times import StepTimes
 from ..summaries.top import TopOp
 from .breakdown_text import parts_texts

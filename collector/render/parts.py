@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ..summaries.op_classes import BACKWARD, FORWARD, OPTIMIZER, class_of
-from ..summaries.phases import phases
+from ..summaries.op_classes import BACKWARD, FORWARD, OPTIMIZER, class_of, phases
 from ..summaries.step_records import OpExecution
 from ..tfviews.nodes import Node
 from ..tfviews.rows import Row

@@ -5,8 +5,7 @@ from typing import Final
 
 from ..numbers import count, duration, percent
 from ..summaries.activities import ActivityNode
-from ..summaries.outline import largest_lines
-from ..summaries.spans import SpanNode
+from ..summaries.spans import SpanNode, largest_lines
 from .table import Column, render
 
 _COLUMNS: Final = (

@@ -57,6 +57,11 @@ def _quarantined(status: Mapping[str, Any]) -> str:
     return "; ".join(f"job {uid}: {reason}" for uid, reason in jobs.items()) if isinstance(jobs, Mapping) else ""
 
 
+def _of_copy(name: str) -> Callable[[Mapping[str, Any]], Any]:
+    """Return the function that finds a value of the copy in ClickHouse, None without a copy."""
+    return lambda status: copy.get(name) if isinstance(copy := status.get("copy"), Mapping) else None
+
+
 def _lookup(name: str) -> Callable[[Mapping[str, Any]], Any]:
     return lambda status: status.get(name)
 
@@ -86,6 +91,9 @@ _ROWS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any]
     ("internal errors", _failures, count),
     ("first of them", _first_failure, str),
     ("in quarantine", _quarantined, str),
+    ("copied to", _of_copy("to"), str),
+    ("last copy", _of_copy("copied_ns"), _since),
+    ("not copied", _of_copy("error"), _error_text),
     ("memory", _lookup("rss_bytes"), size),
     ("CPU time", _lookup("cpu_s"), lambda seconds: duration(seconds * 1e9)),
 )

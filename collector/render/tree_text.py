@@ -9,9 +9,8 @@ from typing import Final
 from ..numbers import tf_profiler_bytes, tf_profiler_count, tf_profiler_time
 from ..tfviews.nodes import TIMES, rounded_quotient, shape_text
 from ..tfviews.parity import DEFAULT, Parity
-from ..tfviews.scope import SCOPE_TYPE
 from ..tfviews.tensors import ValueLookup, no_value
-from ..tfviews.tree import Branch, TreeView
+from ..tfviews.tree import SCOPE_TYPE, Branch, TreeView
 from .legends import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explanation, legend, notice
 
 #: Text in place of the own number of an entry that is not accounted.

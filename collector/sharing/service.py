@@ -4,7 +4,6 @@ import contextlib
 import grp
 import math
 import os
-import resource
 import selectors
 import signal
 import socket
@@ -24,8 +23,7 @@ from ...formats.settings import SETTINGS
 from ...formats.version import VERSION
 from ..errors import UsageError
 from ..store import shared
-from .relay import Relay
-from .users import Users
+from .users import User, Users
 
 #: Interval of attempts to connect to a collector that starts, and longest sleep (seconds).
 _START_POLL_S: Final = 0.05
@@ -41,6 +39,7 @@ _ROUND_STEP_S: Final = 120.0
 #: Time limit for the collectors to store what has arrived, and to end (seconds).
 _STOP_S: Final = 45.0
 _STOP_POLL_S: Final = 0.05
+#: Limit of open files: each connection takes two.
 _DESCRIPTORS: Final = 65_536
 _BACKLOG: Final = 512
 _FOR_ALL: Final = 0o666
@@ -65,14 +64,17 @@ def readers_group() -> int | None:
 
 
 class SharingService:
-    """Accepts connections at the socket of the shared ``store``, until ``stop``."""
+    """Accepts connections at the socket of the shared ``store``, until ``stop``.
+
+    `manager`: the service manager.
+    """
 
     def __init__(self, store: str) -> None:
         self._store = Path(store)
         self._description = f"serves {store} for all users"
-        self._manager = ServiceManager(os.environ)
+        self.manager = ServiceManager(os.environ)
         self._selector = selectors.DefaultSelector()
-        self._is_stopping = self._is_reload_due = False
+        self._is_stopping = False
         self._round: deque[int] = deque()  # users whose collectors must still be started to apply the limits
         self._next_round_s = self._round_end_s = -math.inf
         self._paused_until_s = math.inf  # None while connections are accepted
@@ -81,7 +83,7 @@ class SharingService:
         """Open the store and listen; TfprofError or OSError on failure."""
         self._users = Users(self._store, readers_group(), self._selector)
         shared.share(self._store, self._users.readers)
-        _raise_limit()
+        daemons.allow_descriptors(_DESCRIPTORS)
         place = local_endpoint(str(self._store)).place
         Path(place).unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
@@ -97,32 +99,28 @@ class SharingService:
         status = {"pid": os.getpid(), "version": VERSION, "store": str(self._store), "service": True}
         daemons.StatusFile(f"{instance_dir(str(self._store))}/{COLLECTOR}.json").write(status)
         log(f"tfprof: {self._description}, pid {os.getpid()}; SIGTERM or Ctrl-C ends it")
-        self._manager.ready(self._description)
+        self.manager.ready(self._description)
 
     def serve(self) -> None:
         """Serve until `stop`."""
         while not self._is_stopping:
             now = time.monotonic()
-            for key, events in self._selector.select(self._timeout_s(now)):
-                self._handle(key, events)
+            for key, _ in self._selector.select(self._timeout_s(now)):
+                self._handle(key)
             now = time.monotonic()
             self._accept_again(now)
             self._users.tick(now)
-            self._reload_if_due()
+            self.manager.reload_if_due(self._description, self._use_settings)
             self._run_limits(now)
-            self._manager.alive(now)
+            self.manager.alive(now)
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:
         """Make `serve` return; a handler of signals."""
         self._is_stopping = True
 
-    def reload(self, _number: int, _frame: FrameType | None) -> None:
-        """Make `serve` read the settings again; a handler of signals."""
-        self._is_reload_due = True
-
     def close(self) -> None:
         """Close all connections, and end the collectors when they have stored what has arrived."""
-        self._manager.stopping()
+        self.manager.stopping()
         self._listener.close()
         self._users.close()
         self._end_collectors()
@@ -130,12 +128,12 @@ class SharingService:
     def _timeout_s(self, now: float) -> float:
         if self._users.are_waiting:
             return _START_POLL_S
-        times = (self._manager.next_alive_s, self._next_round_s, self._paused_until_s, self._users.next_check_s)
+        times = (self.manager.next_alive_s, self._next_round_s, self._paused_until_s, self._users.next_check_s)
         return max(0.0, min(*times, now + _SLEEP_MAX_S) - now)
 
-    def _handle(self, key: selectors.SelectorKey, events: int) -> None:
-        if isinstance(key.data, Relay):
-            key.data.handle(key.fileobj, events)  # type: ignore[arg-type]  # it registers sockets
+    def _handle(self, key: selectors.SelectorKey) -> None:
+        if isinstance(key.data, User):
+            key.data.pass_on()
         elif key.fileobj is self._listener:
             self._accept()
         else:
@@ -160,12 +158,6 @@ class SharingService:
         if now >= self._paused_until_s:
             self._paused_until_s = math.inf
             self._selector.register(self._listener, selectors.EVENT_READ)
-
-    def _reload_if_due(self) -> None:
-        """Use the settings as they are now; if one is invalid, all stay as they were."""
-        if self._is_reload_due:
-            self._is_reload_due = False
-            self._manager.reload(self._description, self._use_settings)
 
     def _use_settings(self) -> None:
         readers = readers_group()
@@ -207,18 +199,11 @@ def _end(pid: int) -> None:
         os.kill(pid, signal.SIGTERM)
 
 
-def _raise_limit() -> None:
-    """Raise the limit of open files: each connection takes two."""
-    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _DESCRIPTORS if limit == resource.RLIM_INFINITY else min(_DESCRIPTORS, limit)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, limit))
-
-
 def serve(store: str) -> int:
     """Serve the shared ``store``, whose lock is held, until SIGTERM; return the exit status."""
     settings_files.load_into_environment()
     service = SharingService(store)
-    signal.signal(signal.SIGHUP, service.reload)
+    signal.signal(signal.SIGHUP, service.manager.request_reload)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, service.stop)
     service.start()

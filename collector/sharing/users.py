@@ -34,6 +34,9 @@ STRANGERS_MAX: Final = 8
 STRANGERS_FOLDERS_MAX: Final = 1_024
 #: Time that a connection waits for the start of the collector (seconds).
 START_S: Final = 60.0
+#: Maximum number of events of a user in a turn. Each may wake a process that then has the processor
+#: before the relay, so the messages of others would wait long for a user with many.
+EVENTS_A_TURN: Final = 4
 #: Minimum interval of log lines about one user (seconds).
 LOG_S: Final = 60.0
 #: Maximum number of users without a connection that are remembered.
@@ -67,20 +70,30 @@ class User:
         self._watch = Watch(instance_dir)
         self.waiting: deque[tuple[socket.socket, float]] = deque()
         self.relays: set[Relay] = set()
+        self.selector = selectors.DefaultSelector()
+        self._events: deque[tuple[selectors.SelectorKey, int]] = deque()
 
     @property
     def connections(self) -> int:
         """The number of connections."""
         return len(self.waiting) + len(self.relays)
 
-    def connect(self, selector: selectors.BaseSelector, now: float) -> TfprofError | None:
+    def pass_on(self) -> None:
+        """Move some of what can be moved now; each connection has its turn."""
+        if not self._events and self.relays:
+            self._events.extend(self.selector.select(0))
+        for _ in range(min(EVENTS_A_TURN, len(self._events))):
+            key, events = self._events.popleft()
+            key.data.handle(key.fileobj, events)
+
+    def connect(self, now: float) -> TfprofError | None:
         """Connect what waits; start the collector if it does not run.
 
         If the start fails, close what waits, and return the error.
         """
         try:
             while self.waiting and (far := _connected(self.address)) is not None:
-                self._pass_on(selector, self.waiting.popleft()[0], far)
+                self._add_relay(self.waiting.popleft()[0], far)
             if self.waiting:
                 self.supervisor.ensure_running()
         except (TfprofError, OSError) as error:
@@ -93,8 +106,8 @@ class User:
             return DaemonError(f"no collector: {reason['text']}", reason["slug"])
         return None
 
-    def _pass_on(self, selector: selectors.BaseSelector, near: socket.socket, far: socket.socket) -> None:
-        relay = Relay(selector, near, far, lambda: self.relays.discard(relay))
+    def _add_relay(self, near: socket.socket, far: socket.socket) -> None:
+        relay = Relay(self.selector, near, far, lambda: self.relays.discard(relay))
         self.relays.add(relay)
 
     def end_hanging(self) -> TfprofError | None:
@@ -118,6 +131,7 @@ class User:
         self.drop_waiting()
         for relay in list(self.relays):
             relay.close()
+        self.selector.close()
 
 
 class Users:
@@ -187,7 +201,7 @@ class Users:
             self._report(uid, str(error), time.monotonic())
 
     def _connect(self, user: User, now: float) -> None:
-        error = user.connect(self._selector, now)
+        error = user.connect(now)
         if error is not None:
             self._report(user.uid, str(error), now)
 
@@ -217,9 +231,12 @@ class Users:
         user = self._users.get(uid)
         if user is None:
             user = self._users[uid] = User(uid, self._store, self.readers)
+            self._selector.register(user.selector, selectors.EVENT_READ, user)
         idle = [other for other in self._users.values() if not other.connections and other is not user]
         for other in idle[: max(0, len(idle) - _IDLE_MAX)]:
             del self._users[other.uid]
+            self._selector.unregister(other.selector)
+            other.close()
         return user
 
     def _report(self, uid: int, text: str, now: float) -> None:

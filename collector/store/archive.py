@@ -27,7 +27,7 @@ HOST_SAMPLES: Final = "host_samples.parquet"
 #: State of the copy of a job that was running, or whose collector had ended before the job.
 _STATES: Final = {catalog.RUNNING: "detached", catalog.STALE: catalog.LOST}
 #: Samples of the host are kept from this time before the job to this time after it (ns).
-_MARGIN_NS: Final = 60_000_000_000
+MARGIN_NS: Final = 60_000_000_000
 _CHUNK: Final = 1 << 20
 #: Date of all entries: the times of a job are in its job file.
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
@@ -141,11 +141,16 @@ def _chunks(content: bytes | memoryview | Path) -> Iterator[bytes | memoryview]:
             yield chunk
 
 
+def first_sample_ns(info: JobInfo) -> int:
+    """Return the time from which samples of its host belong to a job (ns, real time)."""
+    began: Any = info.identity.get("created_real_ns")
+    return (began if isinstance(began, int) else info.opened_ns) - MARGIN_NS
+
+
 def samples_of_job(info: JobInfo, samples: pa.Table) -> pa.Table:
     """Return the samples of the host from the time of the job."""
-    began: Any = info.identity.get("created_real_ns")
-    first = (began if isinstance(began, int) else info.opened_ns) - _MARGIN_NS
+    first = first_sample_ns(info)
     ended: Any = info.end.get("t_ns", info.closed_ns)
-    last = (ended if isinstance(ended, int) else time.time_ns()) + _MARGIN_NS
+    last = (ended if isinstance(ended, int) else time.time_ns()) + MARGIN_NS
     times = samples["t_ns"]
     return samples.filter(pc.and_(pc.greater_equal(times, integer(first)), pc.less_equal(times, integer(last))))

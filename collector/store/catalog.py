@@ -39,7 +39,7 @@ IMPORTED: Final = "imported"
 #: Counters of lost data in a job file. A dropped trace also counts as a dropped record.
 LOST_COUNTERS: Final = ("dropped_records", "dropped_spans", "never_stored")
 
-#: Columns of `samples`. A job file has the least and the largest value of each.
+#: Columns of `samples`. The job file holds the minimum and the maximum of each.
 USAGE_COLUMNS: Final = ("t_ns", "cpu_user_s", "cpu_system_s", "rss_bytes")
 
 _UID = re.compile(r"[0-9a-f]{16}")

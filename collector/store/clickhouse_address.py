@@ -12,16 +12,18 @@ from urllib.parse import parse_qs, urlsplit
 
 from ...formats.errors import UsageError
 from ...formats.private_files import open_regular
+from ...formats.settings import SETTINGS
 from ..errors import StoreError
 
 SCHEME: Final = "clickhouse"
 #: Protocol -> its default port at a server of ClickHouse.
 _PORTS: Final = {"http": 8123, "https": 8443}
 _DATABASE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-#: Environment variables of the user, the password, and a private file with the password.
-USER_VARIABLE: Final = "TFPROF_CLICKHOUSE_USER"
+#: Environment variables of the user, the password, and a private file with the password. The
+#: password is no setting: settings files can be read by others.
+USER_VARIABLE: Final = SETTINGS["clickhouse-user"].variable
 PASSWORD_VARIABLE: Final = "TFPROF_CLICKHOUSE_PASSWORD"  # noqa: S105  # a name
-FILE_VARIABLE: Final = "TFPROF_CLICKHOUSE_PASSWORD_FILE"
+FILE_VARIABLE: Final = SETTINGS["clickhouse-password-file"].variable
 _PASSWORD_MAX: Final = 4096
 _FORM: Final = "clickhouse://HOST[:PORT]/DATABASE[?protocol=https]"
 
@@ -71,12 +73,12 @@ def parse(url: str) -> Address:
 
 
 def credentials() -> Credentials:
-    """Return the user and the password from the environment; no password is an empty one.
+    """Return the user and the password from the settings; no password is an empty one.
 
     StoreError ``password-file`` if the file cannot be read, or if other users can read it.
     """
-    user, path = os.environ.get(USER_VARIABLE) or "default", os.environ.get(FILE_VARIABLE)
-    password = _password(Path(path)) if path else os.environ.get(PASSWORD_VARIABLE, "")
+    user, path = SETTINGS["clickhouse-user"].read(), SETTINGS["clickhouse-password-file"].read()
+    password = _password(Path(path).expanduser()) if path else os.environ.get(PASSWORD_VARIABLE, "")
     if not (user + password).isprintable():  # they become headers
         raise StoreError("the user or the password for ClickHouse has control characters", "password-file")
     return Credentials(user, password)

@@ -1,9 +1,10 @@
 """The SQL of ClickHouse, where it differs from that of DuckDB."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Final
 
+from .clickhouse_ranges import Ranges, condition
 from .clickhouse_tables import ROW_TABLES
 from .sql_queries import Dialect
 
@@ -25,20 +26,19 @@ _WITH_LEVEL: Final = """
 CLICKHOUSE: Final = Dialect("cityHash64", " ORDER BY row", _is_in, _WITH_LEVEL)
 
 
-def rows_of_job(name: str, job: str, batches: Mapping[str, Sequence[int]]) -> str:
+def rows_of_job(name: str, job: str, ranges: Ranges, start: int = 0, end: int | None = None) -> str:
     """Return the condition that selects the rows of ``job`` in table ``name``.
 
-    ``batches``: the listed batches of each table.
+    ``ranges``: those that count; ``start`` and ``end``: only rows with such an index.
     """
-    numbers = batches.get(name)
-    return f"job = '{job}' AND batch IN ({', '.join(map(str, numbers))})" if numbers else "1 = 0"
+    return f"job = '{job}' AND {condition(ranges.get(name, ()), start, end)}"
 
 
-def of_job(sql: str, job: str, batches: Mapping[str, Sequence[int]]) -> str:
+def of_job(sql: str, job: str, ranges: Ranges) -> str:
     """Return ``sql`` with the rows of ``job`` in place of each table."""
 
     def source(match: re.Match[str]) -> str:
         name = match[1]
-        return f"FROM (SELECT * FROM {name} WHERE {rows_of_job(name, job, batches)}) AS {name}"  # noqa: S608
+        return f"FROM (SELECT * FROM {name} WHERE {rows_of_job(name, job, ranges)}) AS {name}"  # noqa: S608
 
     return _SOURCE.sub(source, sql)

@@ -3,6 +3,7 @@
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -14,6 +15,7 @@ from . import catalog, sql_queries, step_times, totals
 from . import clickhouse_aggregates as aggregates
 from .catalog import JobInfo
 from .clickhouse_dialect import CLICKHOUSE, of_job, rows_of_job
+from .clickhouse_ranges import Ranges, covering, row_counts
 from .clickhouse_server import Server
 from .clickhouse_tables import CANONICAL_NAME, JOBS, PART, ROW_TABLES
 from .columns import row_tuples, typed
@@ -23,6 +25,10 @@ from .protocols import Executions, JobReader, RecordedOutputs, RecordedTotals
 from .selectors import selected
 
 T = TypeVar("T")
+#: A running job that was last copied longer ago than this counts as stale (ns).
+STALE_NS: Final = 120 * 10**9
+#: Maximum number of rows of a piece.
+PIECE_ROWS: Final = 100_000
 
 #: The value of a column at the last change of a job.
 _LATEST: Final = "argMax({}, changed_ns)"
@@ -46,6 +52,15 @@ class EngineJob:
         self.stored = stored
         self.info = stored.info
 
+    @cached_property
+    def ranges(self) -> Ranges:
+        """The rows of each table that count, as they are when this is first read."""
+        rows = self._server.query(
+            f"SELECT name, batch, first, max(rows) AS size FROM batches WHERE job = '{self.info.hex}' "  # noqa: S608
+            "GROUP BY name, batch, first"
+        )
+        return covering(row_tuples(rows))
+
     def tags(self) -> tuple[str, ...]:
         """Return the job's tags."""
         return self.stored.tags
@@ -61,9 +76,10 @@ class EngineJob:
 
     def size(self) -> int:
         """Return the bytes of the job's rows as they were sent."""
-        sizes = self._server.query(f"SELECT sum(bytes) AS size FROM batches WHERE job = '{self.info.hex}'")  # noqa: S608
-        ((size,),) = row_tuples(sizes)
-        return int(size)
+        sizes = self._server.query(
+            f"SELECT max(bytes) AS size FROM batches WHERE job = '{self.info.hex}' GROUP BY batch"  # noqa: S608
+        )
+        return sum(size for (size,) in row_tuples(sizes))
 
     def last_write_ns(self) -> int:
         """Return the time at which the job was stored or its tags were changed."""
@@ -85,10 +101,10 @@ class EngineJob:
         """Return the totals of the job file. If it has none, they are read from the tables."""
         return totals.in_job_file(self.info) or totals.of_tables(self.table)
 
-    def pieces(self, name: str) -> Iterator[pa.Table]:
-        """Yield the rows of table ``name``, one batch at a time."""
-        for batch in self._batches.get(name, ()):
-            yield self._rows(name, None, f" AND batch = {batch}")
+    def pieces(self, name: str, start: int = 0) -> Iterator[pa.Table]:
+        """Yield the rows of table ``name`` from ``start`` on, in pieces."""
+        for first in range(start, row_counts(self.ranges).get(name, 0), PIECE_ROWS):
+            yield self._rows(name, None, start=first, end=first + PIECE_ROWS)
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
         """Return the ROLLUP of ``traces``, None for all."""
@@ -153,9 +169,9 @@ class EngineJob:
         """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
         return sql_queries.memory_left(self._query)
 
-    def new_nodes(self) -> dict[int, int]:
-        """Return trace -> number of nodes that first occur in it, if any."""
-        return sql_queries.new_nodes(self._query)
+    def new_nodes(self, left_out: Collection[int]) -> dict[int, int]:
+        """Return trace -> number of nodes, but those on ``left_out`` devices, that it has first."""
+        return sql_queries.new_nodes(self._query, left_out)
 
     def last_traces(self) -> list[tuple[int, int, int]]:
         """Return (node, device, last trace in which the node ran on the device)."""
@@ -180,21 +196,6 @@ class EngineJob:
         return action(SqlOutputs(self._query, highest_node, CLICKHOUSE))
 
     @cached_property
-    def _batches(self) -> dict[str, list[int]]:
-        """The batches of each table, in the order of their rows.
-
-        If two copies stored the same piece, one of them counts.
-        """
-        rows = self._server.query(
-            f"SELECT name, number, min(batch) AS first FROM batches WHERE job = '{self.info.hex}' "  # noqa: S608
-            "GROUP BY name, number ORDER BY name, number"
-        )
-        batches: dict[str, list[int]] = {}
-        for name, _, batch in row_tuples(rows):
-            batches.setdefault(name.decode(errors="replace"), []).append(batch)
-        return batches
-
-    @cached_property
     def _names(self) -> pa.Table:
         return self._rows("names", None)
 
@@ -202,21 +203,31 @@ class EngineJob:
     def _devices(self) -> Devices:
         return Devices(device_rows(self._names))
 
-    def _rows(self, name: str, columns: Sequence[str] | None, condition: str = "") -> pa.Table:
-        """Return ``columns`` of the rows of a table that meet ``condition``, in stored order."""
+    def _rows(
+        self,
+        name: str,
+        columns: Sequence[str] | None,
+        condition: str = "",
+        start: int = 0,
+        end: int | None = None,
+    ) -> pa.Table:
+        """Return ``columns`` of the rows of a table that meet ``condition``, in stored order.
+
+        ``start`` and ``end``: only rows with such an index.
+        """
         schema = ROW_TABLES[name]
         if columns is not None:
             fields: Any = [schema.field(column) for column in columns]
             schema = pa.schema(fields)
-        if not self._batches.get(name):
+        if not self.ranges.get(name):
             return schema.empty_table()
-        where = rows_of_job(name, self.info.hex, self._batches) + condition
+        where = rows_of_job(name, self.info.hex, self.ranges, start, end) + condition
         rows = self._server.query(f"SELECT {', '.join(schema.names)} FROM {name} WHERE {where} ORDER BY row")  # noqa: S608
         return self._cast(rows, schema)
 
     def _query(self, sql: str) -> pa.Table:
         """Return the result of ``sql`` about the tables of this job."""
-        rows = self._server.query(of_job(sql, self.info.hex, self._batches))
+        rows = self._server.query(of_job(sql, self.info.hex, self.ranges))
         fields: Any = rows.schema
         texts = [pa.field(field.name, pa.utf8() if field.type == pa.binary() else field.type) for field in fields]
         return self._cast(rows, pa.schema(texts))
@@ -281,6 +292,10 @@ class EngineStore:
             return job.stored
         return None
 
+    def part(self, info: JobInfo) -> EngineJob:
+        """Return a reader of what is stored of the job ``info``, which may not be whole."""
+        return EngineJob(self, _StoredJob(info, (), 0))
+
     def is_removed(self, uid: int) -> bool:
         """Whether the last change of job ``uid`` is its removal."""
         rows = self.server.query(f"SELECT {_LATEST.format('removed')} AS last FROM jobs WHERE job = '{uid:016x}'")  # noqa: S608
@@ -321,7 +336,7 @@ class EngineStore:
         for job, data, texts, changed_ns in row_tuples(rows):
             uid = job.decode(errors="replace")
             try:
-                info = _info(data, uid, self.address)
+                info = _with_stale_state(_info(data, uid, self.address), changed_ns)
                 tags = tuple(text.decode(errors="replace") for text in texts)
                 jobs.append(EngineJob(self, _StoredJob(info, tags, changed_ns)))
             except StoreError as error:
@@ -335,6 +350,12 @@ def _info(data: bytes, uid: str, address: str) -> JobInfo:
     if info.hex != uid:
         raise StoreError(f"job {uid} in {address} is damaged: it is that of job {info.hex}", "store-damaged")
     return info
+
+
+def _with_stale_state(info: JobInfo, changed_ns: int) -> JobInfo:
+    """Return ``info``, with state `stale` if the job is running but is not copied any more."""
+    is_stale = info.state == catalog.RUNNING and time.time_ns() - changed_ns > STALE_NS
+    return replace(info, state=catalog.STALE) if is_stale else info
 
 
 def place_of(info: JobInfo) -> dict[str, Any]:

@@ -38,20 +38,21 @@ PLACE: Final = pa.schema(
         ("row", _U64),
     ]
 )
-#: One row per batch: the table and the number of the piece of it, the rows and bytes.
+#: Batches: the table, the index of the first row in the job's table, the rows and bytes. A batch
+#: that grows has several rows; that with the most rows counts.
 BATCHES: Final = pa.schema(
     [
         ("job", _BYTES),
         ("owner", _TEXT),
         ("opened", _U32),
         ("name", _TEXT),
-        ("number", _U32),
+        ("first", _U64),
         ("batch", _U64),
         ("rows", _U64),
         ("bytes", _U64),
     ]
 )
-#: One row per job and change of it; the last one counts. `info`: the job file; `removed`: 1 if the
+#: Jobs and their changes; the last row of a job counts. `info`: the job file; `removed`: 1 if the
 #: job was removed; `changed_ns`: real time.
 JOBS: Final = pa.schema(
     [
@@ -80,8 +81,11 @@ _ORDER: Final = {
     "host_samples": "t_ns, row",
     "events": "t_ns, row",
     "alerts": "found_ns, row",
-    "batches": "name, number",
-    "jobs": "changed_ns",
+}
+#: Engine and order of tables in which new rows replace old ones, which the server drops later.
+_REPLACED: Final = {
+    "batches": ("ReplacingMergeTree(rows)", "job, name, first, batch"),
+    "jobs": ("ReplacingMergeTree(changed_ns)", "job"),
 }
 #: Type of Arrow -> type of ClickHouse. Texts may be any bytes, which a String holds.
 _TYPES: Final = {
@@ -162,7 +166,8 @@ def _table(database: str, table: str, name: str, schema: pa.Schema, rules: Rules
     fields: Any = schema
     columns = ", ".join(f"{field.name} {column_type(field)}" for field in fields)
     retention = f" TTL opened + INTERVAL {rules.keep_days} DAY" if rules.keep_days else ""
+    engine, order = _REPLACED.get(name, ("MergeTree", f"job, {_ORDER.get(name, 'row')}"))
     return (
-        f"CREATE TABLE IF NOT EXISTS {database}.{table} ({columns}) ENGINE = MergeTree PARTITION BY toYYYYMM(opened) "
-        f"ORDER BY (job, {_ORDER.get(name, 'row')}){retention}"
+        f"CREATE TABLE IF NOT EXISTS {database}.{table} ({columns}) ENGINE = {engine} PARTITION BY toYYYYMM(opened) "
+        f"ORDER BY ({order}){retention}"
     )

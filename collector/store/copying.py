@@ -1,7 +1,7 @@
 """Copies jobs from one store to another, with all rows and the same uid."""
 
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
@@ -38,12 +38,20 @@ class StoreTarget(Protocol):
         """The path or URL of the store, as shown to users."""
         ...
 
+    @property
+    def takes_running(self) -> bool:
+        """Whether a job can be copied while it runs."""
+        ...
+
     def has(self, uid: int) -> bool:
         """Whether job ``uid`` is there as a whole."""
         ...
 
     def add(self, job: JobReader) -> Copied:
-        """Store ``job``, which has ended and is not there; StoreError if that fails."""
+        """Store ``job``, which has ended and is not there; StoreError if that fails.
+
+        If ``takes_running``, it may still run, and what is there is completed.
+        """
         ...
 
 
@@ -52,29 +60,27 @@ def may_be_copied(info: JobInfo) -> bool:
     return info.state not in MAY_CONTINUE
 
 
-def copied_info(job: JobReader) -> JobInfo:
-    """Return the job file of a copy: without the generations of a folder."""
-    rows = {name: count - job.info.removed.get(name, 0) for name, count in job.info.rows.items()}
-    rows["host_samples"] = _host_samples(job).num_rows
+def copied_info(info: JobInfo, rows: Mapping[str, int]) -> JobInfo:
+    """Return the job file of a copy with these numbers of ``rows``, without generations."""
     kept = {name: count for name, count in rows.items() if name in JOB_TABLES and count}
-    return replace(job.info, rows=kept, sealed=-1, total=-1, parts={}, removed={})
+    return replace(info, rows=kept, sealed=-1, total=-1, parts={}, removed={})
 
 
-def pieces(job: JobReader, name: str) -> Iterator[pa.Table]:
-    """Yield the rows of table ``name`` in pieces. The pieces are the same in each call."""
-    tables = iter([_host_samples(job)]) if name == "host_samples" else job.pieces(name)
+def pieces(job: JobReader, name: str, start: int = 0) -> Iterator[pa.Table]:
+    """Yield the rows of table ``name`` from row ``start`` on, in pieces."""
+    if name == "host_samples":  # those from the time of the job
+        tables = iter([samples_of_job(job.info, job.host_samples()).slice(start)])
+    else:
+        tables = job.pieces(name, start)
     for table in tables:
-        for start in range(0, table.num_rows, PIECE_ROWS):
-            yield table.slice(start, PIECE_ROWS)
-
-
-def _host_samples(job: JobReader) -> pa.Table:
-    """Return the samples of the job's host from the time of the job."""
-    return samples_of_job(job.info, job.host_samples())
+        for first in range(0, table.num_rows, PIECE_ROWS):
+            yield table.slice(first, PIECE_ROWS)
 
 
 class FolderTarget:
     """A store folder that takes copies of jobs; a copy that is interrupted leaves nothing."""
+
+    takes_running = False
 
     def __init__(self, path: str) -> None:
         """Copy into the store at ``path``, which is created when a job is copied."""
@@ -87,7 +93,7 @@ class FolderTarget:
 
     def add(self, job: JobReader) -> Copied:
         """Store ``job`` and its tags."""
-        info, rows = copied_info(job), 0
+        info, rows = job.info, 0
         with staged_job(self._path) as folder:
             writer = LocalJobWriter(folder, info.uid, own_collector(socket.gethostname()))
             try:
@@ -103,13 +109,8 @@ class FolderTarget:
             finally:
                 writer.release()
             stored = writer.info
-            layout: dict[str, Any] = {
-                "sealed": stored.sealed,
-                "total": stored.total,
-                "parts": stored.parts,
-                "rows": stored.rows,
-            }
-            catalog.save(folder, replace(info, **layout))
+            copied = copied_info(info, stored.rows)
+            catalog.save(folder, replace(copied, sealed=stored.sealed, total=stored.total, parts=stored.parts))
             if tags := job.tags():
                 catalog.save_tags(folder, tags)
         return Copied(rows, 0)
@@ -124,17 +125,21 @@ def _generations(job: JobReader) -> Iterator[dict[str, pa.Table]]:
     traces, devices = job.table("traces"), Devices(device_rows(job.table("names")))
     canonical = job.canonical_devices()
     keys = pack(pa.array(list(canonical), pa.uint32()), pa.array(list(canonical.values()), pa.uint32()))
-    for numbers in _groups(traces):
-        ops = _of_traces(job.executions(numbers, JOB_TABLES["ops"].names).ops, numbers)
+    for numbers in groups_of_traces(sorted(row_tuples(traces, "trace", "rows"))):
+        ops = job.rows_of_traces("ops", numbers)
         is_canonical = pc.is_in(pack(flat(ops["node"]), devices.unified(flat(ops["device"]))), value_set=keys)
         ordered = pa.concat_tables([ops.filter(is_canonical), ops.filter(pc.invert(is_canonical))])
-        yield {"traces": _of_traces(traces, numbers), "ops": ordered}
+        wanted: Any = pa.array(numbers, pa.uint32())
+        yield {"traces": traces.filter(pc.is_in(traces["trace"], value_set=wanted)), "ops": ordered}
 
 
-def _groups(traces: pa.Table) -> Iterator[list[int]]:
-    """Yield groups of traces, as ascending numbers; the ops of a group become one generation."""
+def groups_of_traces(traces: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
+    """Yield the numbers of ``traces`` in groups: with as many ops as a collector seals at once.
+
+    ``traces``: numbers of traces, with their numbers of ops.
+    """
     group, count = list[int](), 0
-    for number, rows in sorted(row_tuples(traces, "trace", "rows")):
+    for number, rows in traces:
         group.append(number)
         count += rows
         if count >= SEAL_ROWS:
@@ -142,8 +147,3 @@ def _groups(traces: pa.Table) -> Iterator[list[int]]:
             group, count = [], 0
     if group:
         yield group
-
-
-def _of_traces(rows: pa.Table, numbers: Sequence[int]) -> pa.Table:
-    values: Any = pa.array(numbers, pa.uint32())
-    return rows.filter(pc.is_in(rows["trace"], value_set=values))

@@ -19,6 +19,8 @@ ITERATOR_DEVICE: Final = b"/host:CPU/tf.data"
 #: These ops run beside the step. Their own names may be those of ops of the step.
 PIPELINE_DEVICE: Final = b"/tf.data/device:CPU:0"
 PIPELINE_SCOPE: Final = b"tf.data/"
+#: The devices of the input pipeline.
+INPUT_DEVICES: Final = (ITERATOR_DEVICE, PIPELINE_DEVICE)
 
 #: Flags of ``accelerator``: the device is a GPU; the device has the times of a GPU's kernels.
 GPU, STREAMS = 1, 2

@@ -158,8 +158,12 @@ class JobReader(Protocol):
         """
         ...
 
-    def pieces(self, name: str) -> Iterator[pa.Table]:
-        """Yield the rows of a table in pieces; those of an ended job are the same each time."""
+    def pieces(self, name: str, start: int = 0) -> Iterator[pa.Table]:
+        """Yield the rows of a table from row ``start`` on, in pieces.
+
+        Those of an ended job are the same each time. Rows of tables in order of arrival keep their
+        places.
+        """
         ...
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
@@ -204,7 +208,10 @@ class JobReader(Protocol):
         ...
 
     def host_samples(self) -> pa.Table:
-        """Return all samples of the job's host (HOST_SAMPLES); the table may be empty."""
+        """Return the samples of the job's host (HOST_SAMPLES), at least those of the job's time.
+
+        The table may be empty.
+        """
         ...
 
     def archive(self) -> Iterator[bytes]:
@@ -234,8 +241,8 @@ class JobReader(Protocol):
         """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
         ...
 
-    def new_nodes(self) -> dict[int, int]:
-        """Return trace -> number of nodes that first occur in it, if any."""
+    def new_nodes(self, left_out: Collection[int]) -> dict[int, int]:
+        """Return trace -> number of nodes, but those on ``left_out`` devices, that it has first."""
         ...
 
     def last_traces(self) -> list[tuple[int, int, int]]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
 from . import catalog, executions, lock, segment, shared, sql_queries, totals, trace_ranges
 from .catalog import JobInfo
+from .columns import pc
 from .protocols import Executions, JobReader, RecordedOutputs, RecordedTotals
 from .schema import HOST_SAMPLES
 from .selectors import selected
@@ -51,14 +52,14 @@ class LocalJob:
         """Return the totals of the job file. If it has none, they are read from the tables."""
         return self.with_snapshot(_totals)
 
-    def pieces(self, name: str) -> Iterator[pa.Table]:
-        """Yield the rows of each segment of table ``name``, then those of the log."""
+    def pieces(self, name: str, start: int = 0) -> Iterator[pa.Table]:
+        """Yield the rows of table ``name`` from ``start`` on: of each segment, then of the log."""
         snapshot = self.with_snapshot(lambda snapshot: snapshot)
         try:
-            for _, path in snapshot.segments(name):
-                yield segment.read(path, name)
-            yield snapshot.unsealed(name)
+            yield from snapshot.pieces(name, start)
         except FileNotFoundError:
+            if self._snapshot is not None:  # `with_stable_snapshot` calls the action again
+                raise
             raise StoreError(
                 f"{self.folder} changed while it was read: it was removed, or continued", "store-removed"
             ) from None
@@ -131,13 +132,13 @@ class LocalJob:
         return self.with_snapshot(lambda snapshot: executions.rows_of_traces(snapshot, name, traces))
 
     def host_samples(self) -> pa.Table:
-        """Return all samples of the job's host; the table may be empty.
+        """Return the samples of the job's host, from before the job on; the table may be empty.
 
         An imported job has its own, from the host and the time where it ran.
         """
         if self.info.rows.get("host_samples"):
             return self.table("host_samples")
-        return _host_samples(self.folder.parents[1], str(self.info.identity.get("host") or ""))
+        return _host_samples(self.folder.parents[1], self.info)
 
     def archive(self) -> Iterator[bytes]:
         """Yield the job as one file, which `archive_import.import_archive` reads."""
@@ -157,9 +158,9 @@ class LocalJob:
         """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there."""
         return self.with_sql(partial(sql_queries.kept_memory, traces=traces, allocator=allocator))
 
-    def new_nodes(self) -> dict[int, int]:
-        """Return trace -> number of nodes that first occur in it, if any."""
-        return self.with_sql(sql_queries.new_nodes)
+    def new_nodes(self, left_out: Collection[int]) -> dict[int, int]:
+        """Return trace -> number of nodes, but those on ``left_out`` devices, that it has first."""
+        return self.with_sql(partial(sql_queries.new_nodes, left_out=left_out))
 
     def last_traces(self) -> list[tuple[int, int, int]]:
         """Return (node, device, last trace in which the node ran on the device)."""
@@ -221,15 +222,31 @@ class LocalJob:
         return with_stable_snapshot(self.folder, action) if self._snapshot is None else action(self._snapshot)
 
 
-def _host_samples(root: Path, host: str) -> pa.Table:
-    """Return all samples of ``host`` below ``root``; the table may be empty."""
+def _host_samples(root: Path, info: JobInfo) -> pa.Table:
+    """Return the samples of a job's host below ``root``; the table may be empty.
+
+    Segments from before the job are left out.
+    """
+    from .archive import first_sample_ns  # noqa: PLC0415  # few commands need it
+
+    host = str(info.identity.get("host") or "")
     folder = catalog.host_folder(root, host)
     if not host or not folder.is_dir():
         return HOST_SAMPLES.empty_table()
     try:
-        return LocalJob(folder, catalog.load(folder)).table("host_samples")
-    except FileNotFoundError:  # just removed
+        return with_stable_snapshot(folder, partial(_samples_since, since_ns=first_sample_ns(info)))
+    except (FileNotFoundError, NoSuchJobError):  # just removed
         return HOST_SAMPLES.empty_table()
+
+
+def _samples_since(snapshot: Snapshot, since_ns: int) -> pa.Table:
+    name = "host_samples"
+    tables = [snapshot.unsealed(name)]
+    for _, path in reversed(snapshot.segments(name)):
+        tables.append(segment.read(path, name))
+        if (pc.max(tables[-1]["t_ns"]).as_py() or 0) < since_ns:
+            break
+    return pa.concat_tables(reversed(tables))
 
 
 def _totals(snapshot: Snapshot) -> RecordedTotals:

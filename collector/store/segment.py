@@ -90,6 +90,12 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Tabl
     return _with_schema(table, expected)
 
 
+def row_count(path: Path) -> int:
+    """Return the number of rows of the segment at ``path``; errors are those of ``read``."""
+    with _opened(path) as file:
+        return int(file.metadata.num_rows)
+
+
 def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
     """Yield ``columns`` of the row groups that may have any of the ascending ``traces``.
 

@@ -77,6 +77,18 @@ class Snapshot:
         unsealed_rows = self.unsealed(name, columns)
         return pa.concat_tables([self.sealed(name, columns), unsealed_rows])
 
+    def pieces(self, name: str, start: int) -> Iterator[pa.Table]:
+        """Yield the rows of table ``name`` from ``start`` on: of each segment, then of the log."""
+        first = sealed = self.info.rows.get(name, 0) - self.info.removed.get(name, 0)
+        if start < sealed:
+            first = 0
+            for _, path in self.segments(name):
+                rows = segment.row_count(path)
+                if start < first + rows:
+                    yield segment.read(path, name).slice(max(0, start - first))
+                first += rows
+        yield self.unsealed(name).slice(max(0, start - first))
+
     def check(self, names: Sequence[str]) -> None:
         """Raise StoreError if a file with rows of the tables ``names`` cannot be one of a store.
 

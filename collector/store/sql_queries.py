@@ -52,7 +52,7 @@ DUCKDB: Final = Dialect("hash", "", _has_bit, _WITH_LEVEL)
 
 _MEMORY_LEFT: Final = """
     SELECT trace, CAST(sum(live_bytes + persistent_bytes) AS Int64) AS residual, max(in_use_bytes) AS in_use
-    FROM ops GROUP BY trace"""
+    FROM ops GROUP BY trace ORDER BY trace"""
 _CHANGES: Final = f"""
     SELECT trace, {{device}} AS device, allocator, t_us, bytes, in_use_bytes FROM memory_changes
     UNION ALL SELECT trace, device, {NONE_ID} AS allocator, t_us, bytes, 0 AS in_use_bytes FROM allocations"""  # noqa: S608
@@ -60,16 +60,13 @@ _MEMORY_LEVELS: Final = """
     SELECT trace, device, allocator,
         CAST(CASE WHEN max(in_use_bytes) > 0 THEN max(in_use_bytes) ELSE max(level) END AS Int64) AS peak,
         CAST(CASE WHEN max(in_use_bytes) > 0 THEN argMin(in_use_bytes - bytes, t_us) ELSE -1 END AS Int64) AS before
-    FROM ({levels}) GROUP BY trace, device, allocator"""
-_NEW_NODES: Final = (
-    "SELECT first, count(*) AS nodes FROM (SELECT node, min(trace) AS first FROM ops GROUP BY node) GROUP BY first"
-)
+    FROM ({levels}) GROUP BY trace, device, allocator ORDER BY trace, device, allocator"""
 _LAST_TRACES: Final = "SELECT node, device, max(trace) AS last FROM ops GROUP BY node, device"
 _IDENTICAL_GRAPHS: Final = """
     SELECT count(*) AS graphs, nodes, min(example) AS name, min(graph) AS first FROM (
         SELECT graph, count(*) AS nodes, sum({hash}(name, op)) AS kind, min(name) AS example
         FROM graph_nodes GROUP BY graph
-    ) AS kinds GROUP BY nodes, kind"""
+    ) AS kinds GROUP BY nodes, kind ORDER BY nodes, first"""
 _WINDOW_LABELS: Final = f"""
     SELECT node, min(label) AS first FROM ops
     WHERE trace IN (SELECT trace FROM traces WHERE source = {layout.XSPACE})
@@ -89,7 +86,7 @@ def kept_memory(query: SqlQuery, traces: Collection[int], allocator: int) -> lis
     rows = query(
         f"""SELECT node, CAST(sum(bytes) AS Int64) AS kept FROM memory_changes
         WHERE trace IN ({", ".join(map(str, traces))}) AND allocator = {allocator} AND node <> {NONE_ID}
-        GROUP BY node HAVING sum(bytes) > 0 ORDER BY kept DESC"""  # noqa: S608  # numbers
+        GROUP BY node HAVING sum(bytes) > 0 ORDER BY kept DESC, node"""  # noqa: S608  # numbers
     )
     return list(row_tuples(rows))
 
@@ -99,9 +96,11 @@ def memory_left(query: SqlQuery) -> list[tuple[int, int, int]]:
     return list(row_tuples(query(_MEMORY_LEFT)))
 
 
-def new_nodes(query: SqlQuery) -> dict[int, int]:
-    """Return trace -> number of nodes that first occur in it."""
-    return dict(row_tuples(query(_NEW_NODES)))
+def new_nodes(query: SqlQuery, left_out: Collection[int]) -> dict[int, int]:
+    """Return trace -> number of nodes, but those on ``left_out`` devices, that it has first."""
+    where = f"WHERE device NOT IN ({', '.join(map(str, left_out))})" if left_out else ""
+    firsts = f"SELECT node, min(trace) AS first FROM ops {where} GROUP BY node"  # noqa: S608  # numbers
+    return dict(row_tuples(query(f"SELECT first, count(*) AS nodes FROM ({firsts}) GROUP BY first")))  # noqa: S608
 
 
 def last_traces(query: SqlQuery) -> list[tuple[int, int, int]]:

@@ -26,6 +26,8 @@ class FileKind(NamedTuple):
 
 STORE: Final = FileKind(64 << 10, depth=0)
 LOCK: Final = FileKind(64 << 10, depth=1)
+#: The jobs that were copied into another store, in 17 bytes each.
+COPIED: Final = FileKind(64 << 20, depth=1)
 JOB: Final = FileKind(16 << 20)
 TAGS: Final = FileKind(16 << 20)
 #: A writer seals a log of LOG_BYTES_MAX before it appends. An append of a running job is smaller

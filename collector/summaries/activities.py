@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ...formats import activities, layout, span_kinds
 from .kinds import NO_FUNCTION_NAMES, FunctionNames
-from .spread import spread
+from .series import spread
 from .steps import spans_of_kinds
 
 

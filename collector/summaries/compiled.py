@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from ..tfviews.nodes import Node
 from ..tfviews.places import Places
 from .op_classes import LAUNCHES
-from .shares import Times, shares
+from .top import Times, shares
 
 #: The op type under which programs are compared with the ops that they replaced.
 COMPILED: Final = "compiled by XLA"

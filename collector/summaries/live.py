@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ from ..store.devices import can_be_canonical
 from ..store.schema import DEVICE
 from ..tfviews.nodes import interned_bytes
 from .kinds import KINDS_BY_NAME, main_kind_of, span_kind, step_kind_of
-from .pace import Pace, PaceKeeper, SpanRow
+from .step_times import Pace, PaceKeeper, SpanRow
 from .top import short_device
 
 #: Columns of the spans and samples of a job, and of the samples of a host, that are used.
@@ -32,8 +31,7 @@ _KINDS_MAX: Final = 50
 _DEVICES_MAX: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class CurrentUsage:
+class CurrentUsage(NamedTuple):
     """Current resource use of a job's processes; unknown values are None.
 
     ``cpu_cores`` is the number of busy cores, ``memory_bytes`` the resident memory. The other
@@ -93,10 +91,10 @@ class LiveFigures(NamedTuple):
     def document(self) -> dict[str, Any]:
         """Return the figures as a JSON object."""
         return {
-            "kinds": {str(kind): [*figures[:4], *astuple(figures.pace)] for kind, figures in self.kinds.items()},
+            "kinds": {str(kind): [*figures[:4], *figures.pace] for kind, figures in self.kinds.items()},
             "last_ns": self.last_ns,
             "sampled_ns": self.sampled_ns,
-            "usage": astuple(self.usage),
+            "usage": self.usage,
             "alert": self.alert,
             "devices": self.devices,
         }

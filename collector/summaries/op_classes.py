@@ -1,4 +1,4 @@
-"""Classifies the executions of a traced step: what the step does while they run."""
+"""Classifies the ops of a step: what the step does while they run, and the phase of training."""
 
 import re
 from collections.abc import Mapping
@@ -6,11 +6,33 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..tfviews.nodes import STREAM
-from .waiting_ops import WAITING_OPS
 
 if TYPE_CHECKING:  # views need these classes, but no steps
     from .step_records import OpExecution
+from collections.abc import Sequence
 
+from ..tfviews.nodes import Node
+
+#: Ops that only wait for the next batch.
+WAITING_OPS: Final = frozenset(
+    {
+        "DatasetToSingleElement",
+        "IteratorGetNext",
+        "IteratorGetNextAsOptional",
+        "IteratorGetNextSync",
+        "MultiDeviceIteratorGetNextFromShard",
+        "QueueDequeue",
+        "QueueDequeueMany",
+        "QueueDequeueManyV2",
+        "QueueDequeueUpTo",
+        "QueueDequeueUpToV2",
+        "QueueDequeueV2",
+        "ReaderRead",
+        "ReaderReadUpTo",
+        "ReaderReadUpToV2",
+        "ReaderReadV2",
+    }
+)
 #: The parts of a step that executions fill; `part_names` has the others.
 INPUT, DEVICE, COPIES, WAITING, PYTHON, LAUNCH = "input", "device", "copies", "waiting", "python", "launch"
 #: Phases of a training step on the device.
@@ -39,6 +61,13 @@ _LOCKS: Final = frozenset(
 _COPY: Final = re.compile(r"memcpy\W?([hdp])(?:2|to)([hdp])", re.IGNORECASE)
 #: Directions of copies, as text.
 DIRECTIONS: Final = {"hd": "host to device", "dh": "device to host", "dd": "within a device", "pp": "device to device"}
+_GRADIENT: Final = re.compile(r"(?:^|/)gradient(?:s|_tape)(?:_\d+)?/")
+_APPLIES: Final = re.compile(r"(?:Resource)?(?:Sparse)?Apply[A-Z]")
+#: Files and functions of TensorFlow and Keras whose ops are those of an optimizer.
+_OPTIMIZER_FILE: Final = re.compile(r".*/(?:optimizers?/[^/]*|optimizer(?:_v\d)?|optimizers)\.py")
+_OPTIMIZER_FUNCTIONS: Final = frozenset(
+    {"_apply_dense", "_distributed_apply", "_resource_apply_dense", "apply", "apply_gradients", "update_step"}
+)
 
 
 class OpClass(NamedTuple):
@@ -93,3 +122,24 @@ def class_of(execution: "OpExecution", phases: Mapping[str, str]) -> OpClass:
     if "gpu" in execution.device and STREAM not in execution.device:
         return OpClass(LAUNCH, "starting kernels")
     return OpClass(DEVICE, phases.get(execution.node, ""))
+
+
+def phases(nodes: Sequence[Node]) -> dict[str, str]:
+    """Return the phase of training of each node; an empty result if no node computes a gradient.
+
+    Gradients are known by their scope, the ops of optimizers by their type and by the functions of
+    TensorFlow or Keras that created them. All other ops are forward.
+    """
+    known = {node.name: _phase(node) for node in nodes}
+    if BACKWARD not in known.values():
+        return {}
+    return known
+
+
+def _phase(node: Node) -> str:
+    if _APPLIES.match(node.op) or any(
+        frame.function in _OPTIMIZER_FUNCTIONS and _OPTIMIZER_FILE.fullmatch(frame.file)
+        for frame in node.facts.stack or ()
+    ):
+        return OPTIMIZER
+    return BACKWARD if _GRADIENT.search(node.name) else FORWARD

@@ -1,13 +1,17 @@
-"""The tree of a job's spans: fits with epochs and batches, evaluations, session runs."""
+"""The tree of a job's spans, its largest lines, and the stages of the job.
 
-from collections.abc import Iterable, Mapping
+The tree has fits with epochs and batches, evaluations and session runs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...formats import layout, span_kinds
+from .jobs import ENDED, STARTING, JobRow
 from .kinds import NO_FUNCTION_NAMES, FunctionNames
 from .steps import NO_RUN_NAMES, RunNames, call_label, spans_of_kinds
 
@@ -25,6 +29,9 @@ _OTHER_KINDS: Final = (
     layout.CALL,
 )
 _BATCH_KINDS: Final = frozenset({layout.TEST_BATCH, layout.PREDICT_BATCH})
+#: Names of the stage after the last step or fit: of an ended job, and of a running one.
+ENDING: Final = "ending"
+WAITING: Final = "no step since"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +135,94 @@ def span_tree(
     fit without an end is labeled `unfinished`.
     """
     return [*_fit_nodes(spans, live), *_other_nodes(spans, names, runs)]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage of a job: its name, and the number and total time of its spans.
+
+    ``running``: whether the stage has not ended.
+    """
+
+    name: str
+    count: int
+    total_ns: int
+    running: bool = False
+
+
+def stages(row: JobRow, tree: Sequence[SpanNode], spans: pa.Table, now_ns: int) -> list[Stage]:
+    """Return the stages of the job of ``row`` at ``now_ns``, from its SPANS and their ``tree``."""
+    end_ns = row.ended_ns or now_ns
+    spans = spans.filter(pc.not_equal(spans["kind"], pa.scalar(layout.ACTIVITY, pa.uint16())))
+    if not spans.num_rows:
+        return [Stage(STARTING, 1, max(0, end_ns - row.started_ns), row.phase != ENDED)]
+    first_start: Any = pc.min(spans["start_ns"]).as_py()
+    last_end: Any = pc.max(pc.add(spans["start_ns"], spans["total_ns"])).as_py()
+    ended_stages = [Stage(STARTING, 1, max(0, first_start - row.started_ns)), *_span_stages(tree)]
+    name = ENDING if row.phase == ENDED else WAITING
+    return [*ended_stages, Stage(name, 1, max(0, end_ns - last_end), row.phase != ENDED)]
+
+
+def _span_stages(tree: Sequence[SpanNode]) -> list[Stage]:
+    """Return a stage for each kind of span at depth 0.
+
+    A running fit has the time of its epochs so far.
+    """
+    stages_by_kind: dict[str, Stage] = {}
+    for index, node in enumerate(tree):
+        if node.depth:
+            continue
+        total = node.total_ns if not node.running else _epochs_ns(tree[index + 1 :])
+        earlier = stages_by_kind.get(node.kind, Stage(node.kind, 0, 0))
+        number = earlier.count + (1 if node.running else node.count)
+        stages_by_kind[node.kind] = Stage(node.kind, number, earlier.total_ns + total, earlier.running or node.running)
+    return list(stages_by_kind.values())
+
+
+def _epochs_ns(nodes: Sequence[SpanNode]) -> int:
+    """Return the total time of the epochs in ``nodes`` before the first node of depth 0.
+
+    A running epoch has the time of its batches.
+    """
+    total, open_epoch = 0, False
+    for node in nodes:
+        if not node.depth:
+            break
+        if node.depth == 1:
+            open_epoch = node.running
+            total += node.total_ns
+        elif open_epoch:
+            total += node.total_ns
+    return total
+
+
+class Line(Protocol):
+    """A line of a tree; lines follow their parents."""
+
+    @property
+    def depth(self) -> int:
+        """The number of lines above it in the tree."""
+        ...
+
+    @property
+    def total_ns(self) -> int:
+        """Its time."""
+        ...
+
+
+L = TypeVar("L", bound=Line)
+
+
+def largest_lines(lines: Sequence[L], top: int) -> list[L]:
+    """Return the ``top`` lines with the most time and the lines above them, all if ``top`` is 0."""
+    if not top:
+        return list(lines)
+    by_size = sorted(range(len(lines)), key=lambda at: -lines[at].total_ns)
+    kept = set(by_size[:top])
+    for at in sorted(kept):
+        depth = lines[at].depth
+        for above in range(at - 1, -1, -1):
+            if lines[above].depth < depth:
+                depth = lines[above].depth
+                kept.add(above)
+    return [lines[at] for at in sorted(kept)]

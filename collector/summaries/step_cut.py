@@ -1,10 +1,11 @@
-"""Cuts a traced step into parts that add up to its time."""
+"""Cuts a traced step into parts that add up to its time, by the intervals that executions cover."""
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Final
 
-from .intervals import Interval, covered, union
 from .op_classes import (
     DEVICE,
     INPUT,
@@ -12,15 +13,72 @@ from .op_classes import (
     LAUNCH,
     PIPELINE_DEVICE,
     PRIORITY,
+    WAITING_OPS,
     OpClass,
     class_of,
 )
 from .step_records import OpExecution, StepTrace
-from .waiting_ops import WAITING_OPS
 
+Interval = tuple[int, int]
 #: The time without an execution: before the first one on the device, after the last one, between.
 BEFORE, AFTER = "before", "after"
 BETWEEN_OPS: Final = OpClass(LAUNCH, "between ops")
+
+
+def covered(intervals: Iterable[Interval]) -> int:
+    """Return the length of the union of ``intervals``, each (start, end)."""
+    return sum(end - start for start, end in union(intervals))
+
+
+def union(intervals: Iterable[Interval]) -> list[Interval]:
+    """Return the union of ``intervals`` as disjoint intervals, sorted; empty ones are left out."""
+    merged: list[Interval] = []
+    for start, end in sorted(intervals):
+        if end <= start:
+            continue
+        if merged and start <= merged[-1][1]:
+            if end > merged[-1][1]:
+                merged[-1] = (merged[-1][0], end)
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def exposed(intervals: Iterable[Interval], others: Iterable[Interval]) -> int:
+    """Return the length of the part of the union of ``intervals`` that ``others`` do not cover."""
+    covers = union(others)
+    return covered([*intervals, *covers]) - covered(covers)
+
+
+def overlaps(intervals: Sequence[Interval], disjoint: Sequence[Interval]) -> list[int]:
+    """Return for each of ``intervals`` the time that ``disjoint`` covers, which is sorted."""
+    starts = [start for start, _ in disjoint]
+    lengths = [0, *accumulate(end - start for start, end in disjoint)]
+
+    def until(t_ns: int) -> int:
+        index = bisect_right(starts, t_ns)
+        if not index:
+            return 0
+        start, end = disjoint[index - 1]
+        return lengths[index - 1] + min(t_ns, end) - start
+
+    return [max(0, until(end) - until(start)) for start, end in intervals]
+
+
+def without(intervals: Sequence[Interval], removed: Sequence[Interval]) -> list[Interval]:
+    """Return the parts of sorted disjoint ``intervals`` that sorted disjoint ``removed`` leave."""
+    left: list[Interval] = []
+    position = 0
+    for start, end in intervals:
+        while position < len(removed) and removed[position][1] <= start:
+            position += 1
+        at, since = position, start
+        while at < len(removed) and removed[at][0] < end:
+            left.append((since, removed[at][0]))
+            since = max(since, removed[at][1])
+            at += 1
+        left.append((since, end))
+    return [(start, end) for start, end in left if start < end]
 
 
 def cut(step: StepTrace, phases: Mapping[str, str]) -> dict[OpClass, int]:

@@ -1,23 +1,183 @@
-"""The step times of each kind of step."""
+"""The step times of each kind of step, and the pace of its latest steps."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from statistics import median
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from ...formats import layout
+from ...formats.layout import SECOND_NS
 from ..store.columns import occurrences, pc
 from .jobs import JobRow
 from .kinds import KINDS_BY_NAME, kind_name, span_kind, step_kind_of
-from .pace import curve
-from .spread import Spread, spread
+from .series import Spread, spread
 from .steps import SPECIAL, flagged, requested_steps, spans_of_kinds
 
+#: Steps are grouped by their start into parts of this length (ns).
+PART_NS: Final = 5 * SECOND_NS
+#: Maximum number of parts that are kept; only parts with steps count.
+_PARTS_MAX: Final = 120
+#: Number of latest parts that determine the current step time.
+_CURRENT_PARTS: Final = 3
+#: Minimum number of earlier parts that determine a usual step time.
+_USUAL_PARTS_MIN: Final = 3
+#: Maximum number of parts in one value of a trend.
+_TREND_PARTS_MAX: Final = 3
+#: Maximum number of rows in the median of a part; the times of further rows are ignored.
+_ROWS_MAX: Final = 256
+#: The rate is 0 if this time (ns) has passed since the last step, and this number of current step
+#: times, too.
+_IDLE_NS: Final = 10 * SECOND_NS
+_IDLE_STEPS: Final = 5
 #: Maximum number of points in a curve over the whole job.
 CURVE_POINTS_MAX: Final = 32
 #: Maximum number of functions with separate step times.
 _FUNCTIONS_MAX: Final = 16
+
+
+def curve(spans: pa.Table, slices: int) -> list[float]:
+    """Return the mean step time (ns) in each of ``slices`` equal slices of time.
+
+    ``spans``: SPANS of one kind. Traced, failed and setup steps are left out, since their times are
+    not representative. A slice with no normal step has no value.
+    """
+    normal_spans = spans.filter(pc.invert(flagged(spans, SPECIAL)))
+    if not normal_spans.num_rows:
+        return []
+    times: list[Any] = [normal_spans[name].to_pylist() for name in ("start_ns", "total_ns", "count")]
+    first, last = min(times[0]), max(times[0])
+    sums = [[0, 0] for _ in range(slices)]
+    for start, total, count in zip(*times, strict=True):
+        slice_sum = sums[(start - first) * slices // (last - first + 1)]
+        slice_sum[0] += total
+        slice_sum[1] += count
+    return [total / count for total, count in sums if count]
+
+
+class SpanRow(NamedTuple):
+    """The columns of an entry of SPANS that a pace needs."""
+
+    start_ns: int
+    total_ns: int
+    steps: int
+    flags: int
+
+
+class Pace(NamedTuple):
+    """The current step time of one kind, compared with the usual one; None if too little is known.
+
+    ``step_ns``: median of the last ten seconds or so; ``usual_ns``: median of up to ten minutes
+    before; ``per_s``: steps a second now; ``last_ns``: end of the last step in real time;
+    ``trend``: medians of up to 15 s each, the latest last. Times are in ns.
+    """
+
+    step_ns: float | None
+    usual_ns: float | None
+    per_s: float | None
+    last_ns: int | None
+    trend: tuple[float, ...]
+
+    @property
+    def change(self) -> float | None:
+        """The current step time as a multiple of the usual one."""
+        return self.step_ns / self.usual_ns if self.step_ns is not None and self.usual_ns else None
+
+    def at(self, now_ns: int) -> "Pace":
+        """Return the pace at ``now_ns``: if the last step was long ago, ``per_s`` is 0."""
+        if self.last_ns is None or now_ns - self.last_ns <= max(_IDLE_NS, _IDLE_STEPS * (self.step_ns or 0)):
+            return self
+        return self._replace(per_s=0.0)
+
+
+NO_PACE: Final = Pace(None, None, None, None, ())
+
+
+class _Part:
+    """The steps that began in one interval of PART_NS."""
+
+    __slots__ = ("count", "means", "number", "start_ns")
+
+    def __init__(self, number: int, start_ns: int) -> None:
+        self.number, self.start_ns = number, start_ns
+        self.count = 0
+        self.means: list[float] = []
+
+    def add(self, row: SpanRow) -> None:
+        """Add the steps of a row to ``count``, and their mean time to ``means``.
+
+        The mean is left out for traced, failed and setup steps, and after _ROWS_MAX rows.
+        """
+        self.count += row.steps
+        if not row.flags & SPECIAL and len(self.means) < _ROWS_MAX:
+            self.means.append(row.total_ns / row.steps)
+
+
+class PaceKeeper:
+    """Computes the pace of the steps of one kind from their spans as they arrive.
+
+    The pace covers the last ten minutes with steps. Of all but the latest parts of that time, only
+    the median step time is kept, so that a collector can keep the pace of a thousand jobs.
+    """
+
+    def __init__(self) -> None:
+        self._medians: deque[float] = deque(maxlen=_PARTS_MAX - _CURRENT_PARTS)  # of the parts before these:
+        self._parts: deque[_Part] = deque()
+        self._last_ns: int | None = None
+
+    @property
+    def last_ns(self) -> int | None:
+        """The end of the last step in real time; None before the first step."""
+        return self._last_ns
+
+    def add(self, rows: Iterable[SpanRow]) -> None:
+        """Add rows, roughly in order of their start."""
+        part = self._parts[-1] if self._parts else None
+        for row in rows:
+            number = row.start_ns // PART_NS
+            if part is None or number > self._parts[-1].number:
+                part = _Part(number, row.start_ns)
+                self._parts.append(part)
+                self._close_earlier_parts()
+            elif number != part.number:
+                part = self._part_of(number)
+            part.add(row)
+            end = row.start_ns + row.total_ns
+            if self._last_ns is None or end > self._last_ns:
+                self._last_ns = end
+
+    def _close_earlier_parts(self) -> None:
+        while len(self._parts) > _CURRENT_PARTS:
+            part = self._parts.popleft()
+            if part.means:
+                self._medians.append(median(part.means))
+
+    def _part_of(self, number: int) -> _Part:
+        """Return the part with ``number``, else the last one before it, else the first one."""
+        return next((part for part in reversed(self._parts) if part.number <= number), self._parts[0])
+
+    def pace(self, trend_length: int) -> Pace:
+        """Return the pace at the last step, with a trend of at most ``trend_length`` values."""
+        medians = [*self._medians, *(median(part.means) for part in self._parts if part.means)]
+        current, earlier = medians[-_CURRENT_PARTS:], medians[:-_CURRENT_PARTS]
+        step_ns = median(current) if current else None
+        usual_ns = median(earlier) if len(earlier) >= _USUAL_PARTS_MIN else None
+        return Pace(step_ns, usual_ns, self._per_s(), self._last_ns, _trend(medians, trend_length))
+
+    def _per_s(self) -> float | None:
+        """Return the steps a second in the latest parts, None without steps."""
+        if self._last_ns is None:
+            return None
+        steps = sum(part.count for part in self._parts)
+        return steps * SECOND_NS / max(1, self._last_ns - self._parts[0].start_ns)
+
+
+def _trend(medians: Sequence[float], length: int) -> tuple[float, ...]:
+    size = min(_TREND_PARTS_MAX, max(1, len(medians) // length))
+    latest = medians[-size * length :]
+    return tuple(median(latest[start : start + size]) for start in range(len(latest) % size, len(latest), size))
 
 
 @dataclass(frozen=True, slots=True)

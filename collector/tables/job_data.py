@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError
 from ..decoders.proto.graph_pb2 import NodeDef
 from ..query.engine import Selection
 from ..store.columns import row_tuples
-from ..tfviews.own_files import own_frame
+from ..tfviews.places import own_frame
 from ..tfviews.stacks import FRAME_COLUMNS, stacks
 from ..traces.curves import curves
 from ..traces.moments import moments

@@ -3,26 +3,23 @@
 Gradients stand beside the calls of their forward ops.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import lt
 from typing import Final
 
-from .account_filter import match_counts
 from .encoding import octets
-from .inlined import original_name
+from .matcher import match_counts
 from .nodes import NO_STATS, Frame, Node, name_bytes
 from .options import Matcher, Options
 from .parity import DEFAULT, Parity
+from .places import basename, forward_name, original_name
 from .tree import AccountedNode, TreeView, root_of, sum_of, tree_view
 
 #: Ending of the name of a gradient's call.
 GRADIENT: Final = " (gradient)"
 #: Length in bytes from which a function's name is truncated, and the length that remains.
 _TRUNCATED_FROM, _TRUNCATED_LENGTH = 20, 17
-_GRADIENT_PREFIX, _GRADIENT_SUFFIX = "gradients/", "_grad/"
-_HOST_ONLY: Final = re.compile("[A-Za-z][A-Za-z0-9.]+://[^/]*", re.DOTALL)
 
 
 class CallSite:
@@ -90,14 +87,6 @@ class Call(AccountedNode):
         self.site = site
 
 
-def basename(file: str) -> str:
-    """Return the part after the last `/`, as in the TF profiler.
-
-    It is empty for a URL without a path (`gs://bucket`).
-    """
-    return "" if _HOST_ONLY.fullmatch(file) else file.rpartition("/")[2]
-
-
 def frame_text(frame: Frame) -> str:
     """Return the text of a call: file, line and function.
 
@@ -107,15 +96,6 @@ def frame_text(frame: Frame) -> str:
     if len(raw := octets(function)) >= _TRUNCATED_FROM:
         function = raw[:_TRUNCATED_LENGTH].decode("utf-8", "surrogateescape") + "..."
     return f"{basename(frame.file)}:{frame.line}:{function}"
-
-
-def forward_name(name: str) -> str | None:
-    """Return the forward op of the gradient node ``name``, None if it is not a gradient."""
-    prefix_at, suffix_at = name.find(_GRADIENT_PREFIX), name.find(_GRADIENT_SUFFIX)
-    start = prefix_at + len(_GRADIENT_PREFIX)
-    if prefix_at < 0 or suffix_at < 0 or suffix_at == start:
-        return None
-    return name[start:suffix_at] if suffix_at > start else name[start:]  # in the TF profiler, the length underflows
 
 
 class _Builder:

@@ -1,12 +1,14 @@
-"""Regular expressions with the TF profiler's semantics: RE2 on UTF-8.
+"""Regular expressions with the TF profiler's semantics, and filters of nodes by their op types.
 
-They match whole names, in linear time.
+They are RE2 on UTF-8, and match whole names, in linear time.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
 from .encoding import octets
+from .nodes import Node
 
 #: The list that matches everything, without being compiled.
 ALL: Final = (".*",)
@@ -54,3 +56,39 @@ class Matcher:
             return self.accepts_all
         text = octets(name)
         return any(pattern.fullmatch(text) for pattern in self.patterns)
+
+
+#: Facts of a node that determine its op types.
+_Key = tuple[str, tuple[str, ...], tuple[str, ...]]
+
+
+def _cached_by_op_types(function: Callable[[Node], Any]) -> Callable[[Node], Any]:
+    """Return ``function``, cached by op types."""
+    results: dict[_Key, Any] = {}
+
+    def cached(node: Node) -> Any:
+        key = node.op, node.devices, node.facts.types
+        if key not in results:
+            results[key] = function(node)
+        return results[key]
+
+    return cached
+
+
+def account_filter(patterns: tuple[str, ...]) -> Callable[[Node], bool]:
+    """Return a predicate: whether some pattern matches an op type of a node."""
+    matches = Matcher(patterns)
+    if matches.accepts_all:
+        return lambda _node: True
+    return _cached_by_op_types(lambda node: any(map(matches, node.op_types)))
+
+
+def match_counts(patterns: tuple[str, ...]) -> Callable[[Node], int]:
+    """Return a function that counts the patterns matching a node.
+
+    This count is the weight of the node in the op view and the code view.
+    """
+    if Matcher(patterns).accepts_all:
+        return lambda _node: 1
+    matchers = [Matcher((pattern,)) for pattern in patterns]
+    return _cached_by_op_types(lambda node: sum(any(map(matcher, node.op_types)) for matcher in matchers))

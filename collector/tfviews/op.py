@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any
 
-from .account_filter import match_counts
 from .encoding import octets
+from .matcher import match_counts
 from .nodes import NO_STATS, Node, Stats
 from .options import Matcher, Options
 from .order import ordered

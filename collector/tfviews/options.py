@@ -12,6 +12,7 @@ from .option_values import (
     BOOLEAN,
     BYTES,
     COUNT,
+    FILE,
     MICROS,
     NUMBER,
     ORDER,
@@ -20,12 +21,14 @@ from .option_values import (
     REGEXES,
     SELECT,
     SELECTS,
+    SPELLINGS,
+    OutputChoice,
     Share,
     ValueType,
     invalid,
+    output_help,
     text_of,
 )
-from .output_option import FILE, SPELLINGS, OutputChoice, output_help
 from .parity import DEFAULT, Parity
 
 __all__ = [

@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from operator import add, sub
 from typing import Final, NamedTuple
 
-from .added import ADDED
 from .code import Call
 from .nodes import NO_STATS, Node, Stats
 from .op import OpTypeEntry, OpView
-from .own_files import is_own
+from .places import ADDED, is_own
 from .tree import AccountedNode, Branch, TreeView, sort_key, sum_of
 
 #: An entry is shown if its share of the total is at least 1 / SHARE_DIVISOR: 0.5 %.

@@ -1,11 +1,15 @@
-"""Trees of the scope, graph and code view: accounting, filtering and totals, without recursion."""
+"""The scope and the graph view: trees of nodes by their names, and by their inputs.
 
-from collections.abc import Callable, Sequence
+The code view is folded by the same functions: accounting, filtering and totals, without recursion.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import add, lt
 from typing import Any, Final
 
 from .encoding import octets
+from .matcher import account_filter
 from .nodes import NO_STATS, Node, Stats, wrap_int64
 from .options import MINIMA, Matcher, Options
 from .order import ordered
@@ -244,3 +248,100 @@ def tree_view(
         shown=len(walk.shown) - 1,
         unreached=unreached,
     )
+
+
+#: Op type of a scope that is not a node.
+SCOPE_TYPE: Final = "_kTFScopeParent"
+
+
+def _parent_scopes(names: Iterable[str]) -> dict[str, str | None]:
+    """Return the parent scope of each of ``names`` and of their scopes, None at the top."""
+    parents: dict[str, str | None] = {}
+    for name in names:
+        inner: str | None = name
+        while inner is not None and inner not in parents:
+            outer, slash, _ = inner.rpartition("/")
+            parents[inner] = outer if slash else None
+            inner = parents[inner]
+    return parents
+
+
+def scope_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> TreeView:
+    """Fold nodes in name order into the scope view.
+
+    An entry is kept if it, or one below it, is accounted; its own numbers count in both cases.
+    """
+    is_accounted = account_filter(options.account_type_regexes)
+    nodes_by_name = {node.name: node for node in nodes}
+    parents, ascii_only = _parent_scopes(nodes_by_name), all(map(str.isascii, nodes_by_name))
+    is_scope_accounted = is_accounted(Node("", SCOPE_TYPE, (), NO_STATS))
+    children_by_scope: dict[str | None, list[AccountedNode]] = {}
+    names = []
+    for name in sorted(
+        parents, key=None if ascii_only else octets, reverse=True
+    ):  # a scope sorts before its descendants
+        node = nodes_by_name.get(name)
+        accounted = is_accounted(node) if node else is_scope_accounted
+        children = children_by_scope.pop(name, [])
+        if node and accounted:
+            names.append(name)
+        if accounted or children:
+            children.reverse()
+            own, own_nodes = (node.stats, (node,)) if node else (NO_STATS, ())
+            children_by_scope.setdefault(parents[name], []).append(
+                AccountedNode(name, own, own_nodes, children, accounted=accounted)
+            )
+    roots = children_by_scope.pop(None, [])
+    roots.reverse()
+    return tree_view(root_of(roots), options, parity, nodes=len(nodes), accounted=frozenset(names))
+
+
+def _walk(nodes: Sequence[Node]) -> tuple[list[Node], list[int]]:
+    """Walk depth first from nodes without consumers, and return the nodes in order.
+
+    Also return for each node the position of the consumer through which the walk met it, -1 for a
+    start.
+    """
+    unvisited = {node.name: node for node in nodes}
+    consumed = {name for node in nodes for name in node.facts.inputs}
+    pending = [(name, -1) for name in reversed(unvisited) if name not in consumed]
+    walked: list[Node] = []
+    consumers: list[int] = []
+    while pending:
+        name, consumer = pending.pop()
+        node = unvisited.pop(name, None)
+        if node is None:  # already met, or not a node
+            continue
+        if inputs := node.facts.inputs:
+            at = len(walked)
+            pending += [(source, at) for source in reversed(inputs)]
+        walked.append(node)
+        consumers.append(consumer)
+    return walked, consumers
+
+
+def graph_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> TreeView:
+    """Fold nodes in name order into the graph view.
+
+    Nodes that are not accounted are dropped. Accounted nodes below them move up to the nearest
+    accounted consumer.
+    """
+    walked, consumers = _walk(nodes)
+    is_accounted = list(map(account_filter(options.account_type_regexes), walked))
+    parents: list[int] = []  # the nearest accounted consumer
+    for consumer in consumers:
+        parents.append(consumer if consumer < 0 or is_accounted[consumer] else parents[consumer])
+    accounted_inputs: dict[int, list[AccountedNode]] = {}
+    for at in range(len(walked) - 1, -1, -1):  # descendants come after their ancestors
+        if is_accounted[at]:
+            node = walked[at]
+            inputs = accounted_inputs.pop(at, [])
+            inputs.reverse()
+            accounted_inputs.setdefault(parents[at], []).append(
+                AccountedNode(node.name, node.stats, (node,), inputs, accounted=True)
+            )
+    roots = accounted_inputs.pop(-1, [])
+    roots.reverse()
+    names = frozenset(node.name for node, accounted in zip(walked, is_accounted, strict=True) if accounted)
+    unreached = len(nodes) - len(walked)
+    return tree_view(root_of(roots), options, parity, nodes=len(nodes), accounted=names, unreached=unreached)

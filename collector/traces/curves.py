@@ -6,9 +6,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from ..query.job_usage import host_samples
 from ..query.memory_blocks import device_of, host_devices, memory_peaks
-from ..query.row_batches import row_batches
-from ..query.surroundings import host_samples
+from ..query.step_entries import row_batches
 from ..store.columns import pc, row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import ALLOCATOR, DEVICE

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from ..query.row_batches import row_batches
+from ..query.step_entries import row_batches
 from ..store.aggregation import has_start
 from ..store.columns import flat, integer, pc, row_tuples, scatter
 from ..store.devices import Devices

@@ -11,7 +11,7 @@ from ..store.devices import ITERATOR_DEVICE
 from ..store.schema import DEVICE
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import is_activity, kind_name, step_kind_of
-from ..summaries.waiting_ops import WAITING_OPS
+from ..summaries.op_classes import WAITING_OPS
 from ..tfviews.nodes import interned_bytes, interned_texts
 from .chosen import JobTraces
 from .curves import curves, memory_curves

@@ -8,7 +8,7 @@ import pyarrow as pa
 from ..query.facts import GRAPH, STACKS
 from ..query.profile import profile
 from ..store.columns import flat, occurrences, pc
-from ..store.devices import ITERATOR_DEVICE, PIPELINE_DEVICE, can_be_canonical
+from ..store.devices import INPUT_DEVICES, can_be_canonical
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
 from ..tfviews.encoding import octets
@@ -20,7 +20,6 @@ from .model import INPUT, OP, OTHER, Label
 _HIGH_WORD: Final = pa.scalar(1 << 32, pa.uint64())
 #: Mask of the device in a packed number.
 _DEVICES: Final = (1 << 31) - 1
-_INPUT_DEVICES: Final = (ITERATOR_DEVICE, PIPELINE_DEVICE)
 
 
 class Labels:
@@ -69,7 +68,7 @@ class Labels:
         for key in keys:
             name, on_device = texts[key >> 32], devices[key >> 1 & _DEVICES]
             is_op = key & 1 and name in self._nodes  # the views leave out some names
-            category = OP if is_op else INPUT if on_device in _INPUT_DEVICES else OTHER
+            category = OP if is_op else INPUT if on_device in INPUT_DEVICES else OTHER
             numbers.append(self._executed(name, category))
         return pa.array(numbers, pa.uint32()).take(encoded.indices)
 

@@ -225,7 +225,7 @@ def test_sql_reads_segments_of_both_releases_together(traced_store: Path) -> Non
     _append(traced_store, SEALED_UID, 8)
     job = LocalStore(str(traced_store)).job(SEALED_UID)
     assert sorted(job.memory_left()) == [(trace, -45, 0) for trace in range(12)]
-    assert job.new_nodes() == {0: 10}
+    assert job.new_nodes([]) == {0: 10}
 
 
 def test_a_log_of_the_last_release_is_read_from_a_position_on(traced_store: Path) -> None:

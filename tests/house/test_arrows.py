@@ -101,9 +101,11 @@ ALLOWED = {
         "collector.view_screen collector.write_output commands formats"
     ),
     "collector.client": "agent.local_daemons collector.records collector.summaries formats",
+    "collector.copier": "commands",
+    "collector.copy_rounds": "collector.errors collector.store commands formats",
     "collector.daemon": (
-        "collector.alert_command collector.alert_orders collector.alerts collector.decoders collector.errors "
-        "collector.ingest collector.selfstats collector.store collector.summaries commands formats"
+        "collector.alert_command collector.alert_orders collector.alerts collector.copier collector.decoders "
+        "collector.errors collector.ingest collector.selfstats collector.store collector.summaries commands formats"
     ),
     "collector.daemon_status": "collector.decoders collector.errors collector.store commands formats",
     "collector.decoders": "collector.errors collector.store formats",
@@ -126,7 +128,7 @@ ALLOWED = {
     "collector.growth": "",
     "collector.imports": (
         "collector.decoders collector.errors collector.export collector.flops collector.ingest "
-        "collector.store collector.summaries.waiting_ops collector.tfviews formats"
+        "collector.store collector.summaries.op_classes collector.tfviews formats"
     ),
     "collector.ingest": (
         "collector.alerts collector.decoders collector.errors collector.records collector.selfstats "
@@ -167,7 +169,7 @@ ALLOWED = {
     "collector.view_screen": "collector.render",
     "collector.write_output": (
         "collector.errors collector.export collector.exporters collector.forms collector.loader "
-        "collector.query collector.tfviews formats"
+        "collector.query collector.render collector.tfviews formats"
     ),
     "cli": (
         "agent.attach agent.channels agent.diagnosis agent.identity agent.local_daemons agent.processes "
@@ -194,6 +196,7 @@ STARTED_MODULES = {
     "agent/launcher/report.py": {"cli.report"},
     "agent/launcher/series.py": {"cli.series_report"},
     "cli/serve.py": {"collector.__main__", "collector.sharing.__main__"},
+    "collector/copier.py": {"collector.copy_rounds"},
     "commands/isolated.py": {"agent.launcher.run", "cli.main"},
 }
 #: File -> the names (`module:name`) that it imports on first use, with collector/loader.py.
@@ -214,11 +217,11 @@ LOADED_NAMES = {
     },
     "collector/query/engine.py": {
         "collector.tfviews.code:code_view",
-        "collector.tfviews.graph:graph_view",
+        "collector.tfviews.tree:graph_view",
         "collector.tfviews.op:op_view",
-        "collector.tfviews.scope:scope_view",
+        "collector.tfviews.tree:scope_view",
     },
-    "collector/write_output.py": {"collector.query.own_layout:ask"},
+    "collector/write_output.py": {"collector.query.own_layout:ask", "collector.render.view_text:lines"},
     "cli/main.py": {
         "cli.advise:advise",
         "cli.analyze:analyze",
@@ -384,6 +387,7 @@ STORE_CONTENT = {"catalog", "columns", "devices", "output_signatures", "protocol
 STORE_ACCESS = {
     "cli": {"archive_import", "copying", "opening", "reader"},
     "collector.api": {"opening"},
+    "collector.copy_rounds": {"archive", "copying", "durable", "opening", "reader", "row_follower", "store_files"},
     "collector.daemon": {"retention", "shared", "writer"},
     "collector.imports": {"job_import"},
     "collector.ingest": {"shared"},
@@ -394,7 +398,7 @@ STORE_ACCESS = {
     "collector.query": {"reader", "row_follower"},
 }
 #: Modules of collector.query that work on the folders of a store.
-FOLDER_QUERIES = {"following", "metrics", "watching"}
+FOLDER_QUERIES = {"following", "metrics", "store_watch", "watching"}
 SQL = re.compile(r"\b(SELECT\s.*\sFROM|CREATE\s+(TABLE|VIEW)|read_parquet)\b", re.DOTALL)
 
 

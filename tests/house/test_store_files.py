@@ -30,11 +30,11 @@ EXPECTED = {
     # Writing: new files, and files of this user; folders.
     "collector/store/durable.py": {"open"},
     # Below /proc.
-    "collector/query/liveness.py": {"read_text"},
+    "collector/query/selection.py": {"read_text"},
     # Figures of running jobs in the collector's runtime folder.
     "collector/query/watching.py": {"read_json"},
     # Source files of jobs, which are no part of a store.
-    "collector/query/source_file.py": {"open"},
+    "collector/query/job_source.py": {"open"},
 }
 
 

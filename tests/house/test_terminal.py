@@ -63,6 +63,7 @@ ENVIRONMENT_FILES = {
     "agent/launcher/supervise.py": "os.execve",  # the environment of the launcher, for the job
     "cli/serve.py": "import subprocess",  # the environment of the command, for systemctl
     "collector/alert_command.py": "import subprocess",  # cleaned texts
+    "collector/copier.py": "import subprocess",  # the environment of the collector
     "commands/daemons.py": "os.execve",  # the environment of the command
 }
 

@@ -16,7 +16,7 @@ import pytest
 from fakes import clickhouse_program, page_store, random_rows
 from fakes.made_store import rows, write_job
 from fakes.round_trip import output_of
-from fakes.same_figures import assert_same_figures
+from fakes.same_figures import assert_same_figures, assert_same_rows
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import schema
 from tfprof.collector.store.clickhouse_address import Credentials, parse
@@ -130,11 +130,10 @@ def test_ops_at_random_have_the_same_figures(urls: tuple[str, str], folder: Path
         for question in OF_OPS:
             assert _answer((question, uid), urls[1]) == _answer((question, uid), folder), uid
         job, local = store.job(uid), local_store.job(uid)
-        for name in JOB_TABLES.keys() - {"host_samples"}:  # the folder has them once for all jobs
-            assert job.table(name).equals(local.table(name)), name
+        assert_same_rows(job, local, JOB_TABLES.keys() - {"host_samples"})  # the folder has them once for all jobs
         assert_same_figures(job, local)
         for hosts in ({}, {random_rows.GPU: random_rows.CPU}):
-            assert sorted(job.memory_levels(hosts)) == sorted(local.memory_levels(hosts))
+            assert job.memory_levels(hosts) == local.memory_levels(hosts)
 
 
 def _answer(words: Sequence[str], store: Path | str) -> str:

@@ -108,7 +108,8 @@ class SharedHost:
     def start(self, *words: str) -> None:
         """Start the service, and wait until it listens; ``words``: another program that serves."""
         earlier = self.log()
-        self.process = self.service.start(*(words or ("tfprof", "serve", "--shared")), stderr=self._log)
+        words = words or ("tfprof", "serve", "--shared")
+        self.process = self.service.start(*words, stderr=self._log, start_new_session=True)  # as a service manager
         until(lambda: " for all users" in self.log()[len(earlier) :], "the service")
 
     def log(self) -> str:
@@ -270,15 +271,45 @@ print(tries)
 """
 
 
+#: It sends a message now and then until it is told to end. It prints the longest wait for an
+#: answer, and the longest delay of the pauses between: the processors may be busy.
+STEADY = """
+import json, os, select, sys, time
+from fakes.wire_agent import WireAgent
+from tfprof.formats import wire
+agent = WireAgent("", url="ipc://" + os.environ["TFPROF_STORE"] + "/collector.sock")
+agent.greet(timeout_s=60)
+agent.open(77, name="steady", host="h", user="u")
+print("up", flush=True)
+waits, delays = [], []
+while not select.select([sys.stdin], [], [], 0)[0]:
+    start = time.monotonic()
+    agent.records(77, [(7, b'{"slug": "fake", "text": "step"}')], first=len(waits) + 1)
+    agent.expect(wire.ACK, wire.RECORDS, 60)
+    answered = time.monotonic()
+    time.sleep(0.02)
+    waits.append(answered - start)
+    delays.append(time.monotonic() - answered - 0.02)
+print(json.dumps([len(waits), max(waits), max(delays)]))
+agent.close()
+"""
+
+
 def test_a_flood_of_connections_and_garbage_delays_nobody(host: SharedHost) -> None:
     host.begin(host.ada, "adas")
-    until(lambda: host.names(host.ada) == ["adas"], "the job")
+    steady = host.ada.start("python", "-c", STEADY, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert steady.stdout is not None
+    assert steady.stdout.readline() == "up\n"
+    until(lambda: host.names(host.ada) == ["adas", "steady"], "the jobs")
     flood = host.bob.start("python", "-c", FLOOD, stdout=subprocess.PIPE)
     waits = []
     while flood.poll() is None:
         start = time.monotonic()
         assert _order(host.ada, "trace", "adas", "--steps", "1") == (True, None)
         waits.append(time.monotonic() - start)
+    number, wait_s, delay_s = json.loads(steady.communicate("end")[0])
+    assert number > 20
+    assert wait_s < 0.5 + 5 * delay_s
     tries = int(flood.communicate()[0])
     assert tries > 1000
     assert max(waits) < 10
@@ -405,3 +436,17 @@ time.sleep(60)
     finally:
         holder.kill()
         holder.communicate()
+
+
+def test_a_short_job_after_an_earlier_agent_left_a_spool_is_stored_at_its_end(host: SharedHost) -> None:
+    host.process.send_signal(signal.SIGTERM)
+    host.process.wait(60)
+    for name in ("first", "second"):
+        assert "[collector-away]" in host.begin(host.ada, name, 20).communicate(timeout=60)[1]
+        host.ada.stop()
+    assert len(list(host.ada.home.rglob("*.segment"))) > 1
+    host.start()
+    errors = host.begin(host.ada, "next", 20).communicate(timeout=60)[1]
+    assert "20 steps" in errors
+    assert "not stored" not in errors
+    assert host.names(host.ada) == ["first", "next", "second"]

@@ -1,4 +1,4 @@
-"""The state of all jobs as server-sent events: read once for all viewers, about once a second."""
+"""The state of all jobs as server-sent events, read once for all viewers, up to twice a second."""
 
 import asyncio
 import json
@@ -12,14 +12,15 @@ from starlette.concurrency import run_in_threadpool
 from ...collector.daemon_status import stall
 from ...collector.documents.watched import top_document
 from ...collector.errors import TfprofError
+from ...collector.query.store_watch import StoreWatch, open_watch
 from ...collector.query.watching import Watch, sorted_jobs
-from ...collector.store.reader import LocalStore
+from ...collector.store.opening import open_reader, scheme_of
 from ...commands.streams import log
 from ...formats.runtime_dir import LIVE, instance_dir
 from .fence import caught
 
 #: Shortest interval of updates, and interval of a sign of life if nothing changes (seconds).
-UPDATE_S: Final = 0.8
+UPDATE_S: Final = 0.5
 _ALIVE_S: Final = 5.0
 #: Before an update, the server waits up to WRITTEN_S for new figures of the collector, and looks
 #: for them every _LOOK_S. Otherwise the figures are older by up to the collector's interval.
@@ -38,7 +39,7 @@ class _State(NamedTuple):
 
     message: str
     compared: str
-    watch: Watch | None
+    watch: Watch | StoreWatch | None
     logged: str = ""
     cpu_s: float = 0.0
 
@@ -48,7 +49,7 @@ class Live:
 
     def __init__(self, store: str) -> None:
         self._path = store
-        self._figures = Path(instance_dir(store), LIVE)
+        self._figures = None if scheme_of(store) else Path(instance_dir(store), LIVE)
         self._viewers = 0
         self._reader: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
@@ -96,7 +97,8 @@ class Live:
             # reading is of all that is stored, the next ones of what is new.
             idle_s = IDLE_FACTOR * state.cpu_s if watch is not None else 0.0
             await asyncio.sleep(max(start + UPDATE_S - time.monotonic(), idle_s))
-            await run_in_threadpool(_await_new_figures, self._figures)
+            if self._figures is not None:
+                await run_in_threadpool(_await_new_figures, self._figures)
 
     async def _publish(self, message: str) -> None:
         async with self._changed:
@@ -118,13 +120,13 @@ def _written_ns(path: Path) -> int:
         return 0
 
 
-def _state(watch: Watch | None, path: str) -> _State:
+def _state(watch: Watch | StoreWatch | None, path: str) -> _State:
     """Read the state of all jobs, and why nothing new is stored."""
     before_s = time.thread_time()
-    store = LocalStore(path)  # StoreError if the store was moved; a watch would only see a store without jobs
-    watch = watch or Watch(store, shows_all=True)
+    store = open_reader(path)  # StoreError if the store was moved; a watch would only see a store without jobs
+    watch = watch or open_watch(store, shows_all=True)
     document = top_document(watched := watch.update(time.time_ns()), sorted_jobs(watched.jobs, "slow"))
-    reason = stall(path).rstrip(".")
+    reason = "" if scheme_of(path) else stall(path).rstrip(".")
     problem = f"Nothing is stored now: {reason}." if reason else None
     message = _event("problem", {"error": problem}) + _event("top", document)
     compared = json.dumps([{**document, "at_ns": 0}, problem])

@@ -9,8 +9,10 @@ import pyarrow as pa
 
 from ...collector.store import sql
 
-#: A parameter of glibc's `mallopt`: the number of heaps among which the threads are shared.
-_M_ARENA_MAX: Final = -8
+#: Parameters of glibc's `mallopt` by their numbers: one heap for all threads (M_ARENA_MAX); blocks
+#: from 64 KB have a mapping of their own (M_MMAP_THRESHOLD), and the end of the heap is given back
+#: from 128 KB (M_TRIM_THRESHOLD). By default both sizes grow with what the process frees.
+_MALLOPT: Final = {-8: 1, -3: 64 << 10, -1: 128 << 10}
 
 
 def confine() -> None:
@@ -19,7 +21,8 @@ def confine() -> None:
     All threads share one heap.
     """
     with suppress(AttributeError):  # not every C library has the function
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+        for parameter, value in _MALLOPT.items():
+            ctypes.CDLL(None).mallopt(parameter, value)
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     pa.set_memory_pool(pa.system_memory_pool())

@@ -3,8 +3,8 @@
 The first line of each file in data/analyze has the options; the rest is what that script printed
 for the `profiling.json` of the job.
 
-Tests collector/exporters/megengine.py, collector/query/operators.py,
-collector/render/operators_text.py, collector/summaries/operators.py.
+Tests collector/exporters/megengine.py, collector/render/operators_text.py,
+collector/summaries/operators.py.
 """
 
 import json

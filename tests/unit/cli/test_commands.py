@@ -1,8 +1,7 @@
 """Commands on a store with invented jobs: text, JSON, errors.
 
 Tests collector/documents/jobs.py, collector/documents/series.py, collector/documents/spread.py,
-collector/summaries/step_cost.py, cli/command.py, cli/job_names.py, cli/jobs.py, cli/main.py,
-cli/report.py, cli/status.py.
+cli/command.py, cli/job_names.py, cli/jobs.py, cli/main.py, cli/report.py, cli/status.py.
 """
 
 import json
@@ -106,7 +105,7 @@ def test_jobs_shows_step_time_and_resource_use(run: Run, tmp_path: Path) -> None
     (job,) = json.loads(run("jobs", "--json", "--store", str(tmp_path / "s"))[1])["jobs"]
     assert (job["step_ns"], job["cpu_cores"], job["memory_bytes"], job["phase"]) == (2.5 * MS, 2.0, 10**9, "ended")
     header, cells = (line.split("  ") for line in run("jobs", "--store", str(tmp_path / "s"))[1].splitlines())
-    assert {"TIME/STEP", "CPU", "MEMORY", "COST"} <= {word.strip() for word in header}
+    assert {"MEAN STEP", "CPU", "MEMORY", "COST"} <= {word.strip() for word in header}
     assert {"2.50 ms", "2.00", "1.0 GB", "1.0 %"} <= {word.strip() for word in cells}
 
 

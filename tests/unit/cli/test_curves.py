@@ -1,7 +1,7 @@
 """`tfprof curves`: step times and resource use over the whole run.
 
 Tests collector/documents/curves.py, collector/query/curves.py, collector/render/curves_text.py,
-collector/summaries/buckets.py.
+collector/summaries/series.py.
 """
 
 import json
@@ -13,7 +13,7 @@ from fakes.command import Run
 from fakes.ended_jobs import OTHER, TRAIN
 from fakes.json_schema import validated
 from fakes.made_store import MS, START_NS, rows, span, write_job
-from tfprof.collector.summaries.buckets import bucket_steps, bucket_values
+from tfprof.collector.summaries.series import bucket_steps, bucket_values
 from tfprof.formats import layout
 
 JOB, OTHER_JOB = f"{TRAIN:x}", f"{OTHER:x}"

@@ -2,9 +2,8 @@
 
 Tests collector/documents/breakdown.py, collector/documents/events.py, collector/documents/host.py,
 collector/documents/spans.py, collector/documents/steps.py, collector/query/breakdown.py,
-collector/query/job_spans.py, collector/query/job_steps.py, collector/query/job_usage.py,
-collector/render/host_text.py, collector/render/spans_text.py, collector/render/steps_text.py,
-collector/summaries/outline.py, collector/summaries/step_range.py, cli/breakdown.py, cli/host.py,
+collector/query/job_steps.py, collector/query/job_usage.py, collector/render/host_text.py,
+collector/render/spans_text.py, collector/render/steps_text.py, cli/breakdown.py, cli/host.py,
 cli/spans.py, cli/steps.py.
 """
 
@@ -16,8 +15,7 @@ import pytest
 from fakes import page_store
 from fakes.command import Run
 from fakes.made_store import SECOND, START_NS
-from tfprof.collector.summaries.outline import largest_lines
-from tfprof.collector.summaries.spans import SpanNode
+from tfprof.collector.summaries.spans import SpanNode, largest_lines
 
 #: Five seconds after the start of the job: it ran a step each 100 ms for eight seconds.
 SINCE_NS = START_NS + 5 * SECOND

@@ -1,7 +1,6 @@
 """`tfprof source`: source lines with their time, and their text if the file is the same.
 
-Tests collector/documents/source.py, collector/query/job_source.py, collector/render/source_text.py,
-collector/summaries/source_lines.py.
+Tests collector/documents/source.py, collector/render/source_text.py.
 """
 
 import json

@@ -1,7 +1,6 @@
 """`tag` and `rm` on a store with invented jobs: text, JSON, errors.
 
-Tests collector/query/listing.py, collector/query/liveness.py, collector/query/removing.py,
-cli/rm.py, cli/tag.py.
+Tests collector/query/listing.py, cli/rm.py, cli/tag.py.
 """
 
 import json

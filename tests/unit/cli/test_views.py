@@ -2,8 +2,7 @@
 
 Tests collector/documents/counters.py, collector/documents/view.py, collector/forms.py,
 collector/query/graph_facts.py, collector/query/recorded_shapes.py, collector/render/legends.py,
-collector/store/recorded_outputs.py, collector/store/trace_ranges.py,
-collector/tfviews/account_filter.py, collector/tfviews/option_values.py, collector/write_output.py,
+collector/store/recorded_outputs.py, collector/store/trace_ranges.py, collector/write_output.py,
 cli/selection.py.
 """
 

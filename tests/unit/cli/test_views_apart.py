@@ -1,7 +1,4 @@
-"""`tfprof op JOB [OP]... --by WHAT`: op types are taken apart, with the figures of the view.
-
-Tests collector/query/step_nodes.py, collector/tfviews/layers.py.
-"""
+"""`tfprof op JOB [OP]... --by WHAT`: op types are taken apart, with the figures of the view."""
 
 import json
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 Rows are sorted by time, and empty rows are left out. No line is wider than the terminal.
 
-Tests collector/query/own_layout.py, collector/render/heading.py, collector/render/row_cells.py,
+Tests collector/query/own_layout.py, collector/render/row_cells.py,
 collector/render/view_text.py.
 """
 

@@ -8,8 +8,6 @@
 const SIZES = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "KB"]];
 /** @type {Units} */
 const QUANTITIES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
-/** @type {Units} */
-const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 /** A smaller relative change counts as no change. */
 const CHANGE_MIN = 0.0005;
 /** Digits that show whether a number lies exactly between two roundings. */
@@ -73,14 +71,14 @@ export function cores(number) {
 }
 
 /** @type {Units} */
-const LONGER_TIMES = [[1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
+const TIMES = [[1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
 
 /** Nanoseconds in a suitable unit, from ns to hours; "-" if unknown or not finite. */
 export function duration(ns) {
   if (isMissing(ns) || !Number.isFinite(ns)) return "-";
   const rounded = threeDigits(ns);
   if (rounded < 1e3) return `${fixed(ns, 0)} ns`;
-  for (const [unit, name] of LONGER_TIMES) {
+  for (const [unit, name] of TIMES) {
     if (rounded < unit * 1000 && !(name === "s" && rounded >= 100e9)) {
       return `${fixed(rounded / unit, places(rounded / unit))} ${name}`;
     }
@@ -110,19 +108,6 @@ export function quantity(number) {
   }
   if (Number.isInteger(value) && !ending) return fixed(value, 0);
   return fixed(value, places(Math.abs(value))) + ending;
-}
-
-/** Several times in the unit of the longest: 0.81/0.84/1.24 ms; short ones have further digits. */
-export function rangeOf(...times) {
-  const longest = threeDigits(Math.max(...times));
-  const [unit, name] = TIMES.find(([value]) => longest >= value || value === 1);
-  const texts = times.map((time) => (unit === 1 ? fixed(time, 0) : inUnit(time / unit, places(longest / unit))));
-  return `${texts.join("/")} ${name}`;
-}
-
-function inUnit(value, digits) {
-  if (value > 0 && value < 1) return fixed(value, Math.max(digits, Math.ceil(-Math.log10(value))));
-  return fixed(value, value >= 1 && value < 10 ? Math.max(digits, 1) : digits);
 }
 
 /** A fraction as a percentage; small percentages get more digits. */

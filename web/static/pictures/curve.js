@@ -12,6 +12,8 @@ import { token, useTheme } from "../lib/theme.js";
 
 /** A mark that is closer than this to the mark before it is not drawn (pixels). */
 const MARK_GAP = 28;
+/** Height of the texts of marks, which stand above the curve (pixels). */
+const MARK_TEXT = 16;
 
 function marksPlugin(marks) {
   const draw = (plot) => {
@@ -20,7 +22,7 @@ function marksPlugin(marks) {
     const end = bbox.left + bbox.width;
     ctx.save();
     ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.rect(bbox.left, bbox.top - MARK_TEXT * ratio, bbox.width, bbox.height + MARK_TEXT * ratio);
     ctx.clip();
     ctx.font = `${11 * ratio}px ${token("font")}`;
     ctx.lineWidth = ratio;
@@ -38,7 +40,7 @@ function marksPlugin(marks) {
       const width = ctx.measureText(mark.text).width;
       if (x > lastText && x + width + 4 * ratio < end) {
         ctx.fillStyle = token(mark.isDashed ? "muted" : mark.colour);
-        ctx.fillText(mark.text, x + 4 * ratio, bbox.top + 11 * ratio);
+        ctx.fillText(mark.text, x + 4 * ratio, bbox.top - 5 * ratio);
         lastText = x + width + 10 * ratio;
       }
     }
@@ -75,6 +77,7 @@ export function Curve({ xs, lines, marks = [], height = 220, format, formatX, la
       },
       cursor: { sync: group ? { key: group } : undefined, points: { size: 6 }, drag: { x: true, y: false }, y: false },
       legend: { show: legend, live: true },
+      padding: [marks.length ? MARK_TEXT : null, null, null, null],
       axes: [
         { ...axis, values: (_, splits) => splits.map((value) => formatX(value)), space: 90, size: 30 },
         { ...axis, values: (_, splits) => splits.map((value) => (value === null ? "" : format(value))), size: 84 },

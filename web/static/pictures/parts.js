@@ -2,7 +2,13 @@
 import { html } from "../lib/dom.js";
 import { duration, percent } from "../lib/numbers.js";
 import { Table } from "../lib/table.js";
-import { classColours, textOn, useTheme } from "../lib/theme.js";
+import { textOn, token, useTheme } from "../lib/theme.js";
+
+/** The token of the colour of each part, the same in every job. */
+const COLOURS = {
+  input: "class-1", before: "class-2", device: "class-3", launch: "class-4", copies: "muted", waiting: "class-5",
+  after: "class-6", tracing: "good", between: "class-7", python: "class-8", unexplained: "line",
+};
 
 /** Parts above this share have their label in the bar. */
 const LABELLED = 0.08;
@@ -16,12 +22,11 @@ const COLUMNS = [
 const DETAILS = COLUMNS.slice(1, 3);
 
 /**
- * @param {{parts: {name: string, mean_ns: number, share: number, evidence: string, details: any[]}[], caption: string}} properties
+ * @param {{parts: {slug: string, name: string, mean_ns: number, share: number, evidence: string, details: any[]}[], caption: string}} properties
  */
 export function Parts({ parts, caption }) {
   useTheme();
-  const colours = classColours();
-  const rows = parts.map((part, at) => ({ ...part, colour: colours[at % colours.length] }));
+  const rows = parts.map((part) => ({ ...part, colour: token(COLOURS[part.slug] ?? "line") }));
   const label = rows.map((row) => `${row.name} ${percent(row.share)}`).join(", ");
   return html`<div>
     <div class="parts" role="img" aria-label=${label}>

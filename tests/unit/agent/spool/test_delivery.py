@@ -11,6 +11,7 @@ from tfprof.agent.spool.delivery import Delivery
 from tfprof.agent.spool.spool import Spool
 from tfprof.agent.transport.resending import REOPEN_S, SILENCE_S, STALL_S
 from tfprof.formats import wire
+from tfprof.formats.errors import VersionError
 from tfprof.formats.wire import Head
 
 OPEN, RECORDS, EVENT, CLOSE = wire.OPEN, wire.RECORDS, wire.EVENT, wire.CLOSE
@@ -188,6 +189,30 @@ def test_a_segment_that_was_replaced_is_skipped(collector: FakeCollector, two_se
     assert collector.turn() == [(OPEN, 8, 1)]
     assert "[spool-damaged]" in collector.reports[0]
     assert os.path.lexists(path)
+
+
+def test_a_segment_of_a_later_release_stays(collector: FakeCollector, two_segments, monkeypatch) -> None:
+    path = collector.spool.first_path()
+    unpack = wire.unpack
+
+    def unpack_older(data: bytes) -> Head:
+        head = unpack(data)
+        if head.type == EVENT:
+            raise VersionError("wire", 9, 3)
+        return head
+
+    monkeypatch.setattr(wire, "unpack", unpack_older)
+    assert collector.turn() == two_segments[:-1]
+    collector.acknowledge()
+    assert collector.turn() == [(OPEN, 8, 1)]
+    collector.acknowledge()
+    collector.turn()
+    assert len(collector.spool) == 0
+    assert path is not None
+    assert os.path.exists(path)
+    assert len(collector.reports) == 1
+    assert collector.reports[0].startswith(f"{path} is left alone: wire version 9 is not supported")
+    assert collector.reports[0].endswith("[unknown-version]")
 
 
 def test_the_bytes_in_flight_are_limited_but_a_large_message_passes(collector: FakeCollector, monkeypatch) -> None:

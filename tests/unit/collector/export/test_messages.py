@@ -6,11 +6,10 @@ An integration test compares the messages with those of TensorFlow.
 from fakes.nodes import CPU, node
 from google.protobuf.json_format import MessageToDict
 from tfprof.collector.export.messages import op_message, tree_message
-from tfprof.collector.tfviews.graph import graph_view
 from tfprof.collector.tfviews.nodes import NodeFacts, Stats
 from tfprof.collector.tfviews.op import op_view
 from tfprof.collector.tfviews.options import Options
-from tfprof.collector.tfviews.scope import scope_view
+from tfprof.collector.tfviews.tree import graph_view, scope_view
 
 NODE = node("a", "Conv2D", runs=1, micros=2, accelerator_micros=3, cpu_micros=4, bytes=5, peak_bytes=6)._replace(
     facts=NodeFacts(input_shapes=((2, -1), (), (1,)), inputs=("b",)),

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from tfprof.collector.export.timeline import file_message, file_name, graph_timeline, scope_timeline
 from tfprof.collector.tfviews.entries import Entry, Interval, MemoryRecord
-from tfprof.collector.tfviews.graph import graph_view
 from tfprof.collector.tfviews.nodes import NO_STATS, Node, NodeFacts, Stats
 from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.parity import Parity
-from tfprof.collector.tfviews.scope import scope_view
+from tfprof.collector.tfviews.tree import graph_view, scope_view
 
 CPU, GPU, STREAM = "/job:w/device:cpu:0", "/job:w/device:gpu:0", "/device:gpu:0/stream:all"
 WHOLE_TREE = Options(max_depth=10000)

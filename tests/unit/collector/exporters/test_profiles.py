@@ -1,7 +1,7 @@
 """Profiles for speedscope and pprof: times by stack, and timelines that speedscope accepts.
 
 Tests collector/exporters/pprof.py, collector/exporters/speedscope.py,
-collector/exporters/stacks.py, collector/query/stack_facts.py.
+collector/exporters/stacks.py.
 """
 
 import gzip

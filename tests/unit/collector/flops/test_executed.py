@@ -5,7 +5,7 @@ from fakes.graphs import signature
 from tfprof.collector.flops.definitions import InputSource
 from tfprof.collector.flops.executed import LabelInfo, fed_placeholder, parsed_label, recorded_shapes, shapes_in_order
 from tfprof.collector.store.output_signatures import OpOutput, encode
-from tfprof.collector.tfviews.inlined import original_name
+from tfprof.collector.tfviews.places import original_name
 
 
 @pytest.mark.parametrize(

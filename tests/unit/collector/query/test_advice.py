@@ -6,7 +6,7 @@ collector/advice/placement.py, collector/advice/report.py, collector/advice/retr
 collector/advice/slower.py, collector/advice/starved.py, collector/advice/table.py,
 collector/advice/tiny_ops.py, collector/advice/transfers.py, collector/advice/uneven.py,
 collector/advice/utilization.py, collector/advice/verdict.py, collector/query/evidence.py,
-collector/query/step_shift.py, collector/query/surroundings.py, collector/summaries/level_shift.py,
+collector/query/step_shift.py, collector/query/job_usage.py, collector/summaries/series.py,
 collector/summaries/op_classes.py.
 """
 
@@ -30,11 +30,13 @@ from tfprof.collector.advice.table import CHECKERS, advise
 from tfprof.collector.advice.verdict import findings, fine, verdict, without_data
 from tfprof.collector.numbers import percent
 from tfprof.collector.query.evidence import gather
+from tfprof.collector.query.job_usage import python_threads, thread_use
 from tfprof.collector.query.step_shift import shift_note
-from tfprof.collector.query.surroundings import python_threads, thread_use
+from tfprof.collector.store.devices import ITERATOR_DEVICE
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.summaries.op_classes import PIPELINE_DEVICE, WAITING
-from tfprof.collector.summaries.parts import ASLEEP, FIRST_BATCHES, Breakdown, Detail, Part, Recording, break_down
+from tfprof.collector.summaries.part_times import break_down
+from tfprof.collector.summaries.parts import ASLEEP, FIRST_BATCHES, Breakdown, Detail, Part, Recording
 from tfprof.collector.summaries.step_records import NamedSum, OpExecution, StepTrace, ThreadUse, TimedSteps
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.formats import activities, layout
@@ -708,6 +710,12 @@ def test_steps_that_keep_running_new_ops_are_reported(tmp_path: Path) -> None:
     assert report.line == "main.py:9 (f)"
     recurring_steps = [[Execution("a", 0, 5), Execution(f"a_{at % 5}", 5, 5)] for at in range(20)]
     assert report_texts(made_job(tmp_path / "same", recurring_steps), "retracing") == []
+
+
+def test_new_iterators_of_the_input_pipeline_are_no_growth_of_the_graph(tmp_path: Path) -> None:
+    device = ITERATOR_DEVICE.decode()
+    steps = [[Execution("a", 0, 5), Execution(f"Iterator::Repeat[{at}]", 5, 5, device=device)] for at in range(20)]
+    assert not reports(made_job(tmp_path, steps), "retracing")
 
 
 def test_steps_of_another_call_may_run_other_ops(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ Tests collector/summaries/order_results.py.
 from typing import Any
 
 import pytest
-from tfprof.collector.query.agreed_steps import AHEAD_S, Agreement, Progress, first_common, progress_in
+from tfprof.collector.query.order_targets import AHEAD_S, Agreement, Progress, first_common, progress_in
 from tfprof.collector.summaries.order_results import JobAnswers
 from tfprof.collector.summaries.step_records import TimedSteps
 from tfprof.formats import orders

@@ -1,7 +1,7 @@
 """Stored alerts, and the ops that explain them.
 
 Tests collector/alerts/sentence.py, collector/documents/alerts.py, collector/render/alerts_text.py,
-collector/summaries/op_changes.py, cli/alerts.py.
+cli/alerts.py.
 """
 
 import json

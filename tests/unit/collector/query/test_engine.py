@@ -17,8 +17,8 @@ from tfprof.collector.query.engine import VIEWS, QueryEngine, Selection, require
 from tfprof.collector.query.facts import ALL_FACTS, FLOAT_OPS, GRAPH, SHAPES, STACKS
 from tfprof.collector.store.catalog import RUNNING, STALE
 from tfprof.collector.store.reader import LocalJob, LocalStore
+from tfprof.collector.tfviews.option_values import TYPES
 from tfprof.collector.tfviews.options import TABLE, from_texts
-from tfprof.collector.tfviews.output_option import TYPES
 from tfprof.formats.exports import VIEW_EXPORTERS
 
 

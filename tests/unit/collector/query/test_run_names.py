@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from fakes.made_store import trace_tables, write_job
 from fakes.run_metadata import run_metadata
-from tfprof.collector.query.run_names import run_names
+from tfprof.collector.query.job_steps import run_names
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.summaries.steps import NO_RUN_NAMES, RunName, call_label
 from tfprof.formats import layout

@@ -7,11 +7,10 @@ import pytest
 from fakes.nodes import CPU, node
 from tfprof.collector.render.legends import TREE_ORDER, columns
 from tfprof.collector.render.tree_text import lines
-from tfprof.collector.tfviews.graph import graph_view
 from tfprof.collector.tfviews.nodes import Node, NodeFacts
 from tfprof.collector.tfviews.options import SELECTS, Options
 from tfprof.collector.tfviews.parity import Parity
-from tfprof.collector.tfviews.scope import scope_view
+from tfprof.collector.tfviews.tree import graph_view, scope_view
 
 PLACED_NODE = node(
     "a/w", "VariableV2", micros=1500, cpu_micros=1500, bytes=2_000_000, params=1200, float_ops=3, runs=2

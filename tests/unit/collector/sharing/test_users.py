@@ -85,6 +85,13 @@ def is_closed(client):
         return False
 
 
+def _is_empty(end):
+    try:
+        return not end.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+
+
 def test_a_connection_waits_until_the_collector_has_started(shared):
     client = shared.connect(7)
     shared.users.tick(1.0)
@@ -104,6 +111,36 @@ def test_each_user_gets_the_own_collector(shared):
     shared.connect(8)
     shared.users.tick(1.0)
     assert shared.users.are_waiting, "user 8 has no collector, and does not get that of user 7"
+
+
+def _received(shared, server):
+    """Return what the collector that listens at ``server`` has got, by connection."""
+    accepted = []
+    server.setblocking(False)
+    try:
+        while True:
+            accepted.append(server.accept()[0])
+    except BlockingIOError:
+        pass
+    shared.clients += accepted
+    for end in accepted:
+        end.setblocking(False)
+    return accepted
+
+
+def test_a_user_with_many_events_delays_nobody_and_each_connection_has_its_turn(shared):
+    for uid in (7, 8):
+        shared.listen(uid)
+    many, one = [shared.connect(7) for _ in range(30)], shared.connect(8)
+    ends, (other,) = (_received(shared, server) for server in shared.servers)
+    for client in [*many, one]:
+        client.send(b"x")
+    for turn in range(8):
+        for key, _ in shared.selector.select(0):
+            key.data.pass_on()
+        assert not is_closed(other) if turn else other.recv(9) == b"x"
+        passed = sum(not _is_empty(end) for end in ends)
+        assert passed == min(30, module.EVENTS_A_TURN * (turn + 1))
 
 
 def test_connections_are_closed_when_the_collector_does_not_start(shared):

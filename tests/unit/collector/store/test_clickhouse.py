@@ -4,7 +4,8 @@ The tests of answers need chDB. TFPROF_TEST_CHDB names an interpreter that has i
 are skipped.
 
 Tests collector/store/clickhouse_address.py, collector/store/clickhouse_aggregates.py,
-collector/store/clickhouse_dialect.py, collector/store/clickhouse_reader.py,
+collector/store/clickhouse_dialect.py, collector/store/clickhouse_ranges.py,
+collector/store/clickhouse_reader.py,
 collector/store/clickhouse_server.py, collector/store/clickhouse_tables.py,
 collector/store/clickhouse_target.py, collector/store/copying.py, collector/store/opening.py,
 cli/store.py.
@@ -20,10 +21,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from fakes import chdb_server, page_store, random_rows
-from fakes.made_store import rows, write_job
+from fakes.made_store import HOST, IDENTITY, START_NS, rows, span, write_job
 from fakes.round_trip import output_of
-from fakes.same_figures import assert_same_figures
+from fakes.same_figures import assert_same_figures, assert_same_rows
+from tfprof.collector import copy_rounds
+from tfprof.collector.copy_rounds import CopyRounds
 from tfprof.collector.errors import StoreError, UsageError
+from tfprof.collector.store import catalog
 from tfprof.collector.store import clickhouse_server as http
 from tfprof.collector.store import clickhouse_tables as tables
 from tfprof.collector.store.clickhouse_address import Address, Credentials, credentials, parse
@@ -32,6 +36,7 @@ from tfprof.collector.store.clickhouse_server import Server
 from tfprof.collector.store.clickhouse_target import EngineTarget
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.schema import JOB_TABLES
+from tfprof.collector.store.writer import LocalStoreWriter
 
 CHDB = os.environ.get("TFPROF_TEST_CHDB", "")
 needs_chdb = pytest.mark.skipif(not CHDB, reason="TFPROF_TEST_CHDB names no interpreter with chDB")
@@ -188,18 +193,27 @@ def test_every_answer_equals_that_of_the_folder_and_of_the_copy_back(database: s
         assert output_of(*words, back).replace(str(back), "") == local, question
 
 
+def _tables(first: int, count: int, seed: int) -> dict[str, pa.Table]:
+    """Return ``count`` traces from the number ``first`` on, with their ops, spans and events."""
+    spans = [span(1, number, number, 1.0) for number in range(first, first + count)]
+    return {
+        "ops": rows("ops", random_rows.random_ops(first, count, 8, seed=seed)),
+        "traces": random_rows.traces(first, count),
+        "spans": rows("spans", spans),
+    }
+
+
 @needs_chdb
 def test_rows_and_aggregates_equal_and_an_interrupted_copy_goes_on(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = random_rows.device_names()
-    ops = rows("ops", random_rows.random_ops(0, 30, 8, seed=1))
-    write_job(tmp_path, 7, {"names": names, "ops": ops, "traces": random_rows.traces(0, 30)})
+    tables = _tables(0, 30, seed=1)
+    write_job(tmp_path, 7, {"names": random_rows.device_names(), **tables})
     local, store = LocalStore(tmp_path).jobs()[0], EngineStore(Server(parse(database), credentials()))
     target, insert = EngineTarget(store), Server.insert
 
     def killed_after_the_rows(self: Server, table: str, data: pa.Table) -> int:
-        if table == "batches" and data["name"][0].as_py() == "traces":
+        if table == "batches" and b"traces" in [name.encode() for name in data["name"].to_pylist()]:
             raise KeyboardInterrupt
         return insert(self, table, data)
 
@@ -208,13 +222,69 @@ def test_rows_and_aggregates_equal_and_an_interrupted_copy_goes_on(
         with pytest.raises(KeyboardInterrupt):
             target.add(local)
     assert not target.has(7)
-    copied = target.add(local)
-    assert copied.earlier == ops.num_rows
-    job = store.jobs()[0]
-    for name in JOB_TABLES:
-        assert job.table(name).equals(local.table(name)), name
-    assert_same_figures(job, local)
+    assert target.add(local).earlier > tables["spans"].num_rows
+    assert_same_rows(store.jobs()[0], local)
+    assert_same_figures(store.jobs()[0], local)
     store.remove([7])
     assert not store.jobs()
     assert target.add(local).earlier == 0
-    assert store.jobs()[0].table("ops").num_rows == ops.num_rows
+    assert_same_rows(store.jobs()[0], local)
+    assert_same_figures(store.jobs()[0], local)
+
+
+@needs_chdb
+def test_a_running_job_is_copied_bit_by_bit_and_each_row_once(database: str, tmp_path: Path) -> None:
+    server = Server(parse(database), credentials())
+    store, folder = EngineStore(server), LocalStoreWriter(tmp_path, HOST)
+    targets = EngineTarget(store), EngineTarget(store)
+    writer = folder.job(7)
+    writer.set_identity(IDENTITY)
+    writer.append({"names": random_rows.device_names()})
+    for at in range(6):
+        writer.append(_tables(at * 10, 10, seed=at))
+        if at % 3 == 1:
+            writer.seal()
+        job = LocalStore(tmp_path, HOST).jobs()[0]
+        copied = targets[at == 4].add(job)  # another process takes over for a while
+        assert copied.rows - copied.earlier > 0
+        assert store.jobs()[0].info.state == "running"
+        assert_same_rows(store.jobs()[0], job)
+        assert_same_figures(store.jobs()[0], job)
+    writer.close("exited", {"t_ns": START_NS})
+    folder.close()
+    assert targets[0].add(LocalStore(tmp_path).jobs()[0]).earlier == copied.rows
+    assert targets[0].has(7)
+    stored, back = store.jobs()[0], tmp_path / "back"
+    assert stored.info.rows == LocalStore(tmp_path).jobs()[0].info.rows
+    assert len(stored.ranges["ops"]) == 3
+    output_of("store", "copy", database, back)
+    assert_same_rows(LocalStore(back).jobs()[0], stored)
+    assert_same_figures(LocalStore(back).jobs()[0], stored)
+
+
+@needs_chdb
+def test_rounds_copy_what_is_new_and_nothing_that_was_removed_there(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copy_rounds, "_SETTLING_NS", 0)
+    folder, store = tmp_path / "store", EngineStore(Server(parse(database), credentials()))
+    for uid in (1, 2):
+        write_job(folder, uid, {"names": random_rows.device_names(), **_tables(0, 10, seed=uid)})
+    rounds = CopyRounds(folder, database)
+    first = rounds.run()
+    assert (first["failed"], first["error"]) == (0, None)
+    assert [job.info.rows for job in store.jobs()] == [job.info.rows for job in LocalStore(folder).jobs()]
+    assert rounds.run()["rows"] == first["rows"]
+    catalog.change_tags(catalog.job_folder(folder, 1), lambda _: ("fast",))
+    (folder / "jobs" / f"{3:016x}").mkdir()
+    (folder / "jobs" / f"{3:016x}" / "job.json").write_text("{")
+    progress = rounds.run()
+    assert store.jobs()[0].tags() == ("fast",)
+    assert (progress["failed"], progress["error"]["slug"]) == (1, "store-damaged")
+    store.remove([2])
+    catalog.change_tags(catalog.job_folder(folder, 2), lambda _: ("removed there",))
+    for again in (rounds, CopyRounds(folder, database)):
+        again.run()
+        assert [job.info.uid for job in store.jobs()] == [1]
+    away = CopyRounds(folder, "clickhouse://127.0.0.1:1/jobs").run()
+    assert (away["copied_ns"], away["error"]["slug"]) == (None, "engine-away")

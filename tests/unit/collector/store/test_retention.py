@@ -1,7 +1,7 @@
 import pytest
 from fakes import random_rows
 from fakes.made_store import HOST, IDENTITY, SECOND, START_NS, rows, write_job
-from tfprof.collector.query import removing
+from tfprof.collector.query import listing
 from tfprof.collector.store import catalog, retention, small_segments
 from tfprof.collector.store.catalog import host_folder, job_folder
 from tfprof.collector.store.reader import LocalJob, LocalStore
@@ -156,14 +156,14 @@ def test_samples_of_a_host_without_jobs_are_removed_with_the_last_job(tmp_path):
     writer = LocalStoreWriter(tmp_path, HOST)
     store_samples(writer, 0, 100)
     store = LocalStore(tmp_path)
-    first, second = (removing.selected_jobs(store, [f"{uid:016x}"], 0) for uid in (1, 2))
-    removing.remove_jobs(store, first, store.remove)
+    first, second = (listing.selected_jobs(store, [f"{uid:016x}"], 0) for uid in (1, 2))
+    listing.remove_jobs(store, first, store.remove)
     assert catalog.hosts(tmp_path) == [HOST]
-    removing.remove_jobs(store, second, store.remove)
+    listing.remove_jobs(store, second, store.remove)
     assert catalog.hosts(tmp_path) == [HOST]  # its collector runs, and removes the samples itself
     writer.close()
     write_job_opened_at(tmp_path, 3, 0)
-    removing.remove_jobs(store, removing.selected_jobs(store, [f"{3:016x}"], 0), store.remove)
+    listing.remove_jobs(store, listing.selected_jobs(store, [f"{3:016x}"], 0), store.remove)
     assert catalog.hosts(tmp_path) == []
 
 

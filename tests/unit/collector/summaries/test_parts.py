@@ -1,19 +1,18 @@
 """The parts of a step add up to the time from start to start, and name what was recorded.
 
-Tests collector/query/latest_traces.py, collector/query/step_activities.py,
-collector/query/timed_steps.py, collector/render/breakdown_text.py,
-collector/summaries/intervals.py, collector/summaries/phases.py, collector/summaries/step_cut.py,
+Tests collector/query/recorded_steps.py, collector/render/breakdown_text.py,
+collector/summaries/activity_parts.py, collector/summaries/op_classes.py,
+collector/summaries/part_times.py, collector/summaries/step_cut.py,
 collector/summaries/step_records.py.
 """
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tfprof.collector.summaries.intervals import covered, exposed, union
 from tfprof.collector.summaries.op_classes import PIPELINE_DEVICE, OpClass
-from tfprof.collector.summaries.part_verdict import input_words, part_verdict
-from tfprof.collector.summaries.parts import FIRST_BATCHES, Breakdown, Recording, break_down
-from tfprof.collector.summaries.step_cut import cut
+from tfprof.collector.summaries.part_times import break_down
+from tfprof.collector.summaries.parts import FIRST_BATCHES, Breakdown, Recording, input_words, part_verdict
+from tfprof.collector.summaries.step_cut import covered, cut, exposed, union
 from tfprof.collector.summaries.step_records import (
     Activity,
     NamedSum,

@@ -1,6 +1,6 @@
 """Step times: percentiles of untraced steps, and separately of traced ones.
 
-Tests collector/summaries/spread.py.
+Tests collector/summaries/series.py.
 """
 
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 from fakes.made_store import MS, rows, span
 from tfprof.collector.render.steps_text import cost_text
-from tfprof.collector.summaries.spread import spread
-from tfprof.collector.summaries.step_cost import StepCost
+from tfprof.collector.summaries.profiling_cost import StepCost
+from tfprof.collector.summaries.series import spread
 from tfprof.collector.summaries.steps import call_label, steps
 from tfprof.formats import layout
 

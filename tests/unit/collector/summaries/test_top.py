@@ -1,12 +1,8 @@
-"""Ops ranked by their time in a step.
-
-Tests collector/query/ranking.py, collector/summaries/shares.py.
-"""
+"""Ops ranked by their time in a step."""
 
 import pytest
 from fakes.nodes import node
-from tfprof.collector.summaries.shares import shares
-from tfprof.collector.summaries.top import heaviest, short_device, top_ops
+from tfprof.collector.summaries.top import heaviest, shares, short_device, top_ops
 from tfprof.collector.tfviews.nodes import Stats
 
 GPU = "/job:localhost/replica:0/task:0/device:gpu:1"

@@ -2,8 +2,8 @@
 
 import pytest
 from fakes.nodes import CPU, GPU, node
-from tfprof.collector.tfviews.added import ADDED, group_added, is_added
 from tfprof.collector.tfviews.nodes import Node
+from tfprof.collector.tfviews.places import ADDED, group_added, is_added
 
 
 def node_outside_graph(name: str, op: str, device: str = CPU, micros: int = 1) -> Node:

@@ -5,10 +5,11 @@ An integration test compares the view with TensorFlow's own.
 
 import pytest
 from fakes.nodes import node, with_stack
-from tfprof.collector.tfviews.code import basename, code_view, forward_name, frame_text
+from tfprof.collector.tfviews.code import code_view, frame_text
 from tfprof.collector.tfviews.nodes import Frame
 from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.parity import Parity
+from tfprof.collector.tfviews.places import basename, forward_name
 from tfprof.collector.tfviews.tree import Branch, TreeView
 
 TRAIN, LAYER, LOSS = Frame("/home/ada/train.py", 9, "main"), Frame("nn.py", 3, "layer"), Frame("nn.py", 5, "loss")

@@ -1,7 +1,7 @@
 """Which op a gradient belongs to, on graphs made by hand, with the names that TensorFlow gives."""
 
-from tfprof.collector.tfviews.gradients import GraphOp, forward_ops
 from tfprof.collector.tfviews.nodes import Frame
+from tfprof.collector.tfviews.stacks import GraphOp, forward_ops
 
 TRAIN = Frame("train.py", 9, "train")
 

@@ -6,10 +6,9 @@ An integration test compares the view with TensorFlow's own.
 from collections.abc import Iterable
 
 from fakes.nodes import CPU
-from tfprof.collector.tfviews.graph import graph_view
 from tfprof.collector.tfviews.nodes import Node, NodeFacts, Stats
 from tfprof.collector.tfviews.options import Options
-from tfprof.collector.tfviews.tree import Branch, TreeView
+from tfprof.collector.tfviews.tree import Branch, TreeView, graph_view
 
 
 def node(name: str, inputs: Iterable[str] = (), op: str = "Add", micros: int = 1) -> Node:

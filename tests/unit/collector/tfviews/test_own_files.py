@@ -2,7 +2,7 @@
 
 from fakes.nodes import node, with_stack
 from tfprof.collector.tfviews.nodes import Frame
-from tfprof.collector.tfviews.own_files import own_files
+from tfprof.collector.tfviews.places import own_files
 
 
 def own_names(*files: str) -> list[str]:

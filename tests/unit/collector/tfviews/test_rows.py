@@ -3,13 +3,11 @@
 from dataclasses import replace
 
 from fakes.nodes import node, with_stack
-from tfprof.collector.tfviews.added import group_added
 from tfprof.collector.tfviews.code import code_view
-from tfprof.collector.tfviews.graph import graph_view
 from tfprof.collector.tfviews.nodes import Frame, Node, Stats, total_of
 from tfprof.collector.tfviews.op import op_view
 from tfprof.collector.tfviews.options import Options
-from tfprof.collector.tfviews.places import Places
+from tfprof.collector.tfviews.places import Places, group_added
 from tfprof.collector.tfviews.rows import (
     Limit,
     RowFilter,
@@ -19,7 +17,7 @@ from tfprof.collector.tfviews.rows import (
     tree_rows,
     with_unattributed_row,
 )
-from tfprof.collector.tfviews.scope import scope_view
+from tfprof.collector.tfviews.tree import graph_view, scope_view
 
 MICROS = Stats._fields.index("micros")
 ORDER = Options(order_by="micros", max_depth=1 << 62)

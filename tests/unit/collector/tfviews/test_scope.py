@@ -5,8 +5,7 @@ An integration test compares the view with TensorFlow's own.
 
 from fakes.nodes import node
 from tfprof.collector.tfviews.options import Options
-from tfprof.collector.tfviews.scope import scope_view
-from tfprof.collector.tfviews.tree import Branch, TreeView
+from tfprof.collector.tfviews.tree import Branch, TreeView, scope_view
 
 NODES = [
     node("a/x/one", "Conv2D", micros=1),

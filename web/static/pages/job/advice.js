@@ -5,10 +5,9 @@ import { Section } from "../../lib/layout.js";
 import { count, duration, percent, quantity, size } from "../../lib/numbers.js";
 
 /** The section. */
-export function Advice({ base, version, job }) {
+export function Advice({ base, version }) {
   const { document, problem } = useDocument(`${base}/advise`, version);
   if (document === null) return problem === null ? null : html`<${Section} id="advice" title="Advice"><p class="muted">${problem.message}</p></${Section}>`;
-  const title = titleIn(job);
   const findings = document.checkers.flatMap((checker) => checker.reports.map((report) => ({ ...report, checker })));
   const missing = document.checkers.filter((checker) => checker.missing);
   const fine = document.checkers.filter((checker) => !checker.missing && !checker.reports.length);
@@ -18,7 +17,7 @@ export function Advice({ base, version, job }) {
       ? html`<ul class="findings">
           ${findings.map(
             (finding, at) => html`<li key=${at}>
-              <h3>${title(finding.checker)}${savingOf(finding) ? html` <span class="muted">(up to ${savingOf(finding)} of the time)</span>` : null}</h3>
+              <h3>${finding.checker.title}${savingOf(finding) ? html` <span class="muted">(up to ${savingOf(finding)} of the time)</span>` : null}</h3>
               <p>${sentence(finding.text)}</p>
               <dl>
                 ${finding.todo ? html`<dt>To do</dt><dd>${finding.todo}</dd>` : null}
@@ -30,17 +29,11 @@ export function Advice({ base, version, job }) {
         </ul>`
       : html`<p>No finding.</p>`}
     <p class="muted small">
-      ${fine.length ? `Checked and fine: ${fine.map(title).join(", ")}. ` : ""}${missing.length
-        ? `No data: ${missing.map((checker) => `${title(checker)} (${checker.missing})`).join(", ")}.`
+      ${fine.length ? `Checked, and fine: ${fine.map((checker) => checker.title).join(", ")}. ` : ""}${missing.length
+        ? `No data: ${missing.map((checker) => `${checker.title} (${checker.missing})`).join(", ")}.`
         : ""}
     </p>
   </${Section}>`;
-}
-
-/** Titles of checkers whose findings the summary of the job has, else their slug. */
-function titleIn(job) {
-  const titles = new Map([...job.advice.map((item) => [item.slug, item.title]), ["expensive", "Most expensive"]]);
-  return (checker) => titles.get(checker.slug) ?? checker.slug.replaceAll("-", " ");
 }
 
 function savingOf(finding) {

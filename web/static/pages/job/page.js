@@ -42,7 +42,7 @@ export function JobPage({ uid }) {
       <${Notices} problem=${show.problem?.message ?? ((now ?? job).state === "stale" ? STALE : null)} />
       ${newer && html`<p class="notice">A newer job of this name runs: <a href=${`/job/${newer.uid}`}>${newer.name} ${newer.id}</a></p>`}
       <${Head} job=${job} now=${now} />
-      <${Advice} base=${base} version=${stored} job=${job} />
+      <${Advice} base=${base} version=${stored} />
       <${Steps} base=${base} version=${version} job=${job} />
       <${Breakdown} base=${base} version=${stored} />
       <${Ops} base=${base} version=${stored} job=${job} />

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tfprof.collector.query.source_file import SIZE_MAX, NoTextError, source_text
+from tfprof.collector.query.job_source import SIZE_MAX, NoTextError, source_text
 
 LATER_NS = time.time_ns() + 3600 * 10**9
 

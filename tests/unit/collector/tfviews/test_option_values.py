@@ -2,7 +2,7 @@
 
 import pytest
 from tfprof.collector.errors import ViewOptionError
-from tfprof.collector.tfviews.output_option import OutputChoice, parse
+from tfprof.collector.tfviews.option_values import OutputChoice, parse_output
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from tfprof.collector.tfviews.output_option import OutputChoice, parse
     ],
 )
 def test_an_output_is_a_type_with_a_file_if_needed(text: str, output: OutputChoice, shown: str) -> None:
-    assert parse(text) == output
+    assert parse_output(text) == output
     assert str(output) == shown
 
 
@@ -49,5 +49,5 @@ UNKNOWN = "E.g. Unknown output type: {}, Valid types: file,none,pprof,stdout,tim
 )
 def test_a_bad_output_is_refused_with_the_tf_profilers_message(text: str, message: str) -> None:
     with pytest.raises(ViewOptionError) as refused:
-        parse(text)
+        parse_output(text)
     assert refused.value.tf_message == message
