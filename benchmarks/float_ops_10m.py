@@ -18,8 +18,8 @@ import op_view_10m
 import pyarrow as pa
 import pyarrow.compute as pc
 from tfprof.collector.decoders.proto import graph_pb2
+from tfprof.collector.query.facts import FLOAT_OPS
 from tfprof.collector.query.profile import profile
-from tfprof.collector.query.required_facts import FLOAT_OPS
 from tfprof.collector.store import schema
 from tfprof.collector.store.output_signatures import OpOutput, encode
 from tfprof.collector.store.reader import LocalStore

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import gc
 import os
-import resource
 import secrets
 import signal
 import socket
@@ -17,7 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from ..commands.daemons import StatusFile
+from ..commands.daemons import StatusFile, allow_descriptors
 from ..commands.key_files import collector_pair
 from ..commands.service_manager import ServiceManager
 from ..commands.streams import WARNING, log
@@ -129,7 +128,7 @@ class Collector:
         }
         listen = None
         if self._options.listen is not None:
-            _allow_connections()
+            allow_descriptors(DESCRIPTORS)  # connections of strangers must not take those of the store
             listen = Listen(self._options.listen, collector_pair() if self._options.is_encrypted else None)
         self._receiver = Receiver(local_endpoint(self._instance), self._ingest, self._stats, welcome, listen)
         self._given_up = GivenUpFiles(self._instance, self._ingest, self._stats)
@@ -284,13 +283,6 @@ class Collector:
     def _description(self) -> str:
         listen = self._options.listen
         return f"serves {self._options.store}" + ("" if listen is None else f", listens at {listen.url}")
-
-
-def _allow_connections() -> None:
-    """Raise the limit of open files: connections of strangers must not take those of the store."""
-    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = DESCRIPTORS if limit == resource.RLIM_INFINITY else min(DESCRIPTORS, limit)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, limit))
 
 
 def serve(

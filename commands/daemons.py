@@ -141,6 +141,16 @@ def resident_bytes() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def allow_descriptors(number: int) -> None:
+    """Raise this process's limit of open files to ``number``, or as far as allowed."""
+    import resource
+
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    target = number if hard_limit == resource.RLIM_INFINITY else min(number, hard_limit)
+    if soft_limit != resource.RLIM_INFINITY and soft_limit < target:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard_limit))
+
+
 def running_pid(instance_dir: str, name: str) -> int:
     """Return the pid of the running daemon ``name`` of the instance, 0 when none runs."""
     return _pid_in_file(instance_dir, name, True)

@@ -39,7 +39,7 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> 
 
 
 def job_lines(store: StoreReader, job: JobReader) -> Iterator[str]:
-    """Yield the lines of a job's summary: what it is, advice, step times, ops, alerts."""
+    """Yield the lines of a job's summary: what it is, advice, step times and parts, ops, alerts."""
     uid = (job.info.hex,)
     names = ("show", "advise", "alerts", "memory")
     show, advice, alerts, memory = (document(store, name, uid, {}) for name in names)
@@ -57,6 +57,7 @@ def job_lines(store: StoreReader, job: JobReader) -> Iterator[str]:
     yield from (" · ".join(fact for fact in facts if fact), "")
     yield from _advice(advice)
     yield from _steps(show)
+    yield from _parts(advice["parts"])
     yield from _ops(show["top_ops"])
     yield from _memory(memory)
     if alerts["alerts"]:
@@ -73,8 +74,17 @@ def _advice(advice: Mapping[str, Any]) -> Iterator[str]:
         for report in checker["reports"]:
             line = f" ({_text(report['line'])})" if report["line"] else ""
             remedy = f" *To do:* {_text(report['todo'])}." if report["todo"] else ""
-            yield f"- {_text(report['text'].rstrip('.'))}{line}.{remedy}"
+            yield f"- **{_text(checker['title'])}:** {_text(report['text'].rstrip('.'))}{line}.{remedy}"
     yield ""
+
+
+def _parts(step: Mapping[str, Any] | None) -> Iterator[str]:
+    if step is None:
+        return
+    rows = [[_text(part["name"]), duration(part["mean_ns"]), percent(part["share"])] for part in step["parts"]]
+    yield from _table((f"part of a {_text(step['kind'])} step", "time/step", "share"), rows, 1)
+    means = f"Means of {count(step['steps'])} steps, {count(step['traced_steps'])} of them traced"
+    yield from (f"{means}, from start to start {duration(step['period_ns'])}: {_text(step['verdict'])}.", "")
 
 
 def _steps(show: Mapping[str, Any]) -> Iterator[str]:

@@ -14,10 +14,11 @@ except BaseException:
 """
 
 #: Runs in the job's main thread, between two of the job's own instructions, and starts a thread for
-#: the work. No signal handler, trace function or lock of the job's affects the new thread. The
-#: garbage collector is off until the work is done: a finalizer of the job's could run in the new
-#: thread. If the garbage collector was on, `enable_calls` has the arguments of the call that turns
-#: it on again. Until then, forked children make this call, too, since the new thread does not exist
+#: the work. No signal handler, trace function or lock of the job's affects the new thread, nor does
+#: a debugger: pydevd replaces the function that starts it, and keeps the original. The garbage
+#: collector is off until the work is done: a finalizer of the job's could run in the new thread. If
+#: the garbage collector was on, `enable_calls` has the arguments of the call that turns it on
+#: again. Until then, forked children make this call, too, since the new thread does not exist
 #: there. Their function is registered once in a process (shim/process_events.py). After the work,
 #: the new thread makes these calls and those that the work has put into `last_calls`, and ends. It
 #: makes them in C and runs no other Python code. An exception that a signal handler of the job's
@@ -41,7 +42,8 @@ def run():
         try:
             gc.disable()
             last = itertools.chain.from_iterable(last_calls)
-            _thread.start_new_thread(any, (itertools.chain(work, removing, enabling, last),))
+            start = getattr(_thread, "_original_start_new_thread", _thread.start_new_thread)
+            start(any, (itertools.chain(work, removing, enabling, last),))
         except BaseException:
             any(itertools.chain(removing, enabling))
             raise

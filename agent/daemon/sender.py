@@ -43,11 +43,13 @@ class Sender:
         self._given_up_jobs = given_up_jobs
         self._draining_uids: set[int] = set()  # ended jobs that send
 
-    def send_due(self, now: float) -> None:
+    def send_due(self, now: float) -> bool:
         """Greet, then send due messages of each job in turn, then the samples.
 
+        Return whether the last of what was in the spool has been delivered meanwhile.
         When the socket is full, the jobs that have waited longest come first in the next turn.
         """
+        was_spooled = not self._spooling.is_empty
         self._connection.greet(now)
         jobs = list(self._jobs)
         self._jobs.queue_changes(now)
@@ -65,6 +67,7 @@ class Sender:
         self._note_durable(now, at_once=is_urgent)
         self._spooling.deliver(now, self._connection.send)
         self._jobs.close_stored()
+        return was_spooled and self._spooling.is_empty
 
     def _send_jobs(self, jobs: list[Job], send: Send, now: float) -> None:
         room = WINDOW_BYTES - sum(job.outbox.records.in_flight for job in jobs)

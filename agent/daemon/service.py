@@ -1,7 +1,6 @@
 """The agent: one process per user and instance that drains all channels into the collector."""
 
 import os
-import resource
 import secrets
 import signal
 import socket
@@ -177,9 +176,7 @@ class Agent:
             self._next_check_s = now + (tick_s if tick_s < POLL_S else CHECK_S)
         self._orders.check(now)
         self._requests.check(now)
-        was_spooled = not self._spooling.is_empty
-        self._sender.send_due(now)
-        if was_spooled and self._spooling.is_empty:
+        if self._sender.send_due(now):
             self._results.note_delivered()
             self._check(now)
         self._instance.attempt(partial(self._sender.send_given_up_jobs, now))
@@ -257,14 +254,6 @@ def _greeting(host: str) -> dict[str, Any]:
     }
 
 
-def _raise_limit(descriptors: int) -> None:
-    """Raise the limit of open files to ``descriptors``, or as far as allowed."""
-    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    target = descriptors if hard_limit == resource.RLIM_INFINITY else min(descriptors, hard_limit)
-    if soft_limit != resource.RLIM_INFINITY and soft_limit < target:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard_limit))
-
-
 def _boot_id() -> str:
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
@@ -278,7 +267,7 @@ def serve(store: str, idle_s: float) -> int:
 
     If a launch began while an idle agent was ending, run another one. Return the exit status.
     """
-    _raise_limit(DESCRIPTORS)
+    daemons.allow_descriptors(DESCRIPTORS)
     while True:
         agent = Agent(store, idle_s)
         try:

@@ -39,16 +39,16 @@ def memory_event(
     time_ps: int, name: bytes, node: bytes, stats: Mapping[bytes, bytes | int], fragmentation: float
 ) -> MemoryEvent:
     """Return the event called ``name`` with ``stats`` by name."""
-    size = _number(stats, b"allocation_bytes") or _number(stats, b"requested_bytes")
+    size = number_in(stats, b"allocation_bytes") or number_in(stats, b"requested_bytes")
     allocator = stats.get(b"allocator_name", b"")
     return MemoryEvent(
         time_ps,
         SIGNS[name],
         node,
         allocator if isinstance(allocator, bytes) else b"",
-        _number(stats, b"addr") % _ADDRESSES,
+        number_in(stats, b"addr") % _ADDRESSES,
         size,
-        _number(stats, b"bytes_allocated"),
+        number_in(stats, b"bytes_allocated"),
         _USES.get(stats.get(b"region_type"), 0),
         fragmentation,
     )
@@ -87,6 +87,7 @@ def memory_rows(events: Iterable[MemoryEvent], trace: int, interner: Interner) -
     return MemoryRows(from_rows(rows, "memory_changes"), from_rows(addresses, "block_addresses"))
 
 
-def _number(stats: Mapping[bytes, bytes | int], key: bytes) -> int:
+def number_in(stats: Mapping[bytes, bytes | int], key: bytes) -> int:
+    """Return the number in the statistics of an event, 0 without one."""
     value = stats.get(key, 0)
     return value if isinstance(value, int) else 0

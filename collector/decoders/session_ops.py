@@ -12,7 +12,7 @@ from ..store.devices import ITERATOR_DEVICE, PIPELINE_DEVICE, PIPELINE_SCOPE
 from . import compiled
 from .calls import EVENTS as CALL_EVENTS
 from .calls import PROCESS, PROPAGATE, UNSEEN, Calls, call_id, in_pool, is_of_pipeline
-from .memory_changes import FRAGMENTATION, SIGNS, MemoryEvent, memory_event
+from .memory_changes import FRAGMENTATION, SIGNS, MemoryEvent, memory_event, number_in
 from .proto.xplane_pb2 import XEvent, XEventMetadata, XLine, XStat, XStatMetadata
 
 #: Name of the first CPU in RunMetadata.
@@ -244,7 +244,7 @@ def _line_markers(plane: "_Plane", line: XLine) -> Iterator[Marker]:
         if is_call:
             end_ps = event.end_ps
         if is_step or is_call:
-            number = _number(stats, _STEP_NUMBER) if is_step else None
+            number = number_in(stats, _STEP_NUMBER) if is_step else None
             thread = line.id & 0xFFFFFFFF
             times = event.start_ps // 1000, (event.end_ps - event.start_ps) // 1000
             yield Marker(event.name, event.display_name, number, thread, *times)
@@ -386,7 +386,9 @@ class _OtherEvents:
             self.async_ends_ps[_link(plane.stats(event), b"_c")] = event.start_ps
         elif event.name == _BATCH:
             stats = plane.stats(event)
-            self.batches.setdefault(stats.get(b"id"), []).append(_Batch(_number(stats, b"element_size"), event.end_ps))
+            self.batches.setdefault(stats.get(b"id"), []).append(
+                _Batch(number_in(stats, b"element_size"), event.end_ps)
+            )
         elif event.name.startswith(_END):
             self.ends_ps[plane.stats(event).get(_END_ID)] = event.start_ps
         elif plane.is_instruction(event):
@@ -509,7 +511,7 @@ def _asynchronous_ops(plane: _Plane, events: _OtherEvents) -> Iterator[Execution
             duration_ns = max(0, end_ps - event.start_ps) // 1000
             name = _INLINED.sub(b"", node, count=1)
             memory = OpMemory(output=batch.size) if batch else NO_MEMORY
-            call = _number(stats, b"step_id") & 0xFFFFFFFFFFFFFFFF
+            call = number_in(stats, b"step_id") & 0xFFFFFFFFFFFFFFFF
             yield Execution(HOST_DEVICE, name, label, thread, event.start_ps // 1000, duration_ns, memory, call)
 
 
@@ -587,30 +589,25 @@ def _close_innermost(open_ops: list[_OpenOp], thread: int) -> Iterator[Execution
 
 def _add_allocation(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
     # An allocator that does not track the size of its blocks, such as the CPU's, reports 0 bytes.
-    size = _number(stats, b"allocation_bytes") or _number(stats, b"requested_bytes")
+    size = number_in(stats, b"allocation_bytes") or number_in(stats, b"requested_bytes")
     name = stats.get(b"allocator_name")
     if not memory.allocator and isinstance(name, bytes):
         memory.allocator = name
-    address = _number(stats, b"addr")
+    address = number_in(stats, b"addr")
     memory.live += size - memory.block_sizes.get(address, 0)
     memory.block_sizes[address] = size
     memory.total += size
     memory.peak = max(memory.peak, memory.live)
     if b"GPU" in memory.allocator:
-        memory.in_use = max(memory.in_use, _number(stats, b"bytes_allocated"))
+        memory.in_use = max(memory.in_use, number_in(stats, b"bytes_allocated"))
 
 
 def _add_batch(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
-    memory.output += _number(stats, b"element_size")
+    memory.output += number_in(stats, b"element_size")
 
 
 def _remove_allocation(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
-    memory.live -= memory.block_sizes.pop(_number(stats, b"addr"), 0)
-
-
-def _number(stats: Mapping[bytes, bytes | int], key: bytes) -> int:
-    value = stats.get(key, 0)
-    return value if isinstance(value, int) else 0
+    memory.live -= memory.block_sizes.pop(number_in(stats, b"addr"), 0)
 
 
 def _memory_event(plane: _Plane, event: _Event) -> MemoryEvent:

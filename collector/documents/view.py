@@ -3,7 +3,6 @@
 from typing import Annotated, Literal, TypedDict
 
 from ..query.engine import Answer
-from ..query.explanations import kinds_of
 from ..query.own_layout import AnswerRows
 from ..summaries.steps import end_of
 from ..summaries.top import short_device
@@ -118,7 +117,7 @@ def view_fields(answer: Answer) -> ViewFields:
         "step": answer.options.step if answer.options.step >= 0 else None,
         "steps": None if selection.steps is None else [selection.steps[0], end_of(selection.steps)],
         "device": selection.device,
-        "kinds": dict(kinds_of(answer)),
+        "kinds": dict(answer.profile.kinds) if answer.profile else {},
         "other_kinds": dict(answer.profile.other_kinds) if answer.profile else {},
         "traces": answer.profile.trace_count if answer.profile else 0,
         "options": options_document(answer.options),

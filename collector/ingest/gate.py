@@ -90,16 +90,21 @@ class Gate:
         """Return whether ``node`` has a key."""
         return node in self._nodes.values()
 
-    def refresh(self) -> None:
-        """Use the nodes as they are now; if their file is invalid, they stay as they were."""
+    def refresh(self) -> bool:
+        """Use the nodes as they are now, and return whether they are others.
+
+        If their file is invalid, they stay as they were.
+        """
         mark = key_files.nodes_mark()
         if mark == self._mark:
-            return
+            return False
         self._mark = mark
         try:
             self._nodes = _nodes_by_key()
         except TfprofError as error:
             log(f"tfprof: the keys of nodes stay as they were: {error}", level=WARNING)
+            return False
+        return True
 
 
 def _nodes_by_key() -> dict[str, str]:

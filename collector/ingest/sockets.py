@@ -44,7 +44,8 @@ class Sockets:
 
     A *connection* is the number of a socket and ZeroMQ's name of a peer there. ZeroMQ reads its
     connections round-robin, so an agent that sends very many messages delays each message of the
-    others by one message. ListenError if an address cannot be used.
+    others by one message. ``has_new_nodes`` is set when the nodes that may send have changed.
+    ListenError if an address cannot be used.
     """
 
     def __init__(self, endpoint: Endpoint, listen: Listen | None, stats: CollectorStats) -> None:
@@ -53,6 +54,7 @@ class Sockets:
             None if listen is None or listen.pair is None else Gate(self._context, listen.pair, stats.count_refusal)
         )
         endpoints = [endpoint] if listen is None else [endpoint, listen.endpoint]
+        self.has_new_nodes = False
         self._sockets = [self._bound_socket(place) for place in endpoints]
         self._poller = zmq.Poller()
         for waiting in [*self._sockets, *([] if self._gate is None else [self._gate.socket])]:
@@ -83,7 +85,7 @@ class Sockets:
         """Wait for a message, up to ``timeout_ms``; return whether there is one."""
         ready = [socket for socket, _ in self._poller.poll(timeout_ms)]
         if self._gate is not None:
-            self._gate.refresh()
+            self.has_new_nodes = self._gate.refresh() or self.has_new_nodes
             self._gate.answer()
         return any(socket in self._sockets for socket in ready)
 

@@ -274,11 +274,6 @@ def slowdown(answer: Answer) -> str | None:
     return shift_note(selection.jobs[0])
 
 
-def kinds_of(answer: Answer) -> list[tuple[str, int]]:
-    """Return the kinds of steps that an answer covers, each with its number of traced steps."""
-    return list(answer.profile.kinds.items()) if answer.profile else []
-
-
 def left_out(answer: Answer) -> str | None:
     """Return the kinds of steps that an answer covers, and those that it leaves out, as text.
 

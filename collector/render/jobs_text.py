@@ -17,7 +17,7 @@ _COLUMNS: Final = (
     Column("PID", right=True, drop_priority=8),
     Column("FRAMEWORK", min_width=9, drop_priority=11),
     Column("STEPS", right=True),
-    Column("TIME/STEP", right=True, drop_priority=2),
+    Column("MEAN STEP", right=True, drop_priority=2),
     Column("CPU", right=True, drop_priority=3),
     Column("MEMORY", right=True, drop_priority=4),
     Column("TRACED", right=True, drop_priority=6),

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..numbers import count, counted, date_and_time, duration
-from ..query.explanations import kinds_of
 from ..query.selection import ids_of
 from ..summaries.steps import range_text
 from ..tfviews.options import STEP, Options, primary_counter
@@ -68,14 +67,16 @@ def _jobs(selection: "Selection") -> str:
 
 def _steps(answer_rows: "AnswerRows") -> str:
     """Return the number and kind of the traced steps, and the number of all steps of that kind."""
-    trace_count, kinds = answer_rows.trace_count, kinds_of(answer_rows.answer)
-    step, all_steps = answer_rows.answer.options.step, answer_rows.all_steps
-    if not trace_count:
+    profile, step = answer_rows.answer.profile, answer_rows.answer.options.step
+    trace_count, all_steps = answer_rows.trace_count, answer_rows.all_steps
+    if profile is None or not trace_count:
         return "the graph alone"
+    kinds = list(profile.kinds)
     if step >= 0:
-        return f"{kinds[0][0] if kinds else 'step'} {count(step)}"
-    by_kind = f" ({', '.join(f'{number:,} {kind}' for kind, number in kinds)})" if kinds[1:] else ""
-    kind = f"{kinds[0][0]} " if len(kinds) == 1 else ""
+        return f"{kinds[0] if kinds else 'step'} {count(step)}"
+    by_kind = ", ".join(f"{number:,} {kind}" for kind, number in profile.kinds.items())
+    by_kind = f" ({by_kind})" if kinds[1:] else ""
+    kind = f"{kinds[0]} " if len(kinds) == 1 else ""
     of_all = f" of {'about ' * answer_rows.is_estimate}{count(all_steps)}" * (all_steps > trace_count)
     return f"{counted(trace_count, f'traced {kind}step')}{by_kind}{of_all}"
 

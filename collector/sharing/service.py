@@ -4,7 +4,6 @@ import contextlib
 import grp
 import math
 import os
-import resource
 import selectors
 import signal
 import socket
@@ -40,6 +39,7 @@ _ROUND_STEP_S: Final = 120.0
 #: Time limit for the collectors to store what has arrived, and to end (seconds).
 _STOP_S: Final = 45.0
 _STOP_POLL_S: Final = 0.05
+#: Limit of open files: each connection takes two.
 _DESCRIPTORS: Final = 65_536
 _BACKLOG: Final = 512
 _FOR_ALL: Final = 0o666
@@ -83,7 +83,7 @@ class SharingService:
         """Open the store and listen; TfprofError or OSError on failure."""
         self._users = Users(self._store, readers_group(), self._selector)
         shared.share(self._store, self._users.readers)
-        _raise_limit()
+        daemons.allow_descriptors(_DESCRIPTORS)
         place = local_endpoint(str(self._store)).place
         Path(place).unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
@@ -197,13 +197,6 @@ class SharingService:
 def _end(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
-
-
-def _raise_limit() -> None:
-    """Raise the limit of open files: each connection takes two."""
-    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _DESCRIPTORS if limit == resource.RLIM_INFINITY else min(_DESCRIPTORS, limit)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, limit))
 
 
 def serve(store: str) -> int:

@@ -97,6 +97,12 @@ WORK = {
         "for _ in range(8): threading.Thread(target=work, daemon=True).start()\n"
         "while True:\n    assert sum(range(1000)) == 499500"
     ),
+    "debugger": (  # pydevd replaces the function that starts threads
+        "import _thread\n_thread._original_start_new_thread = original = _thread.start_new_thread\n"
+        "def begin(function, args):\n    threading.current_thread()\n    function(*args)\n"
+        "_thread.start_new_thread = lambda function, args: original(begin, (function, args))\n"
+        "while True:\n    assert threading.active_count() == 1, threading.enumerate()"
+    ),
     "gil": (  # a thread that holds the GIL most of the time
         "import ctypes\nsleep = ctypes.PyDLL(None).usleep\n"
         "def work():\n    while True: sleep(200000)\n"

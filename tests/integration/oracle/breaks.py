@@ -13,7 +13,7 @@ from tfprof.collector.query import profile
 from tfprof.collector.render import op_text
 from tfprof.collector.store import aggregation, sealing
 from tfprof.collector.store.columns import integer, pc
-from tfprof.collector.tfviews import code, entries, nodes, op, scope, tree
+from tfprof.collector.tfviews import code, entries, nodes, op, tree
 from tfprof.collector.tfviews.encoding import octets
 from tfprof.collector.tfviews.matcher import Matcher
 from tfprof.collector.tfviews.order import ordered
@@ -306,10 +306,10 @@ BREAKS: Final = (
     Break(
         "equal entries are ordered by an unstable sort", substitute(tree, "ordered", _sorted_as("2.21")), version=OLD
     ),
-    Break("depth counts the root", wrap(scope, "tree_view", _one_deeper), views=("scope",)),
+    Break("depth counts the root", wrap(tree, "tree_view", _one_deeper), views=("scope",)),
     Break(
         "a trimmed node stays and loses its children",
-        wrap(scope, "tree_view", lambda original: partial(original, prunes=True)),
+        wrap(tree, "tree_view", lambda original: partial(original, prunes=True)),
         views=("scope",),
     ),
     Break(
@@ -333,13 +333,13 @@ BREAKS: Final = (
     ),
     Break(
         "totals can include displayed nodes only",
-        wrap(scope, "tree_view", lambda original: partial(original, displayed_only=False)),
+        wrap(tree, "tree_view", lambda original: partial(original, displayed_only=False)),
         views=("scope",),
     ),
-    Break("scopes count as definitions", wrap(scope, "AccountedNode", _scopes_are_no_definitions), views=("scope",)),
+    Break("scopes count as definitions", wrap(tree, "AccountedNode", _scopes_are_no_definitions), views=("scope",)),
     Break(
         "own numbers of scopes count even if they are not accounted",
-        wrap(scope, "AccountedNode", _own_numbers_of_accounted),
+        wrap(tree, "AccountedNode", _own_numbers_of_accounted),
         views=("scope",),
     ),
     Break(

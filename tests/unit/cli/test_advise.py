@@ -67,7 +67,13 @@ def test_json_has_every_checker_with_texts_numbers_and_remedies(run: Run) -> Non
     assert report["todo"].startswith("see what makes the batches")
     assert report["line"] is None
     missing = "fewer than 13 s of steps"
-    assert checkers["MemoryChecker"] == {"name": "MemoryChecker", "slug": "memory", "missing": missing, "reports": []}
+    assert checkers["MemoryChecker"] == {
+        "name": "MemoryChecker",
+        "slug": "memory",
+        "title": "Memory",
+        "missing": missing,
+        "reports": [],
+    }
     assert json.loads(out)["verdict"] == "highly input-bound: steps wait for input, up to 70 % of the time"
 
 

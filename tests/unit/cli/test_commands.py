@@ -105,7 +105,7 @@ def test_jobs_shows_step_time_and_resource_use(run: Run, tmp_path: Path) -> None
     (job,) = json.loads(run("jobs", "--json", "--store", str(tmp_path / "s"))[1])["jobs"]
     assert (job["step_ns"], job["cpu_cores"], job["memory_bytes"], job["phase"]) == (2.5 * MS, 2.0, 10**9, "ended")
     header, cells = (line.split("  ") for line in run("jobs", "--store", str(tmp_path / "s"))[1].splitlines())
-    assert {"TIME/STEP", "CPU", "MEMORY", "COST"} <= {word.strip() for word in header}
+    assert {"MEAN STEP", "CPU", "MEMORY", "COST"} <= {word.strip() for word in header}
     assert {"2.50 ms", "2.00", "1.0 GB", "1.0 %"} <= {word.strip() for word in cells}
 
 

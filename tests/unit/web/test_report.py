@@ -14,7 +14,7 @@ import pytest
 from fakes import hostile_store, page_store
 from fakes.command import Run, caller
 from fakes.page_store import FORMULA, JOBS
-from tfprof.collector.numbers import size
+from tfprof.collector.numbers import duration, size
 from tfprof.web import report
 from tfprof.web.caps import LADDER, op_rows, shortened, tree_rows
 
@@ -95,6 +95,9 @@ def test_the_markdown_of_a_job_shows_foreign_texts_as_text(run: Run, tmp_path: P
     for op in show["top_ops"]["ops"][1:]:
         assert f"| {op['op']} | {op['device']} |" in text
     assert "**Median" not in text
+    advice = json.loads(run("advise", UID, "--json")[1])
+    assert all(f"| {part['name']} | {duration(part['mean_ns'])} |" in text for part in advice["parts"]["parts"])
+    assert f"- **{next(each['title'] for each in advice['checkers'] if each['reports'])}:** " in text
     (memory,) = json.loads(run("memory", UID, "--json")[1])["allocators"]
     assert "| held on CPU:0 cpu |" in text
     assert "| net/MatMul | MatMul | output |" in text

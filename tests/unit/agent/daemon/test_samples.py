@@ -6,7 +6,8 @@ not acked is sent again after a silence.
 
 import json
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import processes
 from tfprof.agent.channels import ChannelReader
+from tfprof.agent.daemon import samples
 from tfprof.agent.daemon.finder import FoundChannel
 from tfprof.agent.daemon.job import Job
-from tfprof.agent.daemon.samples import QUEUE_MAX, SAMPLE_S, UNANSWERED_MAX, Sampler
+from tfprof.agent.daemon.samples import QUEUE_MAX, SAMPLE_S, TREE_BOUNDS_S, UNANSWERED_MAX, Sampler
 from tfprof.agent.launches import Launch
 from tfprof.agent.transport.resending import REOPEN_S, SILENCE_S, STALL_S
 from tfprof.formats import wire
@@ -66,6 +68,24 @@ def test_one_message_a_second_has_the_host_and_each_job(jobs: list[Job], connect
     assert all(row["processes"] >= 1 and row["rss_bytes"] > 0 for row in body["jobs"].values())
     assert body["host"]
     assert body["t_ns"] <= connection.sent[1][1]["t_ns"]
+
+
+def test_on_a_busy_host_new_processes_of_a_job_are_found_as_soon(
+    jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+
+    def process_tree(pids: Iterable[int]) -> processes.ProcessTree:
+        time.sleep(0.1)  # waits for a processor
+        reads.append(1)
+        return processes.process_tree(pids)
+
+    monkeypatch.setattr(samples, "process_tree", process_tree)
+    monkeypatch.setattr(samples, "all_pids", lambda: [os.getpid()])
+    sampler = Sampler()
+    for now in (100.0, 100.0 + TREE_BOUNDS_S[0]):
+        sampler.take(jobs, now)
+    assert len(reads) == 2
 
 
 def test_without_a_job_nothing_is_sent(connection: FakeConnection) -> None:

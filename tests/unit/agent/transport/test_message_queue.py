@@ -229,9 +229,10 @@ def numbers_of_an_agent() -> list[int]:
     return [head.last for head, _ in connection.sent]
 
 
-def test_numbers_grow_over_restarts_of_the_agent() -> None:
-    numbers = [number for _ in range(3) for number in numbers_of_an_agent()]
-    assert numbers == sorted(set(numbers))
+def test_the_numbers_of_agents_differ_and_each_counts_upwards() -> None:
+    numbers = [numbers_of_an_agent() for _ in range(3)]
+    assert all(of_agent == list(range(of_agent[0], of_agent[0] + 100)) for of_agent in numbers)
+    assert len({number for of_agent in numbers for number in of_agent}) == 300
 
 
 @pytest.mark.parametrize("seconds", [-(10**7), -3600, -0.1, 0.1, 3600])

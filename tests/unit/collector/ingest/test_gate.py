@@ -63,6 +63,31 @@ def test_a_key_revoked_in_the_middle_ends_what_its_node_sends(head):
     assert slug_of(head.ask(node, Head(wire.COUNTERS, UID, 0, 1, 1))) == (wire.REFUSE, "key-revoked")
 
 
+def test_jobs_of_a_revoked_key_are_lost_until_their_node_sends_again(head):
+    node, other, local = head.node(head.add("node1")), head.node(head.add("node2")), head.local()
+    for number, agent in enumerate((node, other, local), 1):
+        assert head.open(agent, uid=number)[0].type == wire.ACK
+    node.records(1, [STEP])
+    head.next_message(node, wire.ACK)
+    key_files.change_nodes("node1", None)
+
+    def states():
+        head.receiver.turn(0)
+        head.receiver.retry()
+        infos = [job.info for job in LocalStore(head.folder / "store").jobs()]
+        return [info.state for info in sorted(infos, key=lambda info: info.uid)]
+
+    assert states() == ["lost", "running", "running"]
+    events = LocalStore(head.folder / "store").job(f"{1:016x}").table("events")
+    assert events["text"].to_pylist() == ["the key of node1 was revoked"]
+    renamed = head.node(head.add("node3"))
+    assert slug_of(head.open(renamed, uid=1)) == (wire.REFUSE, "foreign-job")
+    assert states() == ["lost", "running", "running"]
+    again = head.node(head.add("node1"))
+    assert head.open(again, uid=1)[0].type == wire.ACK
+    assert states() == ["running"] * 3
+
+
 def test_an_invalid_file_of_nodes_keeps_the_keys_as_they_were(head):
     node = head.node(head.add("node1"))
     head.receiver.turn(0)

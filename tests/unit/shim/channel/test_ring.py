@@ -1,6 +1,6 @@
 """The channel that a job writes, read as its layout describes.
 
-Tests shim/channel/memory.py, shim/own_os.py.
+Tests shim/channel/memory.py.
 """
 
 import errno

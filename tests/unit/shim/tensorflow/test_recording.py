@@ -43,6 +43,8 @@ def test_the_thread_of_a_session_runs_no_code_of_a_debugger(monkeypatch):
     monkeypatch.setattr(_thread, "start_new_thread", lambda *_: None)  # as pydevd does
     monkeypatch.setattr(_thread, "_original_start_new_thread", original, raising=False)
     spec = spec_from_file_location("tfprof.shim.tensorflow.another_recording", recording.__file__)
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.start_new_thread is not original

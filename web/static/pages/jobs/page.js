@@ -19,7 +19,7 @@ const CHANGE_MIN = 1.3;
 const COLUMNS = [
   { key: "name", title: "job", value: (job) => job.name, show: nameCell, style: "name" },
   { key: "state", title: "state", value: (job) => stateOf(job).word, show: stateCell },
-  { key: "step_ns", title: "time/step", value: stepOf, show: (job) => (job.now.idle_ns === null ? duration(stepOf(job)) : `>${duration(job.now.idle_ns)}`), isNumber: true },
+  { key: "step_ns", title: "time/step", value: stepOf, show: (job) => (job.now.idle_ns === null ? duration(stepOf(job)) : `>${duration(job.now.idle_ns)}`), isNumber: true, hint: "the median of the last ten seconds or so; of ended jobs, the mean of all steps" },
   { key: "trend", title: "trend", value: (job) => job.now.change, show: (job) => html`<${Spark} values=${job.now.trend} label=${`step time of ${job.name}`} />`, style: "wide" },
   { key: "change", title: "change", value: (job) => job.now.change, show: changeCell, isNumber: true, hint: "the step time divided by that of the minutes before" },
   { key: "steps", title: "steps", value: (job) => job.steps, show: (job) => count(job.steps), isNumber: true, style: "wide" },
