@@ -45,7 +45,6 @@ _TARGET_SLUGS: Final = frozenset(
         *("store-missing", "store-version", "password-file"),
     }
 )
-
 #: Errors that may pass without a change of the job: a disk is full.
 _PASSING_SLUGS: Final = frozenset({"engine-answer", "store-full", "store-unwritable"})
 

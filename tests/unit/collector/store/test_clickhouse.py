@@ -262,6 +262,10 @@ def test_a_running_job_is_copied_bit_by_bit_and_each_row_once(database: str, tmp
         assert store.jobs()[0].info.state == "running"
         assert_same_rows(store.jobs()[0], job)
         assert_same_figures(store.jobs()[0], job)
+    with pytest.raises(AssertionError, match="--running needs a store in ClickHouse"):
+        output_of("store", "copy", "--running", tmp_path, tmp_path / "other")
+    assert "1 of 1 jobs copied" in output_of("store", "copy", "--running", tmp_path, database)
+    assert "0 of 1 jobs copied" in output_of("store", "copy", tmp_path, database)
     writer.close("exited", {"t_ns": START_NS})
     folder.close()
     assert targets[0].add(LocalStore(tmp_path).jobs()[0]).earlier == copied.rows
