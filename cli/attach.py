@@ -47,6 +47,8 @@ POLL_S: Final = 0.2
 AGENT_POLL_S: Final = 1.0
 #: Poll interval of new processes (seconds).
 PROCESS_POLL_S: Final = 2.0
+#: Time limit for the daemons to list a new job in the store, on a loaded host (seconds).
+LISTED_TIMEOUT_S: Final = 20.0
 #: Time without a traced step after which the command says why (seconds).
 UNTRACED_S: Final = 10.0
 
@@ -237,6 +239,7 @@ def _attach_as_json(options: AttachOptions, pids: Sequence[int], *, has_step_cou
             _attach_to(_process(pid), options, attachments, has_step_count=has_step_count)
         except TfprofError as error:
             failed.append(Unattached(pid, error.slug, str(error.args[0])))
+        _await_listed(attachments, options.store)
         for one in attachments:
             name = str(one.channel.hello().get("name") or "")
             attached.append(Attached(pid, one.channel.identity.uid, name, one.method, one.stopped_ns))
@@ -312,7 +315,19 @@ def _run(
             attachment.end()
 
 
+def _await_listed(attachments: Sequence[Attachment], store: str) -> None:
+    """Wait until the store lists the jobs, since `tfprof detach` looks for them there."""
+    deadline = time.monotonic() + LISTED_TIMEOUT_S
+    while attachments and not is_remote(store) and time.monotonic() < deadline:
+        with suppress(TfprofError):  # the store may not exist yet
+            uids = {job.info.uid for job in open_reader(store).jobs()}
+            if all(one.channel.identity.uid in uids for one in attachments if one.is_alive):
+                return
+        time.sleep(POLL_S)
+
+
 def _print_attached(attachments: Sequence[Attachment], store: str) -> None:
+    _await_listed(attachments, store)
     for attachment in attachments:
         note(f"{_title(attachment)}: attached; detach it with  {_detach_command(attachment, store)}")
 

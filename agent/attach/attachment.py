@@ -14,7 +14,7 @@ from ..launches import Launch, Result
 from ..processes import Process
 from ..rings import InvalidChannelError
 from . import helper, maps, targets
-from .errors import AttachError, RefusedError
+from .errors import AttachError, GoneError, RefusedError
 from .inject import METHODS
 from .payload import ShimAnswer
 
@@ -131,7 +131,9 @@ class Attachment:
             if channel is not None:
                 return channel
             time.sleep(POLL_S)
-        if self.process.is_alive and self._maps_tensorflow():
+        if not self.process.is_alive:
+            raise GoneError(f"process {self.process.pid} ended meanwhile")
+        if self._maps_tensorflow():
             raise AttachError("its main interpreter has not imported TensorFlow", "no-tensorflow")
         raise AttachError("it has not loaded TensorFlow", "no-tensorflow")
 
