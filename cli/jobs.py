@@ -45,8 +45,8 @@ def jobs(
 ) -> None:
     """List running and ended jobs, in order of their start; with JOB, those that JOB may mean.
 
-    MEAN STEP is the mean duration of all steps of the main kind, CPU the mean number of busy cores, MEMORY
-    the maximum.
+    MEAN STEP is the mean duration of all steps of the main kind, CPU the mean number of busy cores,
+    MEMORY the maximum.
     """
     now_ns, job_filter = time.time_ns(), JobFilter(sum(states, ()), names, since, jobs)
     listing = job_listing(open_reader(store), now_ns, job_filter)

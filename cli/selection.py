@@ -14,8 +14,7 @@ from ..collector.query.engine import Selection
 from ..collector.query.selection import check_criteria, choose
 from ..collector.store.opening import open_reader
 from ..collector.store.selectors import matching
-from ..collector.summaries.kinds import parse_kinds
-from ..collector.summaries.steps import LAST_STEP
+from ..collector.summaries.kinds import LAST_STEP, parse_kinds
 from ..collector.tfviews.options import TABLE
 from ..collector.tfviews.parity import COMPAT, DEFAULT, Parity
 from .arguments import spellings, translate

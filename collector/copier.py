@@ -1,5 +1,6 @@
 """Keeps a copy of the store in another one while the collector runs (the setting `copy-to`)."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -12,6 +13,8 @@ from ..commands.streams import WARNING, log
 _MODULE: Final = "tfprof.collector.copy_rounds"
 #: Seconds until a process that has ended is replaced.
 RETRY_S: Final = 30.0
+#: Time limit for the end of the process (seconds).
+_END_S: Final = 1.0
 _PROGRESS_MAX: Final = 1 << 16
 
 
@@ -49,11 +52,13 @@ class Copier:
                 self._not_before = now + RETRY_S
 
     def close(self) -> None:
-        """End the process, without waiting for it."""
+        """End the process."""
         if self._process is not None:
             assert self._process.stdout is not None
             self._process.stdout.close()
             self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it is in a system call that does not return
+                self._process.wait(_END_S)
             self._process = None
 
     def _start(self) -> None:

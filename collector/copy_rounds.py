@@ -45,7 +45,6 @@ _TARGET_SLUGS: Final = frozenset(
         *("store-missing", "store-version", "password-file"),
     }
 )
-
 #: Errors that may pass without a change of the job: a disk is full.
 _PASSING_SLUGS: Final = frozenset({"engine-answer", "store-full", "store-unwritable"})
 
@@ -83,6 +82,7 @@ class CopyRounds:
         started_ns = time.time_ns()
         error: TfprofError | None = None
         try:
+            self._copied = self._copied or _CopiedJobs(self._store, self._url)
             for job, version in self._changed_jobs():
                 if os.getppid() != self._parent:
                     break
@@ -138,7 +138,7 @@ class CopyRounds:
     def _add(self, job: LocalJob) -> None:
         info = job.info
         self._target = self._target or open_target(self._url)
-        self._copied = self._copied or _CopiedJobs(self._store, self._target.address)
+        assert self._copied is not None
         is_known = info.uid in self._copied and info.state not in MAY_CONTINUE
         if is_known and (info.hex not in self._settled or not self._target.has(info.uid)):
             return

@@ -133,6 +133,8 @@ def optional_engine_url(text: str) -> str:
     InvalidValueError if it is neither.
     """
     url = text.strip()
+    if "@" in url.partition("?")[0]:
+        raise InvalidValueError("the URL of a store names neither user nor password, which others could read")
     if url and not url.startswith("clickhouse://"):
         raise InvalidValueError("%r is not the URL of a store in ClickHouse: give clickhouse://HOST/DATABASE" % text)
     return url

@@ -35,8 +35,7 @@ from ..collector.query.listing import job_listing
 from ..collector.query.memory import job_memory
 from ..collector.query.overview import overview
 from ..collector.store.protocols import JobReader, StoreReader
-from ..collector.summaries.kinds import parse_kinds
-from ..collector.summaries.steps import LAST_STEP
+from ..collector.summaries.kinds import LAST_STEP, parse_kinds
 from ..collector.tfviews.options import from_texts
 from ..collector.tfviews.parity import Parity
 

@@ -3,7 +3,8 @@
 from typing import Annotated, Literal, TypedDict
 
 from ..query.job_steps import JobSteps
-from ..summaries.steps import StepEntry, StepGroup, end_of
+from ..summaries.kinds import end_of
+from ..summaries.steps import StepEntry, StepGroup
 from .events import EventDocument, event_document
 from .spread import SpreadDocument, spread_document
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypedDict
 
 from ..query.engine import Answer
 from ..query.own_layout import AnswerRows
-from ..summaries.steps import end_of
+from ..summaries.kinds import end_of
 from ..summaries.top import short_device
 from ..tfviews.nodes import Node, Shape
 from ..tfviews.options import primary_counter

@@ -14,6 +14,7 @@ from .jobs import OpenJobs
 from .parsing import integer
 from .samples import Samples
 from .slices import Slices
+from .sockets import Sockets
 from .upkeep import Upkeep
 
 
@@ -64,6 +65,18 @@ class Ingest(NamedTuple):
         for _ in self.slices.store(uid):  # no agent waits for the answers
             pass
         return jobs.has_ended(uid)
+
+    def end_revoked(self, sockets: Sockets) -> None:
+        """End jobs of nodes that may send no more as lost; a later OPEN makes one run again."""
+        if not sockets.has_new_nodes:
+            return
+        nodes = {uid: node for uid in self.jobs.open if (node := self.jobs.node_of(uid)) is not None}
+        revoked = {uid: node for uid, node in nodes.items() if not sockets.admits(node)}
+        have_ended = True
+        for uid, node in revoked.items():
+            event = {"slug": wire.KEY_REVOKED, "text": f"the key of {node} was revoked"}
+            have_ended &= self.end_given_up_job(uid, {}, {"state": "lost"}, event, node)
+        sockets.has_new_nodes = not have_ended
 
 
 def _body(values: dict[str, Any]) -> memoryview:

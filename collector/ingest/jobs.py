@@ -218,22 +218,6 @@ class OpenJobs:
         if len(self._ended_jobs) > ENDED_MAX:
             self._ended_jobs.popitem(last=False)
 
-    def end_unless(self, admits: Callable[[str], bool]) -> None:
-        """End the jobs of nodes that may not send any more as lost; StoreError if one cannot be.
-
-        ``admits`` tells whether a node may send. A later OPEN makes a job run again.
-        """
-        for uid, job in list(self.open.items()):
-            node = self.node_of(uid)
-            if node is None or admits(node):
-                continue
-            event = Event(time.time_ns(), wire.KEY_REVOKED, f"the key of {node} was revoked")
-            job.appender.hand_over_counters()
-            job.writer.close("lost")
-            job.writer.append({"events": event_rows([event])})
-            self._remove(job)
-            self._store.release(uid)
-
     def _end_as_lost(self, uid: int) -> None:
         """End the quarantined job ``uid`` as lost, if its store can be written."""
         reason = self._failures.quarantined[uid]

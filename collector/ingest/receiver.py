@@ -95,17 +95,12 @@ class Receiver:
         self._flush(answers)
 
     def retry(self) -> None:
-        """Repeat failed appends, send what is due, and end jobs whose nodes may not send any more.
-
-        The senders of ended jobs are forgotten.
-        """
+        """Repeat failed appends, send what is due, end jobs of revoked keys, and forget senders."""
         self._send_all(self._ingest.slices.retry())
         self._pass_on(self._requests.lost())
         for uid in self._senders.keys() - self._ingest.jobs.open.keys():
             del self._senders[uid]
-        if self._sockets.has_new_nodes:
-            self._ingest.jobs.end_unless(self._sockets.admits)
-            self._sockets.has_new_nodes = False
+        self._ingest.end_revoked(self._sockets)
 
     def _send_all(self, job_answers: Iterable[JobAnswers]) -> None:
         for uid, answers in job_answers:

@@ -11,10 +11,10 @@ from ...formats.settings import SETTINGS
 from ..alerts.alert import SLOWER
 from ..store.catalog import IMPORTED, RUNNING
 from ..store.protocols import JobReader
+from ..summaries.budget import exceeds_budget, overrun_reason
 from ..summaries.events import events
 from ..summaries.jobs import JobRow, channel_words, counts_of, integer_of
 from ..summaries.op_classes import LAUNCHES
-from ..summaries.profiling_cost import exceeds_budget, overrun_reason
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options
 from ..tfviews.tree import TreeView

@@ -18,8 +18,9 @@ from ..store.schema import NODE, NONE_ID
 from ..summaries.activities import ActivityNode, activity_tree
 from ..summaries.events import EventSummary, events
 from ..summaries.jobs import counts_of, functions_of
+from ..summaries.kinds import range_text
 from ..summaries.spans import SpanNode, span_tree
-from ..summaries.steps import RunName, Steps, range_text, spans_of_kinds, spans_since, spans_within
+from ..summaries.steps import RunName, Steps, spans_of_kinds, spans_since, spans_within
 from ..summaries.steps import steps as summarize
 from ..tfviews.nodes import interned_texts
 from .explanations import missed_steps_note

@@ -18,9 +18,8 @@ from ..store.catalog import IMPORTED, MAY_CONTINUE
 from ..store.devices import GPU, STREAMS
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID
-from ..summaries.kinds import kind_name
+from ..summaries.kinds import kind_name, range_text
 from ..summaries.op_classes import PIPELINE_DEVICE
-from ..summaries.steps import range_text
 from ..tfviews.nodes import Node, device_names, interned_texts, merge_jobs, nodes_from_rollup, with_counts, wrap_int64
 from ..tfviews.parity import DEFAULT, Parity
 from . import kinds as step_kinds

@@ -6,8 +6,9 @@ from typing import Final
 
 from ..numbers import count, date_and_time, duration, percent, time_of_day
 from ..query.job_steps import JobSteps, StepSelection
+from ..summaries.kinds import range_text
 from ..summaries.series import Spread
-from ..summaries.steps import ALL_CALLS, StepEntry, StepGroup, Steps, range_text
+from ..summaries.steps import ALL_CALLS, StepEntry, StepGroup, Steps
 from .table import Column, render
 from .wrapping import wrapped
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..numbers import count, counted, date_and_time, duration
 from ..query.selection import ids_of
-from ..summaries.steps import range_text
+from ..summaries.kinds import range_text
 from ..tfviews.options import STEP, Options, primary_counter
 from ..tfviews.rows import Row, VisibleRows
 from ..tfviews.tensors import no_value

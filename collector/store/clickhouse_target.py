@@ -12,7 +12,7 @@ from .clickhouse_ranges import row_counts
 from .clickhouse_reader import EngineJob, EngineStore, place_of
 from .clickhouse_tables import BATCHES, CANONICAL, CANONICAL_NAME, PLACE, ROW_TABLES
 from .columns import flat, pc, row_tuples
-from .copying import Copied, copied_info, groups_of_traces, pieces
+from .copying import PIECE_ROWS, Copied, copied_info, groups_of_traces, pieces
 from .devices import Devices, device_rows
 from .protocols import JobReader
 from .rollup import sorted_by_node
@@ -61,11 +61,18 @@ class EngineTarget:
         stored = self._store.part(job.info)
         counts = row_counts(stored.ranges)
         earlier = sum(counts.values())
+        names, unlisted = set[str](), 0
         for tables in self._new_pieces(job, stored):
             for name, rows in tables.items():
                 self._insert(uid, place, name, counts.get(name, 0), rows)
                 counts[name] = counts.get(name, 0) + rows.num_rows
-            self._list(uid, place, tables)
+                unlisted += rows.num_rows
+            names |= tables.keys()
+            if unlisted >= PIECE_ROWS:  # from here on, an interrupted copy goes on
+                self._list(uid, place, names)
+                names, unlisted = set(), 0
+        if names:
+            self._list(uid, place, names)
         self._store.save(copied_info(job.info, counts), job.tags())
         if job.info.state not in MAY_CONTINUE:
             self._batches = {key: batch for key, batch in self._batches.items() if key[0] != uid}

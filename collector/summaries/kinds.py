@@ -1,4 +1,4 @@
-"""Kinds of steps: their names, and the choice of a job's main kind.
+"""Which steps: their kinds and ranges as users name them, and the choice of a job's main kind.
 
 Calls of different functions are different steps: each function is a separate kind, `function:NAME`.
 A kind is a whole number. Its low 16 bits are the span kind. If the kind is one function, the bits
@@ -20,7 +20,6 @@ KINDS_BY_NAME: Final = span_kinds.STEPS
 #: Names of the kinds of a session's runs.
 RUN_KIND_NAMES: Final = frozenset(layout.SPAN_NAMES[kind] for kind in layout.RUN_KINDS)
 
-
 #: Prefix of the name of a kind that is one function.
 FUNCTION_PREFIX: Final = f"{layout.SPAN_NAMES[layout.FUNCTION]}:"
 _KEY_SHIFT: Final = 16
@@ -30,6 +29,8 @@ _FUNCTION_NAME: Final = re.compile(r"[^,\s#][^,\s]{0,62}")
 #: Names of functions by the keys of their spans.
 FunctionNames = Mapping[int, str]
 NO_FUNCTION_NAMES: Final[FunctionNames] = {}
+#: The last step of a range without an end.
+LAST_STEP: Final = (1 << 63) - 1
 
 
 def step_kind_of(kind: int, key: int) -> int:
@@ -117,3 +118,13 @@ def main_kind_of(present_kinds: Mapping[int, object], times: Mapping[int, int]) 
         if kind_times
         else next((kind for kind in span_kinds.steps() if kind in present_kinds), None)
     )
+
+
+def end_of(steps: tuple[int, int]) -> int | None:
+    """Return the last step of a range, None if the range is open."""
+    return None if steps[1] == LAST_STEP else steps[1]
+
+
+def range_text(first: int, last: int) -> str:
+    """Return the range as a user types it: `7`, `7-9`, or `7-` without an end."""
+    return str(first) if first == last else f"{first}-{'' if last == LAST_STEP else last}"

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from statistics import median
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -10,11 +12,8 @@ import pyarrow.compute as pc
 from ...formats import layout, run_keys, span_kinds
 from ..store.columns import integers
 from .kinds import KINDS_BY_NAME, NO_FUNCTION_NAMES, FunctionNames
-from .profiling_cost import StepCost, step_cost
 from .series import Spread, spread, timed_step_count
 
-#: The last step of a range without an end.
-LAST_STEP: Final = (1 << 63) - 1
 #: Flags of special steps, whose times are not representative: traced, failed and setup steps. Other
 #: steps are normal.
 SPECIAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
@@ -22,11 +21,6 @@ SPECIAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
 ALL_CALLS: Final = "all calls"
 #: End of the label of several calls that ran once each.
 ONCE: Final = "each once"
-
-
-def end_of(steps: tuple[int, int]) -> int | None:
-    """Return the last step of a range, None if the range is open."""
-    return None if steps[1] == LAST_STEP else steps[1]
 
 
 def spans_within(spans: pa.Table, steps: tuple[int, int] | None, since_ns: int) -> pa.Table:
@@ -51,9 +45,20 @@ def spans_since(spans: pa.Table, since_ns: int) -> pa.Table:
     return spans.filter(pc.greater_equal(ends, pa.scalar(since_ns, pa.int64()))) if since_ns else spans
 
 
-def range_text(first: int, last: int) -> str:
-    """Return the range as a user types it: `7`, `7-9`, or `7-` without an end."""
-    return str(first) if first == last else f"{first}-{'' if last == LAST_STEP else last}"
+#: Minimum number of traced steps that have enough neighbors.
+PAIRS_MIN: Final = 5
+#: The neighbors of a traced step are the untraced steps among this many entries on each side.
+_ENTRIES_PER_SIDE: Final = 4
+#: Minimum number of neighbors.
+_NEIGHBORS_MIN: Final = 2
+
+
+class StepCost(NamedTuple):
+    """Median extra time of ``pairs`` traced steps over their neighbors, in ns and as a share."""
+
+    ns: float
+    share: float
+    pairs: int
 
 
 class RunName(NamedTuple):
@@ -313,3 +318,31 @@ def steps(
         step_spans.num_rows,
         timed_counts,
     )
+
+
+def step_cost(spans: pa.Table) -> StepCost | None:
+    """Return the cost of tracing a step, None without enough traced steps.
+
+    ``spans``: SPANS of one kind and key, without failed and setup steps. Only neighbors are
+    compared, since a job's first steps are slower than later ones, and are traced more often.
+    """
+    names = ("thread", "start_ns", "total_ns", "count", "flags")
+    columns: Any = (spans[name].to_pylist() for name in names)
+    rows = sorted(zip(*columns, strict=True))
+    extra_times, neighbor_times = [], []
+    for _, thread_rows in groupby(rows, key=lambda row: row[0]):
+        steps = [(total / count, bool(flags & layout.FLAG_TRACED)) for _, _, total, count, flags in thread_rows]
+        for index, (time_ns, traced) in enumerate(steps):
+            if traced:
+                neighbors = [
+                    ns
+                    for ns, is_traced in steps[max(0, index - _ENTRIES_PER_SIDE) : index + _ENTRIES_PER_SIDE + 1]
+                    if not is_traced
+                ]
+                if len(neighbors) >= _NEIGHBORS_MIN:
+                    neighbor_times.append(median(neighbors))
+                    extra_times.append(time_ns - neighbor_times[-1])
+    if len(extra_times) < PAIRS_MIN:
+        return None
+    neighbor_ns, extra_ns = median(neighbor_times), median(extra_times)
+    return StepCost(extra_ns, extra_ns / neighbor_ns if neighbor_ns else 0.0, len(extra_times))

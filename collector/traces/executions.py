@@ -8,8 +8,9 @@ import pyarrow as pa
 from ..query.step_entries import row_batches
 from ..store.aggregation import has_start
 from ..store.columns import flat, integer, pc, row_tuples, scatter
-from ..store.devices import Devices
+from ..store.devices import Devices, device_rows
 from ..store.protocols import JobReader
+from ..store.rollup import sorted_by_node
 from ..store.schema import NONE_ID
 from ..tfviews.nodes import STREAM, device_names
 
@@ -37,6 +38,8 @@ def batches(
 ) -> Iterator[Batch]:
     """Yield the executions of ``traces`` (columns trace and rows), in the order of ``traces``.
 
+    Those of a batch are sorted by node, device and trace.
+
     ``devices``: only those on devices with these ids. ``further``: additional columns of OPS for
     the rows, as they are stored. They must not have the name of a column of `Batch`.
     """
@@ -45,6 +48,8 @@ def batches(
         ops = executions.ops.filter(pc.is_in(executions.ops["trace"], value_set=pa.array(numbers, pa.uint32())))
         if devices is not None:
             ops = ops.filter(pc.is_in(ops["device"], value_set=pa.array(devices, pa.uint32())))
+        if ops.num_rows:  # stores keep them in different orders, before and after sealing
+            ops = sorted_by_node(ops, Devices(device_rows(executions.names)))
         rows = _rows(ops, executions.traces, executions.names, executions.canonical)
         for name in further:
             rows = rows.append_column(name, flat(ops[name]))

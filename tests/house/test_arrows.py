@@ -392,7 +392,7 @@ STORE_ACCESS = {
     "collector.imports": {"job_import"},
     "collector.ingest": {"shared"},
     "collector.sharing": {"shared"},
-    "collector.traces": {"aggregation"},
+    "collector.traces": {"aggregation", "rollup"},
     "web.server": {"opening", "reader"},
     # Following jobs works on the folders of this host.
     "collector.query": {"reader", "row_follower"},

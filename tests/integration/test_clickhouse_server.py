@@ -7,13 +7,15 @@ Tests collector/store/clickhouse_setup.py.
 
 import random
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
 from fakes import clickhouse_program, page_store, random_rows
+from fakes.all_exports import exports
 from fakes.made_store import rows, write_job
 from fakes.round_trip import output_of
 from fakes.same_figures import assert_same_figures, assert_same_rows
@@ -97,16 +99,26 @@ def _random_tables(seed: int) -> dict[str, pa.Table]:
     }
 
 
+@pytest.fixture(scope="module")
+def copied(pair: Pair, folder: Path) -> Callable[[str], tuple[str, str]]:
+    """Copy the folder once to each layout; return the URL, and that of the other server."""
+
+    @cache
+    def copy(layout: str) -> tuple[str, str]:
+        url, other = pair.url(layout), pair.url(layout, layout == "sharded")
+        for _ in range(2):  # tables that exist stay
+            output_of("store", "init", url, *LAYOUTS[layout])
+        assert "20 of 20 jobs copied" in output_of("store", "copy", folder, url)
+        assert "0 of 20 jobs copied" in output_of("store", "copy", folder, other)
+        return url, other
+
+    return copy
+
+
 @pytest.fixture(scope="module", params=LAYOUTS)
-def urls(request: pytest.FixtureRequest, pair: Pair, folder: Path) -> tuple[str, str]:
+def urls(request: pytest.FixtureRequest, copied: Callable[[str], tuple[str, str]]) -> tuple[str, str]:
     """A copy of the folder, and the same seen from the other server if the jobs are shared."""
-    layout = request.param
-    url, other = pair.url(layout), pair.url(layout, layout == "sharded")
-    for _ in range(2):  # tables that exist stay
-        output_of("store", "init", url, *LAYOUTS[layout])
-    assert "20 of 20 jobs copied" in output_of("store", "copy", folder, url)
-    assert "0 of 20 jobs copied" in output_of("store", "copy", folder, other)
-    return url, other
+    return copied(request.param)
 
 
 def test_every_answer_equals_that_of_the_folder(urls: tuple[str, str], folder: Path, tmp_path: Path) -> None:
@@ -114,6 +126,8 @@ def test_every_answer_equals_that_of_the_folder(urls: tuple[str, str], folder: P
     questions = [*OF_SEVERAL, *((question, "last") for question in QUESTIONS)]
     for words in questions:
         assert _answer(words, other) == _answer(words, folder), words
+    if other != url:
+        assert dict(exports(other, "last", tmp_path / "1")) == dict(exports(folder, "last", tmp_path / "2"))
     back = tmp_path / "back"
     output_of("store", "copy", "--job", "last", url, back)
     for question in QUESTIONS:
@@ -141,16 +155,18 @@ def _answer(words: Sequence[str], store: Path | str) -> str:
     return output_of(*words, "--json", "--store", store).replace(str(store), "")
 
 
-def test_a_job_is_on_one_server_and_removed_there(pair: Pair, folder: Path) -> None:
-    create(pair.url("shared"), 0, (), "pair", only_print=False)
-    output_of("store", "copy", folder, pair.url("shared"))
-    jobs = [_column(pair.server("shared", at), "SELECT DISTINCT job FROM ops_part") for at in range(2)]
+def test_a_job_is_on_one_server_and_removed_there(
+    pair: Pair, folder: Path, copied: Callable[[str], tuple[str, str]]
+) -> None:
+    url, _ = copied("sharded")
+    jobs = [_column(pair.server("sharded", at), "SELECT DISTINCT job FROM ops_part") for at in range(2)]
     assert all(jobs)
     assert len(jobs[0]) + len(jobs[1]) == len({*jobs[0], *jobs[1]}) == 20
     for uid in (jobs[0][0], jobs[1][0]):
-        output_of("rm", uid.decode(), "--yes", "--store", pair.url("shared"))
+        output_of("rm", uid.decode(), "--yes", "--store", url)
         for name in ("ops", "jobs", "batches"):
-            assert _column(pair.server("shared", 1), f"SELECT count() FROM {name} WHERE job = '{uid.decode()}'") == [0]
+            assert _column(pair.server("sharded", 1), f"SELECT count() FROM {name} WHERE job = '{uid.decode()}'") == [0]
+    assert "2 of 20 jobs copied" in output_of("store", "copy", folder, url)
 
 
 def _column(server: Server, sql: str) -> Any:

@@ -116,10 +116,20 @@ def test_an_engine_that_is_away_costs_a_warning(collector: CollectorProcess, mon
     assert errors.count("engine-away") == 1
 
 
-def test_a_target_that_is_no_engine_is_refused(collector: CollectorProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TFPROF_COPY_TO", "/data/jobs")
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("/data/jobs", "'/data/jobs' is not the URL of a store in ClickHouse"),
+        ("clickhouse://ada:secret@head/jobs", "the URL of a store names neither user nor password"),
+    ],
+)
+def test_a_target_that_is_no_engine_is_refused(
+    text: str, reason: str, collector: CollectorProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFPROF_COPY_TO", text)
     code, errors = collector.start().wait_end()
     assert code == 2
-    assert "TFPROF_COPY_TO: '/data/jobs' is not the URL of a store in ClickHouse" in errors
+    assert f"TFPROF_COPY_TO: {reason}" in errors
+    assert "secret" not in errors
     with pytest.raises(StoreError):
         LocalStore(collector.store)

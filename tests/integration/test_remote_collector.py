@@ -11,7 +11,9 @@ from pathlib import Path
 
 from fakes.channel_job import OPEN_CHANNEL
 from fakes.hosts import head_and_node
+from fakes.numbered_job import assert_stored_once, numbered_job
 from fakes.polling import until
+from tfprof.collector.store.reader import LocalStore
 
 JOB = f"""{OPEN_CHANNEL}
 for number in range(1, 101):
@@ -102,3 +104,27 @@ def test_jobs_of_a_node_are_stored_on_the_head_even_if_it_was_away(folder: Path)
         if service is not None:
             service.send_signal(signal.SIGTERM)
             service.wait(30)
+
+
+def test_a_job_whose_nodes_key_is_revoked_is_lost_until_the_node_has_a_key_again(folder: Path) -> None:
+    head, node, url = head_and_node(folder)
+    key = node.home / "config/tfprof/collector.key"
+    service = head.start("tfprof", "serve", "--listen", url)
+
+    def is_seen(*expected: object) -> bool:
+        return [(job["state"], job["steps"], job["lost"]) for job in head.jobs()] == [expected]
+
+    try:
+        job = node.start("tfprof-run", sys.executable, "-c", numbered_job(2000))
+        until(lambda: [job["steps"] > 0 for job in head.jobs()] == [True])
+        head.run("tfprof", "keys", "revoke", "node1")
+        until(lambda: [(job["state"], job["lost"]) for job in head.jobs()] == [("lost", None)])
+        key.unlink()
+        assert "wrote" in head.run("tfprof", "keys", "add", "node1", "-o", str(key)).stdout
+        job.wait(60)
+        until(lambda: is_seen("exited", 2000, 0))
+        assert_stored_once(LocalStore(head.home / "state/tfprof").jobs()[0], 2000, samples_min=1)
+    finally:
+        node.run("tfprof", "stop")
+        service.send_signal(signal.SIGTERM)
+        service.wait(30)

@@ -37,7 +37,7 @@ class Shared:
         self.selector = selectors.DefaultSelector()
         self.users = Users(store, None, self.selector)
         self.clients = []
-        self.servers = []
+        self.listening = {}
 
     # Stands for the struct of credentials, so that one process can be several users.
     size = 12
@@ -59,11 +59,11 @@ class Shared:
         server = socket.socket(socket.AF_UNIX)
         server.bind(local_endpoint(make_instance(str(self.store / "users" / str(uid)))).place)
         server.listen()
-        self.servers.append(server)
+        self.listening[uid] = server
 
     def close(self):
         self.users.close()
-        for end in self.clients + self.servers:
+        for end in [*self.clients, *self.listening.values()]:
             end.close()
         self.selector.close()
 
@@ -132,7 +132,7 @@ def test_a_user_with_many_events_delays_nobody_and_each_connection_has_its_turn(
     for uid in (7, 8):
         shared.listen(uid)
     many, one = [shared.connect(7) for _ in range(30)], shared.connect(8)
-    ends, (other,) = (_received(shared, server) for server in shared.servers)
+    ends, (other,) = (_received(shared, server) for server in shared.listening.values())
     for client in [*many, one]:
         client.send(b"x")
     for turn in range(8):
@@ -141,6 +141,23 @@ def test_a_user_with_many_events_delays_nobody_and_each_connection_has_its_turn(
         assert not is_closed(other) if turn else other.recv(9) == b"x"
         passed = sum(not _is_empty(end) for end in ends)
         assert passed == min(30, module.EVENTS_A_TURN * (turn + 1))
+
+
+def test_a_forgotten_user_is_served_again(shared, monkeypatch):
+    monkeypatch.setattr(module, "_IDLE_MAX", 0)
+    for uid in (7, 8, 7):
+        if uid not in shared.listening:
+            shared.listen(uid)
+        client = shared.connect(uid)
+        client.send(b"x")
+        (end,) = _received(shared, shared.listening[uid])
+        for key, _ in shared.selector.select(0):
+            key.data.pass_on()
+        assert end.recv(9) == b"x"
+        client.close()
+        for key, _ in shared.selector.select(0):
+            key.data.pass_on()
+    assert len(shared.selector.get_map()) == 1
 
 
 def test_connections_are_closed_when_the_collector_does_not_start(shared):

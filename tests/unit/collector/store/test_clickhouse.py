@@ -21,13 +21,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from fakes import chdb_server, page_store, random_rows
+from fakes.all_exports import exports
+from fakes.forks import SERVER_PIDS
 from fakes.made_store import HOST, IDENTITY, START_NS, rows, span, write_job
 from fakes.round_trip import output_of
 from fakes.same_figures import assert_same_figures, assert_same_rows
 from tfprof.collector import copy_rounds
 from tfprof.collector.copy_rounds import CopyRounds
 from tfprof.collector.errors import StoreError, UsageError
-from tfprof.collector.store import catalog
+from tfprof.collector.store import catalog, clickhouse_target
 from tfprof.collector.store import clickhouse_server as http
 from tfprof.collector.store import clickhouse_tables as tables
 from tfprof.collector.store.clickhouse_address import Address, Credentials, credentials, parse
@@ -166,18 +168,26 @@ def test_a_cluster_that_cannot_be_is_refused(rules: tables.Rules) -> None:
         list(tables.statements(Address("head", 8123, "tfprof"), rules))
 
 
-@pytest.fixture
-def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The URL of a new store, in a server of its own that knows one user."""
-    monkeypatch.setenv("TFPROF_CLICKHOUSE_USER", chdb_server.USER)
-    monkeypatch.setenv("TFPROF_CLICKHOUSE_PASSWORD", chdb_server.PASSWORD)
-    command = [CHDB, chdb_server.__file__, str(tmp_path)]
+@pytest.fixture(scope="module")
+def server_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The port of a server that knows one user."""
+    command = [CHDB, chdb_server.__file__, str(tmp_path_factory.mktemp("chdb"))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        address = f"clickhouse://127.0.0.1:{process.stdout.readline().strip()}/jobs"
-        output_of("store", "init", address)
-        yield address
+        SERVER_PIDS.add(process.pid)
+        yield process.stdout.readline().strip()
+        SERVER_PIDS.discard(process.pid)
         process.communicate(timeout=60)
+
+
+@pytest.fixture
+def database(server_port: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of a new store."""
+    monkeypatch.setenv("TFPROF_CLICKHOUSE_USER", chdb_server.USER)
+    monkeypatch.setenv("TFPROF_CLICKHOUSE_PASSWORD", chdb_server.PASSWORD)
+    address = f"clickhouse://127.0.0.1:{server_port}/{request.node.name[:60]}"
+    output_of("store", "init", address)
+    return address
 
 
 @needs_chdb
@@ -186,6 +196,7 @@ def test_every_answer_equals_that_of_the_folder_and_of_the_copy_back(database: s
     output_of("store", "copy", store, database)
     assert "0 of 2" in output_of("store", "copy", store, database)
     output_of("store", "copy", database, back)
+    assert dict(exports(database, "last", tmp_path / "1")) == dict(exports(store, "last", tmp_path / "2"))
     for question in QUESTIONS:
         words = (question, "last", "--json", "--store")
         local = output_of(*words, store).replace(str(store), "")
@@ -219,6 +230,7 @@ def test_rows_and_aggregates_equal_and_an_interrupted_copy_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(Server, "insert", killed_after_the_rows)
+        patch.setattr(clickhouse_target, "PIECE_ROWS", 1)
         with pytest.raises(KeyboardInterrupt):
             target.add(local)
     assert not target.has(7)
@@ -250,6 +262,10 @@ def test_a_running_job_is_copied_bit_by_bit_and_each_row_once(database: str, tmp
         assert store.jobs()[0].info.state == "running"
         assert_same_rows(store.jobs()[0], job)
         assert_same_figures(store.jobs()[0], job)
+    with pytest.raises(AssertionError, match="--running needs a store in ClickHouse"):
+        output_of("store", "copy", "--running", tmp_path, tmp_path / "other")
+    assert "1 of 1 jobs copied" in output_of("store", "copy", "--running", tmp_path, database)
+    assert "0 of 1 jobs copied" in output_of("store", "copy", tmp_path, database)
     writer.close("exited", {"t_ns": START_NS})
     folder.close()
     assert targets[0].add(LocalStore(tmp_path).jobs()[0]).earlier == copied.rows

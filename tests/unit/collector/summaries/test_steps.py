@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import pytest
 from fakes.made_store import MS, rows, span
 from tfprof.collector.render.steps_text import cost_text
-from tfprof.collector.summaries.profiling_cost import StepCost
 from tfprof.collector.summaries.series import spread
-from tfprof.collector.summaries.steps import call_label, steps
+from tfprof.collector.summaries.steps import StepCost, call_label, steps
 from tfprof.formats import layout
 
 RUN, BATCH = layout.RUN, layout.BATCH

@@ -12,8 +12,8 @@ from tfprof.collector.query.explanations import cost_note
 from tfprof.collector.render.jobs_text import cost_part
 from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.summaries.budget import overrun_reason
 from tfprof.collector.summaries.jobs import JobRow, job_row
-from tfprof.collector.summaries.profiling_cost import overrun_reason
 
 NO_COUNTERS: Mapping[str, Any] = {}
 FIRST_STEPS = "the first traces of each kind are always made"
