@@ -187,10 +187,10 @@ def test_children_inherit_the_environment_that_arms_them(run, python):
 @where_jobs_run
 def test_a_setuid_program_is_not_armed(python):
     script = (
-        "import os, sys; os.geteuid = lambda: 12345\n"
+        "import os, sys\n"
         f"package = type(sys)('_tfprof'); package.__path__ = [{str(ROOT)!r}]; sys.modules['_tfprof'] = package\n"
-        "from _tfprof.shim import arming, core; arming.arm(os.environ); print(core.state(), len(sys.meta_path))\n"
-        "import posix; core.os.geteuid = posix.geteuid\n"
+        "from _tfprof.shim import arming, core; core.os.geteuid = lambda: 12345\n"
+        "arming.arm(os.environ); print(core.state(), len(sys.meta_path)); core.os.geteuid = os.geteuid\n"
         "arming.arm(os.environ); print(core.state() is None, len(sys.meta_path))"
     )
     environ = environment("/nowhere", armed=False, TFPROF_RUN="0000000000000001@/nowhere")
