@@ -251,7 +251,7 @@ def start_and_wait(function, args, start=_thread.start_new_thread):
 def patch_recording(profiler):
     """Let ``profiler`` record the steps, with threads as in `start_and_wait`."""
     recording = sys.modules["_tfprof.shim.tensorflow.recording"]
-    recording.start_new_thread = start_and_wait
+    recording._start_thread = start_and_wait
     recording.patch(profiler)
 
 
