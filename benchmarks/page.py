@@ -110,6 +110,7 @@ def report(tabs: int, usage: Usage, idle_percent: float, core: Core) -> None:
     for title, value, unit, limit in (
         ("oldest figure, median", statistics.median(ages), "s", AGE_S),
         ("oldest figure, in 95 %", ages[len(ages) * 95 // 100], "s", AGE_S),
+        ("oldest figure, in 99 %", ages[len(ages) * 99 // 100], "s", AGE_S),
         ("oldest figure, at most", ages[-1], "s", AGE_S),
         ("server, of the reference core", added, "%", VIEWER_PERCENT),
         ("server, memory at most", max(usage.server), "MB", SERVER_MB),
