@@ -37,7 +37,12 @@ def _store(_context: click.Context, _parameter: click.Parameter, value: str | No
     return runtime_dir.require_absolute(runtime_dir.default_store()) if value is None else store_address(value)
 
 
-def check_folder(address: str, what: str, instead: str = "give the path of a store") -> None:
+#: What to do where a URL is no use, in general and by command.
+_GIVE_A_PATH: Final = "give the path of a store"
+_INSTEAD: Final = {"follow": "tfprof top shows its running jobs"}
+
+
+def check_folder(address: str, what: str, instead: str = _GIVE_A_PATH) -> None:
     """Raise FolderOnlyError if ``address`` is a URL.
 
     ``what``: what needs a folder; ``instead``: what to do.
@@ -50,12 +55,10 @@ def check_folder(address: str, what: str, instead: str = "give the path of a sto
 def _folder(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
     if value is not None:
         name = context.info_name or ""
-        check_folder(value, f"tfprof {name}", **_INSTEAD.get(name, {}))
+        check_folder(value, f"tfprof {name}", _INSTEAD.get(name, _GIVE_A_PATH))
     return _store(context, parameter, value)
 
 
-#: Command -> what to do with a URL instead.
-_INSTEAD: Final = {"follow": {"instead": "tfprof top shows its running jobs"}}
 _STORE_HELP: Final = "(TFPROF_STORE, or ~/.local/state/tfprof)"
 store_option: Callable[[F], F] = click.option(
     "--store",

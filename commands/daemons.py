@@ -141,6 +141,16 @@ def resident_bytes() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def interval_s(took_s: float, share: float, bounds: tuple[float, float]) -> float:
+    """Return an interval at which work takes ``share`` of a core, within ``bounds`` (seconds).
+
+    ``took_s``: its processor time, not that of the clock: on a busy host, waiting for a processor
+    is no work.
+    """
+    low, high = bounds
+    return min(high, max(low, took_s / share))
+
+
 def allow_descriptors(number: int) -> None:
     """Raise this process's limit of open files to ``number``, or as far as allowed."""
     import resource

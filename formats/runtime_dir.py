@@ -96,14 +96,15 @@ def runtime_root() -> str:
 
 def instance_dir(store: str) -> str:
     """Return the instance folder of ``store``."""
-    return os.path.join(runtime_root(), _digest(_canonical(require_absolute(store))))
+    return os.path.join(runtime_root(), digest(_canonical(require_absolute(store))))
 
 
 def _canonical(store: str) -> str:
     return store if is_remote(store) else os.path.realpath(store)
 
 
-def _digest(path: str) -> str:
+def digest(path: str) -> str:
+    """Return the short hash of ``path`` that names what belongs to it."""
     import hashlib  # imported late: it is slow, and few commands need a runtime folder
 
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
@@ -162,4 +163,4 @@ def store_of(folder: str) -> str | None:
     """Return the store of the instance folder ``folder``, None if it is unknown."""
     data = read_file(os.path.join(folder, _STORE), _PATH_MAX)
     store = os.fsdecode(data) if data else None
-    return store if store and _digest(store) == os.path.basename(folder) else None
+    return store if store and digest(store) == os.path.basename(folder) else None

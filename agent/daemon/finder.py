@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from typing import Final, NamedTuple
 
+from ...commands import daemons
 from ...formats.errors import FormatError, VersionError
 from .. import launches, processes
 from ..channels import ChannelReader, open_file, read_identity
@@ -91,7 +92,7 @@ class Finder:
 
     def scan(self) -> list[FoundChannel]:
         """Scan /proc and return new channels, OPENED_PER_CALL_MAX at most; others stay queued."""
-        start_s = time.thread_time()  # not by the clock: on a busy host, waiting for a processor is no work
+        start_s = time.thread_time()
         self.announced.missing.begin_search()
         self.holders = processes.scan(self._user_id)
         self._ignored_inodes &= self.holders.keys()
@@ -101,9 +102,8 @@ class Finder:
         self.scans += 1
         now = self._last_scan_s = time.monotonic()
         took_s = time.thread_time() - start_s
-        low, high = SCAN_BOUNDS_S
         channels = self._open_queued()
-        interval_s = SEARCH_SCAN_S if self.is_searching else min(high, max(low, took_s / SCAN_SHARE))
+        interval_s = SEARCH_SCAN_S if self.is_searching else daemons.interval_s(took_s, SCAN_SHARE, SCAN_BOUNDS_S)
         self._next_scan_s = now + interval_s
         return channels
 

@@ -4,6 +4,7 @@ import json
 import time
 from typing import Any, Final
 
+from ...commands import daemons
 from ...formats import wire
 from ...formats.wire import Head
 from ..processes import ProcessTree, all_pids, process_tree
@@ -65,10 +66,10 @@ class Sampler:
         Processes that have ended since are noticed when they are measured.
         """
         if now >= self._next_tree_s:
-            start_s = time.thread_time()  # not by the clock: on a busy host, waiting for a processor is no work
+            start_s = time.thread_time()
             self._tree = process_tree(all_pids())
-            low, high = TREE_BOUNDS_S
-            self._next_tree_s = now + min(high, max(low, (time.thread_time() - start_s) / TREE_SHARE))
+            took_s = time.thread_time() - start_s
+            self._next_tree_s = now + daemons.interval_s(took_s, TREE_SHARE, TREE_BOUNDS_S)
         return self._tree
 
     def send_due(self, send: Send, now: float) -> None:

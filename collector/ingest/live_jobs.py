@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from ...commands.daemons import interval_s
 from ...formats import private_files
 from ..records import Span
 from ..summaries.live import HOST_COLUMNS, SAMPLE_COLUMNS, SAMPLES_MAX, LiveJob, host_figures
@@ -104,12 +105,12 @@ class LiveJobs:
         """
         if now < self._next_write_s or not self._jobs:
             return
-        start_s = time.thread_time()  # not by the clock: on a busy host, waiting for a processor is no work
+        start_s = time.thread_time()
         try:
             private_files.write_text(path, self._text(collector, now))
         finally:
             took_s = time.thread_time() - start_s
-            self._next_write_s = now + min(max(took_s / _SHARE, _INTERVALS_S[0]), _INTERVALS_S[1])
+            self._next_write_s = now + interval_s(took_s, _SHARE, _INTERVALS_S)
 
     def _text(self, collector: str, now: float) -> str:
         jobs = []

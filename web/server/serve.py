@@ -1,7 +1,6 @@
 """Binds a socket and serves the page, or another application, until the user ends it."""
 
 import asyncio
-import hashlib
 import os
 import signal
 import socket
@@ -15,7 +14,7 @@ import uvicorn
 
 from ...collector.errors import TfprofError
 from ...collector.store.opening import scheme_of
-from ...formats.runtime_dir import make_instance, make_private, runtime_root
+from ...formats.runtime_dir import digest, make_instance, make_private, runtime_root
 from . import memory
 from .app import Give, app
 from .guard import Guard
@@ -43,8 +42,7 @@ def socket_path(store: str) -> str:
     FolderError if the folder cannot be made or is not private.
     """
     if scheme_of(store):  # it has no runtime folder
-        name = hashlib.sha256(store.encode()).hexdigest()[:12]
-        return str(Path(make_private(runtime_root())) / f"{name}-{SOCKET}")
+        return str(Path(make_private(runtime_root())) / f"{digest(store)}-{SOCKET}")
     return str(Path(make_instance(store)) / SOCKET)
 
 

@@ -1,8 +1,6 @@
 """Jobs are followed to their ends, each step once, even if the collector restarts."""
 
 import socket
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,13 +15,6 @@ from tfprof.formats import layout
 
 HOST = socket.gethostname()
 NOW = START_NS + 1000 * SECOND
-
-
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
-    store_writer = LocalStoreWriter(tmp_path / "store", HOST)
-    yield store_writer
-    store_writer.close()
 
 
 def job(writer: LocalStoreWriter, uid: int, name: str = "train.py", launch: str = "") -> LocalJobWriter:

@@ -1,8 +1,6 @@
 """A watch by the protocol of a store shows what the watch of its folder shows."""
 
 import socket
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from fakes.made_store import IDENTITY, SECOND, START_NS, rows, span
@@ -16,13 +14,6 @@ from tfprof.formats import layout
 
 HOST = socket.gethostname()
 NOW = START_NS + 300 * SECOND
-
-
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
-    store_writer = LocalStoreWriter(tmp_path / "store", HOST)
-    yield store_writer
-    store_writer.close()
 
 
 def add_steps(job: LocalJobWriter, first: int, number: int, ms: float) -> None:

@@ -3,9 +3,7 @@
 import math
 import shutil
 import socket
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from fakes.made_store import IDENTITY, MS, SECOND, START_NS, rows, span
@@ -18,13 +16,6 @@ from tfprof.formats import layout
 
 HOST = socket.gethostname()
 NOW = START_NS + 300 * SECOND
-
-
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
-    store_writer = LocalStoreWriter(tmp_path / "store", HOST)
-    yield store_writer
-    store_writer.close()
 
 
 def store_job(
