@@ -134,7 +134,7 @@ class Delivery:
         return any(sent.head.uid == uid and not sent.is_answered for sent in self._sent)
 
     def _next(self) -> segment.Message | None:
-        """Return the next message; the rest of a torn or unknown segment is left out and told."""
+        """Return the next message, None at the end; report an end that cannot be read."""
         if self._reader is None or self._at >= self._torn_at:
             return None
         try:

@@ -143,7 +143,7 @@ def _run_name(job: JobReader, key: int, trace: int, names: Mapping[int, str]) ->
 
 
 def _target(key: int, fetches: Sequence[str], nodes: Collection[str]) -> str:
-    """Return the target of a run, the node whose name has the hash in ``key``; else ``""``."""
+    """Return the target of a run: the node whose hash ``key`` has; ``""`` if there is none."""
     feeds, _, _ = run_keys.call_counts(key)
     keys = {node: run_keys.with_feeds(run_keys.signature_key(fetches, [node]), feeds) for node in sorted(nodes)}
     return next((node for node, node_key in keys.items() if node_key == key), "")

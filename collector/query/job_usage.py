@@ -22,7 +22,7 @@ from ..summaries.step_records import ThreadUse
 
 #: Number of warm-up steps, which allocate memory once.
 _WARM_UP_STEPS: Final = 10
-#: Minimum number of samples, one a second, for a mean use of resources.
+#: Minimum number of samples for a mean use of resources. There is one sample a second.
 _USE_SAMPLES: Final = 3
 _THREAD_SAMPLES: Final = 2
 _FAR_BUSIER: Final = 3.0

@@ -82,7 +82,7 @@ _ORDER: Final = {
     "events": "t_ns, row",
     "alerts": "found_ns, row",
 }
-#: Engine and order of tables in which new rows replace old ones, which the server drops later.
+#: Table -> engine and order. A new row replaces an old one, which the server drops later.
 _REPLACED: Final = {
     "batches": ("ReplacingMergeTree(rows)", "job, name, first, batch"),
     "jobs": ("ReplacingMergeTree(changed_ns)", "job"),

@@ -68,7 +68,7 @@ class EngineTarget:
                 counts[name] = counts.get(name, 0) + rows.num_rows
                 unlisted += rows.num_rows
             names |= tables.keys()
-            if unlisted >= PIECE_ROWS:  # from here on, an interrupted copy goes on
+            if unlisted >= PIECE_ROWS:  # an interrupted copy continues here
                 self._list(uid, place, names)
                 names, unlisted = set(), 0
         if names:
@@ -95,7 +95,7 @@ class EngineTarget:
 
     def _insert(self, uid: int, place: Mapping[str, Any], name: str, first: int, rows: pa.Table) -> None:
         """Insert ``rows`` into the batch that ends before index ``first``, or into a new one."""
-        # A batch whose insert failed may have rows that are not listed: it does not grow any more.
+        # A batch whose insert failed may have rows that are not listed, so no rows are added to it.
         batch = self._batches.pop((uid, name), None)
         if batch is None or batch.first + batch.rows != first:
             batch = _Batch(secrets.randbits(63), first)

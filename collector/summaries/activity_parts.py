@@ -44,7 +44,7 @@ class Period(NamedTuple):
 
 
 def add_activities_in_steps(sums: Sums, recording: Recording, groups: Sequence[TimedSteps], steps: int) -> None:
-    """Add the activities within steps. Their time is taken from the time without ops."""
+    """Add the activities within steps, and subtract their time from the time without ops."""
     starts = union((group.start_ns, group.start_ns + max(1, group.total_ns)) for group in groups)
     by_name: Counter[tuple[str, str]] = Counter()
     in_steps = [activity for activity in recording.activities if activity.in_step]

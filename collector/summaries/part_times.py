@@ -159,7 +159,7 @@ def _typical(steps: Sequence[TimedSteps]) -> tuple[list[TimedSteps], str]:
 
 
 def _periods(steps: Sequence[TimedSteps], groups: Sequence[TimedSteps]) -> Iterator[Period]:
-    """Yield the steps of ``groups`` whose next step is known, and may not be traced.
+    """Yield the steps of ``groups`` that are not traced and whose next step is known.
 
     After a traced step the job waits for the trace, so the time up to the next step is not typical.
     """

@@ -14,7 +14,7 @@ _INLINED_NAME: Final = re.compile(r".*/_\d+/(.+)")
 Stack = tuple[Frame, ...]
 _GRADIENT_PREFIX, _GRADIENT_SUFFIX = "gradients/", "_grad/"
 _HOST_ONLY: Final = re.compile("[A-Za-z][A-Za-z0-9.]+://[^/]*", re.DOTALL)
-#: Function name of a script's top-level lines.
+#: The name that Python gives to the code of a file outside of functions.
 _SCRIPT: Final = "<module>"
 #: Paths of installed packages and of Python's library, and names that are not files.
 _FOREIGN: Final = re.compile(

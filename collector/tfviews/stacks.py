@@ -1,4 +1,4 @@
-"""Python stacks of nodes, and the forward ops of gradients, whose stacks show the user's lines.
+"""Python stacks of nodes. The stack of a gradient's forward op shows the user's line.
 
 Forward ops are found by the names, stacks and inputs of the ops.
 """

@@ -277,9 +277,8 @@ def scope_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT
     is_scope_accounted = is_accounted(Node("", SCOPE_TYPE, (), NO_STATS))
     children_by_scope: dict[str | None, list[AccountedNode]] = {}
     names = []
-    for name in sorted(
-        parents, key=None if ascii_only else octets, reverse=True
-    ):  # a scope sorts before its descendants
+    # A scope comes after its descendants.
+    for name in sorted(parents, key=None if ascii_only else octets, reverse=True):
         node = nodes_by_name.get(name)
         accounted = is_accounted(node) if node else is_scope_accounted
         children = children_by_scope.pop(name, [])

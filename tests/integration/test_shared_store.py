@@ -271,8 +271,8 @@ print(tries)
 """
 
 
-#: It sends a message now and then until it is told to end. It prints the longest wait for an
-#: answer, and the longest delay of the pauses between: the processors may be busy.
+#: Sends messages with pauses until it is told to end. Prints the longest wait for an answer, and by
+#: how much the longest pause was too long: the processors may be busy.
 STEADY = """
 import json, os, select, sys, time
 from fakes.wire_agent import WireAgent
