@@ -9,7 +9,7 @@ from .channels import ChannelReader
 _WORDS = ("policy_mode", "policy_level", "policy_first", "policy_last", "policy_every", "policy_budget")
 
 
-def write_policy(channel: ChannelReader, policy: Policy, order: int = 0, count: int = 0, end_ns: int = 0) -> int:
+def write_policy(channel: ChannelReader, policy: Policy, order: int, count: int, end_ns: int) -> int:
     """Write ``policy`` into the agent's words of ``channel`` and return its number.
 
     The policy ends after ``count`` traced steps or at ``end_ns`` (monotonic), whichever is first; 0

@@ -45,7 +45,7 @@ def start_daemon(instance_dir: str, store: str, name: str) -> None:
         lock.close()
 
 
-def last_log_line(instance_dir: str, name: str, since_ns: int = 0) -> str:
+def _last_log_line(instance_dir: str, name: str, since_ns: int) -> str:
     """Return the last line in the log of daemon ``name``, empty when there is none.
 
     It is also empty when the log was last written before ``since_ns`` (real time).
@@ -63,7 +63,7 @@ def last_log_line(instance_dir: str, name: str, since_ns: int = 0) -> str:
 
 def failure_from_log(instance_dir: str, name: str, since_ns: int = 0) -> dict[str, str]:
     """Return slug and text from the log of a daemon that failed and reported no reason."""
-    line = last_log_line(instance_dir, name, since_ns) or "its log is empty"
+    line = _last_log_line(instance_dir, name, since_ns) or "its log is empty"
     match = _LINE_WITH_SLUG.fullmatch(line)
     slug = {"slug": match[2]} if match else _DEFAULT_SLUGS[name]
     return {

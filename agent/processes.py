@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from ..commands.proc_stat import is_alive, read_stat
 from ..formats import layout
 
 #: The path that /proc shows for a channel.
@@ -35,47 +36,13 @@ class Process(NamedTuple):
     @property
     def is_alive(self) -> bool:
         """Whether the process still runs; a zombie does not."""
-        stat = _stat(self.pid)
-        return stat is not None and stat.started == self.started and not stat.is_over
+        return is_alive(self.pid, self.started)
 
     @property
     def is_stopped(self) -> bool:
         """Whether the process is stopped, by SIGSTOP or by a debugger."""
-        stat = _stat(self.pid)
+        stat = read_stat(self.pid)
         return stat is not None and stat.started == self.started and stat.is_stopped
-
-
-class _Stat(NamedTuple):
-    parent: int
-    started: int
-    is_over: bool
-    is_stopped: bool
-    user_ticks: int
-    system_ticks: int
-    threads: int
-    rss_pages: int
-
-
-def _stat(pid: int) -> _Stat | None:
-    """Return the fields of /proc/PID/stat, None when there is no such process."""
-    try:
-        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        data = os.read(fd, 1024)
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
-    # The name in parentheses may hold anything, parentheses too.
-    fields = data[data.rindex(b")") + 2 :].split()
-    threads = int(fields[17])
-    is_over = fields[0] in b"ZX" and threads <= 1
-    is_stopped = fields[0] in b"Tt"
-    return _Stat(
-        int(fields[1]), int(fields[19]), is_over, is_stopped, int(fields[11]), int(fields[12]), threads, int(fields[21])
-    )
 
 
 class ProcessUsage(NamedTuple):
@@ -99,7 +66,7 @@ def usage(process: Process) -> ProcessUsage | None:
 
     This reads two files. psutil reads four and takes four times as long.
     """
-    stat = _stat(process.pid)
+    stat = read_stat(process.pid)
     if stat is None or stat.started != process.started or stat.is_over:
         return None
     user_s, system_s = stat.user_ticks * TICK_S, stat.system_ticks * TICK_S
@@ -163,7 +130,7 @@ def _disk_bytes(pid: int) -> tuple[int, int]:
 
 def process(pid: int) -> Process | None:
     """Return the process that has ``pid`` now, None when there is none."""
-    stat = _stat(pid)
+    stat = read_stat(pid)
     return None if stat is None else Process(pid, stat.started)
 
 
@@ -177,7 +144,7 @@ def ran_at(pid: int, real_ns: int) -> bool:
 
     Clock changes of up to a minute are tolerated.
     """
-    stat = _stat(pid)
+    stat = read_stat(pid)
     if stat is None:
         return False
     start_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + stat.started * TICK_S
@@ -187,7 +154,7 @@ def ran_at(pid: int, real_ns: int) -> bool:
 def is_descendant(pid: int, ancestor: int) -> bool:
     """Return whether process ``pid`` is ``ancestor`` or one of its descendants."""
     while pid > 1 and pid != ancestor:
-        stat = _stat(pid)
+        stat = read_stat(pid)
         pid = stat.parent if stat is not None else 0
     return pid == ancestor
 
@@ -213,7 +180,7 @@ def process_tree(pids: Iterable[int]) -> ProcessTree:
     members: dict[int, Process] = {}
     children: dict[int, list[int]] = {}
     for pid in pids:
-        stat = _stat(pid)
+        stat = read_stat(pid)
         if stat is not None and not stat.is_over:
             members[pid] = Process(pid, stat.started)
             children.setdefault(stat.parent, []).append(pid)

@@ -19,11 +19,11 @@ from .values import NON_EMPTY, WHOLE
 
 
 def _block(job_alert: JobAlert, id_: str) -> AlertBlock:
-    identity = job_alert.job.info.identity
-    host = f" on {identity['host']}" if identity.get("host") else ""
+    info = job_alert.job.info
+    host = f" on {info.host}" if info.host else ""
     return AlertBlock(
         job_alert.alert.found_ns,
-        f"{job_alert.job.info.name} {id_}{host}".strip(),
+        f"{info.name} {id_}{host}".strip(),
         job_alert.text,
         job_alert.alert.slug,
         job_alert.ops,

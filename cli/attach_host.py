@@ -10,10 +10,10 @@ from ..collector.documents.attached import Unattached, attached_of
 from ..collector.numbers import duration
 from ..collector.query.order_targets import jobs_for_order
 from ..collector.render import order_text
-from ..collector.store.catalog import MAY_CONTINUE
+from ..collector.store.catalog import MAY_CONTINUE, integer_of
 from ..collector.store.opening import open_reader
 from ..collector.store.protocols import JobReader
-from ..collector.summaries.jobs import channel_words, integer_of, main_steps
+from ..collector.summaries.jobs import channel_words, main_steps
 from ..commands.streams import note, print_lines
 from ..formats import orders
 from ..formats.errors import TfprofError
@@ -85,7 +85,7 @@ class _Job(NamedTuple):
         """The job, None if it is not stored yet."""
         with suppress(TfprofError):
             job = open_reader(self.store).job(self.uid)
-            return job if job.info.identity.get("host") == self.host else None
+            return job if job.info.host == self.host else None
         return None
 
 

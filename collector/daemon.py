@@ -210,8 +210,8 @@ class Collector:
                 "text": sentence(alert, functions_of(info)),
                 "job": info.hex,
                 "name": info.name,
-                "host": str(info.identity.get("host") or ""),
-                "pid": str(info.identity.get("pid") or ""),
+                "host": info.host,
+                "pid": str(info.pid or ""),
                 "store": str(self._options.store),
             }
             self._alert_command.add(uid, values, now)

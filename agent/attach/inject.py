@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from ...commands.proc_stat import read_stat
 from ...formats.errors import FolderError
 from ..processes import Process
 from . import maps, priority, remote_debugging, traceback_timer
 from .call import BackedOutError, StillRunningError, StoppedThread, lock_address
 from .errors import AttachError, GoneError, RefusedError, stopped_error
+from .identities import owner_of
 from .memory import ProcessMemory
 from .work_area import PAGE, WorkArea, WorkProgress, WorkState, pack
 from .work_area_file import WorkAreaFile
@@ -96,7 +98,7 @@ def inject(
         if process.is_stopped:
             raise stopped_error(process.pid)
         injection = _Injection(process, work, memory)
-        if user_id is not None and injection.owner != str(user_id):
+        if user_id is not None and injection.owner != user_id:
             raise RefusedError("it belongs to another user", "other-user")
         traceback_timer.check(process.pid, memory, injection.functions, WORK_S)
         return injection.run(methods)
@@ -322,17 +324,14 @@ def _syscall(pid: int) -> str | None:
     return None if text.startswith(("running", "-1")) else text
 
 
-def _program_fingerprint(process: Process) -> tuple[str, ...]:
+def _program_fingerprint(process: Process) -> tuple[int, ...]:
     """Return values that change when the process executes another program.
 
     They are the owner and the addresses of code and stack.
     """
-    try:
-        with open(f"/proc/{process.pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-        owner = os.stat(f"/proc/{process.pid}").st_uid
-    except OSError:
-        raise GoneError(f"process {process.pid} is gone") from None
-    if int(fields[19]) != process.started:
+    stat, owner = read_stat(process.pid), owner_of(process.pid)
+    if stat is None or owner is None:
+        raise GoneError(f"process {process.pid} is gone")
+    if stat.started != process.started:
         raise GoneError(f"process {process.pid} is gone; another process has its pid")
-    return (str(owner), *(field.decode() for field in fields[23:26]))
+    return (owner, *stat.addresses)

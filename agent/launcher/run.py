@@ -19,8 +19,9 @@ from ...formats.version import VERSION
 from .. import launches, processes, python_command
 from ..launches import DumpRequest, Launch
 from ..python_command import PythonCommand
-from . import environment, supervise, witness
+from . import supervise, witness
 from .forwarding import Forwarding
+from .job_environment import job_environment
 
 if TYPE_CHECKING:
     from .channel_holder import ChannelHolder
@@ -338,7 +339,7 @@ class Run:
         self._instance_dir, self._launch = instance_dir, launch
         if not self._python.keeps_path:
             run = launches.run_of(instance_dir, launch)
-            self._environ = environment.job_environment(self._environ, run, options.changes)
+            self._environ = job_environment(self._environ, run, options.changes)
 
     def execute(self) -> NoReturn:
         """Replace this process by the command."""

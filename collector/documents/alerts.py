@@ -13,7 +13,7 @@ class AlertDocument(TypedDict):
 
     job: Annotated[str, "The id of the job."]
     name: Annotated[str, "The name of the job."]
-    host: Annotated[str | None, "The host of the job; null if it is unknown."]
+    host: Annotated[str, "The host of the job; empty if it is unknown."]
     found_ns: Annotated[int, "When it was detected, ns since 1970."]
     since_ns: Annotated[int, "When the anomaly began, ns since 1970."]
     slug: Annotated[str, "The kind of alert (docs/alerts.md)."]
@@ -45,7 +45,7 @@ def _alert(job_alert: JobAlert) -> AlertDocument:
     return {
         "job": info.hex,
         "name": info.name,
-        "host": info.identity.get("host"),
+        "host": info.host,
         "found_ns": alert.found_ns,
         "since_ns": alert.since_ns,
         "slug": alert.slug,

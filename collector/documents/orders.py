@@ -57,7 +57,7 @@ def _job(job_answers: JobAnswers) -> JobAnswerDocument:
         "id": job_answers.job.id,
         "uid": info.hex,
         "name": info.name,
-        "host": str(info.identity.get("host") or ""),
+        "host": info.host,
         "obeyed": None if last.state == orders.UNANSWERED else last.state != orders.REFUSED,
         "kind": first.kind or None,
         "step": first.step or None,

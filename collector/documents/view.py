@@ -6,11 +6,10 @@ from ..query.engine import Answer
 from ..query.own_layout import AnswerRows
 from ..summaries.kinds import end_of
 from ..summaries.top import short_device
-from ..tfviews.nodes import Node, Shape
+from ..tfviews.nodes import Node, Shape, Stats
 from ..tfviews.options import primary_counter
 from ..tfviews.rows import Row, extremes
 from ..tfviews.tensors import Tensor
-from .counters import CountersDocument, counters_document
 from .options import OptionsDocument, options_document
 
 
@@ -28,6 +27,21 @@ class ViewFields(TypedDict):
     traces: Annotated[int, "The number of traced steps that are covered."]
     options: Annotated[OptionsDocument, "The options of the view."]
     notes: Annotated[list[str], "Why the view is empty or incomplete, and what to know about its figures."]
+
+
+class CountersDocument(TypedDict):
+    """Counters per step: times are medians over the traced steps, the others are means."""
+
+    time_ns: Annotated[float, "The time of the executions, of all threads together, ns."]
+    accelerator_ns: Annotated[float, "The part of this time on accelerators, ns."]
+    cpu_ns: Annotated[float, "The part of this time on CPUs, ns."]
+    runs: Annotated[float, "The number of executions."]
+    bytes: Annotated[float, "The memory that was requested, bytes."]
+    peak_bytes: Annotated[float, "The peak of the memory in use, bytes."]
+    residual_bytes: Annotated[float, "The memory still held when an execution ended, bytes."]
+    output_bytes: Annotated[float, "The size of the outputs, bytes."]
+    float_ops: Annotated[float, "The number of floating-point operations."]
+    params: Annotated[int, "The number of parameters of the model; it does not depend on steps."]
 
 
 class ViewNodeDocument(CountersDocument):
@@ -101,7 +115,7 @@ def view_document(answer_rows: AnswerRows) -> ViewDocument:
         "all_steps_estimated": answer_rows.is_estimate,
         "spread_steps": answer_rows.spread_steps,
         "share_of": primary,
-        "total": counters_document(rows.total, answer_rows.steps),
+        "total": _counters(rows.total, answer_rows.steps),
         "left_out": {"library_calls": rows.library_count},
         "rows": _rows(answer_rows, primary),
     }
@@ -148,10 +162,10 @@ def _row(row: Row, steps: int, parent: int | None, share: float | None, value: T
         "depth": row.depth,
         "parent": parent,
         "share": share,
-        **counters_document(row.total, steps),
+        **_counters(row.total, steps),
         "min_ns": min_ns,
         "max_ns": max_ns,
-        "own": counters_document(row.own, steps),
+        "own": _counters(row.own, steps),
         "definitions": row.definitions,
         "op": row.op,
         "line": row.line,
@@ -167,12 +181,28 @@ def _node(node: Node, steps: int) -> ViewNodeDocument:
         "types": list(node.op_types),
         "devices": list(map(short_device, node.devices)),
         "input_shapes": list(map(_shape, node.facts.input_shapes)),
-        **counters_document(node.stats, steps),
+        **_counters(node.stats, steps),
     }
 
 
 def _shape(shape: Shape) -> list[int] | None:
     return list(shape) or None
+
+
+def _counters(stats: Stats, steps: int) -> CountersDocument:
+    """Return counters per step; ``stats`` are sums over ``steps`` steps, with times in ns."""
+    return {
+        "time_ns": stats.micros / steps,
+        "accelerator_ns": stats.accelerator_micros / steps,
+        "cpu_ns": stats.cpu_micros / steps,
+        "runs": stats.runs / steps,
+        "bytes": stats.bytes / steps,
+        "peak_bytes": stats.peak_bytes / steps,
+        "residual_bytes": stats.residual_bytes / steps,
+        "output_bytes": stats.output_bytes / steps,
+        "float_ops": stats.float_ops / steps,
+        "params": stats.params,
+    }
 
 
 def tensor_document(tensor: Tensor) -> TensorDocument:

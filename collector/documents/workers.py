@@ -2,7 +2,6 @@
 
 from typing import Annotated, Literal, TypedDict
 
-from ..query.selection import host_of
 from ..query.workers import Group, Worker
 
 
@@ -53,7 +52,7 @@ def _worker(worker: Worker) -> WorkerDocument:
         "job": worker.job.info.hex,
         "id": worker.id,
         "name": worker.name,
-        "host": host_of(worker.job),
+        "host": worker.job.info.host,
         "steps": parts.all_steps if parts else 0,
         "period_ns": parts.period_ns if parts else None,
         "step_ns": parts.step_ns if parts else None,

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..numbers import date_and_time, duration, percent, size
-from ..query.selection import host_of
+from ..store.catalog import integer_of
 from ..store.protocols import JobReader
-from ..summaries.jobs import integer_of
 from ..summaries.top import TopOp
 from ..tfviews.encoding import valid_utf8
 
@@ -43,8 +42,8 @@ class Summary(NamedTuple):
         began = integer_of(identity, "created_real_ns")
         facts = [
             f"job {info.hex}",
-            f"on {_text(host_of(self.job))}" if host_of(self.job) else "",
-            f"pid {integer_of(identity, 'pid')}" if integer_of(identity, "pid") else "",
+            f"on {_text(info.host)}" if info.host else "",
+            f"pid {info.pid}" if info.pid else "",
             _text(framework),
             f"began {date_and_time(began)}" if began else "",
         ]

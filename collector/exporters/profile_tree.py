@@ -18,7 +18,6 @@ from ..export.folders import Folder
 from ..proto import tensorflow_pb2
 from ..query.explanations import untraced_reason
 from ..query.node_times import rank_ops
-from ..query.selection import host_of
 from ..store.columns import flat, integers, pc, row_tuples
 from ..store.output_signatures import decode
 from ..summaries.jobs import functions_of
@@ -150,7 +149,7 @@ class _Tree:
         traces = self._traces(steps)
         labels = Labels(self._job, traces)
         step_of = {trace: step for step in steps for trace in step.traces}
-        host = valid_utf8(host_of(self._job)) or "localhost"
+        host = valid_utf8(self._job.info.host) or "localhost"
         comma = b""
         pending: dict[int, _StepOps] = {}  # by number, in the order of the steps
         for batch in batches(self._job, traces, self._chosen.devices, ("outputs",)):

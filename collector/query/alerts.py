@@ -14,8 +14,8 @@ from ..store.columns import pc
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import step_kind_of
+from ..summaries.steps import rows_of_kinds
 from ..summaries.top import OpChange, TopOp, op_changes
-from .kinds import rows_of_kinds
 from .node_times import rank_ops
 
 #: Maximum number of traced steps that are compared on each side of the change.

@@ -15,12 +15,12 @@ from ..summaries.op_classes import ITERATOR_DEVICE, PIPELINE_DEVICE, phases
 from ..summaries.part_times import break_down
 from ..summaries.parts import Breakdown, Recording
 from ..summaries.step_records import StepTrace, TimedSteps
-from ..summaries.steps import spans_of_kinds
+from ..summaries.steps import rows_of_kinds
 from ..tfviews.nodes import Node
 from .facts import GRAPH, STACKS
 from .job_steps import no_such_timed_step
 from .job_usage import thread_use, use_between
-from .kinds import COLUMNS, rows_of_kinds, traces_by_kind, traces_of_job
+from .kinds import COLUMNS, traces_by_kind, traces_of_job
 from .profile import profile
 from .recorded_steps import (
     StepsOfKind,
@@ -75,7 +75,7 @@ def _on_snapshot(
     results = [_of_kind(job, spans, kind, steps, since_ns) for kind in selected]
     found = tuple(result for result in results if result is not None)
     if (steps or since_ns) and not found:
-        step_spans = spans_of_kinds(spans, span_kinds.steps())
+        step_spans = rows_of_kinds(spans, span_kinds.steps())
         if step_spans.num_rows:
             raise no_such_timed_step(step_spans, steps, since_ns)
     return JobBreakdown(job, found)
@@ -169,7 +169,7 @@ def _of_kind(
 
 
 def _starts_of_epochs(spans: pa.Table) -> list[int]:
-    starts: list[Any] = spans_of_kinds(spans, (layout.EPOCH,))["start_ns"].to_pylist()
+    starts: list[Any] = rows_of_kinds(spans, (layout.EPOCH,))["start_ns"].to_pylist()
     return starts
 
 

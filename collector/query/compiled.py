@@ -12,7 +12,7 @@ from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..summaries.compiled import FirstRuns, Part, Program, programs
 from ..summaries.jobs import functions_of
-from ..summaries.steps import spans_of_kinds
+from ..summaries.steps import rows_of_kinds
 from .explanations import untraced_reason
 from .node_times import rank_ops
 
@@ -67,7 +67,7 @@ def _compiled(job: JobReader) -> Compiled:
 
 def _first_runs(job: JobReader) -> dict[str, FirstRuns]:
     """Return the first runs of functions, by the name of the function."""
-    spans, names = spans_of_kinds(job.table("spans"), (layout.ACTIVITY,)), functions_of(job.info)
+    spans, names = rows_of_kinds(job.table("spans"), (layout.ACTIVITY,)), functions_of(job.info)
     counts, times = Counter[str](), Counter[str]()
     for key, count, total_ns in row_tuples(spans, "key", "count", "total_ns"):
         if activities.number_of(key) == activities.FIRST_RUN:

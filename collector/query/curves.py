@@ -7,13 +7,13 @@ from typing import Final
 import pyarrow as pa
 
 from ...formats import layout, span_kinds
-from ..store.columns import pc
+from ..store.columns import flagged, pc
 from ..store.protocols import JobReader
 from ..summaries.host import Series, cpus, host_series, job_series
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import kind_name, step_kind_of
 from ..summaries.series import Buckets, bucket_steps, bucket_values
-from ..summaries.steps import SPECIAL, flagged, spans_of_kinds
+from ..summaries.steps import SPECIAL, rows_of_kinds
 from .job_usage import host_samples
 
 #: Maximum number of points of a curve, each with a minimum and a maximum. Maximum number of kinds
@@ -66,7 +66,7 @@ def job_curves(job: JobReader, points_max: int = POINTS_MAX) -> JobCurves:
 
 def _steps(job: JobReader, points_max: int) -> Iterator[StepCurve]:
     names = functions_of(job.info)
-    spans = spans_of_kinds(job.table("spans"), span_kinds.steps())
+    spans = rows_of_kinds(job.table("spans"), span_kinds.steps())
     spans = spans.filter(pc.invert(flagged(spans, layout.FLAG_FAILED | layout.FLAG_SETUP)))
     is_function = pc.equal(spans["kind"], pa.scalar(layout.FUNCTION, pa.uint16()))
     key = pc.if_else(is_function, spans["key"], pa.scalar(0, pa.uint32()))

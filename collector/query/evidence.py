@@ -18,7 +18,7 @@ from ..summaries.jobs import functions_of
 from ..summaries.kinds import kind_name
 from ..summaries.op_classes import PIPELINE_DEVICE
 from ..summaries.step_records import StepTrace, ThreadUse
-from ..summaries.steps import spans_of_kinds
+from ..summaries.steps import rows_of_kinds
 from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node, interned_bytes, interned_texts
 from ..tfviews.parity import DEFAULT, Parity
@@ -70,8 +70,8 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         times=node_times(job_profile).by_node if job_profile and job_profile.trace_count else {},
         parity=parity,
         step_kind=step_kind,
-        epochs=spans_of_kinds(spans, (layout.EPOCH,)).num_rows,
-        predict_calls=spans_of_kinds(spans, (layout.PREDICT,)).num_rows,
+        epochs=rows_of_kinds(spans, (layout.EPOCH,)).num_rows,
+        predict_calls=rows_of_kinds(spans, (layout.PREDICT,)).num_rows,
         thread_use=_thread_use(job, period),
         python_threads=python_threads(job, period) if period else (),
         breakdown=main_breakdown(job, spans, known),
@@ -96,8 +96,7 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
 
 def _thread_use(job: JobReader, period: tuple[int, int] | None) -> ThreadUse | None:
     """Return what the main thread did in the steady part of the job, None if it is unknown."""
-    pid = job.info.identity.get("pid")
-    return thread_use(job, pid, period) if period and isinstance(pid, int) else None
+    return thread_use(job, job.info.pid, period) if period and job.info.pid else None
 
 
 def _map_functions(job: JobReader) -> tuple[str, ...]:
@@ -159,7 +158,7 @@ def _first_calls(spans: pa.Table) -> tuple[float, ...]:
 
     0 is the start of the job's first span, 1 the start of its last span.
     """
-    calls = spans.filter(pc.equal(spans["kind"], pa.scalar(layout.FUNCTION, pa.uint16())))
+    calls = rows_of_kinds(spans, (layout.FUNCTION,))
     first_starts: list[Any] = calls.group_by("key").aggregate([("start_ns", "min")])["start_ns_min"].to_pylist()
     if not first_starts:
         return ()
@@ -170,7 +169,7 @@ def _first_calls(spans: pa.Table) -> tuple[float, ...]:
 def _other_run_keys(spans: pa.Table, step_kind: str) -> tuple[int, ...]:
     """Return the keys of the session runs of other kinds than the main one, in order of time."""
     kinds = tuple(kind for kind in layout.RUN_KINDS if kind_name(kind) != step_kind)
-    return tuple(key for _, key in sorted(row_tuples(spans_of_kinds(spans, kinds), "start_ns", "key")))
+    return tuple(key for _, key in sorted(row_tuples(rows_of_kinds(spans, kinds), "start_ns", "key")))
 
 
 def _step_memory(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[StepMemory, ...]:

@@ -9,11 +9,11 @@ from typing import Final
 from ...formats import layout, span_kinds, tested_versions
 from ...formats.settings import SETTINGS
 from ..alerts.alert import SLOWER
-from ..store.catalog import IMPORTED, RUNNING
+from ..store.catalog import IMPORTED, RUNNING, integer_of
 from ..store.protocols import JobReader
 from ..summaries.budget import exceeds_budget, overrun_reason
 from ..summaries.events import events
-from ..summaries.jobs import JobRow, channel_words, counts_of, integer_of
+from ..summaries.jobs import JobRow, channel_words, counts_of
 from ..summaries.op_classes import LAUNCHES
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options

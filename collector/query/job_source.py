@@ -84,7 +84,7 @@ def _source_file(job: JobReader, path: str, numbers: list[int], costs: dict[tupl
 
 def _texts(job: JobReader, path: str, last: int) -> list[str]:
     """Return the lines of a file, which must have at least ``last`` lines."""
-    if job.info.identity.get("host") != os.uname().nodename:
+    if job.info.host != os.uname().nodename:
         raise NoTextError("the job ran on another host")
     folder = job.info.identity.get("folder")
     is_relative = isinstance(folder, str) and not path.startswith("/")

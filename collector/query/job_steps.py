@@ -20,7 +20,7 @@ from ..summaries.events import EventSummary, events
 from ..summaries.jobs import counts_of, functions_of
 from ..summaries.kinds import range_text
 from ..summaries.spans import SpanNode, span_tree
-from ..summaries.steps import RunName, Steps, spans_of_kinds, spans_since, spans_within
+from ..summaries.steps import RunName, Steps, rows_of_kinds, spans_since, spans_within
 from ..summaries.steps import steps as summarize
 from ..tfviews.nodes import interned_texts
 from .explanations import missed_steps_note
@@ -79,7 +79,7 @@ def _job_steps(job: JobReader, selection: StepSelection) -> JobSteps:
     spans, event_rows = job.table("spans"), job.table("events")
     counts = counts_of(job.info)
     if selection.is_partial:
-        all_steps = spans_of_kinds(spans, span_kinds.steps())
+        all_steps = rows_of_kinds(spans, span_kinds.steps())
         spans = spans_within(all_steps, selection.steps, selection.since_ns)
         if all_steps.num_rows and not spans.num_rows:
             raise no_such_timed_step(all_steps, selection.steps, selection.since_ns)

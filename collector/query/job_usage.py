@@ -103,7 +103,7 @@ def thread_use(job: JobReader, thread: int, period: tuple[int, int]) -> ThreadUs
     thread used.
     """
     rows = [row for row in sorted(row_tuples(job.table("thread_samples"))) if period[0] <= row[0] <= period[1]]
-    if thread == job.info.identity.get("pid") and len(rows) >= _THREAD_SAMPLES:
+    if thread == job.info.pid and len(rows) >= _THREAD_SAMPLES:
         times, *totals = zip(*rows, strict=True)
         seconds = (times[-1] - times[0]) / 1e9
         cpu, queued, queued_all = map(_increase, totals)
@@ -227,7 +227,7 @@ def _job_usage(job: JobReader, since_ns: int) -> JobUsage:
     cores = cpus(host_rows)
     return JobUsage(
         job,
-        str(job.info.identity.get("host") or "unknown host"),
+        job.info.host or "unknown host",
         cores,
         samples.num_rows,
         tuple(job_series(samples, cores)),

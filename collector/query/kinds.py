@@ -2,18 +2,18 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import reduce
 from typing import Any, Final
 
 import pyarrow as pa
 
 from ...formats import layout
 from ..errors import UsageError
-from ..store.columns import column_list, occurrences, pc
+from ..store.columns import column_list, flagged, occurrences, pc
 from ..store.protocols import JobReader
 from ..store.schema import NODE
 from ..summaries.jobs import channel_words, counts_of, functions_of
 from ..summaries.kinds import by_kind, function_key, kind_name, main_kind_of, span_kind, step_kind_of
+from ..summaries.steps import rows_of_kinds
 from ..tfviews.nodes import interned_texts
 
 #: Columns of TRACES that this module reads.
@@ -124,17 +124,6 @@ def _computes_gradients(job: JobReader, traces: pa.Table) -> bool:
     return any(_GRADIENT.search(names.get(node, "")) for node in executed)
 
 
-def rows_of_kinds(rows: pa.Table, kinds: Sequence[int]) -> pa.Table:
-    """Return the traces or spans of ``kinds``."""
-    span_kinds = pa.array([kind for kind in kinds if not function_key(kind)], pa.uint16())
-    conditions = [pc.is_in(rows["kind"], value_set=span_kinds)]
-    keys = pa.array([function_key(kind) for kind in kinds if function_key(kind)], pa.uint32())
-    if len(keys):
-        is_call = pc.equal(rows["kind"], pa.scalar(layout.FUNCTION, pa.uint16()))
-        conditions.append(pc.and_(is_call, pc.is_in(rows["key"], value_set=keys)))
-    return rows.filter(reduce(pc.or_, conditions))
-
-
 def traces_of_job(
     job: JobReader, columns: Sequence[str], requested: Sequence[int] | None = None, *, separate_functions: bool = True
 ) -> tuple[pa.Table, tuple[int, ...]]:
@@ -165,8 +154,7 @@ def steps_run(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, b
                 count += counts.get(kind_name(layout.FUNCTION), 0)
                 continue
             count += pc.sum(selected["count"]).as_py() or 0
-            sampled = pc.bit_wise_and(calls["flags"], pa.scalar(layout.FLAG_SAMPLED, pa.uint16()))
-            is_estimate = is_estimate or bool(pc.any(pc.not_equal(sampled, pa.scalar(0, pa.uint16()))).as_py())
+            is_estimate = is_estimate or bool(pc.any(flagged(calls, layout.FLAG_SAMPLED)).as_py())
     return count, is_estimate
 
 

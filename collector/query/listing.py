@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
@@ -11,7 +10,7 @@ from ..store.protocols import JobReader, StoreReader
 from ..store.selectors import matching, select, short_ids
 from ..summaries.jobs import STARTING, UNKNOWN_USAGE, JobRow, Usage, job_rows, unreadable_row, usage
 from ..summaries.kinds import KINDS_BY_NAME
-from .selection import may_run
+from .selection import matches_any, may_run
 
 #: States to select by; a job without a step yet is both starting and running.
 STATES: Final = (
@@ -43,11 +42,10 @@ class JobFilter:
 
     def matches(self, row: JobRow) -> bool:
         """Return whether the job of ``row`` is selected."""
-        name = row.name.lower()
         return (
             row.started_ns >= self.since_ns
             and (not self.states or row.state in self.states or (row.phase == STARTING and STARTING in self.states))
-            and (not self.names or any(fnmatchcase(name, pattern.lower()) for pattern in self.names))
+            and matches_any(row.name, self.names)
         )
 
 

@@ -10,11 +10,11 @@ from ...formats.span_kinds import name_of
 from ..alerts.alert import SLUGS
 from ..errors import StoreError, TfprofError
 from ..store import catalog
-from ..store.catalog import LOST_COUNTERS, MAY_CONTINUE, JobInfo
+from ..store.catalog import LOST_COUNTERS, MAY_CONTINUE, JobInfo, integer_of
 from ..store.protocols import JobReader, StoreReader
 from ..store.reader import LocalStore
 from ..summaries.job_totals import Histogram, JobTotals
-from ..summaries.jobs import ENDED, STARTING, JobRow, channel_words, counts_of, functions_of, integer_of
+from ..summaries.jobs import ENDED, STARTING, JobRow, channel_words, counts_of, functions_of
 from ..summaries.kinds import KINDS_BY_NAME, by_kind, kind_name
 from ..summaries.parts import Breakdown
 from .breakdown import breakdowns

@@ -6,7 +6,6 @@ Workers of a distributed job trace the same steps.
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
 from ...formats import orders
@@ -14,14 +13,13 @@ from ...formats.orders import OrderAnswer
 from ..errors import NoSuchJobError, UsageError
 from ..store.catalog import STALE, JobInfo
 from ..store.protocols import JobReader, StoreReader
-from ..store.selectors import short_ids
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import main_kind_of
 from ..summaries.order_results import JobAnswers, OrderOps, OrderTarget
 from ..summaries.step_records import TimedSteps, periods
 from .node_times import rank_ops
 from .recorded_steps import main_kind, steps_of_kind
-from .selection import host_of, ids_of, may_run
+from .selection import ids_of, matches_any, may_run
 from .workers import members_of
 
 #: Time from the last stored step to the first agreed one (seconds). Steps are stored up to three
@@ -49,17 +47,16 @@ def jobs_for_order(
         raise UsageError("no JOB given: the start of a job's id, its name, or `last`; or --all, --host, --name, --pid")
     if selectors and all_jobs:
         raise UsageError("--all and a JOB exclude each other")
-    jobs = store.jobs()
-    ids = short_ids([job.info.hex for job in jobs])
     if selectors:
         targets = list({job.info.uid: job for job in map(store.job, selectors)}.values())
     else:
-        targets = [job for job in jobs if may_run(job.info)]
-    targets = [job for job in targets if _matches(host_of(job), hosts) and _matches(job.info.name, names)]
-    targets = [job for job in targets if not pids or job.info.identity.get("pid") in pids]
+        targets = [job for job in store.jobs() if may_run(job.info)]
+    targets = [job for job in targets if matches_any(job.info.host, hosts) and matches_any(job.info.name, names)]
+    targets = [job for job in targets if not pids or job.info.pid in pids]
     if not targets:
         raise NoSuchJobError("no such job is running: `tfprof jobs` lists all jobs")
-    return [OrderTarget(job.info, ids.get(job.info.hex, job.info.hex), _may_obey(job.info)) for job in targets]
+    ids = ids_of(targets)
+    return [OrderTarget(job.info, ids[job.info.hex], _may_obey(job.info)) for job in targets]
 
 
 def workers_for_order(store: StoreReader, group: str) -> list[OrderTarget]:
@@ -81,10 +78,6 @@ def workers_for_order(store: StoreReader, group: str) -> list[OrderTarget]:
 def _may_obey(info: JobInfo) -> bool:
     """Return whether a job may still be running; of a node's job, only its agent knows."""
     return may_run(info) or (info.state == STALE and info.node is not None)
-
-
-def _matches(text: str, patterns: Sequence[str]) -> bool:
-    return not patterns or any(fnmatchcase(text.lower(), pattern.lower()) for pattern in patterns)
 
 
 def ops_of_order(job: JobReader, answer: OrderAnswer) -> OrderOps | None:

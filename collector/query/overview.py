@@ -11,16 +11,17 @@ from ..advice.evidence import Evidence
 from ..advice.table import CHECKERS
 from ..advice.verdict import findings
 from ..store import catalog
+from ..store.catalog import integer_of
 from ..store.columns import pc
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.events import EventSummary, events
 from ..summaries.host import Series, cpus, host_series, job_series
-from ..summaries.jobs import JobRow, functions_of, integer_of, job_row
+from ..summaries.jobs import JobRow, functions_of, job_row
 from ..summaries.kinds import KINDS_BY_NAME, kind_name
 from ..summaries.parts import Breakdown
 from ..summaries.spans import Stage, span_tree, stages
 from ..summaries.step_times import StepTimes, step_times_of, times_of_steps
-from ..summaries.steps import spans_of_kinds
+from ..summaries.steps import rows_of_kinds
 from ..summaries.top import TopOp, top_ops
 from .advising import JobAdvice, advise
 from .alerts import stored_alerts
@@ -188,7 +189,7 @@ def _all_step_times(job: JobReader, row: JobRow, spans: pa.Table, evidence: Evid
         pc.greater_equal(spans["ordinal"], pa.scalar(shift.step, pa.uint64())),
         pc.equal(spans["key"], pa.scalar(shift.key, pa.uint32())),
     )
-    times = times_of_steps(all_times[0].kind, spans_of_kinds(spans.filter(is_slower), (KINDS_BY_NAME[kind],)))
+    times = times_of_steps(all_times[0].kind, rows_of_kinds(spans.filter(is_slower), (KINDS_BY_NAME[kind],)))
     return all_times if times is None else [all_times[0], replace(times, since=shift.step), *all_times[1:]]
 
 

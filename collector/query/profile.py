@@ -20,6 +20,7 @@ from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID
 from ..summaries.kinds import kind_name, range_text
 from ..summaries.op_classes import PIPELINE_DEVICE
+from ..summaries.steps import rows_of_kinds
 from ..tfviews.nodes import Node, device_names, interned_texts, merge_jobs, nodes_from_rollup, with_counts, wrap_int64
 from ..tfviews.parity import DEFAULT, Parity
 from . import kinds as step_kinds
@@ -165,9 +166,7 @@ def _select_jobs(
     kinds = step_kinds.resolve_kinds(traced_jobs, requested_kinds, separate_functions=separate_functions)
     trace_counts = step_kinds.traces_by_kind(table for _, table in traced_jobs)
     if first is None or last is None:
-        selections = (
-            (job, table, traces_since(step_kinds.rows_of_kinds(table, kinds), since_ns)) for job, table in traced_jobs
-        )
+        selections = ((job, table, traces_since(rows_of_kinds(table, kinds), since_ns)) for job, table in traced_jobs)
         selected_jobs = [
             _selected(job, table, rows) for job, table, rows in selections if rows.num_rows or not table.num_rows
         ]
@@ -219,7 +218,7 @@ def _misses_streams(selected: SelectedJob, parity: Parity) -> bool:
 
 def _traces_of_steps(traces: pa.Table, kinds: Sequence[int], first: int, last: int) -> pa.Table:
     """Return the traces of the steps ``first`` to ``last`` of ``kinds``."""
-    return _traces_within(step_kinds.rows_of_kinds(traces, kinds), first, last)
+    return _traces_within(rows_of_kinds(traces, kinds), first, last)
 
 
 def _traces_within(traces: pa.Table, first: int, last: int) -> pa.Table:
@@ -247,9 +246,7 @@ def no_such_step(
     ``jobs``: the jobs with their traces.
     """
     names, tables = step_kinds.function_names_of(job for job, _ in jobs), [table for _, table in jobs]
-    step_numbers: set[Any] = {
-        step for traces in tables for step in step_kinds.rows_of_kinds(traces, kinds)["step"].to_pylist()
-    }
+    step_numbers: set[Any] = {step for traces in tables for step in rows_of_kinds(traces, kinds)["step"].to_pylist()}
     steps = sorted(step_numbers)
     listed = ", ".join(map(str, steps[:_STEPS_LISTED_MAX])) + (
         f" … {steps[-1]}" if len(steps) > _STEPS_LISTED_MAX else ""

@@ -14,12 +14,13 @@ from ..store.catalog import IMPORTED
 from ..store.columns import column_list, flat, pc
 from ..store.protocols import JobReader
 from ..store.schema import NODE, OUTPUTS
+from ..summaries.steps import rows_of_kinds
 from ..tfviews.entries import COLUMNS, Entry, entries
 from ..tfviews.nodes import Node, canonical_devices, interned_bytes, interned_texts
 from ..tfviews.parity import Parity
 from .explanations import untraced_reason
 from .facts import ALL_FACTS
-from .kinds import resolve_kinds, rows_of_kinds
+from .kinds import resolve_kinds
 from .profile import misses_streams, profile
 
 #: Approximate number of executions read at once; each takes half a kilobyte of memory.
@@ -55,7 +56,7 @@ def renumbered(traces: pa.Table, kinds: Sequence[int]) -> pa.Table:
     kinds = sorted(set(column_list(traces, "kind")) - set(column_list(first_kind, "kind")))
     parts = [first_kind]
     for kind in kinds:
-        rows = traces.filter(pc.equal(traces["kind"], pa.scalar(kind, pa.uint16())))
+        rows = rows_of_kinds(traces, (kind,))
         new_steps = pc.add(rows["step"], pa.scalar(last_step + 1, pa.uint64()))
         parts.append(rows.set_column(rows.schema.get_field_index("step"), "step", new_steps))
         last_step = pc.max(new_steps).as_py()

@@ -21,7 +21,7 @@ from ..summaries.kinds import (
     step_kind_of,
 )
 from ..summaries.step_records import Activity, NamedSum, OpExecution, OtherSpan, StepTrace, TimedSteps
-from ..summaries.steps import SPECIAL
+from ..summaries.steps import SPECIAL, rows_of_kinds
 from ..tfviews.nodes import Node, interned_texts
 
 #: Maximum number of latest rows of timed steps that are read.
@@ -116,7 +116,7 @@ def activities_of(spans: pa.Table, thread: int, names: FunctionNames) -> tuple[A
     entry with a negative time. Marks of the job's code within steps are left out, since their time
     is also the time of ops.
     """
-    rows = _activities(spans)
+    rows = rows_of_kinds(spans, (layout.ACTIVITY,))
     rows = rows.filter(pc.equal(rows["thread"], pa.scalar(thread, pa.uint32())))
     return tuple(sorted(_entries(rows, dict(names)), key=lambda activity: activity.start_ns))
 
@@ -140,7 +140,7 @@ def pipeline_functions(
 
     These functions belong to an input pipeline. The one with the most time comes first.
     """
-    rows = _activities(spans)
+    rows = rows_of_kinds(spans, (layout.ACTIVITY,))
     is_other = pc.not_equal(rows["thread"], pa.scalar(thread, pa.uint32()))
     starts = rows["start_ns"]
     first, last = (pa.scalar(time_ns, pa.int64()) for time_ns in period)
@@ -150,7 +150,7 @@ def pipeline_functions(
 
 def marked_parts(spans: pa.Table, thread: int, names: FunctionNames) -> tuple[NamedSum, ...]:
     """Return the parts of steps that the job's code marks on ``thread``, the longest first."""
-    rows = _activities(spans)
+    rows = rows_of_kinds(spans, (layout.ACTIVITY,))
     rows = rows.filter(pc.equal(rows["thread"], pa.scalar(thread, pa.uint32())))
     return _sums(rows, activities.PART, names)
 
@@ -167,10 +167,6 @@ def _sums(rows: Any, category: int, names: FunctionNames) -> tuple[NamedSum, ...
     return tuple(
         NamedSum(activities.label_of(key, known), total_ns, calls[key]) for key, total_ns in times.most_common()
     )
-
-
-def _activities(spans: pa.Table) -> Any:
-    return spans.filter(pc.equal(spans["kind"], pa.scalar(layout.ACTIVITY, pa.uint16())))
 
 
 def latest_traces(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -> tuple[StepTrace, ...]:

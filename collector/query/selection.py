@@ -1,31 +1,30 @@
 """Selects jobs of a store by selector, host and process, and tells which of them run."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Final
 
+from ...commands.proc_stat import is_alive
 from ..errors import NoSuchJobError, TfprofError, UsageError
 from ..store.catalog import RUNNING, STALE, JobInfo
 from ..store.protocols import JobReader, StoreReader
 from ..store.selectors import select, short_ids
 from ..summaries.events import EventSummary, events
-from ..summaries.jobs import integer_of
 
 #: Maximum number of hosts that an error lists.
 _NAMES_MAX: Final = 8
-
-
-def host_of(job: JobReader) -> str:
-    """Return the host that a job ran on, '' if unknown."""
-    return str(job.info.identity.get("host") or "")
 
 
 def ids_of(jobs: Sequence[JobReader]) -> dict[str, str]:
     """Return the shortest unique ids of ``jobs``, which are of one store, by uid in hexadecimal."""
     hex_uids = {job.info.hex for job in jobs}.union(*(job.store_uids() for job in jobs[:1]))
     return short_ids(list(hex_uids))
+
+
+def matches_any(text: str, patterns: Collection[str]) -> bool:
+    """Return whether ``text`` matches any of ``patterns``, or there are none; case is ignored."""
+    return not patterns or any(fnmatchcase(text.lower(), pattern.lower()) for pattern in patterns)
 
 
 def _first_names(texts: Iterable[str]) -> str:
@@ -37,12 +36,12 @@ def _jobs_of(jobs: Sequence[JobReader], hosts: Sequence[str], pids: Sequence[int
     """Return the jobs of ``hosts`` and ``pids``; an empty list selects all."""
     selected = list(jobs)
     if hosts:
-        selected = [job for job in selected if any(fnmatchcase(host_of(job).lower(), host.lower()) for host in hosts)]
+        selected = [job for job in selected if matches_any(job.info.host, hosts)]
         if not selected:
-            host_names = _first_names(host_of(job) or "unknown" for job in jobs)
+            host_names = _first_names(job.info.host or "unknown" for job in jobs)
             raise NoSuchJobError(f"no job of host {' '.join(hosts)}: there are jobs of {host_names}")
     if pids:
-        selected = [job for job in selected if job.info.identity.get("pid") in pids]
+        selected = [job for job in selected if job.info.pid in pids]
         if not selected:
             raise NoSuchJobError(f"no job of pid {' '.join(map(str, pids))}: `tfprof jobs` lists them")
     return selected
@@ -79,8 +78,8 @@ def choose(
 def local_jobs(store: StoreReader, host: str = "") -> dict[int, JobReader]:
     """Return the running jobs of ``host`` in ``store`` by pid; an empty ``host`` is this one."""
     host = host or os.uname().nodename
-    jobs = [job for job in store.jobs() if job.info.state == RUNNING and job.info.identity.get("host") == host]
-    return {int(job.info.identity.get("pid") or 0): job for job in jobs}
+    jobs = [job for job in store.jobs() if job.info.state == RUNNING and job.info.host == host]
+    return {job.info.pid: job for job in jobs}
 
 
 def incompleteness(job: JobReader) -> list[EventSummary]:
@@ -97,16 +96,4 @@ def may_run(info: JobInfo) -> bool:
     The collector of a stale job has ended. If the job's process is alive, its agent starts another
     collector.
     """
-    return info.state == RUNNING or (info.state == STALE and _is_alive(info))
-
-
-def _is_alive(info: JobInfo) -> bool:
-    """Return whether the job's process is alive on this host.
-
-    The start time distinguishes it from another process with the same pid.
-    """
-    try:
-        stat = Path(f"/proc/{integer_of(info.identity, 'pid')}/stat").read_text()
-        return int(stat.rpartition(")")[2].split()[19]) == info.identity.get("started")
-    except (OSError, ValueError, IndexError):
-        return False
+    return info.state == RUNNING or (info.state == STALE and is_alive(info.pid, info.identity.get("started")))

@@ -111,7 +111,7 @@ class StoreWatch:
 
     def _hosts(self) -> Iterable[WatchedHost]:
         """Yield the state of each host with running jobs."""
-        jobs = {str(self._jobs[uid].info.identity.get("host") or ""): running for uid, running in self._running.items()}
+        jobs = {self._jobs[uid].info.host: running for uid, running in self._running.items()}
         return filter(None, (running.host(name) for name, running in sorted(jobs.items())))
 
 

@@ -12,7 +12,7 @@ from ..summaries.parts import Breakdown
 from ..summaries.workers import Comparison, Moments, WorkerSteps, compare
 from .breakdown import main_breakdown
 from .recorded_steps import main_kind, steps_of_kind
-from .selection import host_of, ids_of
+from .selection import ids_of
 
 #: Executions of these classes wait for other workers.
 _FOR_OTHERS = ("collectives", "send and receive")
@@ -105,7 +105,7 @@ def _read(job: JobReader) -> tuple[WorkerSteps, Breakdown | None]:
     spans = job.table("spans")
     kind = main_kind(job, spans)
     if kind is None:
-        return WorkerSteps(host_of(job), {}, None), None
+        return WorkerSteps(job.info.host, {}, None), None
     steps = {
         group.ordinal: Moments(group.start_ns, group.start_ns + group.total_ns)
         for group in steps_of_kind(spans, kind, functions_of(job.info)).steps
@@ -114,4 +114,4 @@ def _read(job: JobReader) -> tuple[WorkerSteps, Breakdown | None]:
     parts = main_breakdown(job, spans)
     waits = parts.detail_ns(WAITING) if parts and parts.traced else None
     waits_ns = None if waits is None else sum(waits.get(name, 0.0) for name in _FOR_OTHERS)
-    return WorkerSteps(host_of(job), steps, waits_ns, parts.period_ns if parts else None), parts
+    return WorkerSteps(job.info.host, steps, waits_ns, parts.period_ns if parts else None), parts

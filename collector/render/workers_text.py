@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..numbers import count, duration
-from ..query.selection import host_of
 from ..query.workers import Group, Worker
 from ..summaries.workers import NOTHING, PACE, Clock
 from . import colors
@@ -73,7 +72,7 @@ def _row(worker: Worker) -> list[str]:
     return [
         worker.name,
         worker.id,
-        host_of(worker.job),
+        worker.job.info.host,
         count(parts.all_steps if parts else 0),
         duration(parts.period_ns if parts else None),
         duration(parts.step_ns if parts else None),

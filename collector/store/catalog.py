@@ -45,11 +45,17 @@ USAGE_COLUMNS: Final = ("t_ns", "cpu_user_s", "cpu_system_s", "rss_bytes")
 _UID = re.compile(r"[0-9a-f]{16}")
 #: Beginning of the name of a series of runs.
 SERIES_PREFIX: Final = "repeat:"
-#: Maximum of a number in a job file: numbers of messages have 64 bits.
+#: Maximum of a number in a job file. Numbers of messages have 64 bits.
 _NUMBER_MAX: Final = (1 << 64) - 1
 #: Number of attempts to write a file. A collector that opens the job may take the temporary file
 #: for a leftover, and remove it.
 _TRIES: Final = 3
+
+
+def integer_of(values: Mapping[str, Any], name: str) -> int:
+    """Return the integer ``name`` of ``values``, 0 if there is none of at most 64 bits."""
+    value = values.get(name)
+    return value if isinstance(value, int) and abs(value) <= _NUMBER_MAX else 0
 
 
 @dataclass(frozen=True)
@@ -84,9 +90,19 @@ class JobInfo:
         return str(self.identity.get("name") or "")
 
     @property
+    def host(self) -> str:
+        """The host that the job ran on, empty if unknown."""
+        return str(self.identity.get("host") or "")
+
+    @property
+    def pid(self) -> int:
+        """The job's process id, 0 if unknown."""
+        return integer_of(self.identity, "pid")
+
+    @property
     def node(self) -> str | None:
         """The host of a job if it is not the collector's, else None."""
-        return str(self.identity.get("host") or "?") if "node" in self.identity else None
+        return (self.host or "?") if "node" in self.identity else None
 
     @property
     def series(self) -> str:

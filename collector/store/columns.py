@@ -84,6 +84,12 @@ def row_numbers(size: int) -> Any:
     return pc.subtract(pc.cumulative_sum(repeat(1, size, pa.int64())), integer(1))
 
 
+def flagged(rows: pa.Table, flags: int) -> Any:
+    """Return for each of ``rows``, of spans, whether it has any of ``flags``."""
+    bits = pc.bit_wise_and(rows["flags"], constant(flags, pa.uint16()))
+    return pc.not_equal(bits, constant(0, pa.uint16()))
+
+
 def repeat(value: int, size: int, kind: Any) -> Any:
     """Return a column of ``size`` times ``value``."""
     return pa.repeat(constant(value, kind), size)

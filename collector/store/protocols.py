@@ -421,7 +421,7 @@ class StoreWriter(Protocol):
         """Close the files of job ``uid``; it can be opened again."""
         ...
 
-    def tick(self, now: float, on_error: Callable[[int, Exception], None] | None = None) -> None:
+    def tick(self, now: float, on_error: Callable[[int, Exception], None]) -> None:
         """Do the due work, then raise the first StoreError.
 
         Other exceptions are passed to ``on_error``, with the uid of the job.

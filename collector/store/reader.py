@@ -229,7 +229,7 @@ def _host_samples(root: Path, info: JobInfo) -> pa.Table:
     """
     from .archive import first_sample_ns  # noqa: PLC0415  # few commands need it
 
-    host = str(info.identity.get("host") or "")
+    host = info.host
     folder = catalog.host_folder(root, host)
     if not host or not folder.is_dir():
         return HOST_SAMPLES.empty_table()

@@ -66,7 +66,7 @@ def expired_uids(
     return uids
 
 
-def remove_expired(store: Path, host: str, limits: Limits, now_ns: int, open_uids: Collection[int] = ()) -> list[int]:
+def remove_expired(store: Path, host: str, limits: Limits, now_ns: int, open_uids: Collection[int]) -> list[int]:
     """Remove expired jobs and return their uids.
 
     The collector of ``host`` calls this function; ``open_uids`` are the jobs that the collector has
@@ -111,7 +111,7 @@ def samples_needed_from(store: Path) -> dict[Path, int] | None:
             continue
         except StoreError:
             return None
-        if host := str(info.identity.get("host") or ""):
+        if host := info.host:
             host_folder = catalog.host_folder(folder.parents[1], host)
             created = info.identity.get("created_real_ns")
             start = min(created, info.opened_ns) if type(created) is int and created > 0 else info.opened_ns

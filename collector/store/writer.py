@@ -334,7 +334,7 @@ class LocalStoreWriter:
         if writer is not None:
             writer.release()
 
-    def tick(self, now: float, on_error: Callable[[int, Exception], None] | None = None) -> None:
+    def tick(self, now: float, on_error: Callable[[int, Exception], None]) -> None:
         """Run the due work: fsync some logs, and seal at most one generation.
 
         Logs that have waited longest are synced first. ``now``: monotonic clock in seconds. Raises
@@ -349,9 +349,7 @@ class LocalStoreWriter:
                 has_sealed = has_sealed or writer.seal_if_due(now)
             except StoreError as error:
                 failures.append(error)
-            except Exception as error:  # the failure stays within this job
-                if on_error is None:
-                    raise
+            except Exception as error:  # noqa: BLE001  # the failure stays within this job
                 on_error(writer.info.uid, error)
         if failures:
             raise failures[0]

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...formats import activities, layout, span_kinds
+from ..store.columns import flagged
 from .kinds import NO_FUNCTION_NAMES, FunctionNames
 from .series import spread
-from .steps import spans_of_kinds
+from .steps import rows_of_kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ _KEY: Final = ["key", "parent"]
 
 def activity_tree(spans: pa.Table, names: FunctionNames = NO_FUNCTION_NAMES) -> list[ActivityNode]:
     """Fold SPANS into the lines of the tree, parents first, and the longest first."""
-    rows = spans_of_kinds(spans, (layout.ACTIVITY,))
+    rows = rows_of_kinds(spans, (layout.ACTIVITY,))
     if not rows.num_rows:
         return []
     groups: dict[tuple[int, int], Any] = {}
@@ -98,8 +99,7 @@ def _node(
     times = spread(rows)
     assert times is not None  # there are rows of each key
     main_rows = rows.filter(_equals(rows, "thread", main_thread))
-    flags = pc.bit_wise_and(main_rows["flags"], pa.scalar(layout.FLAG_IN_STEP, pa.uint16()))
-    in_steps = _sum(main_rows.filter(pc.not_equal(flags, pa.scalar(0, pa.uint16()))))
+    in_steps = _sum(main_rows.filter(flagged(main_rows, layout.FLAG_IN_STEP)))
     return ActivityNode(
         depth=depth,
         category=activities.category_of(key),
@@ -129,7 +129,7 @@ def _main_thread(spans: pa.Table, rows: pa.Table) -> int:
 
     Without steps, it is the thread of the first activity.
     """
-    steps = spans_of_kinds(spans, span_kinds.steps())
+    steps = rows_of_kinds(spans, span_kinds.steps())
     if not steps.num_rows:
         return int(rows.sort_by("start_ns")["thread"][0].as_py())
     threads = steps.group_by("thread").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])

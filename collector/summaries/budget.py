@@ -9,7 +9,8 @@ from ...formats import layout
 from ...formats.policy import MILLION
 from ...formats.settings import SETTINGS
 from ..numbers import duration, is_short
-from .jobs import JobRow, integer_of
+from ..store.catalog import integer_of
+from .jobs import JobRow
 
 #: Factor by which the cost may exceed the budget without a warning.
 _TOLERANCE: Final = 1.1
@@ -39,7 +40,7 @@ def exceeds_budget(row: JobRow, values: Mapping[str, Any]) -> bool:
     return row.cost is not None and row.cost > budget * _TOLERANCE and bool(row.traced or budget)
 
 
-def overrun_reason(row: JobRow, values: Mapping[str, Any], traces: pa.Table, own_traces: int = 0) -> str | None:
+def overrun_reason(row: JobRow, values: Mapping[str, Any], traces: pa.Table, own_traces: int) -> str | None:
     """Return the reason why profiling exceeded its budget; None if it did not.
 
     It is also None if the first traces of a short job are the reason, since a profile needs these

@@ -122,7 +122,7 @@ def samples_between(samples: pa.Table, first_ns: int, last_ns: int) -> pa.Table:
     return pa.concat_tables([earlier_samples.slice(max(0, earlier_samples.num_rows - 1)), interval_samples])
 
 
-def job_series(samples: pa.Table, cores: int | None = None) -> list[Series]:
+def job_series(samples: pa.Table, cores: int | None) -> list[Series]:
     """Return the series of a job's processes from a table of SAMPLES; the host has ``cores`` CPUs.
 
     A sample taken after the end of the processes has their final counters and no levels.

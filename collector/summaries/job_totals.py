@@ -7,9 +7,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...formats import layout, span_kinds
-from ..store.columns import constant, flat_table, occurrences, pc, row_tuples
+from ..store.columns import constant, flagged, flat_table, occurrences, pc, row_tuples
 from .kinds import step_kind_of
-from .steps import SPECIAL, flagged, spans_of_kinds
+from .steps import SPECIAL, rows_of_kinds
 
 #: Upper bounds of the buckets of step times (ns): 0.1 ms, and each twice the one before, up to
 #: 105 s. The last bucket has no bound.
@@ -58,7 +58,7 @@ class JobTotals:
                 self.alerts[slug] = self.alerts.get(slug, 0) + count
 
     def _add_spans(self, spans: pa.Table) -> None:
-        spans = spans_of_kinds(spans, span_kinds.steps())
+        spans = rows_of_kinds(spans, span_kinds.steps())
         spans = spans.filter(pc.invert(flagged(spans, layout.FLAG_FAILED)))
         spans = spans.filter(pc.greater(spans["count"], constant(0, pa.uint32())))  # a forged log may have 0
         total_ns = pc.max_element_wise(pc.cast(spans["total_ns"], pa.float64(), safe=False), constant(0, pa.float64()))

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from ...formats import span_kinds
-from ..store.catalog import DAMAGED, LOST, LOST_COUNTERS, RUNNING, JobInfo
+from ..store.catalog import DAMAGED, LOST, LOST_COUNTERS, RUNNING, JobInfo, integer_of
 from ..store.selectors import short_ids
 from .kinds import by_kind, kind_name, main_kind_of
 
-_INTEGER_MAX: Final = (1 << 64) - 1
 #: Phases of a job besides `catalog.RUNNING`: the job runs and has no span yet, or it has ended.
 STARTING: Final = "starting"
 ENDED: Final = "ended"
@@ -53,12 +52,6 @@ class JobRow:
     launch: str
     trace: str
     odd_times: int
-
-
-def integer_of(values: Mapping[str, Any], name: str) -> int:
-    """Return the integer ``name`` of ``values``, 0 if there is none of at most 64 bits."""
-    value = values.get(name)
-    return value if isinstance(value, int) and abs(value) <= _INTEGER_MAX else 0
 
 
 def channel_words(info: JobInfo) -> dict[str, Any]:
@@ -141,8 +134,8 @@ def job_row(info: JobInfo, short_id: str, now_ns: int) -> JobRow:
         uid=info.hex,
         name=info.name,
         user=str(identity.get("user") or ""),
-        host=str(identity.get("host") or ""),
-        pid=integer_of(identity, "pid") or None,
+        host=info.host,
+        pid=info.pid or None,
         rank=identity.get("rank"),
         framework=str(identity.get("framework") or ""),
         framework_version=str(identity.get("framework_version") or ""),

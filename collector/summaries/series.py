@@ -10,10 +10,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from ...formats import layout
-from ..store.columns import column_list, pc
+from ..store.columns import column_list, flagged, pc
 
-_SAMPLED: Final[Any] = pa.scalar(layout.FLAG_SAMPLED, pa.uint16())
-_FAILED: Final[Any] = pa.scalar(layout.FLAG_FAILED, pa.uint16())
 #: Minimum number of entries of steps before a shift and after it.
 SIDE_MIN: Final = 15
 #: Minimum factor between the medians of the two sides.
@@ -78,10 +76,8 @@ def spread(spans: pa.Table) -> Spread | None:
 
 def timed_step_count(spans: pa.Table) -> int:
     """Return the number of timed steps in ``spans``."""
-    sampled = pc.not_equal(pc.bit_wise_and(spans["flags"], _SAMPLED), pa.scalar(0, pa.uint16()))
-    failed = pc.not_equal(pc.bit_wise_and(spans["flags"], _FAILED), pa.scalar(0, pa.uint16()))
-    timed_per_row = pc.if_else(failed, pa.scalar(0, pa.uint32()), pa.scalar(1, pa.uint32()))
-    return _sum(pc.if_else(sampled, timed_per_row, spans["count"]))
+    timed_per_row = pc.invert(flagged(spans, layout.FLAG_FAILED)).cast(pa.uint32())
+    return _sum(pc.if_else(flagged(spans, layout.FLAG_SAMPLED), timed_per_row, spans["count"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,13 @@ import pyarrow.compute as pc
 from ...formats import layout, span_kinds
 from .jobs import ENDED, STARTING, JobRow
 from .kinds import NO_FUNCTION_NAMES, FunctionNames
-from .steps import NO_RUN_NAMES, RunNames, call_label, spans_of_kinds
+from .steps import NO_RUN_NAMES, RunNames, call_label, rows_of_kinds
 
-#: Kinds of spans outside of a fit, in the order of the tree: batches follow their evaluation or
+#: Kinds of spans that `_other_nodes` leaves out: `_fit_nodes` has them, or another tree.
+_LEFT_OUT_KINDS: Final = frozenset({layout.FIT, layout.EPOCH, layout.BATCH, layout.ACTIVITY})
+#: The first of the other kinds, in the order of the tree: batches follow their evaluation or
 #: prediction.
-_OTHER_KINDS: Final = (
+_FIRST_KINDS: Final = (
     layout.EVALUATE,
     layout.TEST_BATCH,
     layout.PREDICT,
@@ -93,9 +95,9 @@ def _running_node(kind: int, depth: int, label: str) -> SpanNode:
 
 
 def _fit_nodes(spans: pa.Table, live: bool) -> list[SpanNode]:
-    fits = spans_of_kinds(spans, (layout.FIT,)).sort_by("start_ns").to_pylist()
-    epochs = spans_of_kinds(spans, (layout.EPOCH,)).sort_by("start_ns").to_pylist()
-    batches = {row["parent"]: row for row in _sums(spans_of_kinds(spans, (layout.BATCH,)), ["parent"])}
+    fits = rows_of_kinds(spans, (layout.FIT,)).sort_by("start_ns").to_pylist()
+    epochs = rows_of_kinds(spans, (layout.EPOCH,)).sort_by("start_ns").to_pylist()
+    batches = {row["parent"]: row for row in _sums(rows_of_kinds(spans, (layout.BATCH,)), ["parent"])}
     nodes = []
     for fit in fits:
         end = fit["start_ns"] + fit["total_ns"]
@@ -117,8 +119,9 @@ def _fit_nodes(spans: pa.Table, live: bool) -> list[SpanNode]:
 
 
 def _other_nodes(spans: pa.Table, names: FunctionNames, runs: RunNames) -> list[SpanNode]:
-    kinds = (*_OTHER_KINDS, *span_kinds.others(), *(kind for kind in span_kinds.steps() if kind not in layout.KINDS))
-    rows = _sums(spans_of_kinds(spans, kinds), ["kind", "key"])
+    all_kinds = dict.fromkeys((*_FIRST_KINDS, *span_kinds.others(), *span_kinds.steps(), *layout.KINDS))
+    kinds = [kind for kind in all_kinds if kind not in _LEFT_OUT_KINDS]
+    rows = _sums(rows_of_kinds(spans, kinds), ["kind", "key"])
     rows.sort(key=lambda row: (kinds.index(row["kind"]), -row["total_ns_sum"]))
     return [
         _sum_node(int(row["kind"] in _BATCH_KINDS), row["kind"], call_label(row["kind"], row["key"], names, runs), row)

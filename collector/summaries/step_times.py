@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from ...formats import layout
 from ...formats.layout import SECOND_NS
-from ..store.columns import occurrences, pc
+from ..store.columns import flagged, occurrences, pc
 from .jobs import JobRow
 from .kinds import KINDS_BY_NAME, kind_name, span_kind, step_kind_of
 from .series import Spread, spread
-from .steps import SPECIAL, flagged, requested_steps, spans_of_kinds
+from .steps import SPECIAL, requested_steps, rows_of_kinds
 
 #: Steps are grouped by their start into parts of this length (ns).
 PART_NS: Final = 5 * SECOND_NS
@@ -207,7 +207,7 @@ def step_times_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) ->
     times_by_kind = (
         (kind, times_of_steps(kind_name(kind, functions), kind_spans))
         for kind_of_span in KINDS_BY_NAME.values()
-        for kind, kind_spans in _by_kind(kind_of_span, spans_of_kinds(spans, (kind_of_span,)))
+        for kind, kind_spans in _by_kind(kind_of_span, rows_of_kinds(spans, (kind_of_span,)))
     )
     main_kind = KINDS_BY_NAME.get(row.step_kind)
     timed = [

@@ -1,6 +1,6 @@
 """Step times of untraced and of traced steps, and the cost of tracing a step."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...formats import layout, run_keys, span_kinds
-from ..store.columns import integers
-from .kinds import KINDS_BY_NAME, NO_FUNCTION_NAMES, FunctionNames
+from ..store.columns import constant, flagged, integers
+from .kinds import KINDS_BY_NAME, NO_FUNCTION_NAMES, FunctionNames, function_key
 from .series import Spread, spread, timed_step_count
 
 #: Flags of special steps, whose times are not representative: traced, failed and setup steps. Other
@@ -171,19 +171,19 @@ def _plural(word: str, number: int) -> str:
     return word + ("es" if word.endswith("ch") else "s")
 
 
-def flagged(spans: pa.Table, flags: int) -> Any:
-    """Return a mask of the spans with any of ``flags``."""
-    return pc.not_equal(pc.bit_wise_and(spans["flags"], pa.scalar(flags, pa.uint16())), pa.scalar(0, pa.uint16()))
-
-
-def spans_of_kinds(spans: pa.Table, kinds: tuple[int, ...]) -> pa.Table:
-    """Return the spans of ``kinds``."""
-    return spans.filter(pc.is_in(spans["kind"], pa.array(kinds, pa.uint16())))
+def rows_of_kinds(rows: pa.Table, kinds: Collection[int]) -> pa.Table:
+    """Return the traces or spans of ``kinds``."""
+    whole_kinds = pa.array([kind for kind in kinds if not function_key(kind)], pa.uint16())
+    condition = pc.is_in(rows["kind"], whole_kinds)
+    if keys := [function_key(kind) for kind in kinds if function_key(kind)]:
+        is_call = pc.equal(rows["kind"], constant(layout.FUNCTION, pa.uint16()))
+        condition = pc.or_(condition, pc.and_(is_call, pc.is_in(rows["key"], pa.array(keys, pa.uint32()))))
+    return rows.filter(condition)
 
 
 def normal_spans(spans: pa.Table, kind: int) -> pa.Table:
     """Return the spans of ``kind`` that are neither traced nor failed, nor of setup."""
-    of_kind = spans_of_kinds(spans, (kind,))
+    of_kind = rows_of_kinds(spans, (kind,))
     return of_kind.filter(pc.invert(flagged(of_kind, SPECIAL)))
 
 
@@ -222,7 +222,7 @@ def _calls(rows: Sequence[Mapping[str, Any]], names: FunctionNames, runs: RunNam
 
 
 def _group(kind: int, calls: "_Calls", step_spans: pa.Table) -> StepGroup:
-    spans = spans_of_kinds(step_spans, (kind,))
+    spans = rows_of_kinds(step_spans, (kind,))
     if calls.keys is not None:
         spans = spans.filter(pc.is_in(spans["key"], pa.array(calls.keys, pa.uint32())))
     failed = flagged(spans, layout.FLAG_FAILED)
@@ -300,7 +300,7 @@ def steps(
 
     ``longest``: list the longest entries instead. ``names`` and ``runs``: as for `call_label`.
     """
-    step_spans = spans_of_kinds(spans, span_kinds.steps()).combine_chunks()
+    step_spans = rows_of_kinds(spans, span_kinds.steps()).combine_chunks()
     keys = step_spans.group_by(["kind", "key"]).aggregate([("total_ns", "sum"), ("count", "sum")])
     groups = [
         _group(kind, calls, step_spans)
@@ -310,7 +310,7 @@ def steps(
     importance = {span_kinds.name_of(kind): rank for rank, kind in enumerate(span_kinds.steps())}
     groups.sort(key=lambda group: importance[group.kind])
     kinds = sorted(set(integers(keys["kind"])), key=span_kinds.steps().index)
-    timed_counts = {span_kinds.name_of(kind): timed_step_count(spans_of_kinds(step_spans, (kind,))) for kind in kinds}
+    timed_counts = {span_kinds.name_of(kind): timed_step_count(rows_of_kinds(step_spans, (kind,))) for kind in kinds}
     return Steps(
         tuple(groups),
         _kind_groups(groups, step_spans),

@@ -4,6 +4,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from ...formats import layout
 from ..tfviews.nodes import Stats
 
 _U32: Final[pa.DataType] = pa.uint32()
@@ -24,8 +25,13 @@ _STATS_NAMES: Final = {
     "bytes": "requested_bytes",
 }
 _STATS: Final = tuple((_STATS_NAMES.get(name, name), _F64 if name == "runs" else _I64) for name in Stats._fields)
-#: Names of the columns for flags of spans.
-FLAGS: Final = ("traced", "failed", "setup", "sampled")
+#: The flags of spans that have a column, by its name.
+FLAGS: Final = {
+    "traced": layout.FLAG_TRACED,
+    "failed": layout.FLAG_FAILED,
+    "setup": layout.FLAG_SETUP,
+    "sampled": layout.FLAG_SAMPLED,
+}
 _SPAN: Final = (
     *(("kind", TEXT), ("number", _U64), ("count", _U32), ("start_ns", _I64), ("total_ns", _I64)),
     *(("min_ns", _I64), ("max_ns", _I64), ("thread", _U32), ("parent", _U64)),

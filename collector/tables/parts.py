@@ -5,9 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..query.selection import host_of
 from ..store.protocols import JobReader
-from ..summaries.jobs import integer_of
 from ..tfviews.encoding import valid_utf8
 from .columns import JOB, TEXT
 
@@ -44,4 +42,4 @@ def table_of_rows(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> pa.Tabl
 
 
 def _job_values(job: JobReader) -> tuple[str, str, str, int]:
-    return job.info.hex, valid_utf8(job.info.name), valid_utf8(host_of(job)), integer_of(job.info.identity, "pid")
+    return job.info.hex, valid_utf8(job.info.name), valid_utf8(job.info.host), job.info.pid

@@ -6,11 +6,12 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from ..query.engine import Selection
-from ..query.kinds import resolve_kinds, rows_of_kinds
+from ..query.kinds import resolve_kinds
 from ..query.profile import matching_devices, no_step_since, no_such_device, no_such_step, traces_since
 from ..store.columns import integer, pc
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE
+from ..summaries.steps import rows_of_kinds
 from ..tfviews.nodes import device_names, interned_texts
 
 #: Maximum number of executions in a timeline, unless its steps are named.

@@ -5,9 +5,8 @@ from itertools import count
 from typing import Final
 
 from ..query.engine import Selection
-from ..query.selection import host_of, ids_of
+from ..query.selection import ids_of
 from ..store.protocols import JobReader
-from ..summaries.jobs import integer_of
 from .chosen import chosen_traces
 from .job_trace import JobTrace
 from .model import Part, Process
@@ -53,7 +52,7 @@ def _processes(jobs: Sequence[JobReader]) -> Iterator[Process]:
     ids = ids_of(jobs)
     used_pids = {0}
     for number, job in enumerate(jobs, 1):
-        pid = integer_of(job.info.identity, "pid")
+        pid = job.info.pid
         own_pid = _PID_MAX + number if pid in used_pids else pid
         used_pids.add(pid)
-        yield Process(number, ids[job.info.hex], job.info.name, host_of(job), pid, own_pid)
+        yield Process(number, ids[job.info.hex], job.info.name, job.info.host, pid, own_pid)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from fakes.made_store import SECOND, rows
+from fakes.made_store import SECOND, raise_error, rows
 from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
 from tfprof.formats import layout
 
@@ -88,7 +88,7 @@ def main(path: str, job_count: int, past_s: int) -> None:
         append(job, number, now - 30 * SECOND, 30, is_recent=True)
         writers.append(job)
     host = store.host(HOST)
-    store.tick(time.monotonic())
+    store.tick(time.monotonic(), raise_error)
     print("ready", flush=True)
     last = now
     while not select.select([0], [], [], TICK_S)[0] or os.read(0, 1):
@@ -97,7 +97,7 @@ def main(path: str, job_count: int, past_s: int) -> None:
             append(job, number, last, (now - last) / SECOND, is_recent=True)
         sample = {"t_ns": now, "cpus": 8, "cpu_busy_s": now / SECOND * 3 % 10**6, "load_1m": 3.5}
         host.append({"host_samples": rows("host_samples", [sample | {"memory_total_bytes": 64 * 10**9}])})
-        store.tick(time.monotonic())
+        store.tick(time.monotonic(), raise_error)
         last = now
     for job in writers:
         job.close("exited", {"status": 0})

@@ -28,6 +28,11 @@ IDENTITY = {
 }
 
 
+def raise_error(_uid: int, error: Exception) -> None:
+    """Raise an error of a job in `StoreWriter.tick`."""
+    raise error
+
+
 def span(kind: int, ordinal: int, start_ms: float, ms: float, **other: int) -> dict[str, int]:
     """Return a row of SPANS that starts ``start_ms`` after the job's start and takes ``ms``."""
     total = int(ms * MS)

@@ -34,24 +34,24 @@ def test_a_policy_is_written_with_a_new_generation(writer: ChannelWriter, channe
     assert (words["policy_order"], words["policy_count"], words["policy_end_ns"]) == (77, 5, 99)
     assert not words["policy_writing"]
     assert writer.word("agent_beat_ns")
-    assert control.write_policy(channel, Policy.from_text("off")) == 2
+    assert control.write_policy(channel, Policy.from_text("off"), 0, 0, 0) == 2
 
 
 def test_several_ranges_are_written_into_the_table(writer: ChannelWriter, channel: ChannelReader) -> None:
-    control.write_policy(channel, Policy.from_text("steps=1-3,10"))
+    control.write_policy(channel, Policy.from_text("steps=1-3,10"), 0, 0, 0)
     assert writer.word("policy_ranges") == 2
     table = writer.map[layout.RANGES_AT : layout.RANGES_AT + 32]
     assert [int.from_bytes(table[offset : offset + 8], "little") for offset in range(0, 32, 8)] == [1, 3, 10, 10]
-    control.write_policy(channel, Policy.from_text("all"))
+    control.write_policy(channel, Policy.from_text("all"), 0, 0, 0)
     assert writer.word("policy_ranges") == 0
 
 
 def test_a_policy_that_the_table_cannot_hold_is_not_written(writer: ChannelWriter, channel: ChannelReader) -> None:
     ranges = ",".join(str(2 * number) for number in range(1, layout.RANGES_MAX + 1))
     with pytest.raises(PolicyError, match="16 ranges of steps at most"):
-        control.write_policy(channel, Policy.from_text(f"steps={ranges},99"))
+        control.write_policy(channel, Policy.from_text(f"steps={ranges},99"), 0, 0, 0)
     assert writer.word("policy") == 0
-    control.write_policy(channel, Policy.from_text(f"steps={ranges}"))
+    control.write_policy(channel, Policy.from_text(f"steps={ranges}"), 0, 0, 0)
     assert writer.word("policy_ranges") == layout.RANGES_MAX
 
 

@@ -1,7 +1,7 @@
 """The four views as commands: merged jobs, filters, outputs, and errors.
 
-Tests collector/documents/counters.py, collector/documents/view.py, collector/forms.py,
-collector/query/graph_facts.py, collector/query/recorded_shapes.py, collector/render/legends.py,
+Tests collector/documents/view.py, collector/forms.py, collector/query/graph_facts.py,
+collector/query/recorded_shapes.py, collector/render/legends.py,
 collector/store/recorded_outputs.py, collector/store/trace_ranges.py, collector/write_output.py,
 cli/selection.py.
 """

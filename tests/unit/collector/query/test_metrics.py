@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.made_store import IDENTITY, MS, SECOND, START_NS, rows, span
+from fakes.made_store import IDENTITY, MS, SECOND, START_NS, raise_error, rows, span
 from tfprof.collector.query import metrics
 from tfprof.collector.query.metrics import JobMetrics, MetricsReader, StoreMetrics
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -104,7 +104,7 @@ def test_counters_of_the_job_file_never_shrink(writer: LocalStoreWriter, reader:
 
     def found(now_s: float, **counters: Any) -> JobMetrics:
         job.set_counters(counters)
-        writer.tick(now_s)
+        writer.tick(now_s, raise_error)
         return only(reader.update(NOW))
 
     first = found(100, counts={"batch": 40}, failed={"batch": 1}, traced=3, dropped_spans=2)

@@ -2,6 +2,8 @@
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from tfprof.collector.errors import NoSuchJobError, UsageError
 from tfprof.collector.query.order_targets import jobs_for_order, workers_for_order
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
+from tfprof.commands.proc_stat import read_stat
 
 HERE = socket.gethostname()
 
@@ -24,10 +27,16 @@ def stale_store(path: Path, *identities: dict[str, Any]) -> LocalStore:
     return LocalStore(path)
 
 
+def identity_of(pid: int) -> dict[str, int]:
+    """Return the identity of process ``pid``."""
+    stat = read_stat(pid)
+    assert stat is not None
+    return {"pid": pid, "started": stat.started}
+
+
 def own_identity() -> dict[str, int]:
     """Return the identity of this process."""
-    stat = Path("/proc/self/stat").read_text()
-    return {"pid": os.getpid(), "started": int(stat.rpartition(")")[2].split()[19])}
+    return identity_of(os.getpid())
 
 
 def test_an_order_to_all_jobs_goes_to_jobs_whose_process_may_run(tmp_path: Path) -> None:
@@ -41,6 +50,17 @@ def test_an_order_to_all_jobs_goes_to_jobs_whose_process_may_run(tmp_path: Path)
         False,
         False,
     ]
+
+
+def test_a_process_that_ended_gets_no_order_though_its_parent_has_not_waited_for_it(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1) as child:
+        store = stale_store(tmp_path, identity_of(child.pid))
+        assert [job.may_run for job in jobs_for_order(store, [f"{1:016x}"])] == [True]
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert [job.may_run for job in jobs_for_order(store, [f"{1:016x}"])] == [False]
+        with pytest.raises(NoSuchJobError, match="no such job is running"):
+            jobs_for_order(store, (), all_jobs=True)
 
 
 def test_an_order_to_a_stale_job_of_a_node_is_for_its_agent_to_refuse(tmp_path: Path) -> None:

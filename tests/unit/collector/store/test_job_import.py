@@ -54,9 +54,9 @@ def test_a_job_can_be_imported_while_a_collector_writes_the_store(tmp_path: Path
     write_job(tmp_path / "s", 5, {})
     collector = LocalStoreWriter(tmp_path / "s", HOST)
     uid = import_job(tmp_path / "s")
-    assert remove_expired(tmp_path / "s", HOST, Limits(max_age_s=1000), time.time_ns()) == []
+    assert remove_expired(tmp_path / "s", HOST, Limits(max_age_s=1000), time.time_ns(), ()) == []
     assert {job.info.uid for job in LocalStore(tmp_path / "s").jobs()} == {5, uid}
-    removed = remove_expired(tmp_path / "s", HOST, Limits(max_age_s=0), time.time_ns() + 10**9)
+    removed = remove_expired(tmp_path / "s", HOST, Limits(max_age_s=0), time.time_ns() + 10**9, ())
     assert set(removed) == {5, uid}
     collector.close()
 
@@ -65,7 +65,7 @@ def test_an_unfinished_import_is_ignored_by_collectors_and_other_imports(tmp_pat
     with new_job_writer(tmp_path / "s", HOST) as writer:
         os.utime(writer.folder, (0, 0))
         collector = LocalStoreWriter(tmp_path / "s", HOST)
-        assert remove_expired(tmp_path / "s", HOST, Limits(max_age_s=0, max_bytes=0), time.time_ns()) == []
+        assert remove_expired(tmp_path / "s", HOST, Limits(max_age_s=0, max_bytes=0), time.time_ns(), ()) == []
         collector.close()
         other_uid = import_job(tmp_path / "s")
         writer.close(IMPORTED, {})

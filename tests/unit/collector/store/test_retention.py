@@ -36,7 +36,7 @@ def test_the_last_ten_ended_runs_of_a_baseline_are_kept(tmp_path):
     for uid in range(1, 13):
         write_job(tmp_path, uid, {}, identity={"name": "main"}, state=None if uid == 12 else "exited")
     write_job(tmp_path, 13, {}, identity={"name": "other"})
-    assert remove_expired(tmp_path, "there", Limits(max_bytes=0, baselines=("main", "gone")), 10**20) == [1, 13]
+    assert remove_expired(tmp_path, "there", Limits(max_bytes=0, baselines=("main", "gone")), 10**20, ()) == [1, 13]
 
 
 def write_jobs(path, *uids):
@@ -50,15 +50,15 @@ def test_a_running_job_without_a_writer_is_removed_after_a_day(tmp_path):
     write_jobs(tmp_path, 1)
     last_change_ns = job_folder(tmp_path, 1).joinpath("job.json").stat().st_mtime_ns
     limits = Limits(max_bytes=0)
-    assert remove_expired(tmp_path, "here", limits, last_change_ns + DAY_NS // 2) == []
-    assert remove_expired(tmp_path, "there", limits, last_change_ns + 2 * DAY_NS) == []
-    assert remove_expired(tmp_path, "here", limits, last_change_ns + 2 * DAY_NS) == [1]
+    assert remove_expired(tmp_path, "here", limits, last_change_ns + DAY_NS // 2, ()) == []
+    assert remove_expired(tmp_path, "there", limits, last_change_ns + 2 * DAY_NS, ()) == []
+    assert remove_expired(tmp_path, "here", limits, last_change_ns + 2 * DAY_NS, ()) == [1]
 
 
 def test_a_damaged_job_stays_and_does_not_prevent_retention(tmp_path):
     write_jobs(tmp_path, 1, 2)
     job_folder(tmp_path, 1).joinpath("job.json").write_text("{")
-    assert remove_expired(tmp_path, "here", Limits(max_bytes=0), 10**20) == [2]
+    assert remove_expired(tmp_path, "here", Limits(max_bytes=0), 10**20, ()) == [2]
     assert random_rows.sorted_names(tmp_path / "jobs") == [f"{1:016x}"]
 
 
@@ -75,7 +75,7 @@ def test_an_interrupted_removal_is_finished(tmp_path, monkeypatch):
     retention.remove(tmp_path, 1)
     monkeypatch.undo()
     assert len(random_rows.sorted_names(tmp_path / "jobs")) == 1
-    remove_expired(tmp_path, "here", Limits(), 0)
+    remove_expired(tmp_path, "here", Limits(), 0, ())
     assert random_rows.sorted_names(tmp_path / "jobs") == []
 
 
@@ -185,4 +185,4 @@ def test_samples_of_hosts_are_part_of_the_size_of_the_store(tmp_path):
     store_samples(writer, 0, 100)
     writer.close()
     size = sum(path.stat().st_size for path in job_folder(tmp_path, 1).iterdir())
-    assert remove_expired(tmp_path, "here", Limits(max_bytes=size), 0) == [1]
+    assert remove_expired(tmp_path, "here", Limits(max_bytes=size), 0, ()) == [1]

@@ -5,6 +5,7 @@ import stat
 
 import pytest
 from fakes import random_rows
+from fakes.made_store import raise_error
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import catalog, durable, store_files, writer
 from tfprof.collector.store.reader import LocalStore
@@ -145,7 +146,7 @@ def test_a_tick_seals_one_generation_at_most(store, monkeypatch):
         job.append(trace_tables(0), 3, 1)
     sealed_counts = []
     for now in range(4):
-        store.tick(float(now))
+        store.tick(float(now), raise_error)
         sealed_counts.append(sum(job.info.sealed == 0 for job in jobs))
     assert sealed_counts == [1, 2, 3, 3]
 
@@ -157,7 +158,7 @@ def test_a_tick_continues_with_the_other_jobs_after_a_failure(store, monkeypatch
         job.append(trace_tables(0), 3, 1)
     monkeypatch.setattr(failing_job, "seal", lambda: (_ for _ in ()).throw(StoreError("full", "store-full")))
     with pytest.raises(StoreError, match="full"):
-        store.tick(0.0)
+        store.tick(0.0, raise_error)
     assert good_job.info.sealed == 0
 
 
@@ -195,7 +196,7 @@ def test_a_tick_fsyncs_a_limited_number_of_logs_and_starts_with_those_that_wait_
         store.job(uid).append({}, 3, 1)
     counts = []
     for now in (0.0, 0.1, 0.2, 0.3):
-        store.tick(now)
+        store.tick(now, raise_error)
         counts.append(len(synced))
     assert counts == [2, 4, 5, 5]
     assert len(set(synced)) == 5

@@ -46,14 +46,14 @@ def traces_of(steps: Iterable[int], key: int = 0) -> pa.Table:
     ],
 )
 def test_a_cost_above_the_budget_is_explained(trace: str, traced: int, cost: float | None, reason: str | None) -> None:
-    result = overrun_reason(row_of(trace, traced, cost), NO_COUNTERS, traces_of([3, 4, 5]))
+    result = overrun_reason(row_of(trace, traced, cost), NO_COUNTERS, traces_of([3, 4, 5]), 0)
     assert result is None if reason is None else reason in (result or "")
 
 
 def test_the_first_traces_of_a_short_job_need_no_note() -> None:
     row, traces = row_of("", 3, 0.15, steps_ns=400 * 10**6), traces_of([3, 4, 5])
-    assert overrun_reason(row, NO_COUNTERS, traces) is None
-    assert overrun_reason(replace(row, steps_ns=3600 * 10**9), NO_COUNTERS, traces) == FIRST_STEPS
+    assert overrun_reason(row, NO_COUNTERS, traces, 0) is None
+    assert overrun_reason(replace(row, steps_ns=3600 * 10**9), NO_COUNTERS, traces, 0) == FIRST_STEPS
     assert cost_part(row) == "cost 60.0 ms"
     assert cost_part(replace(row, steps_ns=3600 * 10**9)) == "cost 15 %"
 
@@ -61,7 +61,7 @@ def test_the_first_traces_of_a_short_job_need_no_note() -> None:
 def test_without_a_traced_step_the_cost_is_that_of_counting_and_timing() -> None:
     row = row_of("budget=1%", 0, 0.05, steps_ns=400 * 10**6)
     expected = "no step is traced; counting and timing the steps took 20.0 ms of 400 ms"
-    assert overrun_reason(row, NO_COUNTERS, traces_of([])) == expected
+    assert overrun_reason(row, NO_COUNTERS, traces_of([]), 0) == expected
 
 
 @pytest.mark.parametrize("kind", ["batch", "predict_batch", "eager"])
@@ -69,9 +69,9 @@ def test_short_batches_and_training_steps_explain_a_cost_above_the_budget(kind: 
     row = row_of("", 3, 0.012, steps_ns=400 * 10**9, steps=10**6, step_kind=kind)
     traces = traces_of([3, 4, 5])
     reason = "most of it is for counting and timing short steps: a step takes 400 µs"
-    assert overrun_reason(row, NO_COUNTERS, traces) == reason
-    assert overrun_reason(replace(row, steps=10**5), NO_COUNTERS, traces) == FIRST_STEPS
-    assert overrun_reason(replace(row, step_kind="run"), NO_COUNTERS, traces) == FIRST_STEPS
+    assert overrun_reason(row, NO_COUNTERS, traces, 0) == reason
+    assert overrun_reason(replace(row, steps=10**5), NO_COUNTERS, traces, 0) == FIRST_STEPS
+    assert overrun_reason(replace(row, step_kind="run"), NO_COUNTERS, traces, 0) == FIRST_STEPS
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_short_batches_and_training_steps_explain_a_cost_above_the_budget(kind: 
 )
 def test_steps_of_an_order_are_not_called_first_steps(policy: str, counters: Mapping[str, int], reason: str) -> None:
     row = row_of(policy, 53, 0.2, steps_ns=400 * 10**6)
-    assert (overrun_reason(row, counters, traces_of([3, 4, 5, *range(100, 150)])) or "").startswith(reason)
+    assert (overrun_reason(row, counters, traces_of([3, 4, 5, *range(100, 150)]), 0) or "").startswith(reason)
 
 
 @pytest.mark.parametrize(
@@ -130,15 +130,15 @@ def test_the_cost_is_compared_with_the_budget_of_the_order_in_force(
 ) -> None:
     row = row_of(policy, 3, cost, steps_ns=3600 * 10**9)
     values = {"policy_seen": 1, "order_budget": order_budget}
-    assert overrun_reason(row, values, traces_of([3, 4, 5])) == reason
+    assert overrun_reason(row, values, traces_of([3, 4, 5]), 0) == reason
 
 
 def test_first_traces_are_counted_for_up_to_eight_keys_of_a_kind() -> None:
     row = row_of("budget=1%", 40, 0.2)
     few_traces = pa.concat_tables(traces_of(range(10 * key, 10 * key + 2), key) for key in range(10))
-    assert overrun_reason(row, NO_COUNTERS, few_traces) == FIRST_STEPS
+    assert overrun_reason(row, NO_COUNTERS, few_traces, 0) == FIRST_STEPS
     many_traces = pa.concat_tables(traces_of(range(10 * key, 10 * key + 3), key) for key in range(8))
-    assert "more than estimated" in (overrun_reason(row, NO_COUNTERS, many_traces) or "")
+    assert "more than estimated" in (overrun_reason(row, NO_COUNTERS, many_traces, 0) or "")
 
 
 def test_traces_that_the_job_requests_are_the_reason_if_they_are_most() -> None:

@@ -16,7 +16,7 @@ def test_counters_become_rates_over_the_time_between_samples() -> None:
         {"t_ns": moment(2), "cpu_user_s": 3.0, "cpu_system_s": 1.5, "read_bytes": 10},
         {"t_ns": moment(3), "cpu_user_s": 3.0, "cpu_system_s": 1.5, "read_bytes": 10},
     ]
-    series = {entry.name: entry for entry in job_series(rows("samples", samples))}
+    series = {entry.name: entry for entry in job_series(rows("samples", samples), None)}
     assert series["cpu_cores"].values == (1.5, 0.0)
     assert series["read_bytes_per_s"].values == (5.0, 0.0)
     assert (series["cpu_cores"].mean, series["cpu_cores"].maximum) == (0.75, 1.5)
@@ -24,13 +24,13 @@ def test_counters_become_rates_over_the_time_between_samples() -> None:
 
 def test_levels_are_unchanged_and_samples_are_sorted_by_time() -> None:
     samples = [{"t_ns": moment(1), "rss_bytes": 30}, {"t_ns": moment(0), "rss_bytes": 10}]
-    series = {entry.name: entry.values for entry in job_series(rows("samples", samples))}
+    series = {entry.name: entry.values for entry in job_series(rows("samples", samples), None)}
     assert series["rss_bytes"] == (10.0, 30.0)
 
 
 def test_a_decreasing_counter_is_no_negative_rate() -> None:
     samples = [{"t_ns": moment(0), "write_bytes": 5}, {"t_ns": moment(1), "write_bytes": 1}]
-    series = {entry.name: entry.values for entry in job_series(rows("samples", samples))}
+    series = {entry.name: entry.values for entry in job_series(rows("samples", samples), None)}
     assert series["write_bytes_per_s"] == (0.0,)
 
 
@@ -53,7 +53,7 @@ def test_samples_of_an_interval_include_the_one_before_it() -> None:
 
 
 def test_a_series_without_samples_has_no_mean() -> None:
-    (first, *_) = job_series(rows("samples", []))
+    (first, *_) = job_series(rows("samples", []), None)
     assert (first.mean, first.maximum) == (None, None)
     assert cpus(rows("host_samples", [])) is None
 
@@ -71,7 +71,7 @@ def test_a_process_that_is_found_late_adds_at_most_the_cores_of_the_host() -> No
     readings = [(0, 0.0), (1, 0.5), (2, 1.0), (3, 6.0)]
     samples = rows("samples", [{"t_ns": moment(second), "cpu_user_s": used} for second, used in readings])
     assert job_series(samples, 2)[0].values == pytest.approx((2.0, 2.0, 2.0))
-    assert job_series(samples)[0].maximum == pytest.approx(5.0)
+    assert job_series(samples, None)[0].maximum == pytest.approx(5.0)
 
 
 def test_ended_processes_have_no_memory_and_their_use_counts_until_the_end() -> None:
@@ -80,7 +80,7 @@ def test_ended_processes_have_no_memory_and_their_use_counts_until_the_end() -> 
         {"t_ns": moment(1), "processes": 1, "rss_bytes": 20, "cpu_user_s": 0.5},
         {"t_ns": moment(2), "cpu_user_s": 1.0},
     ]
-    series = {entry.name: entry.values for entry in job_series(rows("samples", samples))}
+    series = {entry.name: entry.values for entry in job_series(rows("samples", samples), None)}
     assert series["rss_bytes"] == (10.0, 20.0)
     assert series["processes"] == (1.0, 1.0)
     assert series["cpu_cores"] == (0.5, 0.5)

@@ -75,6 +75,12 @@ def test_steps_of_an_evaluation_are_below_it() -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", sorted(set(layout.KINDS) - {layout.ACTIVITY}))
+def test_a_span_of_each_kind_has_a_line(kind: int) -> None:
+    tree = span_tree(rows("spans", [span(kind, 1, 0, 5)]), live=True)
+    assert (tree[-1].kind, tree[-1].total_ns) == (layout.SPAN_NAMES[kind], 5 * MS)
+
+
 def test_without_spans_there_are_no_lines() -> None:
     assert span_tree(rows("spans", []), live=True) == []
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tfprof.agent.launcher.environment import INJECT_FOLDER, job_environment
+from tfprof.agent.launcher.job_environment import INJECT_FOLDER, job_environment
 
 
 @pytest.mark.parametrize(
