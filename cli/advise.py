@@ -10,7 +10,7 @@ from ..collector.query import advising
 from ..collector.query.advising import JobAdvice
 from ..collector.query.engine import Selection
 from ..collector.query.explanations import untraced_reason
-from ..collector.query.selection import choose, ids_of
+from ..collector.query.job_selection import choose, ids_of
 from ..collector.store.opening import open_reader
 from ..collector.tfviews.parity import COMPAT, Parity
 from ..commands.streams import note, print_lines

@@ -8,13 +8,13 @@ from ..collector.alerts.alert import SLOWER
 from ..collector.documents.alerts import alerts_document
 from ..collector.numbers import date_and_time
 from ..collector.query.alerts import JobAlert, alerts_of, all_alerts
-from ..collector.query.selection import choose, ids_of
+from ..collector.query.job_selection import choose, ids_of
 from ..collector.render.alerts_text import AlertBlock, lines
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import json_option, print_json, store_option, width
 from .job_names import complete_jobs
-from .selection import since_option
+from .selection_options import since_option
 from .values import NON_EMPTY, WHOLE
 
 

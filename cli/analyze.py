@@ -13,7 +13,7 @@ from ..collector.render import operators_text
 from ..collector.summaries.operators import AGGREGATES, ORDERS, Filter, aggregated, in_order, records_of
 from ..commands.streams import note, print_lines
 from .command import jobs_argument, pid_option, store_option
-from .selection import device_option, hosts_option, kind_option, selection_from, steps_option
+from .selection_options import device_option, hosts_option, kind_option, selection_from, steps_option
 from .values import NON_EMPTY, WHOLE
 
 #: Default of -t.

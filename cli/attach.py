@@ -20,7 +20,7 @@ from ..agent.processes import Process, process
 from ..collector.documents.attached import Attached, Unattached, attach_document
 from ..collector.numbers import duration
 from ..collector.query.explanations import untraced_reason
-from ..collector.query.selection import ids_of
+from ..collector.query.job_selection import ids_of
 from ..collector.store.opening import open_reader
 from ..collector.store.selectors import short_ids
 from ..collector.summaries.jobs import main_steps

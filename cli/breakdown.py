@@ -4,12 +4,12 @@ import click
 
 from ..collector.documents.breakdown import breakdown_document
 from ..collector.query.breakdown import breakdowns
-from ..collector.query.selection import ids_of
+from ..collector.query.job_selection import ids_of
 from ..collector.render import breakdown_text
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import job_argument, json_option, print_json, store_option, why_no_spans, width
-from .selection import kind_option, since_option, step_kinds, steps_option
+from .selection_options import kind_option, since_option, step_kinds, steps_option
 
 
 @click.command()

@@ -4,13 +4,13 @@ import click
 
 from ..collector.documents.compiled import compiled_document
 from ..collector.query.compiled import compiled as compiled_of
-from ..collector.query.selection import ids_of
+from ..collector.query.job_selection import ids_of
 from ..collector.render import compiled_text
 from ..collector.render.compiled_text import OPS_MAX
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import check_top, job_argument, json_option, print_json, store_option, width
-from .selection import top_option
+from .selection_options import top_option
 
 
 @click.command()

@@ -11,7 +11,7 @@ import click
 from ..agent.diagnosis import NO, NOTE, Finding, check_command, check_host, check_process, verdict_of
 from ..collector.documents.diagnosis import doctor_document, findings_of
 from ..collector.errors import StoreError
-from ..collector.query.selection import incompleteness, local_jobs
+from ..collector.query.job_selection import incompleteness, local_jobs
 from ..collector.render.wrapping import wrapped
 from ..collector.store import catalog
 from ..collector.store.opening import open_reader

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..collector.errors import TfprofError
 from ..collector.export import files
 from ..collector.query.explanations import untraced_reason
-from ..collector.query.kinds import traces_of_job
+from ..collector.query.kind_selection import traces_of_job
 from ..collector.store.columns import column_list
 from ..collector.store.protocols import JobReader
 from ..collector.summaries.jobs import JobRow

@@ -13,7 +13,7 @@ from ..commands.streams import note, print_lines
 from ..formats.exports import DEFAULT_TABLE, FORMATS, TABLES
 from .command import jobs_argument, pid_option, store_option, width
 from .progress import progress
-from .selection import device_option, hosts_option, kind_option, selection_from, since_option, step_range
+from .selection_options import device_option, hosts_option, kind_option, selection_from, since_option, step_range
 from .values import NON_EMPTY
 
 _ALL_STEPS: Final = "all"

@@ -11,7 +11,7 @@ from ..collector.render.wrapping import wrapped
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import job_argument, json_option, print_json, store_option, width
-from .selection import since_option
+from .selection_options import since_option
 
 
 @click.command()

@@ -23,7 +23,7 @@ from ..commands.streams import note, print_lines
 from ..formats.ids import hex_id
 from ..formats.values import job_name
 from .command import folder_option, json_option, print_json
-from .selection import TfprofCommand
+from .selection_options import TfprofCommand
 from .values import NAME, NON_EMPTY
 
 

@@ -3,8 +3,8 @@
 import click
 
 from ..collector.documents.memory import memory_document
+from ..collector.query.job_selection import ids_of
 from ..collector.query.memory import job_memory
-from ..collector.query.selection import ids_of
 from ..collector.render import memory_text
 from ..collector.store.opening import open_reader
 from ..commands.streams import print_lines

@@ -11,7 +11,7 @@ from ..collector.query.engine import Selection
 from ..collector.store.opening import open_reader
 from ..collector.tfviews.parity import COMPAT, Parity
 from .command import job_argument, store_option
-from .selection import TfprofCommand, kind_option, step_kinds, steps_option
+from .selection_options import TfprofCommand, kind_option, step_kinds, steps_option
 from .values import NON_EMPTY
 
 _FILE: Final[dict[str, Any]] = {"metavar": "FILE", "type": NON_EMPTY}

@@ -13,7 +13,7 @@ from ..agent.attach.targets import Target
 from ..collector.documents.processes import SurveyedProcess, processes_of, ps_document
 from ..collector.errors import StoreError
 from ..collector.numbers import duration
-from ..collector.query.selection import incompleteness, local_jobs
+from ..collector.query.job_selection import incompleteness, local_jobs
 from ..collector.render.table import Column, render
 from ..collector.store.opening import open_reader
 from ..collector.store.protocols import JobReader

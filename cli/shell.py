@@ -10,7 +10,7 @@ import click
 from ..collector.api import invalid_argument
 from ..collector.errors import NoSuchStepError, RefusedOutputError, TfprofError, UsageError
 from ..collector.query.engine import VIEWS, QueryEngine, Selection
-from ..collector.query.selection import ids_of
+from ..collector.query.job_selection import ids_of
 from ..collector.render.wrapper_text import table
 from ..collector.summaries.kinds import parse_kinds
 from ..collector.tfviews.options import TABLE, Options, from_texts, warnings
@@ -20,7 +20,7 @@ from ..commands import streams
 from ..commands.streams import note, print_lines
 from ..formats.version import VERSION
 from .command import width
-from .selection import TfprofCommand, pop_selection, selection_from, selection_options, view_options
+from .selection_options import TfprofCommand, pop_selection, selection_from, selection_options, view_options
 from .shell_history import LineHistory, history_file
 from .shell_line import COMMANDS, STEP_KIND, ParsedLine, parse
 from .shell_names import JobNames

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from ..collector.errors import TfprofError
-from ..collector.query.kinds import traces_by_kind, traces_of_job
+from ..collector.query.kind_selection import traces_by_kind, traces_of_job
 from ..collector.store.protocols import JobReader
 from ..collector.store.schema import DEVICE, NODE
 from ..collector.summaries.jobs import functions_of

@@ -11,7 +11,7 @@ from ..collector.render.overview_text import OP_ROWS_MAX
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import check_top, job_argument, json_option, print_json, store_option, width, without_gc
-from .selection import top_option
+from .selection_options import top_option
 
 
 @click.command()

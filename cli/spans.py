@@ -9,7 +9,7 @@ from ..collector.render import spans_text
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import check_top, job_argument, json_option, print_json, store_option, why_no_spans, width
-from .selection import since_option, top_option
+from .selection_options import since_option, top_option
 
 
 @click.command()

@@ -11,7 +11,7 @@ from ..collector.render import steps_text
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import job_argument, json_option, print_json, store_option, why_no_spans, width
-from .selection import since_option, steps_option, top_option
+from .selection_options import since_option, steps_option, top_option
 from .values import WHOLE
 
 #: Default number of listed steps.

@@ -20,7 +20,7 @@ from ..collector.tfviews.parity import Parity
 from ..collector.write_output import AnswerText, Terminal, write_output
 from ..commands.streams import note, print_lines
 from .command import json_option, print_json, width, without_gc
-from .selection import (
+from .selection_options import (
     TfprofCommand,
     jobs_and_ops,
     pop_selection,

@@ -22,8 +22,8 @@ from .loader import load
 from .moment import parse_moment
 from .query.engine import VIEWS, QueryEngine, Selection
 from .query.explanations import incomplete_reason, left_out, slowdown
+from .query.job_selection import choose
 from .query.listing import listed_jobs
-from .query.selection import choose
 from .render.wrapper_text import AFTER, BEFORE, BETWEEN, table
 from .store.opening import open_reader
 from .summaries.jobs import JobRow, job_rows

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .loader import load
 from .query.engine import Answer
-from .query.selection import ids_of
+from .query.job_selection import ids_of
 from .tfviews.op import OpView
 from .tfviews.parity import Parity
 

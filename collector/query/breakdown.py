@@ -20,7 +20,7 @@ from ..tfviews.nodes import Node
 from .facts import GRAPH, STACKS
 from .job_steps import no_such_timed_step
 from .job_usage import thread_use, use_between
-from .kinds import COLUMNS, traces_by_kind, traces_of_job
+from .kind_selection import COLUMNS, traces_by_kind, traces_of_job
 from .profile import profile
 from .recorded_steps import (
     StepsOfKind,

@@ -33,9 +33,9 @@ from ..summaries.top import TopOp, top_ops
 from ..tfviews.nodes import Node, interned_bytes, interned_texts
 from .breakdown import breakdown_of_steps, main_breakdown
 from .compiled import parts_of
+from .job_selection import ids_of
 from .job_usage import cpu_loads, host_samples
 from .node_times import Ranking, rank_ops
-from .selection import ids_of
 
 #: Facts of a run that are compared exactly, by name.
 _FACTS: Final[dict[str, Callable[["Run"], object]]] = {

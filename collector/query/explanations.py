@@ -19,8 +19,8 @@ from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options
 from ..tfviews.tree import TreeView
 from .engine import Answer
+from .job_selection import ids_of
 from .profile import Profile
-from .selection import ids_of
 
 #: Maximum number of a user's files that are named.
 _OWN_FILES_MAX: Final = 4

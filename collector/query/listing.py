@@ -10,7 +10,7 @@ from ..store.protocols import JobReader, StoreReader
 from ..store.selectors import matching, select, short_ids
 from ..summaries.jobs import STARTING, UNKNOWN_USAGE, JobRow, Usage, job_rows, unreadable_row, usage
 from ..summaries.kinds import KINDS_BY_NAME
-from .selection import matches_any, may_run
+from .job_selection import matches_any, may_run
 
 #: States to select by; a job without a step yet is both starting and running.
 STATES: Final = (

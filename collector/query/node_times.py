@@ -16,9 +16,9 @@ from ..tfviews.nodes import STREAM, Node, canonical_devices, device_names, inter
 from ..tfviews.parity import Parity
 from .engine import QueryEngine, Selection
 from .facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
-from .kinds import function_names_of
+from .job_selection import ids_of
+from .kind_selection import function_names_of
 from .profile import TRACE_COLUMNS, Profile, SelectedJob, matching_devices, nodes_of, profile
-from .selection import ids_of
 
 #: Maximum number of steps of a job that are read. Of more steps, evenly spaced ones are read.
 STEPS_MAX: Final = 50

@@ -17,9 +17,9 @@ from ..summaries.jobs import functions_of
 from ..summaries.kinds import main_kind_of
 from ..summaries.order_results import JobAnswers, OrderOps, OrderTarget
 from ..summaries.step_records import TimedSteps, periods
+from .job_selection import ids_of, matches_any, may_run
 from .node_times import rank_ops
 from .recorded_steps import main_kind, steps_of_kind
-from .selection import ids_of, matches_any, may_run
 from .workers import members_of
 
 #: Time from the last stored step to the first agreed one (seconds). Steps are stored up to three

@@ -36,10 +36,10 @@ from .explanations import (
     untested_versions,
     untraced_reason,
 )
+from .job_selection import ids_of
 from .job_usage import host_samples
 from .listing import all_tags
 from .node_times import rank_ops
-from .selection import ids_of
 
 #: Slug of the checker that only repeats the table of ops.
 _OPS_CHECKER: Final = "expensive"

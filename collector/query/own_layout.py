@@ -29,7 +29,7 @@ from ..tfviews.rows import (
 from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, in_time_units, required_facts
 from .explanations import notes_of
 from .facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
-from .kinds import steps_run
+from .kind_selection import steps_run
 from .node_times import NodeTimes, node_times
 
 #: A depth greater than that of any tree or table.

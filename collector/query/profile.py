@@ -23,8 +23,8 @@ from ..summaries.op_classes import PIPELINE_DEVICE
 from ..summaries.steps import rows_of_kinds
 from ..tfviews.nodes import Node, device_names, interned_texts, merge_jobs, nodes_from_rollup, with_counts, wrap_int64
 from ..tfviews.parity import DEFAULT, Parity
-from . import kinds as step_kinds
 from .facts import ALL_FACTS, FLOAT_OPS, GRAPH, NO_JOB_FACTS, SHAPES, STACKS, JobFacts, SelectedTraces, with_stacks
+from .kind_selection import by_name, function_names_of, includes, resolve_kinds, traces_by_kind
 
 #: Maximum number of steps that an error lists.
 _STEPS_LISTED_MAX: Final = 20
@@ -84,7 +84,7 @@ class SelectedJob:
         traces = self.traces
         if self.numbers is not None:
             traces = traces.filter(pc.is_in(traces["trace"], value_set=pa.array(self.numbers, pa.uint32())))
-        return step_kinds.traces_by_kind([traces])
+        return traces_by_kind([traces])
 
 
 def profile(
@@ -129,14 +129,14 @@ def profile(
     trace_count = sum(selected.trace_count for selected in selected_jobs)
     kind_counts = dict(sum((Counter(selected.kinds) for selected in selected_jobs), Counter[int]()))
     other_counts = {kind: number for kind, number in trace_counts.items() if kind not in kind_counts}
-    function_names = step_kinds.function_names_of(jobs)
+    function_names = function_names_of(jobs)
     return Profile(
         nodes=with_counts(nodes, steps=max(1, trace_count), averaged=averaged, parity=parity),
         trace_count=trace_count,
         missing_stream=any(_misses_streams(selected, parity) for selected in selected_jobs),
         uncounted=sum(each.uncounted for each in job_nodes),
-        kinds=step_kinds.by_name(kind_counts, function_names),
-        other_kinds=step_kinds.by_name(other_counts, function_names),
+        kinds=by_name(kind_counts, function_names),
+        other_kinds=by_name(other_counts, function_names),
         job_traces=tuple((selected.job, selected.trace_numbers) for selected in selected_jobs),
         kind_numbers=tuple(kind_counts),
         omits_pipeline=any(each.omits_pipeline for each in job_nodes),
@@ -163,8 +163,8 @@ def _select_jobs(
     first, last = (step, step) if step >= 0 else steps or (None, None)
     all_jobs = [(job, job.table("traces", TRACE_COLUMNS)) for job in jobs]
     traced_jobs = [(job, table) for job, table in all_jobs if table.num_rows or job.info.state == IMPORTED]
-    kinds = step_kinds.resolve_kinds(traced_jobs, requested_kinds, separate_functions=separate_functions)
-    trace_counts = step_kinds.traces_by_kind(table for _, table in traced_jobs)
+    kinds = resolve_kinds(traced_jobs, requested_kinds, separate_functions=separate_functions)
+    trace_counts = traces_by_kind(table for _, table in traced_jobs)
     if first is None or last is None:
         selections = ((job, table, traces_since(rows_of_kinds(table, kinds), since_ns)) for job, table in traced_jobs)
         selected_jobs = [
@@ -245,7 +245,7 @@ def no_such_step(
 
     ``jobs``: the jobs with their traces.
     """
-    names, tables = step_kinds.function_names_of(job for job, _ in jobs), [table for _, table in jobs]
+    names, tables = function_names_of(job for job, _ in jobs), [table for _, table in jobs]
     step_numbers: set[Any] = {step for traces in tables for step in rows_of_kinds(traces, kinds)["step"].to_pylist()}
     steps = sorted(step_numbers)
     listed = ", ".join(map(str, steps[:_STEPS_LISTED_MAX])) + (
@@ -253,12 +253,12 @@ def no_such_step(
     )
     what = f"step {first} was not traced" if first == last else f"no step of {range_text(first, last)} was traced"
     text = f"{what}: traced are {listed}"
-    trace_counts = step_kinds.traces_by_kind(tables)
-    if not all(step_kinds.includes(kinds, kind) for kind in trace_counts):
+    trace_counts = traces_by_kind(tables)
+    if not all(includes(kinds, kind) for kind in trace_counts):
         text += f" (of the kind {' or '.join(kind_name(kind, names) for kind in kinds)}"
         kinds_with_step = [
             kind_name(kind, names)
-            for kind in step_kinds.traces_by_kind(_traces_within(table, first, last) for table in tables)
+            for kind in traces_by_kind(_traces_within(table, first, last) for table in tables)
         ]
         text += f"; --kind {','.join(kinds_with_step)} has the step)" if kinds_with_step else ")"
     available = "".join(f"{step} " for step in steps)

@@ -20,7 +20,7 @@ from ..tfviews.nodes import Node, canonical_devices, interned_bytes, interned_te
 from ..tfviews.parity import Parity
 from .explanations import untraced_reason
 from .facts import ALL_FACTS
-from .kinds import resolve_kinds
+from .kind_selection import resolve_kinds
 from .profile import misses_streams, profile
 
 #: Approximate number of executions read at once; each takes half a kilobyte of memory.

@@ -8,7 +8,7 @@ from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
 from ..tfviews.entries import COLUMNS, EntriesByStep, Entry, entries
 from ..tfviews.nodes import interned_texts
-from .kinds import traces_of_job
+from .kind_selection import traces_of_job
 
 #: Maximum number of executions in a batch of several steps.
 BATCH_ROWS: Final = 200_000

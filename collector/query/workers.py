@@ -11,8 +11,8 @@ from ..summaries.op_classes import WAITING
 from ..summaries.parts import Breakdown
 from ..summaries.workers import Comparison, Moments, WorkerSteps, compare
 from .breakdown import main_breakdown
+from .job_selection import ids_of
 from .recorded_steps import main_kind, steps_of_kind
-from .selection import ids_of
 
 #: Executions of these classes wait for other workers.
 _FOR_OTHERS = ("collectives", "send and receive")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..numbers import count, counted, date_and_time, duration
-from ..query.selection import ids_of
+from ..query.job_selection import ids_of
 from ..summaries.kinds import range_text
 from ..tfviews.options import STEP, Options, primary_counter
 from ..tfviews.rows import Row, VisibleRows

@@ -5,7 +5,7 @@ from itertools import count
 from typing import Final
 
 from ..query.engine import Selection
-from ..query.selection import ids_of
+from ..query.job_selection import ids_of
 from ..store.protocols import JobReader
 from .chosen import chosen_traces
 from .job_trace import JobTrace

@@ -29,8 +29,6 @@ EXPECTED = {
     "collector/store/archive_import.py": {"open", "read_text"},
     # Writing: new files, and files of this user; folders.
     "collector/store/durable.py": {"open"},
-    # Below /proc.
-    "collector/query/selection.py": {"read_text"},
     # Figures of running jobs in the collector's runtime folder.
     "collector/query/watching.py": {"read_json"},
     # Source files of jobs, which are no part of a store.

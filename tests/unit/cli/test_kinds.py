@@ -1,6 +1,6 @@
 """Jobs with steps of several kinds: commands cover one kind by default.
 
-Tests collector/query/kinds.py, collector/summaries/kinds.py.
+Tests collector/query/kind_selection.py, collector/summaries/kinds.py.
 """
 
 import json

@@ -3,7 +3,7 @@
 Tests collector/documents/view.py, collector/forms.py, collector/query/graph_facts.py,
 collector/query/recorded_shapes.py, collector/render/legends.py,
 collector/store/recorded_outputs.py, collector/store/trace_ranges.py, collector/write_output.py,
-cli/selection.py.
+cli/selection_options.py.
 """
 
 import json

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from fakes.made_store import write_job
 from tfprof.collector.errors import NoSuchJobError, StoreError, UsageError
-from tfprof.collector.query.selection import check_criteria, choose
+from tfprof.collector.query.job_selection import check_criteria, choose
 from tfprof.collector.store.reader import LocalStore
 
 A, B, C, D = 0xAA00000000000001, 0xBB00000000000002, 0xBB00000000000003, 0xDD00000000000004
