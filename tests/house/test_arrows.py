@@ -83,7 +83,7 @@ ALLOWED = {
         "agent.launches agent.processes agent.python_command commands formats"
     ),
     "agent.launches": "agent.identity formats",
-    "agent.processes": "formats",
+    "agent.processes": "commands formats",
     "agent.python_command": "",
     "agent.spool": "agent.transport commands formats",
     "agent.transport": "agent.channels agent.rings commands formats",

@@ -30,3 +30,18 @@ def test_the_folder_of_a_host_cannot_leave_the_folder_of_hosts(tmp_path, host):
     assert path.parent == tmp_path / "hosts"
     path.mkdir(parents=True)
     assert path.resolve() == path
+
+
+@pytest.mark.parametrize(
+    ("identity", "host", "pid"),
+    [
+        ({"host": "node7", "pid": 4711}, "node7", 4711),
+        ({}, "", 0),
+        ({"host": None, "pid": None}, "", 0),
+        ({"host": 7, "pid": "4711"}, "7", 0),
+        ({"pid": 1 << 70}, "", 0),
+    ],
+)
+def test_host_and_pid_are_empty_and_0_if_the_identity_has_none(identity, host, pid):
+    info = JobInfo(1, identity=identity)
+    assert (info.host, info.pid) == (host, pid)
