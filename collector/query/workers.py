@@ -1,10 +1,14 @@
 """Reads the workers of a distributed job from a store."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
+
+from ...formats import layout
 from ..errors import UsageError
 from ..store.catalog import JobInfo
+from ..store.columns import pc
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import functions_of
 from ..summaries.op_classes import WAITING
@@ -14,6 +18,8 @@ from .breakdown import main_breakdown
 from .recorded_steps import main_kind, steps_of_kind
 from .selection import host_of, ids_of
 
+#: Beginning of the names of workers in a cluster of TF_CONFIG.
+_WORKER: Final = "worker:"
 #: Executions of these classes wait for other workers.
 _FOR_OTHERS = ("collectives", "send and receive")
 
@@ -52,7 +58,7 @@ def group_of(store: StoreReader, selector: str) -> Group:
     """Return the workers of the group ``selector``, compared; errors as for `members_of`."""
     name, members = members_of(store, selector)
     ids = ids_of(members)
-    read = [job.on_one_snapshot(_read) for job in members]
+    read = _with_dispatched(members, [job.on_one_snapshot(_read) for job in members])
     source, comparisons = compare([steps for steps, _ in read])
     workers = [
         Worker(job, ids[job.info.hex], worker_name(job.info), parts, steps.waits_ns, comparison)
@@ -101,7 +107,43 @@ def _of_one_run(jobs: Iterable[JobReader], chosen: JobInfo) -> list[JobReader]:
     return sorted(same, key=lambda job: job.info.opened_ns)
 
 
-def _read(job: JobReader) -> tuple[WorkerSteps, Breakdown | None]:
+#: What is known about the steps of a worker, and their parts.
+_Read = tuple[WorkerSteps, Breakdown | None]
+
+
+def _with_dispatched(members: Sequence[JobReader], read: Sequence[_Read]) -> Sequence[_Read]:
+    """Return ``read`` with the steps that a coordinator dispatches to the workers, as theirs.
+
+    The coordinator of TensorFlow 2 has a thread for each worker, in the order of their numbers. The
+    workers run no steps of their own. Without as many threads as workers, ``read`` is returned.
+    """
+    stepping = [number for number, (steps, _) in enumerate(read) if steps.has_steps]
+    workers = sorted(
+        (int(number), place)
+        for place, job in enumerate(members)
+        if place not in stepping and (number := worker_name(job.info).removeprefix(_WORKER)).isdecimal()
+    )
+    if len(stepping) != 1 or len(workers) < 2:
+        return read
+    dispatched = members[stepping[0]].on_one_snapshot(_by_thread)
+    if len(dispatched) != len(workers):
+        return read
+    by_place = dict(zip((place for _, place in workers), dispatched, strict=True))
+    coordinator = WorkerSteps(read[stepping[0]][0].host, {}, None), None
+    by_place[stepping[0]] = coordinator
+    return [by_place.get(place, of_member) for place, of_member in enumerate(read)]
+
+
+def _by_thread(job: JobReader) -> list[_Read]:
+    """Return the function calls of each thread of ``job`` that calls functions, by its number."""
+    spans = job.table("spans")
+    calls = spans.filter(pc.equal(spans["kind"], pa.scalar(layout.FUNCTION, pa.uint16())))
+    threads: list[Any] = sorted(pc.unique(calls["thread"]).to_pylist())
+    parts = [main_breakdown(job, calls.filter(pc.equal(calls["thread"], thread))) for thread in threads]
+    return [(WorkerSteps(host_of(job), {}, None, part.period_ns if part else None), part) for part in parts]
+
+
+def _read(job: JobReader) -> _Read:
     spans = job.table("spans")
     kind = main_kind(job, spans)
     if kind is None:
