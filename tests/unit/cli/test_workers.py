@@ -58,7 +58,7 @@ def test_a_job_without_a_group_is_refused(run: Run, store: Path) -> None:
 
 
 def write_coordinator(store: Path, threads: int) -> None:
-    """Write a coordinator that dispatches steps to ``threads`` workers, of which the last is slow."""
+    """Write a coordinator that dispatches steps to ``threads`` workers; the last one is slow."""
     calls = [
         {
             **span(layout.FUNCTION, 20 * thread + step, (30 if thread == threads - 1 else 10) * step, 5),
