@@ -46,26 +46,31 @@ class Worker(NamedTuple):
 class Group(NamedTuple):
     """The workers of a distributed job, the one that is waited for first, or else the slowest.
 
-    ``source``: what the order is from (`summaries.workers`).
+    ``source``: what the order is from (`summaries.workers`). ``coordinator``: the id of the job
+    that dispatches the steps of the workers, '' if they run their own.
     """
 
     name: str
     source: str
     workers: tuple[Worker, ...]
+    coordinator: str = ""
 
 
 def group_of(store: StoreReader, selector: str) -> Group:
     """Return the workers of the group ``selector``, compared; errors as for `members_of`."""
     name, members = members_of(store, selector)
     ids = ids_of(members)
-    read = _with_dispatched(members, [job.on_one_snapshot(_read) for job in members])
+    read = [job.on_one_snapshot(_read) for job in members]
+    dispatched = _dispatched(members, read)
+    read = [dispatched.get(place, of_member) for place, of_member in enumerate(read)]
     source, comparisons = compare([steps for steps, _ in read])
     workers = [
         Worker(job, ids[job.info.hex], worker_name(job.info), parts, steps.waits_ns, comparison)
         for job, (steps, parts), comparison in zip(members, read, comparisons, strict=True)
     ]
     workers.sort(key=lambda worker: (-(worker.comparison.behind_ns or 0.0), -worker.period_ns, worker.name))
-    return Group(name, source, tuple(workers))
+    coordinator = next((ids[members[place].info.hex] for place in dispatched if not read[place][0].has_steps), "")
+    return Group(name, source, tuple(workers), coordinator)
 
 
 def members_of(store: StoreReader, selector: str) -> tuple[str, list[JobReader]]:
@@ -111,27 +116,25 @@ def _of_one_run(jobs: Iterable[JobReader], chosen: JobInfo) -> list[JobReader]:
 _Read = tuple[WorkerSteps, Breakdown | None]
 
 
-def _with_dispatched(members: Sequence[JobReader], read: Sequence[_Read]) -> Sequence[_Read]:
-    """Return ``read`` with the steps that a coordinator dispatches to the workers, as theirs.
+def _dispatched(members: Sequence[JobReader], read: Sequence[_Read]) -> dict[int, _Read]:
+    """Return what replaces ``read``, by place, if a coordinator dispatches the steps of workers.
 
     The coordinator of TensorFlow 2 has a thread for each worker, in the order of their numbers. The
-    workers run no steps of their own. Without as many threads as workers, ``read`` is returned.
+    workers run no steps of their own. Without as many threads as workers, the result is empty.
     """
-    stepping = [number for number, (steps, _) in enumerate(read) if steps.has_steps]
+    stepping = [place for place, (steps, _) in enumerate(read) if steps.has_steps]
     workers = sorted(
         (int(number), place)
         for place, job in enumerate(members)
         if place not in stepping and (number := worker_name(job.info).removeprefix(_WORKER)).isdecimal()
     )
     if len(stepping) != 1 or len(workers) < 2:
-        return read
-    dispatched = members[stepping[0]].on_one_snapshot(_by_thread)
-    if len(dispatched) != len(workers):
-        return read
-    by_place = dict(zip((place for _, place in workers), dispatched, strict=True))
-    coordinator = WorkerSteps(read[stepping[0]][0].host, {}, None), None
-    by_place[stepping[0]] = coordinator
-    return [by_place.get(place, of_member) for place, of_member in enumerate(read)]
+        return {}
+    by_thread = members[stepping[0]].on_one_snapshot(_by_thread)
+    if len(by_thread) != len(workers):
+        return {}
+    by_place = dict(zip((place for _, place in workers), by_thread, strict=True))
+    return {**by_place, stepping[0]: (WorkerSteps(read[stepping[0]][0].host, {}, None), None)}
 
 
 def _by_thread(job: JobReader) -> list[_Read]:

@@ -84,6 +84,7 @@ def test_steps_that_a_coordinator_dispatches_are_those_of_its_workers(run: Run, 
     assert workers == [("worker:10", 20, 30e6), ("worker:9", 20, 10e6), ("chief:0", 0, None), ("ps:0", 0, None)]
     _, text, _ = run("workers", "6000", "--store", str(store))
     assert "worker:10 is the slowest, 30.0 ms from step to step, 3.0 times as long as worker:9" in text
+    assert text.endswith("next: tfprof breakdown 6000 · tfprof spans 6000 · tfprof advise 6000\n")
 
 
 def test_dispatched_steps_are_the_coordinators_if_a_worker_is_not_known(run: Run, store: Path) -> None:
