@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 from tfprof.collector.documents.orders import order_document
 from tfprof.collector.render import order_text
+from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.summaries.order_results import JobAnswers
 from tfprof.formats import orders
 from tfprof.formats.orders import Giver, Order, OrderAnswer
 
 ORDER = Order(orders.TRACE, Giver("ann", "node7", 42), steps=3)
-INFO = SimpleNamespace(hex="7f3a000000000000", uid=7, name="bert", identity={"host": "node7"})
+INFO = JobInfo(0x7F3A_0000_0000_0000, identity={"name": "bert", "host": "node7"})
 JOB: Any = SimpleNamespace(id="7f3a", info=INFO)
 
 
