@@ -257,8 +257,7 @@ def no_such_step(
     if not all(includes(kinds, kind) for kind in trace_counts):
         text += f" (of the kind {' or '.join(kind_name(kind, names) for kind in kinds)}"
         kinds_with_step = [
-            kind_name(kind, names)
-            for kind in traces_by_kind(_traces_within(table, first, last) for table in tables)
+            kind_name(kind, names) for kind in traces_by_kind(_traces_within(table, first, last) for table in tables)
         ]
         text += f"; --kind {','.join(kinds_with_step)} has the step)" if kinds_with_step else ")"
     available = "".join(f"{step} " for step in steps)

@@ -143,7 +143,7 @@ def _by_thread(job: JobReader) -> list[_Read]:
     calls = spans.filter(pc.equal(spans["kind"], pa.scalar(layout.FUNCTION, pa.uint16())))
     threads: list[Any] = sorted(pc.unique(calls["thread"]).to_pylist())
     parts = [main_breakdown(job, calls.filter(pc.equal(calls["thread"], thread))) for thread in threads]
-    return [(WorkerSteps(host_of(job), {}, None, part.period_ns if part else None), part) for part in parts]
+    return [(WorkerSteps(job.info.host, {}, None, part.period_ns if part else None), part) for part in parts]
 
 
 def _read(job: JobReader) -> _Read:
