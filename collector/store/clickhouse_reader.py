@@ -4,7 +4,8 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -14,15 +15,20 @@ from ..errors import DamagedJobError, NoSuchJobError, StoreError
 from . import catalog, sql_queries, step_times, totals
 from . import clickhouse_aggregates as aggregates
 from .catalog import JobInfo
-from .clickhouse_dialect import CLICKHOUSE, of_job, rows_of_job
+from .clickhouse_dialect import CLICKHOUSE, NO_CONDITIONS, of_job, rows_of_job
 from .clickhouse_ranges import Ranges, covering, row_counts
 from .clickhouse_server import Server
-from .clickhouse_tables import CANONICAL_NAME, JOBS, PART, ROW_TABLES
-from .columns import row_tuples, typed
+from .clickhouse_setup import check_version
+from .clickhouse_tables import CANONICAL_NAME, GROUP_TABLES, JOBS, PART, ROW_TABLES
+from .columns import column_list, flat, pc, row_tuples, typed
 from .devices import Devices, device_rows
 from .executions import TRACE_COLUMNS
+from .merging import with_canonical
 from .protocols import Executions, JobReader, RecordedOutputs, RecordedTotals
+from .rollup import indexed_by_node
+from .segment import ROLLUP_NAME
 from .selectors import selected
+from .sql_queries import SqlQuery
 
 T = TypeVar("T")
 #: A running job that was last copied longer ago than this counts as stale (ns).
@@ -108,16 +114,18 @@ class EngineJob:
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
         """Return the ROLLUP of ``traces``, None for all."""
+        rollup = aggregates.rollup(self._sources(traces), self._devices)
         canonical = self._rows(CANONICAL_NAME, None)
-        return aggregates.rollup(self._query, _numbers(traces), self._devices, canonical)
+        size = pc.max(rollup["node"]).as_py() + 1 if rollup.num_rows else 0
+        return with_canonical(rollup, indexed_by_node(flat(canonical["node"]), flat(canonical["device"]), size))
 
     def unit_times(self, rollup: pa.Table, traces: Iterable[int] | None = None) -> pa.Table:
         """Return the time of each node on each device over ``traces``; see the protocol."""
-        return step_times.unit_times(aggregates.histogram(self._query, _numbers(traces), self._devices), rollup)
+        return step_times.unit_times(aggregates.histogram(self._sources(traces), self._devices), rollup)
 
     def times(self, traces: Iterable[int]) -> pa.Table:
         """Return the time of each node on each device in each of ``traces``."""
-        return aggregates.times(self._query, sorted(set(traces)), self._devices)
+        return aggregates.times(self._ops_query(traces), self._devices)
 
     def executions(self, traces: Collection[int], columns: Sequence[str]) -> Executions:
         """Return the executions of ``traces``, with ``columns`` of `ops`."""
@@ -225,9 +233,41 @@ class EngineJob:
         rows = self._server.query(f"SELECT {', '.join(schema.names)} FROM {name} WHERE {where} ORDER BY row")  # noqa: S608
         return self._cast(rows, schema)
 
-    def _query(self, sql: str) -> pa.Table:
-        """Return the result of ``sql`` about the tables of this job."""
-        rows = self._server.query(of_job(sql, self.info.hex, self.ranges))
+    def _sources(self, traces: Iterable[int] | None) -> aggregates.Sources:
+        """Return the sources of the aggregates of ``traces``, None for all.
+
+        The aggregates of a group are used if all its traces are selected.
+        """
+        end = row_counts(self.ranges).get(ROLLUP_NAME, 0)
+        if traces is None and end:
+            others = column_list(self._rows("traces", ("trace",), start=end), "trace")
+            return aggregates.Sources(self._query, self._ops_query(others) if others else None)
+        if traces is None:
+            return aggregates.Sources(None, self._query)
+        groups, rest = self._whole_groups(set(traces), end) if end else ([], set(traces))
+        conditions = dict.fromkeys(GROUP_TABLES, f"row IN ({_list(groups)})")
+        return aggregates.Sources(
+            partial(self._query, conditions=conditions) if groups else None, self._ops_query(rest) if rest else None
+        )
+
+    def _whole_groups(self, traces: set[int], end: int) -> tuple[list[int], set[int]]:
+        """Return the groups that have no other traces than ``traces``, and the rest of these.
+
+        A group is the index of its first trace. The groups have the traces before index ``end``.
+        """
+        numbers = column_list(self._rows("traces", ("trace",), end=end), "trace")
+        firsts = column_list(self._query(f"SELECT DISTINCT row FROM {ROLLUP_NAME} ORDER BY row"), "row")  # noqa: S608
+        groups = {first: numbers[first:last] for first, last in pairwise([*firsts, end])}
+        whole = {first: group for first, group in groups.items() if traces.issuperset(group)}
+        return list(whole), traces.difference(*whole.values())
+
+    def _ops_query(self, traces: Iterable[int]) -> SqlQuery:
+        """Return a query of the tables of this job, with only the ops of ``traces``."""
+        return partial(self._query, conditions={"ops": f"trace IN ({_list(sorted(set(traces)))})"})
+
+    def _query(self, sql: str, conditions: Mapping[str, str] = NO_CONDITIONS) -> pa.Table:
+        """Return the result of ``sql`` about the tables of this job; see ``of_job``."""
+        rows = self._server.query(of_job(sql, self.info.hex, self.ranges, conditions))
         fields: Any = rows.schema
         texts = [pa.field(field.name, pa.utf8() if field.type == pa.binary() else field.type) for field in fields]
         return self._cast(rows, pa.schema(texts))
@@ -253,8 +293,7 @@ class EngineStore:
         """
         self.server = server
         server.check()
-        versions = server.query("SELECT max(version) AS version FROM store")["version"].to_pylist()
-        catalog.check_version(versions[0] if versions else None, self.address)
+        check_version(server)
 
     @property
     def address(self) -> str:
@@ -362,10 +401,6 @@ def place_of(info: JobInfo) -> dict[str, Any]:
     """Return the columns that name the job and its owner in each row."""
     owner = str(info.identity.get("user") or "")
     return {"job": info.hex.encode(), "owner": owner, "opened": max(0, min(info.opened_ns // 10**9, 0xFFFFFFFF))}
-
-
-def _numbers(traces: Iterable[int] | None) -> list[int] | None:
-    return None if traces is None else sorted(set(traces))
 
 
 def _list(numbers: Iterable[int]) -> str:

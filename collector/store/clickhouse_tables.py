@@ -3,6 +3,9 @@
 A row of a job has its job, its owner and the time at which the job was opened, and its place: the
 batch and the row. Readers read only the batches that the table `batches` lists. A batch is listed
 only after its rows were inserted, so an interrupted insert has no effect.
+
+Traces are summed in groups, each with as many ops as a collector seals at once: GROUP_TABLES have
+the aggregates of a group.
 """
 
 import re
@@ -13,7 +16,8 @@ import pyarrow as pa
 
 from ..errors import UsageError
 from .clickhouse_address import Address
-from .schema import JOB_TABLES, STORE_VERSION
+from .schema import JOB_TABLES, ROLLUP, STEP_TIMES
+from .segment import ROLLUP_NAME, TIMES_NAME
 
 _U16: Final[pa.DataType] = pa.uint16()
 _U32: Final[pa.DataType] = pa.uint32()
@@ -22,11 +26,21 @@ _TEXT: Final[pa.DataType] = pa.utf8()
 _TEXTS: Final[pa.DataType] = pa.list_(pa.utf8())
 _BYTES: Final[pa.DataType] = pa.binary()
 
+#: Version of these tables, which development versions counted with that of folders. Version 5 added
+#: GROUP_TABLES.
+TABLES_VERSION: Final = 5
 #: Node -> its canonical device. It depends on the order of arrival, which sealed ops do not have.
 CANONICAL: Final = pa.schema([("node", _U32), ("device", _U32)])
 CANONICAL_NAME: Final = "canonical_devices"
+#: Aggregates of groups of traces; canonical devices may become known later. A row has the index of
+#: the group's first trace in place of its own, and the rows of a batch count as the traces of their
+#: groups. An AggregatingMergeTree would merge listed rows with rows that are not listed.
+GROUP_TABLES: Final = {
+    ROLLUP_NAME: ROLLUP.remove(ROLLUP.get_field_index("canonical")),
+    TIMES_NAME: STEP_TIMES,
+}
 #: The tables with the rows of jobs.
-ROW_TABLES: Final = {**JOB_TABLES, CANONICAL_NAME: CANONICAL}
+ROW_TABLES: Final = {**JOB_TABLES, CANONICAL_NAME: CANONICAL, **GROUP_TABLES}
 #: Columns of each of them: hexadecimal id; user; time of opening (s, real time); number of the
 #: batch; index of the row within the table of the job.
 PLACE: Final = pa.schema(
@@ -147,7 +161,7 @@ def statements(address: Address, rules: Rules) -> Iterator[str]:
         else:
             yield _table(database, name, name, schema, rules)
     yield f"CREATE TABLE IF NOT EXISTS {database}.store (version UInt32) ENGINE = MergeTree ORDER BY version"
-    yield f"INSERT INTO {database}.store SELECT {STORE_VERSION} WHERE (SELECT count() FROM {database}.store) = 0"  # noqa: S608
+    yield f"INSERT INTO {database}.store SELECT {TABLES_VERSION} WHERE (SELECT count() FROM {database}.store) = 0"  # noqa: S608
     if rules.admins:
         admins = ", ".join(rules.admins)
         for name in tables:

@@ -12,6 +12,7 @@ cli/store.py.
 """
 
 import os
+import random
 import socket
 import subprocess
 import threading
@@ -29,15 +30,16 @@ from fakes.same_figures import assert_same_figures, assert_same_rows
 from tfprof.collector import copy_rounds
 from tfprof.collector.copy_rounds import CopyRounds
 from tfprof.collector.errors import StoreError, UsageError
-from tfprof.collector.store import catalog, clickhouse_target
+from tfprof.collector.store import catalog, clickhouse_target, copying, schema
 from tfprof.collector.store import clickhouse_server as http
 from tfprof.collector.store import clickhouse_tables as tables
 from tfprof.collector.store.clickhouse_address import Address, Credentials, credentials, parse
+from tfprof.collector.store.clickhouse_ranges import row_counts
 from tfprof.collector.store.clickhouse_reader import EngineStore
 from tfprof.collector.store.clickhouse_server import Server
 from tfprof.collector.store.clickhouse_target import EngineTarget
+from tfprof.collector.store.columns import pc
 from tfprof.collector.store.reader import LocalStore
-from tfprof.collector.store.schema import JOB_TABLES
 from tfprof.collector.store.writer import LocalStoreWriter
 
 CHDB = os.environ.get("TFPROF_TEST_CHDB", "")
@@ -153,9 +155,9 @@ def test_a_server_that_sends_a_byte_now_and_then_is_given_up(monkeypatch: pytest
 def test_the_statements_have_the_columns_of_each_table() -> None:
     rules = tables.Rules(30, ("operators",))
     texts = "\n".join(tables.statements(Address("head", 8123, "tfprof"), rules))
-    for name, schema in JOB_TABLES.items():
+    for name, columns in tables.ROW_TABLES.items():
         (line,) = [line for line in texts.splitlines() if line.startswith(f"CREATE TABLE IF NOT EXISTS tfprof.{name} ")]
-        assert all(f", {column} " in line for column in schema.names)
+        assert all(f", {column} " in line for column in columns.names)
         assert line.endswith("TTL opened + INTERVAL 30 DAY")
         assert f"tfprof_owner ON tfprof.{name} FOR SELECT USING owner = currentUser()" in texts
     with pytest.raises(UsageError):
@@ -276,6 +278,97 @@ def test_a_running_job_is_copied_bit_by_bit_and_each_row_once(database: str, tmp
     output_of("store", "copy", database, back)
     assert_same_rows(LocalStore(back).jobs()[0], stored)
     assert_same_figures(LocalStore(back).jobs()[0], stored)
+
+
+@pytest.fixture
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group has seven traces of `random_rows`, each of which claims to have one op."""
+    for module in (copying, clickhouse_target):
+        monkeypatch.setattr(module, "SEAL_ROWS", 7)
+
+
+#: Another spelling of random_rows.CPU, with the next number.
+CPU_TOO = b"/JOB:localhost/replica:0/task:0/device:cpu:0"
+
+
+def _unordered_tables(rng: random.Random, first: int, count: int) -> dict[str, pa.Table]:
+    """Return traces in any order, with ops of which some are on CPU_TOO."""
+    tables = _tables(first, count, rng.randrange(1000))
+    is_spelled = [device == random_rows.CPU and rng.random() < 0.5 for device in tables["ops"]["device"].to_pylist()]
+    devices = pc.if_else(pa.array(is_spelled), len(random_rows.DEVICES), tables["ops"]["device"])
+    ops = tables["ops"].set_column(2, "device", devices.cast(pa.uint32()))
+    numbers = rng.sample(range(count), count)
+    return tables | {"ops": ops.sort_by([("label", "ascending")]), "traces": tables["traces"].take(numbers)}
+
+
+@needs_chdb
+@pytest.mark.usefixtures("small_groups")
+def test_sums_of_groups_equal_those_of_the_folder_whatever_the_pieces(database: str, tmp_path: Path) -> None:
+    store, folder = EngineStore(Server(parse(database), credentials())), LocalStoreWriter(tmp_path, HOST)
+    for uid in range(1, 7):
+        rng, writer, traces = random.Random(uid), folder.job(uid), 0
+        writer.set_identity(IDENTITY)
+        for at in range(6):
+            count = rng.randrange(1, 12)
+            if at == 0:
+                new = {"names": random_rows.device_names(), **_tables(0, count, seed=uid)}
+            else:
+                new = _unordered_tables(rng, traces, count)
+            if at == 1:  # only now it is known that two devices are the same
+                row = {"kind": schema.DEVICE, "id": len(random_rows.DEVICES), "text": CPU_TOO}
+                new["names"] = rows("names", [row])
+            writer.append(new)
+            traces += count
+            if rng.random() < 0.4:
+                writer.seal()
+            if at == 5:
+                writer.close("exited", {"t_ns": START_NS})
+            elif rng.random() < 0.3:
+                continue
+            job = LocalStore(tmp_path, HOST).job(f"{uid:016x}")
+            EngineTarget(store).add(job)
+            first = rng.randrange(traces)
+            some = rng.sample(range(traces), rng.randrange(traces)), range(first, traces), range(first)
+            assert_same_figures(store.job(job.info.hex), job, (None, *some))
+        counts = row_counts(store.job(job.info.hex).ranges)
+        assert counts["rollup"] == counts["times"] == counts["traces"] == traces
+    folder.close()
+
+
+@needs_chdb
+@pytest.mark.usefixtures("small_groups")
+def test_two_processes_that_copy_a_running_job_at_once_have_the_same_sums(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, folder = EngineStore(Server(parse(database), credentials())), LocalStoreWriter(tmp_path, HOST)
+    writer, insert = folder.job(7), Server.insert
+    writer.set_identity(IDENTITY)
+    writer.append({"names": random_rows.device_names(), **_tables(0, 10, seed=1)})
+
+    def overtaken(self: Server, table: str, data: pa.Table) -> int:
+        if table == "batches":
+            monkeypatch.setattr(Server, "insert", insert)
+            writer.append(_tables(10, 20, seed=2))
+            EngineTarget(store).add(LocalStore(tmp_path, HOST).jobs()[0])
+        return insert(self, table, data)
+
+    slow = EngineTarget(store)
+    monkeypatch.setattr(Server, "insert", overtaken)
+    for end in (10, 40, 50):
+        slow.add(LocalStore(tmp_path, HOST).jobs()[0])
+        stored = store.jobs()[0]
+        assert_same_figures(stored, LocalStore(tmp_path, HOST).jobs()[0])
+        assert row_counts(stored.ranges)["rollup"] == row_counts(stored.ranges)["traces"] // 7 * 7
+        writer.append(_tables(max(end, 30), 10, seed=end))
+    folder.close()
+
+
+@needs_chdb
+def test_tables_of_another_version_are_refused(database: str) -> None:
+    Server(parse(database), credentials()).command("INSERT INTO store SELECT 40")
+    for words in (("jobs", "--store", database), ("store", "init", database)):
+        with pytest.raises(AssertionError, match=r"of version 40.*create another database.*\[store-version\]"):
+            output_of(*words)
 
 
 @needs_chdb
