@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
 from . import catalog, sql_queries, step_times, totals
 from . import clickhouse_aggregates as aggregates
+from . import clickhouse_groups as groups
 from .catalog import JobInfo
 from .clickhouse_dialect import CLICKHOUSE, NO_CONDITIONS, of_job, rows_of_job
 from .clickhouse_ranges import Ranges, covering, row_counts
@@ -244,21 +244,20 @@ class EngineJob:
             return aggregates.Sources(self._query, self._ops_query(others) if others else None)
         if traces is None:
             return aggregates.Sources(None, self._query)
-        groups, rest = self._whole_groups(set(traces), end) if end else ([], set(traces))
-        conditions = dict.fromkeys(GROUP_TABLES, f"row IN ({_list(groups)})")
+        whole, rest = self._whole_groups(set(traces), end) if end else ([], set(traces))
+        conditions = dict.fromkeys(GROUP_TABLES, f"{groups.GROUP} IN ({_list(whole)})")
         return aggregates.Sources(
-            partial(self._query, conditions=conditions) if groups else None, self._ops_query(rest) if rest else None
+            partial(self._query, conditions=conditions) if whole else None, self._ops_query(rest) if rest else None
         )
 
     def _whole_groups(self, traces: set[int], end: int) -> tuple[list[int], set[int]]:
         """Return the groups that have no other traces than ``traces``, and the rest of these.
 
-        A group is the index of its first trace. The groups have the traces before index ``end``.
+        The groups have the traces before index ``end``.
         """
-        numbers = column_list(self._rows("traces", ("trace",), end=end), "trace")
-        firsts = column_list(self._query(f"SELECT DISTINCT row FROM {ROLLUP_NAME} ORDER BY row"), "row")  # noqa: S608
-        groups = {first: numbers[first:last] for first, last in pairwise([*firsts, end])}
-        whole = {first: group for first, group in groups.items() if traces.issuperset(group)}
+        names = self._query(f"SELECT DISTINCT {groups.GROUP} FROM {ROLLUP_NAME}")  # noqa: S608
+        members = groups.members(self._rows("traces", groups.COLUMNS, end=end), column_list(names, groups.GROUP))
+        whole = {group: numbers for group, numbers in members.items() if traces.issuperset(numbers)}
         return list(whole), traces.difference(*whole.values())
 
     def _ops_query(self, traces: Iterable[int]) -> SqlQuery:

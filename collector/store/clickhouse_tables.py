@@ -3,9 +3,6 @@
 A row of a job has its job, its owner and the time at which the job was opened, and its place: the
 batch and the row. Readers read only the batches that the table `batches` lists. A batch is listed
 only after its rows were inserted, so an interrupted insert has no effect.
-
-Traces are summed in groups, each with as many ops as a collector seals at once: GROUP_TABLES have
-the aggregates of a group.
 """
 
 import re
@@ -32,9 +29,9 @@ TABLES_VERSION: Final = 5
 #: Node -> its canonical device. It depends on the order of arrival, which sealed ops do not have.
 CANONICAL: Final = pa.schema([("node", _U32), ("device", _U32)])
 CANONICAL_NAME: Final = "canonical_devices"
-#: Aggregates of groups of traces; canonical devices may become known later. A row has the index of
-#: the group's first trace in place of its own, and the rows of a batch count as the traces of their
-#: groups. An AggregatingMergeTree would merge listed rows with rows that are not listed.
+#: Aggregates of groups of traces (clickhouse_groups.py). Canonical devices are not among them, since
+#: they may become known later. Indexes of rows and batches are those of traces: a row has that of
+#: the first trace of its group. An AggregatingMergeTree would merge listed rows with others.
 GROUP_TABLES: Final = {
     ROLLUP_NAME: ROLLUP.remove(ROLLUP.get_field_index("canonical")),
     TIMES_NAME: STEP_TIMES,

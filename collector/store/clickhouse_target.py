@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ..errors import StoreError
 from .catalog import MAY_CONTINUE
+from .clickhouse_groups import aggregates
 from .clickhouse_ranges import row_counts
 from .clickhouse_reader import EngineJob, EngineStore, place_of
 from .clickhouse_tables import BATCHES, CANONICAL, CANONICAL_NAME, GROUP_TABLES, PLACE, ROW_TABLES
@@ -15,10 +16,9 @@ from .columns import flat, pc, row_tuples
 from .copying import PIECE_ROWS, Copied, copied_info, groups_of_traces, pieces
 from .devices import Devices, device_rows
 from .protocols import JobReader
-from .rollup import canonical_after, indexed_by_node, rollup_of, sorted_by_node
-from .schema import JOB_TABLES, STEP_TIMES
-from .segment import ROLLUP_NAME, TIMES_NAME
-from .step_times import histogram_of
+from .rollup import sorted_by_node
+from .schema import JOB_TABLES
+from .segment import ROLLUP_NAME
 from .writer import SEAL_ROWS
 
 #: Rows of other tables refer to names, so names come first. Ops and their traces are stored
@@ -113,14 +113,12 @@ class EngineTarget:
         batch = self._batches.pop((uid, name), None)
         if batch is None or batch.first + batch.rows != first:
             batch = _Batch(secrets.randbits(63), first)
-        rows, values = piece.rows, [*place.values(), batch.number]
-        columns: Any = [
-            pa.repeat(pa.scalar(value, PLACE.field(at).type), rows.num_rows) for at, value in enumerate(values)
-        ]
-        indexes = [first] * rows.num_rows if name in GROUP_TABLES else range(first, first + piece.size)
-        numbers: Any = pa.array(indexes, pa.uint64())
-        table = pa.table([*columns, numbers, *rows.columns], [*PLACE.names, *rows.column_names])
-        sent = self._store.server.insert(name, table) if rows.num_rows else 0
+        rows = piece.rows
+        if name not in GROUP_TABLES:
+            rows = rows.append_column("row", pa.array(range(first, first + piece.size), pa.uint64()))
+        for column, value in (*place.items(), ("batch", batch.number)):
+            rows = rows.append_column(column, pa.repeat(pa.scalar(value, PLACE.field(column).type), rows.num_rows))
+        sent = self._store.server.insert(name, rows) if rows.num_rows else 0
         self._batches[uid, name] = batch._replace(rows=batch.rows + piece.size, sent=batch.sent + sent)
 
     def _list(self, uid: int, place: Mapping[str, Any], names: Iterable[str]) -> None:
@@ -153,9 +151,9 @@ def _row_total(counts: Mapping[str, int]) -> int:
 def _new_traces(job: JobReader, start: int, summed: int, canonical: Mapping[int, int]) -> Iterator[_Pieces]:
     """Yield the traces from index ``start`` on, in order of arrival, with their ops.
 
-    Ops are sorted by trace, node and device: sealed ones have lost the order of arrival. The traces
-    from index ``summed`` on are yielded with the aggregates of their group as soon as it has enough
-    ops, or when the job has ended. So all copies of a job have the same groups.
+    Ops are sorted by trace, node and device: sealed ones have lost the order of arrival. A part of
+    the traces from index ``summed`` on is yielded with its aggregates as soon as it has enough ops,
+    or when the job has ended. So all copies of a job have the same groups.
     """
     traces = pa.concat_tables([ROW_TABLES["traces"].empty_table(), *pieces(job, "traces", summed)])
     has_ended, first = job.info.state not in MAY_CONTINUE, summed
@@ -169,10 +167,10 @@ def _new_traces(job: JobReader, start: int, summed: int, canonical: Mapping[int,
         ops = job.rows_of_traces("ops", numbers if is_whole else numbers[known:])
         ops = sorted_by_node(ops, devices) if ops.num_rows else ops
         tables = _pieces({"ops": _in_order(ops, numbers[known:]), "traces": group.slice(known)})
-        aggregates = _aggregates(ops, group, devices, canonical) if is_whole else {}
+        sums = aggregates(ops, group, first, devices, canonical) if is_whole else {}
         yield {
             **{name: piece for name, piece in tables.items() if piece.size},
-            **{name: _Piece(rows, len(numbers)) for name, rows in aggregates.items()},
+            **{name: _Piece(rows, len(numbers)) for name, rows in sums.items()},
         }
         first += len(numbers)
 
@@ -181,13 +179,3 @@ def _in_order(ops: pa.Table, traces: Sequence[int]) -> pa.Table:
     """Return the ops of ``traces``, in the order of these."""
     places = pc.index_in(flat(ops["trace"]), value_set=pa.array(traces, pa.uint32()))
     return ops.take(pc.array_sort_indices(places).slice(0, len(places) - places.null_count))
-
-
-def _aggregates(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Mapping[int, int]) -> dict[str, pa.Table]:
-    """Return the rows of GROUP_TABLES of ``ops``, sorted as by `sorted_by_node`, of ``traces``."""
-    known = indexed_by_node(pa.array(canonical.keys(), pa.uint32()), pa.array(canonical.values(), pa.uint32()), 0)
-    rollup = rollup_of(ops, traces, devices, canonical_after(ops, devices, known))
-    return {
-        ROLLUP_NAME: rollup.select(GROUP_TABLES[ROLLUP_NAME].names),
-        TIMES_NAME: histogram_of(ops, traces, devices) if ops.num_rows else STEP_TIMES.empty_table(),
-    }

@@ -34,13 +34,14 @@ from tfprof.collector.store import catalog, clickhouse_target, copying, schema
 from tfprof.collector.store import clickhouse_server as http
 from tfprof.collector.store import clickhouse_tables as tables
 from tfprof.collector.store.clickhouse_address import Address, Credentials, credentials, parse
-from tfprof.collector.store.clickhouse_ranges import row_counts
+from tfprof.collector.store.clickhouse_ranges import Range, covering, row_counts
 from tfprof.collector.store.clickhouse_reader import EngineStore
 from tfprof.collector.store.clickhouse_server import Server
 from tfprof.collector.store.clickhouse_target import EngineTarget
 from tfprof.collector.store.columns import pc
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
+from tfprof.formats import layout
 
 CHDB = os.environ.get("TFPROF_TEST_CHDB", "")
 needs_chdb = pytest.mark.skipif(not CHDB, reason="TFPROF_TEST_CHDB names no interpreter with chDB")
@@ -162,6 +163,14 @@ def test_the_statements_have_the_columns_of_each_table() -> None:
         assert f"tfprof_owner ON tfprof.{name} FOR SELECT USING owner = currentUser()" in texts
     with pytest.raises(UsageError):
         list(tables.statements(Address("head", 8123, "tfprof"), tables.Rules(0, ("a b",))))
+
+
+def test_copies_that_overlap_count_once_and_groups_of_traces_as_a_whole() -> None:
+    batches = [(1, 0, 14), (2, 0, 10), (3, 10, 20), (4, 14, 3)]
+    ranges = covering((name, *batch) for name in (b"spans", b"rollup") for batch in batches)
+    assert ranges["spans"] == [Range(1, 0, 14), Range(3, 14, 30)]
+    assert ranges["rollup"] == [Range(1, 0, 14), Range(4, 14, 17)]
+    assert row_counts(ranges) == {"spans": 30, "rollup": 17}
 
 
 @pytest.mark.parametrize("rules", [tables.Rules(cluster="a'b"), tables.Rules(admins=("ada",), cluster="pair")])
@@ -297,18 +306,22 @@ def _unordered_tables(rng: random.Random, first: int, count: int) -> dict[str, p
     is_spelled = [device == random_rows.CPU and rng.random() < 0.5 for device in tables["ops"]["device"].to_pylist()]
     devices = pc.if_else(pa.array(is_spelled), len(random_rows.DEVICES), tables["ops"]["device"])
     ops = tables["ops"].set_column(2, "device", devices.cast(pa.uint32()))
-    numbers = rng.sample(range(count), count)
-    return tables | {"ops": ops.sort_by([("label", "ascending")]), "traces": tables["traces"].take(numbers)}
+    traces = tables["traces"].take(rng.sample(range(count), count))
+    kinds = [rng.choice([(layout.RUN, number), (layout.FUNCTION, 1), (layout.FUNCTION, 2)]) for number in range(count)]
+    for column, values in zip(("kind", "key"), zip(*kinds, strict=True), strict=True):
+        at = traces.column_names.index(column)
+        traces = traces.set_column(at, column, pa.array(values, traces[column].type))
+    return tables | {"ops": ops, "traces": traces}
 
 
 @needs_chdb
 @pytest.mark.usefixtures("small_groups")
 def test_sums_of_groups_equal_those_of_the_folder_whatever_the_pieces(database: str, tmp_path: Path) -> None:
     store, folder = EngineStore(Server(parse(database), credentials())), LocalStoreWriter(tmp_path, HOST)
-    for uid in range(1, 7):
+    for uid in (1, 2, 3):
         rng, writer, traces = random.Random(uid), folder.job(uid), 0
         writer.set_identity(IDENTITY)
-        for at in range(6):
+        for at in range(5):
             count = rng.randrange(1, 12)
             if at == 0:
                 new = {"names": random_rows.device_names(), **_tables(0, count, seed=uid)}
@@ -321,15 +334,16 @@ def test_sums_of_groups_equal_those_of_the_folder_whatever_the_pieces(database: 
             traces += count
             if rng.random() < 0.4:
                 writer.seal()
-            if at == 5:
+            if at == 4:
                 writer.close("exited", {"t_ns": START_NS})
             elif rng.random() < 0.3:
                 continue
             job = LocalStore(tmp_path, HOST).job(f"{uid:016x}")
             EngineTarget(store).add(job)
-            first = rng.randrange(traces)
+            rows_of_traces, first = job.table("traces", ("trace", "kind", "key")).to_pylist(), rng.randrange(traces)
+            calls = [row["trace"] for row in rows_of_traces if (row["kind"], row["key"]) == (layout.FUNCTION, 1)]
             some = rng.sample(range(traces), rng.randrange(traces)), range(first, traces), range(first)
-            assert_same_figures(store.job(job.info.hex), job, (None, *some))
+            assert_same_figures(store.job(job.info.hex), job, (None, calls, *some))
         counts = row_counts(store.job(job.info.hex).ranges)
         assert counts["rollup"] == counts["times"] == counts["traces"] == traces
     folder.close()
