@@ -255,8 +255,8 @@ class EngineJob:
 
         The groups have the traces before index ``end``.
         """
-        names = self._query(f"SELECT DISTINCT {groups.GROUP} FROM {ROLLUP_NAME}")  # noqa: S608
-        members = groups.members(self._rows("traces", groups.COLUMNS, end=end), column_list(names, groups.GROUP))
+        names = row_tuples(self._query(f"SELECT DISTINCT {groups.GROUP} FROM {ROLLUP_NAME}"))  # noqa: S608
+        members = groups.members(self._rows("traces", groups.COLUMNS, end=end), {name for (name,) in names})
         whole = {group: numbers for group, numbers in members.items() if traces.issuperset(numbers)}
         return list(whole), traces.difference(*whole.values())
 

@@ -29,9 +29,9 @@ TABLES_VERSION: Final = 5
 #: Node -> its canonical device. It depends on the order of arrival, which sealed ops do not have.
 CANONICAL: Final = pa.schema([("node", _U32), ("device", _U32)])
 CANONICAL_NAME: Final = "canonical_devices"
-#: Aggregates of groups of traces (clickhouse_groups.py). Canonical devices are not among them, since
-#: they may become known later. Indexes of rows and batches are those of traces: a row has that of
-#: the first trace of its group. An AggregatingMergeTree would merge listed rows with others.
+#: Aggregates of groups of traces (clickhouse_groups.py), without canonical devices, which may be
+#: known only later. Indexes of rows and batches are those of traces: a row has the index of its
+#: group's first trace. An AggregatingMergeTree would merge listed rows with others.
 GROUP_TABLES: Final = {
     ROLLUP_NAME: ROLLUP.remove(ROLLUP.get_field_index("canonical")),
     TIMES_NAME: STEP_TIMES,

@@ -167,7 +167,7 @@ def test_a_job_is_on_one_server_and_removed_there(
     assert len(jobs[0]) + len(jobs[1]) == len({*jobs[0], *jobs[1]}) == 20
     for uid in (jobs[0][0], jobs[1][0]):
         output_of("rm", uid.decode(), "--yes", "--store", url)
-        for name in ("ops", "jobs", "batches"):
+        for name in ("ops", "rollup", "times", "jobs", "batches"):
             assert _column(pair.server("sharded", 1), f"SELECT count() FROM {name} WHERE job = '{uid.decode()}'") == [0]
     assert "2 of 20 jobs copied" in output_of("store", "copy", folder, url)
 

@@ -231,7 +231,8 @@ def test_rows_and_aggregates_equal_and_an_interrupted_copy_goes_on(
 ) -> None:
     tables = _tables(0, 30, seed=1)
     write_job(tmp_path, 7, {"names": random_rows.device_names(), **tables})
-    local, store = LocalStore(tmp_path).jobs()[0], EngineStore(Server(parse(database), credentials()))
+    local, server = LocalStore(tmp_path).jobs()[0], Server(parse(database), credentials())
+    store = EngineStore(server)
     target, insert = EngineTarget(store), Server.insert
 
     def killed_after_the_rows(self: Server, table: str, data: pa.Table) -> int:
@@ -248,8 +249,14 @@ def test_rows_and_aggregates_equal_and_an_interrupted_copy_goes_on(
     assert target.add(local).earlier > tables["spans"].num_rows
     assert_same_rows(store.jobs()[0], local)
     assert_same_figures(store.jobs()[0], local)
-    store.remove([7])
+    write_job(tmp_path, 8, {"traces": random_rows.traces(0, 30)})
+    without_ops = LocalStore(tmp_path).job(f"{8:016x}")
+    target.add(without_ops)
+    assert_same_figures(store.job(f"{8:016x}"), without_ops)
+    store.remove([7, 8])
     assert not store.jobs()
+    left = server.query("SELECT count() AS rows FROM rollup UNION ALL SELECT count() AS rows FROM times")
+    assert left["rows"].to_pylist() == [0, 0]
     assert target.add(local).earlier == 0
     assert_same_rows(store.jobs()[0], local)
     assert_same_figures(store.jobs()[0], local)
