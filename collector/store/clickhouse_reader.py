@@ -233,6 +233,15 @@ class EngineJob:
         rows = self._server.query(f"SELECT {', '.join(schema.names)} FROM {name} WHERE {where} ORDER BY row")  # noqa: S608
         return self._cast(rows, schema)
 
+    @cached_property
+    def _groups(self) -> dict[int, list[int]]:
+        """The groups of traces whose aggregates are stored, with the numbers of their traces."""
+        end = row_counts(self.ranges).get(ROLLUP_NAME, 0)
+        if not end:
+            return {}
+        names = row_tuples(self._query(f"SELECT DISTINCT {groups.GROUP} FROM {ROLLUP_NAME}"))  # noqa: S608
+        return groups.members(self._rows("traces", groups.COLUMNS, end=end), {name for (name,) in names})
+
     def _sources(self, traces: Iterable[int] | None) -> aggregates.Sources:
         """Return the sources of the aggregates of ``traces``, None for all.
 
@@ -244,21 +253,13 @@ class EngineJob:
             return aggregates.Sources(self._query, self._ops_query(others) if others else None)
         if traces is None:
             return aggregates.Sources(None, self._query)
-        whole, rest = self._whole_groups(set(traces), end) if end else ([], set(traces))
+        selected_traces = set(traces)
+        whole = {group: numbers for group, numbers in self._groups.items() if selected_traces.issuperset(numbers)}
+        rest = selected_traces.difference(*whole.values())
         conditions = dict.fromkeys(GROUP_TABLES, f"{groups.GROUP} IN ({_list(whole)})")
         return aggregates.Sources(
             partial(self._query, conditions=conditions) if whole else None, self._ops_query(rest) if rest else None
         )
-
-    def _whole_groups(self, traces: set[int], end: int) -> tuple[list[int], set[int]]:
-        """Return the groups that have no other traces than ``traces``, and the rest of these.
-
-        The groups have the traces before index ``end``.
-        """
-        names = row_tuples(self._query(f"SELECT DISTINCT {groups.GROUP} FROM {ROLLUP_NAME}"))  # noqa: S608
-        members = groups.members(self._rows("traces", groups.COLUMNS, end=end), {name for (name,) in names})
-        whole = {group: numbers for group, numbers in members.items() if traces.issuperset(numbers)}
-        return list(whole), traces.difference(*whole.values())
 
     def _ops_query(self, traces: Iterable[int]) -> SqlQuery:
         """Return a query of the tables of this job, with only the ops of ``traces``."""
