@@ -38,7 +38,7 @@ def tf_profiler_bytes(size: int) -> str:
 
 
 def size(number: float | None) -> str:
-    """Return bytes with about three digits and a unit in powers of 1000."""
+    """Return a number of bytes as text: about three digits, and a unit in powers of 1000."""
     if number is None:
         return "-"
     rounded = _three_digits(number)

@@ -1,13 +1,18 @@
 """Private references to functions for clocks and ids, since a job may replace the originals."""
 
+import _imp
 import sys
 import time
 from _thread import _local
+from functools import partial
 
 from .own_os import os
 
-mono = time.monotonic_ns
-real = time.time_ns
+if sys.version_info >= (3, 9) and {*map(type, (time.monotonic_ns, time.time_ns, time.sleep))} != {type(id)}:
+    time = _imp.create_builtin(time.__spec__)  # a copy, since an attach falls into a test that replaces these
+    _imp.exec_builtin(time)
+mono = partial(time.monotonic_ns)  # freezegun replaces the functions themselves in every module
+real = partial(time.time_ns)
 getpid = os.getpid
 identity = id
 sleep = time.sleep
@@ -22,8 +27,7 @@ else:
         """Return the kernel's id of the calling thread, 0 where it is unknown."""
         from .libc import plain
 
-        number = _GETTID.get(os.uname().machine)
-        return 0 if number is None else int(plain.syscall(number))
+        return max(0, int(plain.syscall(_GETTID.get(os.uname().machine, -1))))
 
 
 class ThreadId(_local):

@@ -88,10 +88,11 @@ _WORK: Final = """\
 #: five seconds, the attaching process was stopped or killed, and the script turns the garbage
 #: collector on again. After ``answer_timeout_s`` it frees the work area all the same. When the
 #: attaching process finds the work area freed, the garbage collector is on again, if it was on
-#: before. The call of `munmap` makes no object that is subject to garbage collection; the
-#: conversion of arguments by `argtypes` would.
+#: before. The functions of `time` are not used, since tests and gevent replace them. The call of
+#: `munmap` makes no object that is subject to garbage collection; the conversion of arguments by
+#: `argtypes` would.
 _IN_MEMORY: Final = """\
-import ctypes, gc, itertools, sys, time
+import ctypes, gc, itertools, sys
 words = (ctypes.c_uint32 * 4).from_address({area})
 words[0] = 1
 if not words[1]:
@@ -100,10 +101,12 @@ if not words[1]:
     answer = answer.encode("utf-8", "replace")[:{answer_max}] + bytes(1)
     ctypes.memmove({area} + {answer_at}, answer, len(answer))
     words[0] = state
-    begin = time.monotonic()
-    while not words[1] and time.monotonic() < begin + {answer_timeout_s}:
-        time.sleep(0.002)
-        if enable_calls and time.monotonic() > begin + 5:
+    usleep = ctypes.CDLL(None).usleep
+    for turn in range(int({answer_timeout_s} / 0.002)):
+        if words[1]:
+            break
+        usleep(2000)
+        if enable_calls and turn > 5 / 0.002:
             gc.enable(*enable_calls.pop())
 stays_mapped = words[1] == 2
 del words

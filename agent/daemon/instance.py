@@ -19,8 +19,7 @@ TIDY_S: Final = 600.0
 class Instance:
     """The folder of an instance.
 
-    `error` has the last failure to read or write it, and `is_gone` whether the reason is that the
-    folder is gone.
+    `error`: the last failure to read or write the folder. `is_gone`: whether the folder is gone.
     """
 
     def __init__(self, folder: str, finder: Finder, results: LaunchResults) -> None:

@@ -208,7 +208,7 @@ def _repetition(arguments: argparse.Namespace) -> "Repetition | None":
 
 
 def _alternate(text: str) -> list[str]:
-    """Return the words of the other command, which must exist: the first run may take hours."""
+    """Return the words of `--alternate`, whose command must exist: the first run may take hours."""
     import shlex  # noqa: PLC0415 - few launches are series
 
     try:

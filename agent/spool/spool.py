@@ -1,4 +1,4 @@
-"""A spool: the folders with segments of one collector and node, bounded and locked."""
+"""The spool for one collector and node: locked folders with segments, of bounded size."""
 
 import fcntl
 import os

@@ -111,7 +111,7 @@ class Spooling:
 
     @property
     def is_writing(self) -> bool:
-        """Whether messages go to the disk, and it takes them."""
+        """Whether messages go to the disk, and the disk takes them."""
         return self.route is Route.SPOOL and self.failure is None
 
     @property

@@ -48,8 +48,8 @@ def of_replicas(evidence: Evidence) -> str:
 
 def of_pauses(evidence: Evidence) -> str:
     """Return what a checker of pauses between steps lacks."""
-    untraced = sum(group.is_normal for group in evidence.timed_steps)
-    return "" if untraced > PAUSES_MIN else f"fewer than {PAUSES_MIN} pauses between untraced steps"
+    parts = evidence.breakdown
+    return "" if parts is not None and has_enough_steps(parts) else f"fewer than {PAUSES_MIN} steps"
 
 
 def of_memory(evidence: Evidence) -> str:

@@ -48,8 +48,8 @@ def write_folder(path: str, folder: Folder) -> None:
             if not parent.exists():
                 parent.mkdir()
                 made.append(parent)
-        # Not beside the target: a program that watches the target's folder would see an unfinished
-        # one.
+        # The files are not written beside the target: a program that watches the target's folder
+        # would see an unfinished one.
         _replace(target, outer if folder.name else outer.parent, folder.files)
     except BaseException as error:
         for parent in reversed(made):

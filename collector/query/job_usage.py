@@ -195,9 +195,8 @@ class JobUsage:
     """The resource use of a job and of its host.
 
     ``cpus``: number of CPUs of the host, None if unknown. ``samples``: number of the job's samples.
-    ``host_series`` is empty without samples of the host. ``last_ns``:
-    real time of the job's last sample, 0 without any. ``damage``: why those cannot be read,
-    empty if they can.
+    ``host_series`` is empty without samples of the host. ``last_ns``: real time of the job's last
+    sample, 0 without any. ``damage``: why samples of the host cannot be read, empty if they can.
     """
 
     job: JobReader

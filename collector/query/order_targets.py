@@ -126,7 +126,7 @@ class Agreement(NamedTuple):
     others: tuple[OrderTarget, ...]
 
     def passed_by(self, given: Iterable[JobAnswers]) -> list[OrderTarget]:
-        """Return the workers that apply the order, but trace another step first."""
+        """Return the workers that apply the order from another step on."""
         return [
             job_answers.job
             for job_answers in given

@@ -77,7 +77,7 @@ class SharingService:
         self._is_stopping = False
         self._round: deque[int] = deque()  # users whose collectors must still be started to apply the limits
         self._next_round_s = self._round_end_s = -math.inf
-        self._paused_until_s = math.inf  # None while connections are accepted
+        self._paused_until_s = math.inf  # infinite while connections are accepted
 
     def start(self) -> None:
         """Open the store and listen; TfprofError or OSError on failure."""

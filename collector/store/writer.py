@@ -38,8 +38,9 @@ SYNC_SECONDS: Final = 5.0
 #: Seconds until a failed sealing is repeated.
 RETRY_SECONDS: Final = 2.0
 #: Maximum number of logs that one tick fsyncs: acks wait until the tick ends, and some disks are
-#: slow.
+#: slow. With fewer jobs it is one for each LOGS_A_SYNC, so that fsyncs do not come all at once.
 SYNCS_A_TICK: Final = 8
+LOGS_A_SYNC: Final = 40
 
 
 class LocalJobWriter:
@@ -343,9 +344,10 @@ class LocalStoreWriter:
         """
         failures = []
         syncs, has_sealed = 0, False
+        syncs_max = min(SYNCS_A_TICK, 1 + len(self._writers) // LOGS_A_SYNC)
         for writer in sorted(self._writers.values(), key=lambda writer: writer.last_sync):
             try:
-                syncs += syncs < SYNCS_A_TICK and writer.sync_if_due(now)
+                syncs += syncs < syncs_max and writer.sync_if_due(now)
                 has_sealed = has_sealed or writer.seal_if_due(now)
             except StoreError as error:
                 failures.append(error)

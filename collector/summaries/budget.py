@@ -13,14 +13,13 @@ from .jobs import JobRow, integer_of
 
 #: Factor by which the cost may exceed the budget without a warning.
 _TOLERANCE: Final = 1.1
-#: Time in steps (ns) below which a job is short. Kinds whose steps each cost at least
-#: `_STEP_NS_MIN` (ns), even if they are only counted.
+#: Kinds whose steps each cost at least `_STEP_NS_MIN` (ns), even if they are only counted.
 _COSTLY_KINDS: Final = frozenset(
     layout.SPAN_NAMES[kind] for kind in (layout.BATCH, layout.TEST_BATCH, layout.PREDICT_BATCH, layout.EAGER)
 )
 _STEP_NS_MIN: Final = 3_000
-#: Under a budget, one step of each of the first keys of a kind is always traced, and some further
-#: steps of the kind.
+#: What is always traced under a budget: a step of each of the first keys of a kind, and some more of
+#: the kind.
 _FIRST_KEYS: Final = 8
 _EARLY_STEPS: Final = 2
 #: The sources of orders, for messages.

@@ -28,8 +28,8 @@ _USUAL_PARTS_MIN: Final = 3
 _TREND_PARTS_MAX: Final = 3
 #: Maximum number of rows in the median of a part; the times of further rows are ignored.
 _ROWS_MAX: Final = 256
-#: The rate is 0 if this time (ns) has passed since the last step, and this number of current step
-#: times, too.
+#: The rate is 0 once _IDLE_NS (ns) and the time of _IDLE_STEPS steps have passed since the last
+#: step.
 _IDLE_NS: Final = 10 * SECOND_NS
 _IDLE_STEPS: Final = 5
 #: Maximum number of points in a curve over the whole job.

@@ -126,8 +126,8 @@ def _compared(workers: Sequence[WorkerSteps]) -> tuple[str, list[Comparison]]:
 def _may_wait_for_each_other(periods_ns: Sequence[float], late_ns: float) -> bool:
     """Return whether workers with these periods may take their steps together.
 
-    Then the periods are equal, and no worker is late by more than a period; ``late_ns``: the mean
-    delay of the one that starts last.
+    They may if the periods are equal, and no worker is late by more than a period. ``late_ns``: the
+    mean delay of the worker that starts last.
     """
     return len(periods_ns) < 2 or (max(periods_ns) <= _EQUAL_FACTOR * min(periods_ns) and late_ns <= max(periods_ns))
 

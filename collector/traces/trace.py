@@ -26,7 +26,7 @@ class Trace:
     """
 
     def __init__(self, selection: Selection, rows_max: int | None = None) -> None:
-        """Choose the traced steps (`chosen_traces`, with its errors)."""
+        """Choose the traced steps; errors as in `chosen_traces`."""
         chosen = chosen_traces(selection, rows_max)
         self.left_out = sum(traces.left_out for traces in chosen)
         self.steps = sum(traces.traces.num_rows for traces in chosen)

@@ -21,7 +21,7 @@ _SUFFIX = ".abi3.so"
 
 
 class TimedOrdinals(object):
-    """Has what the C part's Ordinals have (native.c), but each step is timed, and so counted."""
+    """Stands in for the C part's Ordinals (native.c): every step is timed, and thereby counted."""
 
     timed_at = counted = generation = word = order = 0
     take_untimed = take_counted = int  # called without arguments: 0

@@ -46,7 +46,7 @@ class Sampling(object):
         step_ns = max(self._mean, duration, 1)
         # What counting leaves of the budget for each step, in millionths of a nanosecond.
         available = max(1, (budget or DEFAULT.budget) * step_ns - self._counted_ns * MILLION)
-        affordable_interval = self._timing_ns * BUDGET_DIVISOR * MILLION // available
+        affordable_interval = -(-self._timing_ns * BUDGET_DIVISOR * MILLION // available)  # rounded up
         self._interval = (
             max(1, min(affordable_interval, 2 * self._interval, INTERVAL_MAX)) if ordinal >= FIRST_TIMED else 1
         )

@@ -20,8 +20,7 @@ from ..guard import called_back, guarded
 
 #: Instructions that release the result of a callback when the observed function returns. That
 #: function keeps it on its stack (prologue.py). In 3.7, END_FINALLY may also raise.
-_RETURN_OPNAMES = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
-_RETURN_OPCODES = {opcode.opmap[name] for name in _RETURN_OPNAMES if name in opcode.opmap}
+_RETURN_OPCODES = set(map(opcode.opmap.get, ("RETURN_VALUE", "POP_TOP", "END_FINALLY")))
 _END_FRAMES = 3  # frames from `_has_failed` to the observed function
 
 

@@ -40,7 +40,7 @@ _PREAMBLE = b"WARNING: All log messages before absl::InitializeLog() is called a
 
 
 class FilteredStderr(object):
-    """While entered, the C library's ``stderr`` writes into a memory file; ``close`` frees it.
+    """Within ``with``, the C library's ``stderr`` writes into a memory file; ``close`` frees it.
 
     ``fileno`` is the stream's field with its descriptor, ``fd`` the descriptor of the memory file,
     ``job_fd`` the one that the stream has without us. ``seals`` are those of the memory file. Only

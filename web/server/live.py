@@ -22,8 +22,8 @@ from .fence import caught
 #: Shortest interval of updates, and interval of a sign of life if nothing changes (seconds).
 UPDATE_S: Final = 0.5
 _ALIVE_S: Final = 5.0
-#: Before an update, the server waits up to WRITTEN_S for new figures of the collector, and looks
-#: for them every _LOOK_S. Otherwise the figures are older by up to the collector's interval.
+#: Before an update, the server waits up to WRITTEN_S for figures that the collector has written since
+#: the last one, and looks for them every _LOOK_S.
 WRITTEN_S: Final = 0.7
 _LOOK_S: Final = 0.05
 #: Pause after each reading, as a multiple of the processor time of the reading.
@@ -38,7 +38,7 @@ class _State(NamedTuple):
     """
 
     message: str
-    compared: str
+    compared: object
     watch: Watch | StoreWatch | None
     logged: str = ""
     cpu_s: float = 0.0
@@ -86,7 +86,7 @@ class Live:
     async def _read(self) -> None:
         state = _State("", "", None)
         while True:
-            start = time.monotonic()
+            start, written_ns = time.monotonic(), self._written_ns()
             last, watch = state.compared, state.watch
             state = await run_in_threadpool(caught, lambda: _state(watch, self._path), _failed)  # noqa: B023  # awaited
             if state.compared != last:
@@ -97,27 +97,22 @@ class Live:
             # reading is of all that is stored, the next ones of what is new.
             idle_s = IDLE_FACTOR * state.cpu_s if watch is not None else 0.0
             await asyncio.sleep(max(start + UPDATE_S - time.monotonic(), idle_s))
-            if self._figures is not None:
-                await run_in_threadpool(_await_new_figures, self._figures)
+            end = time.monotonic() + (WRITTEN_S if self._figures is not None else 0.0)
+            while time.monotonic() < end and self._written_ns() == written_ns:
+                await asyncio.sleep(_LOOK_S)
+
+    def _written_ns(self) -> int:
+        """Return when the collector wrote the figures, 0 if no collector of this user does."""
+        try:
+            return 0 if self._figures is None else self._figures.stat().st_mtime_ns
+        except OSError:
+            return 0
 
     async def _publish(self, message: str) -> None:
         async with self._changed:
             self._message = message
             self._number += 1
             self._changed.notify_all()
-
-
-def _await_new_figures(path: Path) -> None:
-    old_ns, end_s = _written_ns(path), time.monotonic() + WRITTEN_S
-    while time.monotonic() < end_s and _written_ns(path) == old_ns:
-        time.sleep(_LOOK_S)
-
-
-def _written_ns(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:  # no collector of this user writes figures
-        return 0
 
 
 def _state(watch: Watch | StoreWatch | None, path: str) -> _State:
@@ -129,7 +124,7 @@ def _state(watch: Watch | StoreWatch | None, path: str) -> _State:
     reason = "" if scheme_of(path) else stall(path).rstrip(".")
     problem = f"Nothing is stored now: {reason}." if reason else None
     message = _event("problem", {"error": problem}) + _event("top", document)
-    compared = json.dumps([{**document, "at_ns": 0}, problem])
+    compared = {**document, "at_ns": 0}, problem
     return _State(message, compared, watch, cpu_s=time.thread_time() - before_s)
 
 

@@ -6,7 +6,6 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from integration.oracle.decoder import decode
-from integration.oracle.graphs import ODD_NAMES
 from tfprof.commands.streams import clean
 
 #: View -> the type of the answer's message.
@@ -32,15 +31,6 @@ WARNINGS: Final = (
     "Invalid argument",
     "E.g.",
 )
-#: Name with control characters in a case -> the name without them, as tfprof prints it.
-PRINTED_NAMES: Final = {name: clean(name) for name in ODD_NAMES if name != clean(name)}
-
-
-def clean_names(text: str) -> str:
-    """Return a text with names as tfprof prints them."""
-    for name, printed in PRINTED_NAMES.items():
-        text = text.replace(name, printed)
-    return text
 
 
 def without_explanation(text: str) -> str:
@@ -74,18 +64,18 @@ def _by_checker(printed: str) -> dict[str, list[str]]:
 
 
 def _readable(data: bytes) -> str:
-    """Return decoded UTF-8, with a question mark for a cut character, as tfprof prints it."""
-    return data.decode("utf-8", "replace").replace("\ufffd", "?")
+    """Return decoded UTF-8 as tfprof prints it: `?` for a cut character, and for control characters."""
+    return clean(data.decode("utf-8", "replace").replace("\ufffd", "?"), kept="\n")
 
 
 def comparable(question: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the comparable parts of an answer {root, files, printed, warned} in Latin-1."""
     kind = question.get("options", {}).get("output", "").partition(":")[0]
     files = {name: text.encode("latin-1") for name, text in answer["files"].items()}
-    readers = {"file": lambda data: without_explanation(clean_names(_readable(data))), "pprof": pprof_profile}
+    readers = {"file": lambda data: without_explanation(_readable(data)), "pprof": pprof_profile}
     contents = {name: readers.get(kind, _readable)(data) for name, data in files.items()}
     message = decode(MESSAGES[question["view"]], answer["root"].encode("latin-1"))
-    printed, warned = (clean_names(_readable(answer[name].encode("latin-1"))) for name in ("printed", "warned"))
+    printed, warned = (_readable(answer[name].encode("latin-1")) for name in ("printed", "warned"))
     text: Any = _by_checker(printed) if question["view"] == "advise" else without_explanation(printed)
     return {"message": message, "files": contents, "printed": text, "warned": _warnings(warned)}
 
