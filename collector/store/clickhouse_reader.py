@@ -114,10 +114,7 @@ class EngineJob:
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
         """Return the ROLLUP of ``traces``, None for all."""
-        rollup = aggregates.rollup(self._sources(traces), self._devices)
-        canonical = self._rows(CANONICAL_NAME, None)
-        size = pc.max(rollup["node"]).as_py() + 1 if rollup.num_rows else 0
-        return with_canonical(rollup, indexed_by_node(flat(canonical["node"]), flat(canonical["device"]), size))
+        return self._total if traces is None else self._rollup(traces)
 
     def unit_times(self, rollup: pa.Table, traces: Iterable[int] | None = None) -> pa.Table:
         """Return the time of each node on each device over ``traces``; see the protocol."""
@@ -141,7 +138,7 @@ class EngineJob:
 
     def canonical_devices(self) -> dict[int, int]:
         """Return node -> canonical device."""
-        return dict(row_tuples(self._rows(CANONICAL_NAME, None)))
+        return dict(row_tuples(self._canonical))
 
     def persistent_allocations(self) -> list[tuple[int, int, int, int]]:
         """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
@@ -211,6 +208,20 @@ class EngineJob:
     def _devices(self) -> Devices:
         return Devices(device_rows(self._names))
 
+    @cached_property
+    def _canonical(self) -> pa.Table:
+        return self._rows(CANONICAL_NAME, None)
+
+    @cached_property
+    def _total(self) -> pa.Table:
+        return self._rollup(None)
+
+    def _rollup(self, traces: Iterable[int] | None) -> pa.Table:
+        rollup = aggregates.rollup(self._sources(traces), self._devices)
+        size = pc.max(rollup["node"]).as_py() + 1 if rollup.num_rows else 0
+        node, device = map(flat, self._canonical.columns)
+        return with_canonical(rollup, indexed_by_node(node, device, size))
+
     def _rows(
         self,
         name: str,
@@ -227,7 +238,7 @@ class EngineJob:
         if columns is not None:
             fields: Any = [schema.field(column) for column in columns]
             schema = pa.schema(fields)
-        if not self.ranges.get(name):
+        if start >= row_counts(self.ranges).get(name, 0):
             return schema.empty_table()
         where = rows_of_job(name, self.info.hex, self.ranges, start, end) + condition
         rows = self._server.query(f"SELECT {', '.join(schema.names)} FROM {name} WHERE {where} ORDER BY row")  # noqa: S608
