@@ -13,7 +13,7 @@ NO_CONDITIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _SOURCE: Final = re.compile(rf"\bFROM ({'|'.join(ROW_TABLES)})\b")
 
 
-def _is_in(column: str, numbers: Iterable[int], _maximum: int) -> str:
+def is_in(column: str, numbers: Iterable[int], _maximum: int = 0) -> str:
     """Return the condition that ``column`` is one of ``numbers``."""
     return f"{column} IN ({', '.join(map(str, numbers)) or 'NULL'})"
 
@@ -25,7 +25,7 @@ _WITH_LEVEL: Final = """
             arraySort(groupArray((t_us, bytes, in_use_bytes))) AS sorted, arrayCumSum(x -> x.2, sorted) AS levels
         FROM ({changes}) GROUP BY trace, device, allocator
     ) ARRAY JOIN sorted AS change, levels AS level"""
-CLICKHOUSE: Final = Dialect("cityHash64", " ORDER BY row", _is_in, _WITH_LEVEL)
+CLICKHOUSE: Final = Dialect("cityHash64", " ORDER BY row", is_in, _WITH_LEVEL)
 
 
 def rows_of_job(name: str, job: str, ranges: Ranges, start: int = 0, end: int | None = None) -> str:

@@ -7,7 +7,7 @@ from tfprof.collector.store.protocols import JobReader
 from tfprof.collector.store.schema import JOB_TABLES
 
 #: Selections of traces: all, some of which there may be none, whole groups with others, none.
-SELECTIONS: Final = (None, [1, 3, 4, 99], [*range(8), 9], [])
+SELECTIONS: Final[tuple[Sequence[int] | None, ...]] = (None, [1, 3, 4, 99], [*range(8), 9], [])
 
 
 def assert_same_figures(

@@ -4,11 +4,11 @@ The tests of answers need chDB. TFPROF_TEST_CHDB names an interpreter that has i
 are skipped.
 
 Tests collector/store/clickhouse_address.py, collector/store/clickhouse_aggregates.py,
-collector/store/clickhouse_dialect.py, collector/store/clickhouse_ranges.py,
-collector/store/clickhouse_reader.py,
-collector/store/clickhouse_server.py, collector/store/clickhouse_tables.py,
-collector/store/clickhouse_target.py, collector/store/copying.py, collector/store/opening.py,
-cli/store.py.
+collector/store/clickhouse_dialect.py, collector/store/clickhouse_groups.py,
+collector/store/clickhouse_ranges.py, collector/store/clickhouse_reader.py,
+collector/store/clickhouse_rows.py, collector/store/clickhouse_server.py,
+collector/store/clickhouse_tables.py, collector/store/clickhouse_target.py,
+collector/store/copying.py, collector/store/opening.py, cli/store.py.
 """
 
 import os
