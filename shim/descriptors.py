@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from fcntl import F_DUPFD_CLOEXEC, fcntl
+from functools import partial
 from typing import Any, Callable
 
 from .guard import attempt
 from .own_os import os
 
 _LOWEST = 3  # lowest descriptor of our files
+control = partial(fcntl)  # pyfakefs replaces the function itself in every module
 
 
 def refers_to(fd: int, file: os.stat_result) -> bool:
@@ -41,7 +43,7 @@ def open_descriptor(function: Callable[[], int], error_number: Callable[[], int]
             fds.clear()
             raise OSError(number, os.strerror(number))  # noqa: TRY301 - nothing is to be closed
         if fds[0] < _LOWEST:
-            fds.append(fcntl(fds[0], F_DUPFD_CLOEXEC, _LOWEST))
+            fds.append(control(fds[0], F_DUPFD_CLOEXEC, _LOWEST))
             os.close(fds.pop(0))
         return fds[0]
     except BaseException:

@@ -15,7 +15,7 @@ else:
     vars(_path).update(vars(_os.path))
     # An attach may fall into such a test; the module `posix` has the originals.
     _originals = {name: value for name, value in vars(_posix).items() if type(value) is type(_posix.stat)}
-    vars(os).update({**vars(_os), **_originals, "path": _path})
+    vars(os).update({**vars(_os), **_originals, "path": _path, "__name__": "_tfprof.os"})  # pyfakefs looks for `os`
 
 _FOLDER = os.path.dirname((lambda: 0).__code__.co_filename)
 _ROOT, _NAME = os.path.split(_FOLDER)

@@ -48,7 +48,7 @@ _SORTS: Final = (
     ),
     _Sort(
         re.compile(r"UnsortedSegmentSum"),
-        0.1,
+        0.2,
         "making dense tensors of sparse gradients of gathers (embeddings), so that each step updates all rows",
         "sparse gradients become dense",
         "keep the gradient an IndexedSlices: no regularizer, clipping by norm, or convert_to_tensor on it, and an"

@@ -11,8 +11,8 @@ _SEED, _FACTOR, _SHIFT = 0xC70F6907, 0xC6A4A7935BD1E995, 47
 def caller_of(thread: int) -> int:
     """Return the number of the XSpace line of a step's thread; ``thread``: from the step's header.
 
-    The number is the low 32 bits of the line's id. The lowest bit is XSPACE_OTHER_THREADS, as in the
-    header. The line of an unknown thread is 0.
+    The number is the low 32 bits of the line's id. The lowest bit is XSPACE_OTHER_THREADS, as in
+    the header. The line of an unknown thread is 0.
     """
     others = thread & XSPACE_OTHER_THREADS
     ident = thread - others

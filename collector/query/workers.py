@@ -1,10 +1,14 @@
 """Reads the workers of a distributed job from a store."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
+
+from ...formats import layout
 from ..errors import UsageError
 from ..store.catalog import JobInfo
+from ..store.columns import pc
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import functions_of
 from ..summaries.op_classes import WAITING
@@ -14,6 +18,8 @@ from .breakdown import main_breakdown
 from .recorded_steps import main_kind, steps_of_kind
 from .selection import host_of, ids_of
 
+#: Beginning of the names of workers in a cluster of TF_CONFIG.
+_WORKER: Final = "worker:"
 #: Executions of these classes wait for other workers.
 _FOR_OTHERS = ("collectives", "send and receive")
 
@@ -40,12 +46,14 @@ class Worker(NamedTuple):
 class Group(NamedTuple):
     """The workers of a distributed job, the one that is waited for first, or else the slowest.
 
-    ``source``: what the order is from (`summaries.workers`).
+    ``source``: what the order is from (`summaries.workers`). ``coordinator``: the id of the job
+    that dispatches the steps of the workers, '' if they run their own.
     """
 
     name: str
     source: str
     workers: tuple[Worker, ...]
+    coordinator: str = ""
 
 
 def group_of(store: StoreReader, selector: str) -> Group:
@@ -53,13 +61,16 @@ def group_of(store: StoreReader, selector: str) -> Group:
     name, members = members_of(store, selector)
     ids = ids_of(members)
     read = [job.on_one_snapshot(_read) for job in members]
+    dispatched = _dispatched(members, read)
+    read = [dispatched.get(place, of_member) for place, of_member in enumerate(read)]
     source, comparisons = compare([steps for steps, _ in read])
     workers = [
         Worker(job, ids[job.info.hex], worker_name(job.info), parts, steps.waits_ns, comparison)
         for job, (steps, parts), comparison in zip(members, read, comparisons, strict=True)
     ]
     workers.sort(key=lambda worker: (-(worker.comparison.behind_ns or 0.0), -worker.period_ns, worker.name))
-    return Group(name, source, tuple(workers))
+    coordinator = next((ids[members[place].info.hex] for place in dispatched if not read[place][0].has_steps), "")
+    return Group(name, source, tuple(workers), coordinator)
 
 
 def members_of(store: StoreReader, selector: str) -> tuple[str, list[JobReader]]:
@@ -101,7 +112,41 @@ def _of_one_run(jobs: Iterable[JobReader], chosen: JobInfo) -> list[JobReader]:
     return sorted(same, key=lambda job: job.info.opened_ns)
 
 
-def _read(job: JobReader) -> tuple[WorkerSteps, Breakdown | None]:
+#: What is known about the steps of a worker, and their parts.
+_Read = tuple[WorkerSteps, Breakdown | None]
+
+
+def _dispatched(members: Sequence[JobReader], read: Sequence[_Read]) -> dict[int, _Read]:
+    """Return what replaces ``read``, by place, if a coordinator dispatches the steps of workers.
+
+    The coordinator of TensorFlow 2 has a thread for each worker, in the order of their numbers. The
+    workers run no steps of their own. Without as many threads as workers, the result is empty.
+    """
+    stepping = [place for place, (steps, _) in enumerate(read) if steps.has_steps]
+    workers = sorted(
+        (int(number), place)
+        for place, job in enumerate(members)
+        if place not in stepping and (number := worker_name(job.info).removeprefix(_WORKER)).isdecimal()
+    )
+    if len(stepping) != 1 or len(workers) < 2:
+        return {}
+    by_thread = members[stepping[0]].on_one_snapshot(_by_thread)
+    if len(by_thread) != len(workers):
+        return {}
+    by_place = dict(zip((place for _, place in workers), by_thread, strict=True))
+    return {**by_place, stepping[0]: (WorkerSteps(read[stepping[0]][0].host, {}, None), None)}
+
+
+def _by_thread(job: JobReader) -> list[_Read]:
+    """Return the function calls of each thread of ``job`` that calls functions, by its number."""
+    spans = job.table("spans")
+    calls = spans.filter(pc.equal(spans["kind"], pa.scalar(layout.FUNCTION, pa.uint16())))
+    threads: list[Any] = sorted(pc.unique(calls["thread"]).to_pylist())
+    parts = [main_breakdown(job, calls.filter(pc.equal(calls["thread"], thread))) for thread in threads]
+    return [(WorkerSteps(host_of(job), {}, None, part.period_ns if part else None), part) for part in parts]
+
+
+def _read(job: JobReader) -> _Read:
     spans = job.table("spans")
     kind = main_kind(job, spans)
     if kind is None:

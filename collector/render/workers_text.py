@@ -37,7 +37,7 @@ def lines(group: Group, width: int | None) -> Iterator[str]:
     yield f"group {group.name}: {count(len(group.workers))} workers, compared by: {group.source}"
     if any(worker.comparison.clock is None for worker in group.workers):
         yield from wrapped("note: clocks of other hosts are unknown: no traced collectives align them", width)
-    first = group.workers[0].id
+    first = group.coordinator or group.workers[0].id
     yield f"next: tfprof breakdown {first} · tfprof spans {first} · tfprof advise {first}"
 
 

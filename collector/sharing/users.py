@@ -249,7 +249,7 @@ class Users:
 
 
 def _connected(address: str) -> socket.socket | None:
-    """Return a connection to the collector at ``address``, None if the collector accepts none now."""
+    """Return a connection to the collector at ``address``, None if it accepts none now."""
     far = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
     try:
         far.connect(address)

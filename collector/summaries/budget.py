@@ -18,8 +18,8 @@ _COSTLY_KINDS: Final = frozenset(
     layout.SPAN_NAMES[kind] for kind in (layout.BATCH, layout.TEST_BATCH, layout.PREDICT_BATCH, layout.EAGER)
 )
 _STEP_NS_MIN: Final = 3_000
-#: What is always traced under a budget: a step of each of the first keys of a kind, and some more of
-#: the kind.
+#: What is always traced under a budget: a step of each of the first keys of a kind, and some more
+#: of the kind.
 _FIRST_KEYS: Final = 8
 _EARLY_STEPS: Final = 2
 #: The sources of orders, for messages.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-from fcntl import fcntl
 from functools import partial
 from typing import Any, Callable
 
@@ -14,7 +13,7 @@ from ...formats.layout import WORD
 from ...formats.version import CHANNEL_VERSION
 from .. import libc
 from ..clock import ThreadId, getpid, mono, real
-from ..descriptors import refers_to
+from ..descriptors import control, refers_to
 from ..guard import raised_by_job
 from ..own_os import os
 from ..reentrant_guard import ReentrantGuard
@@ -83,7 +82,7 @@ class Channel(object):
             text = "the system refuses anonymous memory files: %s" % error.strerror
             raise ChannelError(text, "memfd-refused") from None
         # Before the first access: if another process truncated the file, SIGBUS would end this one.
-        fcntl(self._fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
+        control(self._fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
         memory.reserve(self._fd, layout.RING_AT)
         self._file = os.fstat(self._fd)
         self.view = _mapping(self._fd, layout.RING_AT)
@@ -189,7 +188,7 @@ class Channel(object):
         try:
             memory.reserve(self._fd, size)
             ring = _mapping(self._fd, size)[layout.RING_AT :]
-            fcntl(self._fd, memory.ADD_SEALS, memory.SEAL_GROW)
+            control(self._fd, memory.ADD_SEALS, memory.SEAL_GROW)
         except OSError as error:
             if raised_by_job(error):
                 raise

@@ -1,7 +1,7 @@
 """Activities of TensorFlow jobs: iterators, checkpoints, summaries, functions of ops, tracing.
 
-A written table names the methods that are observed. Keras's callbacks are timed where its loops call
-them, so none of their methods is changed.
+A written table names the methods that are observed. Keras's callbacks are timed where its loops
+call them, so none of their methods is changed.
 """
 
 from __future__ import annotations

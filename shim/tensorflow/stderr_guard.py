@@ -9,7 +9,6 @@ Descriptor 2 itself, which Python writes to, is not touched.
 from __future__ import annotations
 
 import ctypes
-from fcntl import fcntl
 from typing import Callable
 
 from .. import descriptors, libc
@@ -57,8 +56,8 @@ class FilteredStderr(object):
             self.fd = memory.create("log")
             self._file_status = os.fstat(self.fd)
             # A file of the job's that gets this descriptor has other seals, or none.
-            fcntl(self.fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
-            self.seals = fcntl(self.fd, memory.GET_SEALS)
+            descriptors.control(self.fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
+            self.seals = descriptors.control(self.fd, memory.GET_SEALS)
         except BaseException:
             if self.fd >= 0:
                 os.close(self.fd)

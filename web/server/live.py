@@ -22,8 +22,8 @@ from .fence import caught
 #: Shortest interval of updates, and interval of a sign of life if nothing changes (seconds).
 UPDATE_S: Final = 0.5
 _ALIVE_S: Final = 5.0
-#: Before an update, the server waits up to WRITTEN_S for figures that the collector has written since
-#: the last one, and looks for them every _LOOK_S.
+#: Before an update, the server waits up to WRITTEN_S for figures that the collector has written
+#: since the last one, and looks for them every _LOOK_S.
 WRITTEN_S: Final = 0.7
 _LOOK_S: Final = 0.05
 #: Pause after each reading, as a multiple of the processor time of the reading.
@@ -86,7 +86,7 @@ class Live:
     async def _read(self) -> None:
         state = _State("", "", None)
         while True:
-            start, written_ns = time.monotonic(), self._written_ns()
+            start, written_ns = time.monotonic(), _written_ns(self._figures)
             last, watch = state.compared, state.watch
             state = await run_in_threadpool(caught, lambda: _state(watch, self._path), _failed)  # noqa: B023  # awaited
             if state.compared != last:
@@ -97,22 +97,28 @@ class Live:
             # reading is of all that is stored, the next ones of what is new.
             idle_s = IDLE_FACTOR * state.cpu_s if watch is not None else 0.0
             await asyncio.sleep(max(start + UPDATE_S - time.monotonic(), idle_s))
-            end = time.monotonic() + (WRITTEN_S if self._figures is not None else 0.0)
-            while time.monotonic() < end and self._written_ns() == written_ns:
-                await asyncio.sleep(_LOOK_S)
-
-    def _written_ns(self) -> int:
-        """Return when the collector wrote the figures, 0 if no collector of this user does."""
-        try:
-            return 0 if self._figures is None else self._figures.stat().st_mtime_ns
-        except OSError:
-            return 0
+            if self._figures is not None:
+                await run_in_threadpool(_await_new_figures, self._figures, written_ns)
 
     async def _publish(self, message: str) -> None:
         async with self._changed:
             self._message = message
             self._number += 1
             self._changed.notify_all()
+
+
+def _await_new_figures(path: Path, written_ns: int) -> None:
+    end_s = time.monotonic() + WRITTEN_S
+    while time.monotonic() < end_s and _written_ns(path) == written_ns:
+        time.sleep(_LOOK_S)
+
+
+def _written_ns(path: Path | None) -> int:
+    """Return when the collector wrote the figures, 0 if no collector of this user does."""
+    try:
+        return 0 if path is None else path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _state(watch: Watch | StoreWatch | None, path: str) -> _State:

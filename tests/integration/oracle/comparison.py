@@ -64,7 +64,7 @@ def _by_checker(printed: str) -> dict[str, list[str]]:
 
 
 def _readable(data: bytes) -> str:
-    """Return decoded UTF-8 as tfprof prints it: `?` for a cut character, and for control characters."""
+    """Return decoded UTF-8 as tfprof prints it: `?` for cut and for control characters."""
     return clean(data.decode("utf-8", "replace").replace("\ufffd", "?"), kept="\n")
 
 

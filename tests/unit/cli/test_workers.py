@@ -55,3 +55,39 @@ def test_a_job_without_a_group_is_refused(run: Run, store: Path) -> None:
     status, _, err = run("workers", "5000", "--store", str(store))
     assert status == 2
     assert "no-group" in err
+
+
+def write_coordinator(store: Path, threads: int) -> None:
+    """Write a coordinator that dispatches steps to ``threads`` workers; the last one is slow."""
+    calls = [
+        {
+            **span(layout.FUNCTION, 20 * thread + step, (30 if thread == threads - 1 else 10) * step, 5),
+            "thread": 7 + thread,
+        }
+        for thread in range(threads)
+        for step in range(20)
+    ]
+    identity = {"name": "coordinator.py", "group": "tf-99999999", "tags": {"tf_task": "chief:0"}, "pid": 1}
+    write_job(store, 6 << 60, {"spans": rows("spans", calls)}, state=None, identity=identity)
+    for place, task in enumerate(("ps:0", "worker:10", "worker:9")):
+        identity = {"name": "server.py", "group": "tf-99999999", "tags": {"tf_task": task}, "pid": 2 + place}
+        write_job(store, (7 << 60) + (place << 56), {}, state=None, identity=identity)
+
+
+def test_steps_that_a_coordinator_dispatches_are_those_of_its_workers(run: Run, store: Path) -> None:
+    write_coordinator(store, 2)
+    _, text, err = run("workers", "6000", "--json", "--store", str(store))
+    assert err == ""
+    document = json.loads(text)
+    assert document["source"] == "step to step"
+    workers = [(worker["name"], worker["steps"], worker["period_ns"]) for worker in document["workers"]]
+    assert workers == [("worker:10", 20, 30e6), ("worker:9", 20, 10e6), ("chief:0", 0, None), ("ps:0", 0, None)]
+    _, text, _ = run("workers", "6000", "--store", str(store))
+    assert "worker:10 is the slowest, 30.0 ms from step to step, 3.0 times as long as worker:9" in text
+    assert text.endswith("next: tfprof breakdown 6000 · tfprof spans 6000 · tfprof advise 6000\n")
+
+
+def test_dispatched_steps_are_the_coordinators_if_a_worker_is_not_known(run: Run, store: Path) -> None:
+    write_coordinator(store, 3)
+    _, text, _ = run("workers", "6000", "--store", str(store))
+    assert text.startswith("Verdict: only chief:0 runs steps of its own, so there is nothing to compare.\n")

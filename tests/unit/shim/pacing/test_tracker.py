@@ -1,7 +1,4 @@
-"""A tracker that several threads use at once, and that signal handlers use during its calls.
-
-Tests shim/clock.py.
-"""
+"""A tracker that several threads use at once, and that signal handlers use during its calls."""
 
 import random
 import sys

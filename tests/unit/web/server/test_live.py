@@ -100,7 +100,7 @@ def test_the_first_reading_delays_no_update(store: Path, monkeypatch: pytest.Mon
 def test_an_update_waits_for_new_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "WRITTEN_S", 60)
     path = tmp_path / "live.json"
-    waiting = threading.Thread(target=live._await_new_figures, args=(path,), daemon=True)
+    waiting = threading.Thread(target=live._await_new_figures, args=(path, 0), daemon=True)
     waiting.start()
     time.sleep(0.2)
     assert waiting.is_alive()
@@ -111,5 +111,16 @@ def test_an_update_waits_for_new_figures(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_an_update_does_not_wait_longer_for_a_collector_that_is_gone(tmp_path: Path) -> None:
     start_s = time.monotonic()
-    live._await_new_figures(tmp_path / "live.json")
+    live._await_new_figures(tmp_path / "live.json", 0)
     assert time.monotonic() - start_s >= live.WRITTEN_S
+
+
+def test_figures_that_were_written_since_the_last_update_are_shown_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "WRITTEN_S", 60)
+    path = tmp_path / "live.json"
+    path.write_text("{}")
+    start_s = time.monotonic()
+    live._await_new_figures(path, live._written_ns(path) - 1)
+    assert time.monotonic() - start_s < live.WRITTEN_S / 2
