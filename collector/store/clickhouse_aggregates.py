@@ -63,7 +63,7 @@ def _rollup_of_groups(query: SqlQuery) -> pa.Table:
         f"SELECT node, device, {NONE_ID} AS canonical, {sums} FROM {ROLLUP_NAME} "  # noqa: S608
         "GROUP BY node, device ORDER BY node, device"
     )
-    return typed(rows, ROLLUP)
+    return typed(rows, ROLLUP).combine_chunks()
 
 
 def _rollups_of_ops(query: SqlQuery, devices: Devices) -> Iterator[pa.Table]:
@@ -98,7 +98,7 @@ def _histogram_of_groups(query: SqlQuery) -> pa.Table:
         f"SELECT node, device, bucket, sum(steps) AS s_steps FROM {TIMES_NAME} "  # noqa: S608
         "GROUP BY node, device, bucket ORDER BY node, device, bucket"
     )
-    return typed(rows, STEP_TIMES)
+    return typed(rows, STEP_TIMES).combine_chunks()
 
 
 def _histogram_of_ops(query: SqlQuery, devices: Devices) -> pa.Table:

@@ -31,9 +31,9 @@ def create(address: Address, credentials: Credentials, rules: Rules) -> None:
 
 def check_version(server: Server) -> None:
     """Raise StoreError ``store-version`` unless the tables are of the version of this build."""
-    (version,) = server.query("SELECT max(version) AS version FROM store")["version"].to_pylist()
-    if version != TABLES_VERSION:
-        address = server.address.text
-        text = f"{address} has tables of version {version}, and this tfprof has version {TABLES_VERSION}"
+    versions = server.query("SELECT max(version) AS version FROM store")["version"].to_pylist()
+    if versions != [TABLES_VERSION]:
+        numbers = ", ".join(map(str, versions))
+        text = f"{server.address.text} has tables of version {numbers}, and this tfprof has version {TABLES_VERSION}"
         todo = "use the tfprof that created them, or create another database and copy the jobs into it"
         raise StoreError(f"{text}: {todo}", "store-version")
