@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import op_view_10m
 from fakes import chdb_server, clickhouse_program
+from fakes.round_trip import output_of
 from tfprof.collector.query.profile import profile
 from tfprof.collector.query.step_entries import read_entries
 from tfprof.collector.store.opening import create, open_reader, open_target
@@ -47,11 +48,21 @@ def _many_steps(store: StoreReader) -> object:
     return sum(job.rollup(range(7, job.table("traces").num_rows * 3 // 4))["runs"].to_pylist())
 
 
+def _command(name: str) -> Callable[[StoreReader], object]:
+    """Return the question that ``tfprof name`` answers, without the start of the command."""
+
+    def answer(store: StoreReader) -> object:
+        return output_of(name, "last", "--json", "--store", store.address).replace(store.address, "")
+
+    return answer
+
+
 QUESTIONS: dict[str, Callable[[StoreReader], object]] = {
     "list of jobs": lambda store: len(store.jobs()),
     "op view": _op_view,
     "one step": _one_step,
     "most steps": _many_steps,
+    **{f"tfprof {name}": _command(name) for name in ("op", "show", "advise")},
 }
 
 
@@ -131,6 +142,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             store = Path(folder) / "store"
             op_view_10m.write(store, args)
+            writer = LocalStoreWriter(store, "benchmark")
+            writer.job(op_view_10m.UID).close("exited")
+            writer.close()
             with server(Path(folder)) as url:
                 print(f"-- {name}")
                 measure(store, url, args.runs)

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from .clickhouse_tables import GROUP_TABLES
+
 
 class Range(NamedTuple):
     """Rows of a table of a job, from index ``first`` to before ``end``, as a batch has them."""
@@ -20,17 +22,18 @@ def covering(batches: Iterable[tuple[bytes, int, int, int]]) -> dict[str, list[R
     """Return the ranges that count.
 
     ``batches``: table, batch, index of the first row, number of rows. Several copies of a job may
-    overlap. All of them have the same rows in the same order.
+    overlap. All of them have the same rows in the same order, but groups of traces may differ, so
+    the ranges of GROUP_TABLES are not cut.
     """
     listed: dict[str, list[Range]] = {}
     for name, batch, first, rows in batches:
         listed.setdefault(name.decode(errors="replace"), []).append(Range(batch, first, first + rows))
-    return {name: _covering(ranges) for name, ranges in listed.items()}
+    return {name: _covering(ranges, may_cut=name not in GROUP_TABLES) for name, ranges in listed.items()}
 
 
-def _covering(listed: Sequence[Range]) -> list[Range]:
+def _covering(listed: Sequence[Range], *, may_cut: bool) -> list[Range]:
     ranges, end = list[Range](), 0
-    while fitting := [each for each in listed if each.first <= end < each.end]:
+    while fitting := [each for each in listed if each.first <= end < each.end and (may_cut or each.first == end)]:
         longest = max(fitting, key=lambda each: (each.end, each.batch))
         ranges.append(longest._replace(first=end))
         end = longest.end

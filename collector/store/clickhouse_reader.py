@@ -14,14 +14,17 @@ from ..errors import DamagedJobError, NoSuchJobError, StoreError
 from . import catalog, sql_queries, step_times, totals
 from . import clickhouse_aggregates as aggregates
 from .catalog import JobInfo
-from .clickhouse_dialect import CLICKHOUSE, of_job, rows_of_job
-from .clickhouse_ranges import Ranges, covering, row_counts
+from .clickhouse_dialect import CLICKHOUSE, is_in
+from .clickhouse_ranges import Ranges, row_counts
+from .clickhouse_rows import JobTables
 from .clickhouse_server import Server
-from .clickhouse_tables import CANONICAL_NAME, JOBS, PART, ROW_TABLES
-from .columns import row_tuples, typed
-from .devices import Devices, device_rows
+from .clickhouse_setup import check_version
+from .clickhouse_tables import JOBS, PART, ROW_TABLES
+from .columns import flat, pc, row_tuples
 from .executions import TRACE_COLUMNS
+from .merging import with_canonical
 from .protocols import Executions, JobReader, RecordedOutputs, RecordedTotals
+from .rollup import indexed_by_node
 from .selectors import selected
 
 T = TypeVar("T")
@@ -48,18 +51,14 @@ class EngineJob:
     def __init__(self, store: "EngineStore", stored: _StoredJob) -> None:
         """Read the job ``stored`` of ``store``."""
         self._store = store
-        self._server = store.server
+        self._tables = JobTables(store.server, stored.info.hex)
         self.stored = stored
         self.info = stored.info
 
-    @cached_property
+    @property
     def ranges(self) -> Ranges:
-        """The rows of each table that count, as they are when this is first read."""
-        rows = self._server.query(
-            f"SELECT name, batch, first, max(rows) AS size FROM batches WHERE job = '{self.info.hex}' "  # noqa: S608
-            "GROUP BY name, batch, first"
-        )
-        return covering(row_tuples(rows))
+        """The rows of each table that count, as they are when they are first read."""
+        return self._tables.ranges
 
     def tags(self) -> tuple[str, ...]:
         """Return the job's tags."""
@@ -76,7 +75,7 @@ class EngineJob:
 
     def size(self) -> int:
         """Return the bytes of the job's rows as they were sent."""
-        sizes = self._server.query(
+        sizes = self._store.server.query(
             f"SELECT max(bytes) AS size FROM batches WHERE job = '{self.info.hex}' GROUP BY batch"  # noqa: S608
         )
         return sum(size for (size,) in row_tuples(sizes))
@@ -95,7 +94,7 @@ class EngineJob:
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return table ``name``, or only ``columns`` of it, in the order in which it was stored."""
-        return self._rows(name, columns)
+        return self._tables.names if name == "names" and columns is None else self._tables.table(name, columns)
 
     def totals(self) -> RecordedTotals:
         """Return the totals of the job file. If it has none, they are read from the tables."""
@@ -104,48 +103,47 @@ class EngineJob:
     def pieces(self, name: str, start: int = 0) -> Iterator[pa.Table]:
         """Yield the rows of table ``name`` from ``start`` on, in pieces."""
         for first in range(start, row_counts(self.ranges).get(name, 0), PIECE_ROWS):
-            yield self._rows(name, None, start=first, end=first + PIECE_ROWS)
+            yield self._tables.table(name, None, start=first, end=first + PIECE_ROWS)
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
         """Return the ROLLUP of ``traces``, None for all."""
-        canonical = self._rows(CANONICAL_NAME, None)
-        return aggregates.rollup(self._query, _numbers(traces), self._devices, canonical)
+        return self._total if traces is None else self._rollup(traces)
 
     def unit_times(self, rollup: pa.Table, traces: Iterable[int] | None = None) -> pa.Table:
         """Return the time of each node on each device over ``traces``; see the protocol."""
-        return step_times.unit_times(aggregates.histogram(self._query, _numbers(traces), self._devices), rollup)
+        return step_times.unit_times(aggregates.histogram(self._tables.sources(traces), self._tables.devices), rollup)
 
     def times(self, traces: Iterable[int]) -> pa.Table:
         """Return the time of each node on each device in each of ``traces``."""
-        return aggregates.times(self._query, sorted(set(traces)), self._devices)
+        return aggregates.times(self._tables.query_of_ops(traces), self._tables.devices)
 
     def executions(self, traces: Collection[int], columns: Sequence[str]) -> Executions:
         """Return the executions of ``traces``, with ``columns`` of `ops`."""
-        condition = f" AND trace IN ({_list(traces)})"
+        condition = f" AND {is_in('trace', traces)}"
         return Executions(
-            self._rows("ops", columns, condition),
-            self._rows("traces", TRACE_COLUMNS, condition),
-            self._names,
+            self._tables.table("ops", columns, condition),
+            self._tables.table("traces", TRACE_COLUMNS, condition),
+            self._tables.names,
             self.canonical_devices(),
-            self._rows("allocations", None, condition),
-            self._rows("output_memory", None, condition),
+            self._tables.table("allocations", None, condition),
+            self._tables.table("output_memory", None, condition),
         )
 
     def canonical_devices(self) -> dict[int, int]:
         """Return node -> canonical device."""
-        return dict(row_tuples(self._rows(CANONICAL_NAME, None)))
+        return dict(row_tuples(self._tables.canonical))
 
     def persistent_allocations(self) -> list[tuple[int, int, int, int]]:
         """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
-        return list(row_tuples(aggregates.persistent_allocations(self._query, self._devices)))
+        return list(row_tuples(aggregates.persistent_allocations(self._tables.query, self._tables.devices)))
 
     def rows_of_traces(self, name: str, traces: Collection[int]) -> pa.Table:
         """Return the rows of table ``name`` of ``traces``, in order of arrival."""
-        return self._rows(name, None, f" AND trace IN ({_list(traces)})")
+        return self._tables.table(name, None, f" AND {is_in('trace', traces)}")
 
     def host_samples(self) -> pa.Table:
         """Return the samples of the job's host, from the time of the job."""
-        return self._rows("host_samples", None)
+        return self._tables.table("host_samples", None)
 
     def archive(self) -> Iterator[bytes]:
         """Yield the job as one file: it is first copied into a folder."""
@@ -159,87 +157,51 @@ class EngineJob:
 
     def memory_levels(self, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
         """Return the peak of each allocator in each trace; see the protocol."""
-        return sql_queries.memory_levels(self._query, CLICKHOUSE, hosts)
+        return sql_queries.memory_levels(self._tables.query, CLICKHOUSE, hosts)
 
     def kept_memory(self, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
         """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there."""
-        return sql_queries.kept_memory(self._query, traces, allocator)
+        return sql_queries.kept_memory(self._tables.query, traces, allocator)
 
     def memory_left(self) -> list[tuple[int, int, int]]:
         """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
-        return sql_queries.memory_left(self._query)
+        return sql_queries.memory_left(self._tables.query)
 
     def new_nodes(self, left_out: Collection[int]) -> dict[int, int]:
         """Return trace -> number of nodes, but those on ``left_out`` devices, that it has first."""
-        return sql_queries.new_nodes(self._query, left_out)
+        return sql_queries.new_nodes(self._tables.query, left_out)
 
     def last_traces(self) -> list[tuple[int, int, int]]:
         """Return (node, device, last trace in which the node ran on the device)."""
-        return sql_queries.last_traces(self._query)
+        return sql_queries.last_traces(self._tables.query)
 
     def window_labels(self) -> dict[int, int]:
         """Return node -> one of its labels, for the nodes that profiler windows recorded."""
-        return sql_queries.window_labels(self._query)
+        return sql_queries.window_labels(self._tables.query)
 
     def identical_graphs(self) -> list[tuple[int, int, str, int]]:
         """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
-        return sql_queries.identical_graphs(self._query, CLICKHOUSE)
+        return sql_queries.identical_graphs(self._tables.query, CLICKHOUSE)
 
     def graph_names(self, graph: int) -> set[str]:
         """Return the names of the nodes of one graph."""
-        return sql_queries.graph_names(self._query, graph)
+        return sql_queries.graph_names(self._tables.query, graph)
 
     def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest_node: int) -> T:
         """Return the result of ``action``; ``highest_node``: the highest node id."""
         from .recorded_outputs import SqlOutputs  # noqa: PLC0415  # few commands use it
 
-        return action(SqlOutputs(self._query, highest_node, CLICKHOUSE))
+        return action(SqlOutputs(self._tables.query, highest_node, CLICKHOUSE))
 
     @cached_property
-    def _names(self) -> pa.Table:
-        return self._rows("names", None)
+    def _total(self) -> pa.Table:
+        return self._rollup(None)
 
-    @cached_property
-    def _devices(self) -> Devices:
-        return Devices(device_rows(self._names))
-
-    def _rows(
-        self,
-        name: str,
-        columns: Sequence[str] | None,
-        condition: str = "",
-        start: int = 0,
-        end: int | None = None,
-    ) -> pa.Table:
-        """Return ``columns`` of the rows of a table that meet ``condition``, in stored order.
-
-        ``start`` and ``end``: only rows with such an index.
-        """
-        schema = ROW_TABLES[name]
-        if columns is not None:
-            fields: Any = [schema.field(column) for column in columns]
-            schema = pa.schema(fields)
-        if not self.ranges.get(name):
-            return schema.empty_table()
-        where = rows_of_job(name, self.info.hex, self.ranges, start, end) + condition
-        rows = self._server.query(f"SELECT {', '.join(schema.names)} FROM {name} WHERE {where} ORDER BY row")  # noqa: S608
-        return self._cast(rows, schema)
-
-    def _query(self, sql: str) -> pa.Table:
-        """Return the result of ``sql`` about the tables of this job."""
-        rows = self._server.query(of_job(sql, self.info.hex, self.ranges))
-        fields: Any = rows.schema
-        texts = [pa.field(field.name, pa.utf8() if field.type == pa.binary() else field.type) for field in fields]
-        return self._cast(rows, pa.schema(texts))
-
-    def _cast(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-        try:
-            return typed(rows, schema)
-        except (pa.ArrowException, ValueError) as error:
-            text = str(error).partition("\n")[0]
-            raise StoreError(
-                f"job {self.info.hex} in {self._store.address} is damaged: {text}", "store-damaged"
-            ) from None
+    def _rollup(self, traces: Iterable[int] | None) -> pa.Table:
+        rollup = aggregates.rollup(self._tables.sources(traces), self._tables.devices)
+        size = pc.max(rollup["node"]).as_py() + 1 if rollup.num_rows else 0
+        node, device = map(flat, self._tables.canonical.columns)
+        return with_canonical(rollup, indexed_by_node(node, device, size))
 
 
 class EngineStore:
@@ -253,8 +215,7 @@ class EngineStore:
         """
         self.server = server
         server.check()
-        versions = server.query("SELECT max(version) AS version FROM store")["version"].to_pylist()
-        catalog.check_version(versions[0] if versions else None, self.address)
+        check_version(server)
 
     @property
     def address(self) -> str:
@@ -362,11 +323,3 @@ def place_of(info: JobInfo) -> dict[str, Any]:
     """Return the columns that name the job and its owner in each row."""
     owner = str(info.identity.get("user") or "")
     return {"job": info.hex.encode(), "owner": owner, "opened": max(0, min(info.opened_ns // 10**9, 0xFFFFFFFF))}
-
-
-def _numbers(traces: Iterable[int] | None) -> list[int] | None:
-    return None if traces is None else sorted(set(traces))
-
-
-def _list(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers)) or "NULL"

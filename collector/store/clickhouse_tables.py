@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from ..errors import UsageError
 from .clickhouse_address import Address
-from .schema import JOB_TABLES, STORE_VERSION
+from .schema import JOB_TABLES, ROLLUP, STEP_TIMES
+from .segment import ROLLUP_NAME, TIMES_NAME
 
 _U16: Final[pa.DataType] = pa.uint16()
 _U32: Final[pa.DataType] = pa.uint32()
@@ -22,11 +23,21 @@ _TEXT: Final[pa.DataType] = pa.utf8()
 _TEXTS: Final[pa.DataType] = pa.list_(pa.utf8())
 _BYTES: Final[pa.DataType] = pa.binary()
 
+#: Version of these tables, which development versions counted with that of folders. Version 5 added
+#: GROUP_TABLES.
+TABLES_VERSION: Final = 5
 #: Node -> its canonical device. It depends on the order of arrival, which sealed ops do not have.
 CANONICAL: Final = pa.schema([("node", _U32), ("device", _U32)])
 CANONICAL_NAME: Final = "canonical_devices"
+#: Aggregates of groups of traces (clickhouse_groups.py), without canonical devices, which may be
+#: known only later. Indexes of rows and batches are those of traces: a row has the index of its
+#: group's first trace. An AggregatingMergeTree would merge listed rows with others.
+GROUP_TABLES: Final = {
+    ROLLUP_NAME: ROLLUP.remove(ROLLUP.get_field_index("canonical")),
+    TIMES_NAME: STEP_TIMES,
+}
 #: The tables with the rows of jobs.
-ROW_TABLES: Final = {**JOB_TABLES, CANONICAL_NAME: CANONICAL}
+ROW_TABLES: Final = {**JOB_TABLES, CANONICAL_NAME: CANONICAL, **GROUP_TABLES}
 #: Columns of each of them: hexadecimal id; user; time of opening (s, real time); number of the
 #: batch; index of the row within the table of the job.
 PLACE: Final = pa.schema(
@@ -147,7 +158,7 @@ def statements(address: Address, rules: Rules) -> Iterator[str]:
         else:
             yield _table(database, name, name, schema, rules)
     yield f"CREATE TABLE IF NOT EXISTS {database}.store (version UInt32) ENGINE = MergeTree ORDER BY version"
-    yield f"INSERT INTO {database}.store SELECT {STORE_VERSION} WHERE (SELECT count() FROM {database}.store) = 0"  # noqa: S608
+    yield f"INSERT INTO {database}.store SELECT {TABLES_VERSION} WHERE (SELECT count() FROM {database}.store) = 0"  # noqa: S608
     if rules.admins:
         admins = ", ".join(rules.admins)
         for name in tables:

@@ -29,6 +29,16 @@ def merge(*rollups: pa.Table) -> pa.Table:
     return pa.table({name: columns[name] for name in ROLLUP.names}, schema=ROLLUP)
 
 
+def with_canonical(rollup: pa.Table, canonical: Any) -> pa.Table:
+    """Return ``rollup`` with ``canonical``, the final canonical devices by node id.
+
+    A node may get its canonical device in a later generation.
+    """
+    is_node_row = pc.equal(flat(rollup["device"]), _NO_DEVICE)
+    column = pc.if_else(is_node_row, canonical.take(flat(rollup["node"])), _NO_DEVICE)
+    return rollup.set_column(rollup.column_names.index("canonical"), rollup.schema.field("canonical"), column)
+
+
 def _oldest_canonical(canonical: Any, key: Any, keys: Any) -> Any:
     """Return the first device in ``canonical`` for each of ``keys``, NONE_ID for a key without one.
 

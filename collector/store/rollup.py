@@ -34,7 +34,7 @@ def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
     nodes = pc.unique(node_of(keys))
     first_keys = keys.take(pc.index_in(nodes, value_set=node_of(keys)))
     size = max(len(canonical), pc.max(node).as_py() + 1 if len(node) else 0)
-    new_canonical = _indexed_by_node(nodes, device_of(first_keys), size)
+    new_canonical = indexed_by_node(nodes, device_of(first_keys), size)
     old_canonical = pa.concat_arrays([canonical, repeat(NONE_ID, len(new_canonical) - len(canonical), pa.uint32())])
     return pc.if_else(pc.equal(old_canonical, NO_DEVICE), new_canonical, old_canonical)
 
@@ -95,7 +95,13 @@ def canonical_of(total: pa.Table) -> Any:
     The result can be passed to ``canonical_after``.
     """
     rows = total.filter(pc.equal(total["device"], NO_DEVICE))
-    return _indexed_by_node(flat(rows["node"]), flat(rows["canonical"]), 0)
+    return indexed_by_node(flat(rows["node"]), flat(rows["canonical"]), 0)
+
+
+def indexed_by_node(node: Any, device: Any, size: int) -> Any:
+    """Return ``device`` by node id, NONE_ID if there is none; at least ``size`` elements."""
+    length = pc.max(node).as_py() + 1 if len(node) else 0
+    return scatter(node, device, max(size, length), NONE_ID)
 
 
 def _node_rows(node: Any, trace: Any, canonical: Any) -> pa.Table:
@@ -122,12 +128,6 @@ def _node_rows(node: Any, trace: Any, canonical: Any) -> pa.Table:
 def bases(trace: Any, traces: pa.Table) -> Any:
     """Return the base (real time, ns) of each row's trace, 0 if unknown."""
     return pc.fill_null(flat(traces["base_ns"]).take(pc.index_in(trace, value_set=flat(traces["trace"]))), 0)
-
-
-def _indexed_by_node(node: Any, device: Any, size: int) -> Any:
-    """Return ``device`` by node id, NONE_ID if there is none; at least ``size`` elements."""
-    length = pc.max(node).as_py() + 1 if len(node) else 0
-    return scatter(node, device, max(size, length), NONE_ID)
 
 
 def _order(node: Any, device: Any, trace: Any) -> Any:

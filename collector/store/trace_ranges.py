@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from . import segment, step_times
 from .aggregation import INPUTS
-from .columns import column_list, flat, pc
+from .columns import column_list, pc
 from .devices import Devices, device_rows
-from .merging import merge
-from .rollup import NO_DEVICE, canonical_after, canonical_of, rollup_of, sorted_by_node
+from .merging import merge, with_canonical
+from .rollup import canonical_after, canonical_of, rollup_of, sorted_by_node
 from .snapshot import Snapshot
 
 _OP_COLUMNS: Final = ("trace", "node", "device", *INPUTS)
@@ -54,7 +54,7 @@ def rollup_of_traces(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
                 rollup_of(_ops_of_traces(group, sealed.traces), trace_rows, devices, canonical) for group in groups
             ]
     parts.append(rollup_of(sorted_by_node(_ops_of_traces(ops, traces), devices), trace_rows, devices, canonical))
-    return _with_canonical(merge(*parts), canonical)
+    return with_canonical(merge(*parts), canonical)
 
 
 def unit_times_of_all(snapshot: Snapshot, rollup: pa.Table) -> pa.Table:
@@ -117,16 +117,6 @@ class _Rows:
         """Aggregate the ops of the selected traces of a generation, one group of rows at a time."""
         for group in self.snapshot.groups("ops", sealed.generation, sealed.traces, step_times.COLUMNS):
             yield aggregate(_ops_of_traces(group, sealed.traces), self._trace_rows, self._devices)
-
-
-def _with_canonical(rollup: pa.Table, canonical: Any) -> pa.Table:
-    """Return ``rollup`` with the final canonical devices.
-
-    A node may get its canonical device in a later generation.
-    """
-    is_node_row = pc.equal(flat(rollup["device"]), NO_DEVICE)
-    column = pc.if_else(is_node_row, canonical.take(flat(rollup["node"])), NO_DEVICE)
-    return rollup.set_column(rollup.column_names.index("canonical"), rollup.schema.field("canonical"), column)
 
 
 class SealedGeneration(NamedTuple):

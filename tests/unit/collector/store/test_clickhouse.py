@@ -4,14 +4,15 @@ The tests of answers need chDB. TFPROF_TEST_CHDB names an interpreter that has i
 are skipped.
 
 Tests collector/store/clickhouse_address.py, collector/store/clickhouse_aggregates.py,
-collector/store/clickhouse_dialect.py, collector/store/clickhouse_ranges.py,
-collector/store/clickhouse_reader.py,
-collector/store/clickhouse_server.py, collector/store/clickhouse_tables.py,
-collector/store/clickhouse_target.py, collector/store/copying.py, collector/store/opening.py,
-cli/store.py.
+collector/store/clickhouse_dialect.py, collector/store/clickhouse_groups.py,
+collector/store/clickhouse_ranges.py, collector/store/clickhouse_reader.py,
+collector/store/clickhouse_rows.py, collector/store/clickhouse_server.py,
+collector/store/clickhouse_tables.py, collector/store/clickhouse_target.py,
+collector/store/copying.py, collector/store/opening.py, cli/store.py.
 """
 
 import os
+import random
 import socket
 import subprocess
 import threading
@@ -29,16 +30,18 @@ from fakes.same_figures import assert_same_figures, assert_same_rows
 from tfprof.collector import copy_rounds
 from tfprof.collector.copy_rounds import CopyRounds
 from tfprof.collector.errors import StoreError, UsageError
-from tfprof.collector.store import catalog, clickhouse_target
+from tfprof.collector.store import catalog, clickhouse_target, copying, schema
 from tfprof.collector.store import clickhouse_server as http
 from tfprof.collector.store import clickhouse_tables as tables
 from tfprof.collector.store.clickhouse_address import Address, Credentials, credentials, parse
+from tfprof.collector.store.clickhouse_ranges import Range, covering, row_counts
 from tfprof.collector.store.clickhouse_reader import EngineStore
 from tfprof.collector.store.clickhouse_server import Server
 from tfprof.collector.store.clickhouse_target import EngineTarget
+from tfprof.collector.store.columns import pc
 from tfprof.collector.store.reader import LocalStore
-from tfprof.collector.store.schema import JOB_TABLES
 from tfprof.collector.store.writer import LocalStoreWriter
+from tfprof.formats import layout
 
 CHDB = os.environ.get("TFPROF_TEST_CHDB", "")
 needs_chdb = pytest.mark.skipif(not CHDB, reason="TFPROF_TEST_CHDB names no interpreter with chDB")
@@ -153,13 +156,21 @@ def test_a_server_that_sends_a_byte_now_and_then_is_given_up(monkeypatch: pytest
 def test_the_statements_have_the_columns_of_each_table() -> None:
     rules = tables.Rules(30, ("operators",))
     texts = "\n".join(tables.statements(Address("head", 8123, "tfprof"), rules))
-    for name, schema in JOB_TABLES.items():
+    for name, columns in tables.ROW_TABLES.items():
         (line,) = [line for line in texts.splitlines() if line.startswith(f"CREATE TABLE IF NOT EXISTS tfprof.{name} ")]
-        assert all(f", {column} " in line for column in schema.names)
+        assert all(f", {column} " in line for column in columns.names)
         assert line.endswith("TTL opened + INTERVAL 30 DAY")
         assert f"tfprof_owner ON tfprof.{name} FOR SELECT USING owner = currentUser()" in texts
     with pytest.raises(UsageError):
         list(tables.statements(Address("head", 8123, "tfprof"), tables.Rules(0, ("a b",))))
+
+
+def test_copies_that_overlap_count_once_and_groups_of_traces_as_a_whole() -> None:
+    batches = [(1, 0, 14), (2, 0, 10), (3, 10, 20), (4, 14, 3)]
+    ranges = covering((name, *batch) for name in (b"spans", b"rollup") for batch in batches)
+    assert ranges["spans"] == [Range(1, 0, 14), Range(3, 14, 30)]
+    assert ranges["rollup"] == [Range(1, 0, 14), Range(4, 14, 17)]
+    assert row_counts(ranges) == {"spans": 30, "rollup": 17}
 
 
 @pytest.mark.parametrize("rules", [tables.Rules(cluster="a'b"), tables.Rules(admins=("ada",), cluster="pair")])
@@ -220,7 +231,8 @@ def test_rows_and_aggregates_equal_and_an_interrupted_copy_goes_on(
 ) -> None:
     tables = _tables(0, 30, seed=1)
     write_job(tmp_path, 7, {"names": random_rows.device_names(), **tables})
-    local, store = LocalStore(tmp_path).jobs()[0], EngineStore(Server(parse(database), credentials()))
+    local, server = LocalStore(tmp_path).jobs()[0], Server(parse(database), credentials())
+    store = EngineStore(server)
     target, insert = EngineTarget(store), Server.insert
 
     def killed_after_the_rows(self: Server, table: str, data: pa.Table) -> int:
@@ -237,8 +249,14 @@ def test_rows_and_aggregates_equal_and_an_interrupted_copy_goes_on(
     assert target.add(local).earlier > tables["spans"].num_rows
     assert_same_rows(store.jobs()[0], local)
     assert_same_figures(store.jobs()[0], local)
-    store.remove([7])
+    write_job(tmp_path, 8, {"traces": random_rows.traces(0, 30)})
+    without_ops = LocalStore(tmp_path).job(f"{8:016x}")
+    target.add(without_ops)
+    assert_same_figures(store.job(f"{8:016x}"), without_ops)
+    store.remove([7, 8])
     assert not store.jobs()
+    left = server.query("SELECT count() AS rows FROM rollup UNION ALL SELECT count() AS rows FROM times")
+    assert left["rows"].to_pylist() == [0, 0]
     assert target.add(local).earlier == 0
     assert_same_rows(store.jobs()[0], local)
     assert_same_figures(store.jobs()[0], local)
@@ -276,6 +294,102 @@ def test_a_running_job_is_copied_bit_by_bit_and_each_row_once(database: str, tmp
     output_of("store", "copy", database, back)
     assert_same_rows(LocalStore(back).jobs()[0], stored)
     assert_same_figures(LocalStore(back).jobs()[0], stored)
+
+
+@pytest.fixture
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group has seven traces of `random_rows`, each of which claims to have one op."""
+    for module in (copying, clickhouse_target):
+        monkeypatch.setattr(module, "SEAL_ROWS", 7)
+
+
+#: Another spelling of random_rows.CPU, with the next number.
+CPU_TOO = b"/JOB:localhost/replica:0/task:0/device:cpu:0"
+
+
+def _unordered_tables(rng: random.Random, first: int, count: int) -> dict[str, pa.Table]:
+    """Return traces in any order, with ops of which some are on CPU_TOO."""
+    tables = _tables(first, count, rng.randrange(1000))
+    is_spelled = [device == random_rows.CPU and rng.random() < 0.5 for device in tables["ops"]["device"].to_pylist()]
+    devices = pc.if_else(pa.array(is_spelled), len(random_rows.DEVICES), tables["ops"]["device"])
+    ops = tables["ops"].set_column(2, "device", devices.cast(pa.uint32()))
+    traces = tables["traces"].take(rng.sample(range(count), count))
+    kinds = [rng.choice([(layout.RUN, number), (layout.FUNCTION, 1), (layout.FUNCTION, 2)]) for number in range(count)]
+    for column, values in zip(("kind", "key"), zip(*kinds, strict=True), strict=True):
+        at = traces.column_names.index(column)
+        traces = traces.set_column(at, column, pa.array(values, traces[column].type))
+    return tables | {"ops": ops, "traces": traces}
+
+
+@needs_chdb
+@pytest.mark.usefixtures("small_groups")
+def test_sums_of_groups_equal_those_of_the_folder_whatever_the_pieces(database: str, tmp_path: Path) -> None:
+    store, folder = EngineStore(Server(parse(database), credentials())), LocalStoreWriter(tmp_path, HOST)
+    for uid in (1, 2, 3):
+        rng, writer, traces = random.Random(uid), folder.job(uid), 0
+        writer.set_identity(IDENTITY)
+        for at in range(5):
+            count = rng.randrange(1, 12)
+            if at == 0:
+                new = {"names": random_rows.device_names(), **_tables(0, count, seed=uid)}
+            else:
+                new = _unordered_tables(rng, traces, count)
+            if at == 1:  # only now it is known that two devices are the same
+                row = {"kind": schema.DEVICE, "id": len(random_rows.DEVICES), "text": CPU_TOO}
+                new["names"] = rows("names", [row])
+            writer.append(new)
+            traces += count
+            if rng.random() < 0.4:
+                writer.seal()
+            if at == 4:
+                writer.close("exited", {"t_ns": START_NS})
+            elif rng.random() < 0.3:
+                continue
+            job = LocalStore(tmp_path, HOST).job(f"{uid:016x}")
+            EngineTarget(store).add(job)
+            rows_of_traces, first = job.table("traces", ("trace", "kind", "key")).to_pylist(), rng.randrange(traces)
+            calls = [row["trace"] for row in rows_of_traces if (row["kind"], row["key"]) == (layout.FUNCTION, 1)]
+            some = rng.sample(range(traces), rng.randrange(traces)), range(first, traces), range(first)
+            assert_same_figures(store.job(job.info.hex), job, (None, calls, *some))
+        counts = row_counts(store.job(job.info.hex).ranges)
+        assert counts["rollup"] == counts["times"] == counts["traces"] == traces
+    folder.close()
+
+
+@needs_chdb
+@pytest.mark.usefixtures("small_groups")
+def test_two_processes_that_copy_a_running_job_at_once_have_the_same_sums(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, folder = EngineStore(Server(parse(database), credentials())), LocalStoreWriter(tmp_path, HOST)
+    writer, insert = folder.job(7), Server.insert
+    writer.set_identity(IDENTITY)
+    writer.append({"names": random_rows.device_names(), **_tables(0, 10, seed=1)})
+
+    def overtaken(self: Server, table: str, data: pa.Table) -> int:
+        if table == "batches":
+            monkeypatch.setattr(Server, "insert", insert)
+            writer.append(_tables(10, 20, seed=2))
+            EngineTarget(store).add(LocalStore(tmp_path, HOST).jobs()[0])
+        return insert(self, table, data)
+
+    slow = EngineTarget(store)
+    monkeypatch.setattr(Server, "insert", overtaken)
+    for end in (10, 40, 50):
+        slow.add(LocalStore(tmp_path, HOST).jobs()[0])
+        stored = store.jobs()[0]
+        assert_same_figures(stored, LocalStore(tmp_path, HOST).jobs()[0])
+        assert row_counts(stored.ranges)["rollup"] == row_counts(stored.ranges)["traces"] // 7 * 7
+        writer.append(_tables(max(end, 30), 10, seed=end))
+    folder.close()
+
+
+@needs_chdb
+def test_tables_of_another_version_are_refused(database: str) -> None:
+    Server(parse(database), credentials()).command("INSERT INTO store SELECT 40")
+    for words in (("jobs", "--store", database), ("store", "init", database)):
+        with pytest.raises(AssertionError, match=r"of version 40.*create another database.*\[store-version\]"):
+            output_of(*words)
 
 
 @needs_chdb
