@@ -1,7 +1,7 @@
 """Alerts about simulated jobs: steady jobs raise none, and each anomaly raises one.
 
 Tests collector/alerts/alert.py, collector/alerts/growth.py, collector/alerts/job_watch.py,
-collector/alerts/load.py, collector/alerts/step_series.py, collector/growth.py.
+collector/alerts/load.py, collector/alerts/step_series.py.
 """
 
 import random
