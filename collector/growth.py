@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 #: Minimum share of the growth between neighboring thirds.
 _STEADY_SHARE: Final = 0.25
-#: The growth must exceed this multiple of the usual distance from the median of a third. Values that
-#: grow evenly have 8; those of a buffer that fills and empties have 1 to 3 by chance.
+#: The growth must exceed this multiple of the usual distance from the median of a third. Values
+#: that grow evenly have 8; those of a buffer that fills and empties have 1 to 3 by chance.
 _SCATTER_FACTOR: Final = 4.0
 
 
