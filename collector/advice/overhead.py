@@ -17,7 +17,7 @@ from .starved import are_steps_held_up
 #: Minimum share of the time outside of ops that is reported: of eager steps, and of others.
 EAGER_SHARE_MIN: Final = 0.2
 SMALL_SHARE_MIN: Final = 0.5
-#: A step is small if the time outside of its ops is at most this (ns).
+#: Maximum time outside of the ops of a small step (ns).
 SMALL_NS: Final = 5_000_000
 
 

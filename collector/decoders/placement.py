@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 #: A CPU of the job's process other than the first one; unplaced nodes run on the first.
 _FURTHER_CPU: Final = r"^/job:localhost/replica:0/task:0/device:CPU:[1-9][0-9]*$"
-#: Beginnings of the devices of all processes, and of those of the job's process.
+#: Beginnings of the names of devices: those of any process, and those of the job's own.
 _ANY_PROCESS, _OWN_PROCESS = "/job:", "/job:localhost/"
 #: Maximum number of stored nodes; further nodes count as placed on the first CPU.
 _NODES_MAX: Final = 1 << 17

@@ -54,7 +54,7 @@ class Appender:
         return self._pending_append is not None
 
     def retry(self) -> None:
-        """Append the rows of the last failed append again, if there are any."""
+        """Repeat the last append if it failed."""
         if self._pending_append is None:
             return
         try:

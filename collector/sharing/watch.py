@@ -1,4 +1,4 @@
-"""Notices that the collector of a user hangs: it writes its status every two seconds."""
+"""Notices that a user's collector hangs: its status file, due every two seconds, is old."""
 
 from pathlib import Path
 from typing import Final

@@ -50,7 +50,7 @@ PLACE: Final = pa.schema(
     ]
 )
 #: Batches: the table, the index of the first row in the job's table, the rows and bytes. A batch
-#: that grows has several rows; that with the most rows counts.
+#: that grows is listed again; the entry with the most rows counts.
 BATCHES: Final = pa.schema(
     [
         ("job", _BYTES),

@@ -202,7 +202,7 @@ class StepTimes:
 def step_times_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) -> list[StepTimes]:
     """Return the step times of each kind: the job's main kind first, then by total time.
 
-    Each function is a separate kind; ``functions`` are their names by key.
+    Each function is a separate kind; ``functions``: the names of functions by key.
     """
     times_by_kind = (
         (kind, times_of_steps(kind_name(kind, functions), kind_spans))

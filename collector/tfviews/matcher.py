@@ -1,6 +1,6 @@
 """Regular expressions with the TF profiler's semantics, and filters of nodes by their op types.
 
-They are RE2 on UTF-8, and match whole names, in linear time.
+The expressions are RE2 on UTF-8, and match whole names, in linear time.
 """
 
 from collections.abc import Callable

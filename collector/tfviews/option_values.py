@@ -201,7 +201,7 @@ class Share(float):
 
 
 def _quantity(units: Mapping[str, int], example: str) -> Callable[[str, str], int | Share]:
-    """Return a parser of numbers with or without one of ``units``, and of percentages.
+    """Return a parser of percentages, and of numbers with or without one of ``units``.
 
     ``example`` is for the error.
     """

@@ -43,7 +43,7 @@ class Durations(object):
 
     def __init__(self) -> None:
         self._keys: dict[int, KeyDurations] = {}
-        self._new_keys = KeyDurations(is_shared=True)  # of keys that have not come back: those of a growing graph
+        self._new_keys = KeyDurations(is_shared=True)  # of keys seen once only: those of a growing graph
         self._seen_keys: set[int] = set()
         self._costs: deque[int] = deque(maxlen=SAMPLES)  # costs of the last traces
         self._unreported_ns = 0  # unreported extra time of steps directly after a trace; negative if they took less

@@ -195,7 +195,7 @@ class Page:
             kinds=parse_kinds(parameters["kind"]) if "kind" in parameters else None,
         )
         content = iter(content_of(FORMATS[name], ExportRequest(selection, table=parameters.get("table"))))
-        first = next(content, b"")  # errors come before the first byte
+        first = next(content, b"")  # an error is raised here, before the response begins
         headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(_file_name(job, name))}"}
         return StreamingResponse(
             self._counted(first, content),
