@@ -1,11 +1,13 @@
 """Selects the parts of two answers that must be equal, and finds their differences."""
 
 import gzip
+import re
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, Final
 
 from integration.oracle.decoder import decode
+from integration.oracle.graphs import ODD_NAMES
 from tfprof.commands.streams import clean
 
 #: View -> the type of the answer's message.
@@ -31,6 +33,8 @@ WARNINGS: Final = (
     "Invalid argument",
     "E.g.",
 )
+#: Names with a line break, and expressions for them -> how tfprof prints them.
+PRINTED_LINES: Final = {text: clean(text) for name in ODD_NAMES for text in (name, re.escape(name)) if "\n" in text}
 
 
 def without_explanation(text: str) -> str:
@@ -65,7 +69,10 @@ def _by_checker(printed: str) -> dict[str, list[str]]:
 
 def _readable(data: bytes) -> str:
     """Return decoded UTF-8 as tfprof prints it: `?` for cut and for control characters."""
-    return clean(data.decode("utf-8", "replace").replace("\ufffd", "?"), kept="\n")
+    text = data.decode("utf-8", "replace").replace("\ufffd", "?")
+    for lines, printed in PRINTED_LINES.items():
+        text = text.replace(lines, printed)
+    return clean(text, kept="\n")
 
 
 def comparable(question: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
