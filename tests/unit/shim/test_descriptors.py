@@ -49,7 +49,7 @@ def test_an_exception_while_a_descriptor_is_moved_leaves_none_open(monkeypatch):
         raise TimeoutError("the job's")
 
     monkeypatch.setattr(descriptors, "_LOWEST", 1 << 20)  # every opened descriptor counts as a standard one
-    monkeypatch.setattr("tfprof.shim.descriptors.fcntl", raise_timeout)
+    monkeypatch.setattr("tfprof.shim.descriptors.control", raise_timeout)
     fds_before = os.listdir("/proc/self/fd")
     with pytest.raises(TimeoutError):
         descriptors.open_file(os.devnull, os.O_RDONLY)
