@@ -13,9 +13,9 @@ from ..collector.errors import UsageError
 from ..collector.query.following import JobChange, JobFollower
 from ..collector.render import lines_text
 from ..collector.render.wrapping import wrapped
-from ..collector.store.reader import LocalStore
+from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
-from .command import folder_option, jobs_argument, json_option, width
+from .command import jobs_argument, json_option, store_option, width
 from .values import WHOLE
 
 #: Poll interval (seconds). An agent sends the spans of a job every two seconds, or earlier if there
@@ -65,7 +65,7 @@ def _line(change: JobChange, *, as_json: bool, with_id: bool) -> str | None:
 @click.option("--all", "from_start", is_flag=True, help="Begin with the job's first step.")
 @click.option("--each", "line_per_entry", is_flag=True, help="A line for every recorded entry, without a limit.")
 @json_option
-@folder_option
+@store_option
 def follow(
     jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, from_start: bool, line_per_entry: bool
 ) -> int:
@@ -81,7 +81,7 @@ def follow(
     if not jobs:
         raise UsageError("no JOB given: the start of a job's id, its name, the id of a launch, or `last`")
     past = None if from_start else PAST_LINES if last is None else last
-    follower = JobFollower(LocalStore(store), jobs, time.time_ns(), line_per_entry=line_per_entry, past=past)
+    follower = JobFollower(open_reader(store), jobs, time.time_ns(), line_per_entry=line_per_entry, past=past)
     reported = 0
     while True:
         changes, with_id = follower.update(time.time_ns()), follower.has_several_jobs

@@ -1,6 +1,6 @@
 """Follows running jobs: yields their steps as lines, their events and their ends."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -8,15 +8,14 @@ import pyarrow as pa
 
 from ...formats.layout import SECOND_NS
 from ..errors import StoreError
-from ..store import catalog
 from ..store.catalog import RUNNING, STALE, JobInfo
-from ..store.reader import LocalJob, LocalStore
-from ..store.row_follower import RowFollower
-from ..store.selectors import LAST, matching, short_ids
+from ..store.protocols import JobReader, StoreReader
+from ..store.selectors import LAST, matching
 from ..summaries.events import EventSummary, events
 from ..summaries.jobs import JobRow, functions_of, job_row
 from ..summaries.lines import StepLine, StepLines
 from ..summaries.step_times import step_times_of
+from .followed import FollowedRows, followed
 
 #: Intervals of the search for new jobs of a launch, and of the check for a silent job's collector.
 _SCAN_NS: Final = 2 * SECOND_NS
@@ -49,9 +48,9 @@ class JobChange:
 class _FollowedJob:
     """A followed job between updates."""
 
-    reader: LocalJob
+    reader: JobReader
     short_id: str
-    rows: RowFollower
+    rows: FollowedRows
     lines: StepLines
     last_rows_ns: int
     is_announced: bool = False
@@ -68,10 +67,11 @@ class JobFollower:
     """
 
     def __init__(
-        self, store: LocalStore, selectors: Sequence[str], now_ns: int, *, line_per_entry: bool, past: int | None
+        self, store: StoreReader, selectors: Sequence[str], now_ns: int, *, line_per_entry: bool, past: int | None
     ) -> None:
         self.damage: list[StoreError] = []
-        self._store, self._line_per_entry, self._past = store, line_per_entry, past
+        self._store, self._source = store, followed(store)
+        self._line_per_entry, self._past = line_per_entry, past
         self._launches: set[str] = set()
         self._followed: dict[int, _FollowedJob] = {}
         self._ignored: set[int] = set()
@@ -112,7 +112,7 @@ class JobFollower:
                 self.damage.append(error)
         return changes
 
-    def _selected(self, selector: str) -> list[LocalJob]:
+    def _selected(self, selector: str) -> list[JobReader]:
         jobs = self._store.jobs()
         by_uid = {job.info.uid: job for job in jobs}
         matches = matching([job.info for job in jobs], selector)
@@ -128,25 +128,17 @@ class JobFollower:
 
     def _scan(self, now_ns: int) -> None:
         """Follow new jobs of the launches."""
-        known_uids = self._followed.keys() | self._ignored
-        for folder in catalog.folders(self._store.path):
-            if int(folder.name, 16) in known_uids:
-                continue
-            try:
-                info = catalog.load(folder)
-            except (FileNotFoundError, StoreError):  # it is being created or removed, or is damaged
-                continue
-            if info.identity.get("launch") in self._launches:
-                self._follow(LocalJob(folder, info), now_ns)
-            elif info.identity:
-                self._ignored.add(info.uid)
+        for job in self._source.new_jobs(self._followed.keys() | self._ignored):
+            if job.info.identity.get("launch") in self._launches:
+                self._follow(job, now_ns)
+            elif job.info.identity:
+                self._ignored.add(job.info.uid)
 
-    def _follow(self, job: LocalJob, now_ns: int) -> None:
+    def _follow(self, job: JobReader, now_ns: int) -> None:
         if job.info.uid not in self._followed:
-            short_id = short_ids([folder.name for folder in catalog.folders(self._store.path)])[job.info.hex]
-            follower = RowFollower(job.folder, ("spans", "events"))
+            lines = StepLines(line_per_entry=self._line_per_entry)
             self._followed[job.info.uid] = _FollowedJob(
-                job, short_id, follower, StepLines(line_per_entry=self._line_per_entry), now_ns
+                job, self._source.short_id(job.info), self._source.rows(job), lines, now_ns
             )
             self._followed_count += 1
 
@@ -172,7 +164,7 @@ class JobFollower:
     def _row_changes(
         self,
         job: _FollowedJob,
-        new_rows: dict[str, pa.Table],
+        new_rows: Mapping[str, pa.Table],
         row: JobRow,
         now_ns: int,
         *,
@@ -202,7 +194,7 @@ class JobFollower:
         if now_ns - max(job.last_rows_ns, job.collector_checked_ns) < _CHECK_NS:
             return
         job.collector_checked_ns = now_ns
-        is_gone = self._store.with_stale_state(info).state == STALE
+        is_gone = self._source.is_stale(info)
         if is_gone != (job.collector_gone_ns is not None):
             job.collector_gone_ns = now_ns if is_gone else None
             yield JobChange("collector", row, back=not is_gone)

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-import pyarrow as pa
-
 from ...formats.layout import SECOND_NS
 from ..store.catalog import RUNNING, JobInfo
 from ..store.protocols import JobReader, StoreReader
@@ -13,6 +11,7 @@ from ..store.selectors import short_ids
 from ..summaries.jobs import job_row
 from ..summaries.live import HOST_COLUMNS, SAMPLES_MAX, CurrentUsage, LiveJob, host_figures
 from ..summaries.step_times import NO_PACE
+from .followed import READING_S, rows_since
 from .watching import (
     RECENT_NS,
     WATCHED_TABLES,
@@ -26,8 +25,7 @@ from .watching import (
     watched_job,
 )
 
-#: Minimum interval of readings (ns): what is copied while jobs run changes every ten seconds.
-_READING_NS: Final = 5 * SECOND_NS
+_READING_NS: Final = int(READING_S * SECOND_NS)
 
 
 class _RunningJob:
@@ -41,24 +39,20 @@ class _RunningJob:
 
     def read(self, job: JobReader) -> None:
         """Read the new rows of ``job``."""
-        new_rows = {name: rows for name in WATCHED_TABLES if (rows := self._new_rows(job, name)) is not None}
+        new_rows = rows_since(job, self._counts)
+        names, samples = new_rows.pop("names", None), new_rows.pop("host_samples", None)
         if self._take is not None:
             self._take(new_rows)
         add_rows(self.live, new_rows)
-        if (names := self._new_rows(job, "names")) is not None and not self.live.devices:
+        if names is not None and not self.live.devices:
             self.live.add_names(names)
-        if (samples := self._new_rows(job, "host_samples")) is not None:
+        if samples is not None:
             self._samples = [*self._samples, *last_rows(samples, HOST_COLUMNS, SAMPLES_MAX)][-SAMPLES_MAX:]
 
     def host(self, name: str) -> WatchedHost | None:
         """Return the state of the job's host ``name``, None without samples."""
         figures = host_figures(self._samples)
         return None if figures is None else WatchedHost(name, *figures[1:])
-
-    def _new_rows(self, job: JobReader, name: str) -> pa.Table | None:
-        pieces = [piece for piece in job.pieces(name, self._counts[name]) if piece.num_rows]
-        self._counts[name] += sum(piece.num_rows for piece in pieces)
-        return pa.concat_tables(pieces) if pieces else None
 
 
 class StoreWatch:

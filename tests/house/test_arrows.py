@@ -398,7 +398,7 @@ STORE_ACCESS = {
     "collector.query": {"reader", "row_follower"},
 }
 #: Modules of collector.query that work on the folders of a store.
-FOLDER_QUERIES = {"following", "metrics", "store_watch", "watching"}
+FOLDER_QUERIES = {"followed", "metrics", "store_watch", "watching"}
 SQL = re.compile(r"\b(SELECT\s.*\sFROM|CREATE\s+(TABLE|VIEW)|read_parquet)\b", re.DOTALL)
 
 

@@ -129,6 +129,8 @@ def test_every_answer_equals_that_of_the_folder(urls: tuple[str, str], folder: P
     questions = [*OF_SEVERAL, *((question, "last") for question in QUESTIONS)]
     for words in questions:
         assert _answer(words, other) == _answer(words, folder), words
+    followed = ("follow", "last", "--all", "--json", "--store")
+    assert output_of(*followed, other) == output_of(*followed, folder)
     if other != url:
         assert dict(exports(other, "last", tmp_path / "1")) == dict(exports(folder, "last", tmp_path / "2"))
     back = tmp_path / "back"

@@ -1,4 +1,7 @@
-"""Jobs are followed to their ends, each step once, even if the collector restarts."""
+"""Jobs are followed to their ends, each step once, even if the collector restarts.
+
+Tests collector/query/followed.py, too: a folder is also read as any store is.
+"""
 
 import socket
 from typing import Any
@@ -7,6 +10,7 @@ import pytest
 from fakes.made_store import IDENTITY, SECOND, START_NS, rows, span
 from tfprof.collector.documents.changes import change_document
 from tfprof.collector.errors import NoSuchJobError
+from tfprof.collector.query import followed, following
 from tfprof.collector.query.following import RESTART_TIMEOUT_NS, JobChange, JobFollower
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.retention import remove
@@ -15,6 +19,17 @@ from tfprof.formats import layout
 
 HOST = socket.gethostname()
 NOW = START_NS + 1000 * SECOND
+
+
+@pytest.fixture(params=["folder", "any store"])
+def kind_of_store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read the folder with what is there for folders, or as any store."""
+    if request.param == "any store":
+        monkeypatch.setattr(following, "followed", followed.PolledStore)
+        monkeypatch.setattr(followed, "READING_S", 0.0)
+
+
+either_kind = pytest.mark.usefixtures("kind_of_store")
 
 
 def job(writer: LocalStoreWriter, uid: int, name: str = "train.py", launch: str = "") -> LocalJobWriter:
@@ -40,6 +55,7 @@ def new_follower(writer: LocalStoreWriter, *selectors: str, past: int | None = N
     return JobFollower(LocalStore(writer.path), selectors, NOW, line_per_entry=False, past=past)
 
 
+@either_kind
 def test_steps_are_followed_as_they_are_stored_until_the_end(writer: LocalStoreWriter) -> None:
     job_writer = job(writer, 0xA << 60)
     append_steps(job_writer, 1, 2)
@@ -55,6 +71,7 @@ def test_steps_are_followed_as_they_are_stored_until_the_end(writer: LocalStoreW
     assert (end.kind, end.row.status, end.median_ns, follower.is_over) == ("end", 3, 900 * 10**6, True)
 
 
+@either_kind
 def test_the_number_of_past_lines_is_limited(writer: LocalStoreWriter) -> None:
     append_steps(job(writer, 1), 1, 30)
     assert [change.line.first for change in new_follower(writer, "last", past=2).update(NOW)[1:]] == [29, 30]
@@ -62,6 +79,7 @@ def test_the_number_of_past_lines_is_limited(writer: LocalStoreWriter) -> None:
     assert len(new_follower(writer, "last").update(NOW)[1:]) == 30
 
 
+@either_kind
 def test_a_name_selects_all_running_jobs_or_else_an_ended_one(writer: LocalStoreWriter) -> None:
     for uid in (0xA << 60, 0xB << 60, 0xC << 60):
         append_steps(job(writer, uid), 1)
@@ -74,6 +92,7 @@ def test_a_name_selects_all_running_jobs_or_else_an_ended_one(writer: LocalStore
         new_follower(writer, "nosuch")
 
 
+@either_kind
 def test_later_jobs_of_a_launch_are_followed(writer: LocalStoreWriter) -> None:
     launch = "00000000000000bb"
     job(writer, 0xA << 60, launch=launch)
@@ -107,6 +126,7 @@ def test_a_job_without_a_collector_counts_as_ended_only_if_no_collector_comes_ba
     assert (end.kind, end.row.state, follower.is_over) == ("end", "stale", True)
 
 
+@either_kind
 def test_a_removed_job_is_an_error(writer: LocalStoreWriter) -> None:
     job_writer = job(writer, 0xA << 60)
     follower = new_follower(writer, "last")
@@ -117,6 +137,7 @@ def test_a_removed_job_is_an_error(writer: LocalStoreWriter) -> None:
         follower.update(NOW + SECOND)
 
 
+@either_kind
 def test_only_unusual_events_are_reported(writer: LocalStoreWriter) -> None:
     job_writer = job(writer, 0xA << 60)
     follower = new_follower(writer, "last")
@@ -126,3 +147,17 @@ def test_only_unusual_events_are_reported(writer: LocalStoreWriter) -> None:
     (shown,) = follower.update(NOW + SECOND)
     assert (shown.kind, shown.event.slug) == ("warning", "gap")
     assert change_document(shown)["slug"] == "gap"
+
+
+def test_a_store_that_is_not_a_folder_is_read_at_intervals(
+    writer: LocalStoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "followed", followed.PolledStore)
+    job_writer = job(writer, 0xA << 60)
+    append_steps(job_writer, 1)
+    follower = new_follower(writer, "last")
+    assert len(follower.update(NOW)) == 2
+    append_steps(job_writer, 2)
+    assert follower.update(NOW + SECOND) == []
+    monkeypatch.setattr(followed, "READING_S", 0.0)
+    assert len(follower.update(NOW + 2 * SECOND)) == 1

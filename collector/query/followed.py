@@ -1,0 +1,143 @@
+"""The stores whose jobs are followed: a folder, or any store by its protocol."""
+
+import time
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, Protocol
+
+import pyarrow as pa
+
+from ..errors import StoreError
+from ..store import catalog
+from ..store.catalog import STALE, JobInfo
+from ..store.protocols import JobReader, StoreReader
+from ..store.reader import LocalJob, LocalStore
+from ..store.row_follower import RowFollower
+from ..store.selectors import short_ids
+
+_TABLES: Final = ("spans", "events")
+#: Minimum interval of readings (s): what is copied while jobs run changes every ten seconds.
+READING_S: Final = 5.0
+
+
+class FollowedRows(Protocol):
+    """The rows of a job that is followed."""
+
+    @property
+    def info(self) -> JobInfo:
+        """The content of the job file at the last call of `new_rows`."""
+        ...
+
+    def new_rows(self) -> Mapping[str, pa.Table]:
+        """Return the rows since the last call by table; errors as for `RowFollower`."""
+        ...
+
+
+class FollowedStore(Protocol):
+    """A store whose jobs are followed."""
+
+    def rows(self, job: JobReader) -> FollowedRows:
+        """Return the rows of ``job``, from its first row on."""
+        ...
+
+    def new_jobs(self, known: Collection[int]) -> Iterable[JobReader]:
+        """Return the readable jobs without those of the uids ``known``."""
+        ...
+
+    def short_id(self, info: JobInfo) -> str:
+        """Return the shortest unique start of a job's id."""
+        ...
+
+    def is_stale(self, info: JobInfo) -> bool:
+        """Whether a running job has no collector any more."""
+        ...
+
+
+class FollowedFolder:
+    """A folder, of which only what has changed is read."""
+
+    def __init__(self, store: LocalStore) -> None:
+        """Follow jobs of ``store``."""
+        self._store = store
+
+    def rows(self, job: JobReader) -> FollowedRows:
+        """Return the rows of ``job``."""
+        return RowFollower(catalog.job_folder(self._store.path, job.info.uid), _TABLES)
+
+    def new_jobs(self, known: Collection[int]) -> Iterable[JobReader]:
+        """Yield the readable jobs without those of the uids ``known``."""
+        for folder in catalog.folders(self._store.path):
+            if int(folder.name, 16) not in known:
+                try:
+                    yield LocalJob(folder, catalog.load(folder))
+                except (FileNotFoundError, StoreError):  # it is being created or removed, or is damaged
+                    continue
+
+    def short_id(self, info: JobInfo) -> str:
+        """Return the shortest unique start of a job's id."""
+        return short_ids([folder.name for folder in catalog.folders(self._store.path)])[info.hex]
+
+    def is_stale(self, info: JobInfo) -> bool:
+        """Whether a running job has no collector any more."""
+        return self._store.with_stale_state(info).state == STALE
+
+
+class PolledStore:
+    """A store that is read again every READING_S."""
+
+    def __init__(self, store: StoreReader) -> None:
+        """Follow jobs of ``store``."""
+        self._store = store
+
+    def rows(self, job: JobReader) -> FollowedRows:
+        """Return the rows of ``job``."""
+        return _PolledRows(self._store, job.info)
+
+    def new_jobs(self, known: Collection[int]) -> Iterable[JobReader]:
+        """Return the readable jobs without those of the uids ``known``."""
+        return [job for job in self._store.jobs() if job.info.uid not in known]
+
+    def short_id(self, info: JobInfo) -> str:
+        """Return the shortest unique start of a job's id."""
+        return short_ids([job.info.hex for job in self._store.jobs()])[info.hex]
+
+    def is_stale(self, _info: JobInfo) -> bool:
+        """Return False: a stale job of such a store has this state."""
+        return False
+
+
+class _PolledRows:
+    """The rows of a job, which are read again every READING_S; `info`: its job file then."""
+
+    def __init__(self, store: StoreReader, info: JobInfo) -> None:
+        self.info = info
+        self._store = store
+        self._counts = dict.fromkeys(_TABLES, 0)
+        self._read_s = float("-inf")
+
+    def new_rows(self) -> Mapping[str, pa.Table]:
+        now = time.monotonic()
+        if now - self._read_s < READING_S:
+            return {}
+        self._read_s = now
+        job = self._store.job(self.info.hex)
+        self.info = job.info
+        return rows_since(job, self._counts)
+
+
+def rows_since(job: JobReader, counts: dict[str, int]) -> dict[str, pa.Table]:
+    """Return the rows of the tables in ``counts`` after the first ones, and count them.
+
+    ``counts``: how many rows of each table were read. Tables without new rows are left out.
+    """
+    new_rows = {}
+    for name, start in counts.items():
+        pieces = [piece for piece in job.pieces(name, start) if piece.num_rows]
+        if pieces:
+            new_rows[name] = pa.concat_tables(pieces)
+            counts[name] += new_rows[name].num_rows
+    return new_rows
+
+
+def followed(store: StoreReader) -> FollowedStore:
+    """Return ``store`` as one whose jobs are followed."""
+    return FollowedFolder(store) if isinstance(store, LocalStore) else PolledStore(store)
