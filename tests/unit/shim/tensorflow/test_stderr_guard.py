@@ -131,7 +131,7 @@ def test_an_exception_while_the_file_is_made_leaves_no_descriptor(monkeypatch):
     def interrupted(*_arguments):
         raise TimeoutError("the job's")
 
-    monkeypatch.setattr(stderr_guard.descriptors, "control", interrupted)
+    monkeypatch.setattr("tfprof.shim.descriptors.control", interrupted)
     before = os.listdir("/proc/self/fd")
     with pytest.raises(TimeoutError):
         stderr_guard.FilteredStderr()
