@@ -1,4 +1,4 @@
-"""The stores whose jobs are followed: a folder, or any store by its protocol."""
+"""Reads the new rows of followed jobs: from a folder, or from any other store."""
 
 import time
 from collections.abc import Collection, Iterable, Mapping

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-import pyarrow as pa
-
 from ...formats import layout
 from ..errors import UsageError
 from ..store.catalog import JobInfo
@@ -13,6 +11,7 @@ from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import functions_of
 from ..summaries.op_classes import WAITING
 from ..summaries.parts import Breakdown
+from ..summaries.steps import rows_of_kinds
 from ..summaries.workers import Comparison, Moments, WorkerSteps, compare
 from .breakdown import main_breakdown
 from .job_selection import ids_of
@@ -139,8 +138,7 @@ def _dispatched(members: Sequence[JobReader], read: Sequence[_Read]) -> dict[int
 
 def _by_thread(job: JobReader) -> list[_Read]:
     """Return the function calls of each thread of ``job`` that calls functions, by its number."""
-    spans = job.table("spans")
-    calls = spans.filter(pc.equal(spans["kind"], pa.scalar(layout.FUNCTION, pa.uint16())))
+    calls = rows_of_kinds(job.table("spans"), (layout.FUNCTION,))
     threads: list[Any] = sorted(pc.unique(calls["thread"]).to_pylist())
     parts = [main_breakdown(job, calls.filter(pc.equal(calls["thread"], thread))) for thread in threads]
     return [(WorkerSteps(job.info.host, {}, None, part.period_ns if part else None), part) for part in parts]

@@ -14,7 +14,7 @@ from .jobs import JobRow
 
 #: Factor by which the cost may exceed the budget without a warning.
 _TOLERANCE: Final = 1.1
-#: Kinds whose steps each cost at least `_STEP_NS_MIN` (ns), even if they are only counted.
+#: Kinds of steps that cost `_STEP_NS_MIN` (ns) or more each, even those that are only counted.
 _COSTLY_KINDS: Final = frozenset(
     layout.SPAN_NAMES[kind] for kind in (layout.BATCH, layout.TEST_BATCH, layout.PREDICT_BATCH, layout.EAGER)
 )

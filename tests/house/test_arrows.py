@@ -394,7 +394,7 @@ STORE_ACCESS = {
     "collector.sharing": {"shared"},
     "collector.traces": {"aggregation", "rollup"},
     "web.server": {"opening", "reader"},
-    # Following jobs works on the folders of this host.
+    # Of a folder, watching and following read only what is new.
     "collector.query": {"reader", "row_follower"},
 }
 #: Modules of collector.query that work on the folders of a store.

@@ -1,9 +1,9 @@
-"""Steady growth is told from values that go up and down."""
+"""Values that go up and down do not count as steady growth."""
 
 import pytest
 from tfprof.collector.growth import steady_growth
 
-#: Memory of a job (MB) whose shuffle buffer fills and empties in each epoch, once a second.
+#: Memory of a job (MB). Its shuffle buffer fills and empties in each epoch, about once a second.
 SHUFFLED = [915, 782, 823, 717, 796, 777, 979, 833, 895, 986, 660, 828, 902, 922, 760, 869, 1015, 958, 872]
 
 

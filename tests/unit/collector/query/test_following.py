@@ -23,7 +23,7 @@ NOW = START_NS + 1000 * SECOND
 
 @pytest.fixture(params=["folder", "any store"])
 def kind_of_store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read the folder with what is there for folders, or as any store."""
+    """Follow the folder as a folder, or as any other store."""
     if request.param == "any store":
         monkeypatch.setattr(following, "followed", followed.PolledStore)
         monkeypatch.setattr(followed, "READING_S", 0.0)
