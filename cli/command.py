@@ -37,25 +37,16 @@ def _store(_context: click.Context, _parameter: click.Parameter, value: str | No
     return runtime_dir.require_absolute(runtime_dir.default_store()) if value is None else store_address(value)
 
 
-#: What to do where a URL is no use, in general and by command.
-_GIVE_A_PATH: Final = "give the path of a store"
-_INSTEAD: Final = {"follow": "tfprof top shows its running jobs"}
-
-
-def check_folder(address: str, what: str, instead: str = _GIVE_A_PATH) -> None:
-    """Raise FolderOnlyError if ``address`` is a URL.
-
-    ``what``: what needs a folder; ``instead``: what to do.
-    """
+def check_folder(address: str, what: str) -> None:
+    """Raise FolderOnlyError if ``address`` is a URL; ``what``: what needs a folder."""
     if scheme_of(address):
         text = f"{what} needs the folder of a collector, and {scheme_of(address)}:// is none"
-        raise FolderOnlyError(f"{text}: {instead}")
+        raise FolderOnlyError(f"{text}: give the path of a store")
 
 
 def _folder(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
     if value is not None:
-        name = context.info_name or ""
-        check_folder(value, f"tfprof {name}", _INSTEAD.get(name, _GIVE_A_PATH))
+        check_folder(value, f"tfprof {context.info_name or ''}")
     return _store(context, parameter, value)
 
 
