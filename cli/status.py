@@ -11,10 +11,11 @@ from .command import folder_option, json_option, print_json, width
 @click.command()
 @json_option
 @folder_option
-def status(store: str, as_json: bool) -> None:
+def status(store: str, as_json: bool) -> int:
     """Print the state of the agent and the collector of a store.
 
-    It includes their start, delay, lost and refused data, and memory.
+    It includes their start, delay, lost and refused data, and memory. The exit status is 1 if one
+    of them could not start, or if data is not stored, sent or copied now.
     """
     answer = daemon_status(store)
     if as_json:
@@ -23,3 +24,4 @@ def status(store: str, as_json: bool) -> None:
         print_json(status_document(answer))
     else:
         print_lines(status_text.lines(store, {"agent": answer.agent, "collector": answer.collector}, width()))
+    return int(answer.is_failing)

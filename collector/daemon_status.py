@@ -5,9 +5,9 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from ..commands.daemons import read_status, running_pid
+from ..commands.daemons import FAILED, read_status, running_pid
 from ..formats import runtime_dir
 from ..formats.addresses import is_remote
 from .errors import StoreError
@@ -25,6 +25,22 @@ class DaemonStatus:
     runtime: str
     agent: Mapping[str, Any]
     collector: Mapping[str, Any]
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether a daemon could not start, or data is not stored, sent or copied now."""
+        return any(map(_is_failing, (self.agent, self.collector)))
+
+
+#: What a status file has while data is not stored.
+_REASONS: Final = ("stall", "stalled", "spool_failure")
+
+
+def _is_failing(status: Mapping[str, Any]) -> bool:
+    if not status["alive"]:
+        return bool(status.get(FAILED) or status.get("spool_bytes"))
+    copy = status.get("copy")
+    return any(map(status.get, _REASONS)) or bool(isinstance(copy, Mapping) and copy.get("error"))
 
 
 def checked_instance_dir(store: str) -> str:

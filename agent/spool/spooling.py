@@ -59,7 +59,7 @@ class Spooling:
         self._bytes_max = bytes_max
         self._report = report
         self._available_s = now
-        self._is_stalled = False
+        self._head_stall: dict[str, str] | None = None
         self._next_open_s = -math.inf
         self._failure: dict[str, str] | None = None
         self._spool: Spool | None = None
@@ -74,7 +74,7 @@ class Spooling:
         ``is_available``: whether a collector answers. ``has_jobs``: whether there may be data to
         keep. ``is_urgent``: whether a job has ended, or its ring fills.
         """
-        if is_available and not self._is_stalled:
+        if is_available and self._head_stall is None:
             self._available_s = now
         is_away = now >= self._available_s + (URGENT_AWAY_S if is_urgent else AWAY_S)
         if is_away and has_jobs and self._spool is None and now >= self._next_open_s:
@@ -97,7 +97,9 @@ class Spooling:
         return self._failure if self._spool is None else self._spool.failure
 
     def stall(self, direct: dict[str, str] | None) -> dict[str, str] | None:
-        """Return why no data is stored; ``direct``: why the collector stores none, if known."""
+        """Return why no data is stored; ``direct``: why the collector is not reached, if known."""
+        if direct is None and not self.is_empty:
+            direct = self._head_stall
         on_disk = self.failure
         if direct is None or on_disk is None or on_disk["text"] == direct["text"]:
             return direct
@@ -146,7 +148,7 @@ class Spooling:
         """
         if answer.type not in _ANSWERS:
             return False
-        self._is_stalled = answer.type == wire.STALL
+        self._head_stall = reason if answer.type == wire.STALL else None
         if self._delivery is None or self.is_empty:
             return False
         self._delivery.note_answer(answer, reason, now)
@@ -157,7 +159,7 @@ class Spooling:
 
         A spool that could not be opened before, without a key, is older than what is sent now.
         """
-        self._is_stalled = False
+        self._head_stall = None
         if self._delivery is not None:
             self._delivery.restart()
         elif self._failure is not None:

@@ -15,6 +15,7 @@ import psutil
 import pytest
 from fakes import clickhouse_program
 from fakes.collector_process import CollectorProcess, StepStream
+from fakes.command import answer
 from fakes.polling import until
 from fakes.round_trip import output_of
 from fakes.same_figures import assert_same_figures, assert_same_rows
@@ -60,7 +61,9 @@ def test_each_row_of_a_running_job_is_there_once_after_kills(
                 if steps == 500:
                     copier.kill()
                     collector.await_status(lambda status: status["copy"]["error"], 15)
-                    assert "[copy-ended]" in output_of("status", "--store", collector.store)
+                    status, text, _ = answer("status", "--store", str(collector.store))
+                    assert status == 1
+                    assert "[copy-ended]" in text
                 collector.kill()
                 until(lambda copier=copier: not copier.is_running(), "the end of the copying process", 15)
                 collector.start()
@@ -107,7 +110,9 @@ def test_an_engine_that_is_away_costs_a_warning(collector: CollectorProcess, mon
         stream.close()
     copy = collector.await_status(lambda status: status["copy"]["error"])["copy"]
     assert (copy["copied_ns"], copy["error"]["slug"]) == (None, "engine-away")
-    assert "not copied" in output_of("status", "--store", collector.store)
+    status, text, _ = answer("status", "--store", str(collector.store))
+    assert status == 1
+    assert "not copied" in text
     assert "tfprof_collector_copy_failing 1" in output_of("metrics", "--store", collector.store)
     assert LocalStore(collector.store).jobs()[0].table("traces").num_rows == 300
     os.kill(collector.process.pid, signal.SIGTERM)

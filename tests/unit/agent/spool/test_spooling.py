@@ -14,6 +14,7 @@ from tfprof.formats.wire import Head
 
 REMOTE = remote_endpoint("tcp://127.0.0.1:7199")
 OPEN = Head(wire.OPEN, 7, 0, 0, 1)
+FULL = {"slug": "store-full", "text": "No space left on device"}
 
 
 class Node:
@@ -82,12 +83,14 @@ def test_a_job_that_has_ended_does_not_wait_long(home: Path) -> None:
 
 def test_a_collector_that_stores_nothing_is_away(home: Path) -> None:
     node = Node()
-    node.spooling.handle(Head(wire.STALL, 7, wire.RECORDS, 1, 1), {}, node.now)
+    node.spooling.handle(Head(wire.STALL, 7, wire.RECORDS, 1, 1), FULL, node.now)
     assert node.turn(module.AWAY_S + 1, is_available=True) == (Route.SPOOL, True)
     assert home.exists()
     node.put()
+    assert node.spooling.stall(None) == FULL
     node.turn(is_available=True)
     node.acknowledge()
+    assert node.spooling.stall(None) is None
     assert [node.turn(is_available=True)[0] for _ in range(2)][-1] is Route.DIRECT
 
 

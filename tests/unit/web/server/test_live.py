@@ -1,7 +1,4 @@
-"""The messages of the live state: why nothing new is stored, and errors that nobody expected.
-
-Tests collector/daemon_status.py.
-"""
+"""The messages of the live state: why nothing new is stored, and errors that nobody expected."""
 
 import asyncio
 import threading
