@@ -214,7 +214,7 @@ class Agent:
         ):
             self._last_busy_s = now
         self._instance.write_results(self._jobs, self._stall())
-        self._instance.tidy_if_due(now)
+        self._instance.tidy_if_due(now, self._jobs)
 
     def _stall(self) -> dict[str, str] | None:
         """Return the reason why no job's data is stored, None if none is known."""
