@@ -534,3 +534,32 @@ def test_a_process_that_was_lost_a_day_ago_is_counted_by_the_next_agent(bench: B
     ((_, entry),) = until(lambda: list(given_up.pending(bench.instance_dir)), "the lost process", 20)
     assert entry is not None
     assert (entry["uid"], entry["identity"]["name"], entry["end"]["records"]) == (uid, "fake.py", 1)
+
+
+def test_a_loss_that_an_agent_cannot_write_down_is_counted_by_a_later_one(bench: Bench) -> None:
+    stall_body = json.dumps({"slug": "store-full", "text": "no space"}).encode()
+    bench.collector.answer = lambda head, _body: [
+        (Head(wire.STALL, head.uid, head.type, head.first, head.last), stall_body)
+    ]
+    bench.start_agent()
+    job, uid = bench.job(5)
+    obstacle = Path(bench.instance_dir, runtime_dir.GIVEN_UP, f"{uid:016x}.json")
+    obstacle.mkdir()  # the file about the job cannot be written, as on a full disk
+    until(lambda: bench.status().get("stall"))
+    job.communicate()
+    launches.write_left(bench.instance_dir, LAUNCH, LeftChannel(uid, {"name": "fake.py"}, {"records": 5}))
+    bench.write_end(job, 0, None)
+    until(bench.has_unfinished_result)
+    for _ in range(2):  # it gives the job up, and the next one finds that it is lost
+        bench.agent.terminate()
+        assert bench.agent.wait(20) == 0
+        assert "cannot read or write files" in bench.status()["last_error"]
+        bench.start_agent()
+        until(lambda: bench.status()["pid"] == bench.agent.pid and bench.status()["refused"], "the lost process")
+    bench.agent.terminate()
+    assert bench.agent.wait(20) == 0
+    obstacle.rmdir()
+    bench.start_agent()
+    ((_, entry),) = until(lambda: list(given_up.pending(bench.instance_dir)), "the loss")
+    assert entry is not None
+    assert (entry["uid"], entry["end"]["records"], entry["end"]["state"]) == (uid, 5, "exited")
