@@ -10,6 +10,7 @@ class EventDocument(TypedDict):
 
     slug: Annotated[str, "The kind of event (docs/errors.md)."]
     text: Annotated[str, "What happened, the last time."]
+    line: Annotated[str, "What happened, how often or how much was lost, and the slug."]
     count: Annotated[int, "How often, or how many entries were lost."]
     first_ns: Annotated[int, "The first time, ns since 1970."]
     last_ns: Annotated[int, "The last time, ns since 1970."]
@@ -20,6 +21,7 @@ def event_document(event: EventSummary) -> EventDocument:
     return {
         "slug": event.slug,
         "text": event.text,
+        "line": event.line,
         "count": event.count,
         "first_ns": event.first_ns,
         "last_ns": event.last_ns,
