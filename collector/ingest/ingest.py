@@ -10,6 +10,7 @@ from ..store.protocols import StoreWriter
 from ..store.shared import Owner
 from .failures import FailureCallback, Failures
 from .guarded_detector import GuardedDetector
+from .job import LAST_NUMBERS
 from .jobs import OpenJobs
 from .parsing import integer
 from .samples import Samples
@@ -59,7 +60,7 @@ class Ingest(NamedTuple):
             return False
         if event is not None:
             jobs.take(Head(wire.EVENT, uid, 0, 1, 1), _body(event), node)
-        for about, name in ((wire.RECORDS, "records"), (wire.SPANS, "span_head")):
+        for about, name in LAST_NUMBERS:
             job.note_lost(about, integer(end, name, 0), "given-up")
         jobs.take(Head(wire.CLOSE, uid), _body(end), node)
         for _ in self.slices.store(uid):  # no agent waits for the answers

@@ -78,7 +78,11 @@ def test_host_shows_the_samples_since_then_and_the_one_before(run: Run) -> None:
     [
         (("steps", "aa10", "--since", LATER), 2, "no step began since "),
         (("steps", "aa10", "--steps", "81-90"), 2, "no step 81-90: the last one is run 80, of "),
-        (("breakdown", "aa10", "--kind", "test_batch"), 2, "no step of the kind test_batch was timed; there are 80 run"),
+        (
+            ("breakdown", "aa10", "--kind", "test_batch"),
+            2,
+            "no step of the kind test_batch was timed; there are 80 run",
+        ),
         (("spans", "aa10", "--since", LATER), 0, "no span ended since "),
         (("host", "aa10", "--since", LATER), 0, "no samples since "),
         (("alerts", "--since", LATER), 0, "no alerts since "),
