@@ -1,11 +1,10 @@
-"""The interfaces of a store; this folder implements them with local files.
+"""The interfaces for reading a store; this folder implements them with local files.
 
 Tables are Arrow tables of ``schema``. Numbers of nodes, devices, labels and outputs refer to NAMES.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -317,117 +316,4 @@ class StoreReader(Protocol):
 
         StoreError if a removal fails; the jobs before that one are then removed.
         """
-        ...
-
-
-class JobWriter(Protocol):
-    """A writer of one job, or of the samples of one host.
-
-    After a StoreError other than `store-removed` the stored rows are as before.
-    """
-
-    @property
-    def info(self) -> JobInfo:
-        """The content of the job file."""
-        ...
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether readers can no longer find newly stored rows."""
-        ...
-
-    def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
-        """Store rows by table, and ``last``, the number of the last message of wire type ``about``.
-
-        Either everything is stored, or nothing.
-        """
-        ...
-
-    def acked(self, about: int) -> int:
-        """Return the number of the last stored message of wire type ``about``, 0 for none."""
-        ...
-
-    def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return all stored rows of table ``name``."""
-        ...
-
-    def set_identity(self, identity: Mapping[str, Any]) -> None:
-        """Store the body of OPEN, and the state `running`."""
-        ...
-
-    def set_counters(self, counters: Mapping[str, Any]) -> None:
-        """Keep the body of COUNTERS; it is written later."""
-        ...
-
-    def seal_if_due(self, now: float) -> bool:
-        """Seal the log if that is due, and return whether it was sealed.
-
-        ``now``: monotonic clock in seconds.
-        """
-        ...
-
-    def close(self, state: str, end: Mapping[str, Any] | None = None) -> None:
-        """Store the job's end: its state and the body of CLOSE.
-
-        The writer stays usable.
-        """
-        ...
-
-
-class StoreWriter(Protocol):
-    """A writer of the jobs of one host in a store; the host's collector is the only writer."""
-
-    @property
-    def path(self) -> Path:
-        """The path of the store, as shown to users."""
-        ...
-
-    @property
-    def collector(self) -> Mapping[str, Any]:
-        """The collector that writes: its host, pid and id, as in the job files."""
-        ...
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether the store was removed or moved since it was opened."""
-        ...
-
-    @property
-    def lost_hosts(self) -> Sequence[JobWriter]:
-        """Writers of host samples whose rows readers can no longer find."""
-        ...
-
-    def job(self, uid: int) -> JobWriter:
-        """Return the writer of job ``uid``; create the job if it is new."""
-        ...
-
-    def host(self, name: str) -> JobWriter:
-        """Return the writer of the samples of host ``name``."""
-        ...
-
-    def trim_hosts(self) -> None:
-        """Remove the samples of hosts that no stored job needs."""
-        ...
-
-    def renew(self) -> None:
-        """Create and lock the store again after its removal; open writers stay as they are."""
-        ...
-
-    def forget(self, writer: Any) -> None:
-        """Drop one of this store's writers whose ``is_gone`` is true."""
-        ...
-
-    def release(self, uid: int) -> None:
-        """Close the files of job ``uid``; it can be opened again."""
-        ...
-
-    def tick(self, now: float, on_error: Callable[[int, Exception], None]) -> None:
-        """Do the due work, then raise the first StoreError.
-
-        Other exceptions are passed to ``on_error``, with the uid of the job.
-        """
-        ...
-
-    def close(self) -> None:
-        """Close the files of all jobs, and release the lock of the store."""
         ...
