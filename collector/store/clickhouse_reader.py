@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from .merging import with_canonical
 from .protocols import Executions, JobReader, RecordedOutputs, RecordedTotals
 from .rollup import indexed_by_node
 from .selectors import selected
+from .sql_queries import Sql
 
 T = TypeVar("T")
 #: A running job that was last copied longer ago than this counts as stale (ns).
@@ -155,37 +156,13 @@ class EngineJob:
             FolderTarget(str(path)).add(self)
             yield from LocalStore(path).jobs()[0].archive()
 
-    def memory_levels(self, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
-        """Return the peak of each allocator in each trace; see the protocol."""
-        return sql_queries.memory_levels(self._tables.query, CLICKHOUSE, hosts)
-
-    def kept_memory(self, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
-        """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there."""
-        return sql_queries.kept_memory(self._tables.query, traces, allocator)
-
-    def memory_left(self) -> list[tuple[int, int, int]]:
-        """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
-        return sql_queries.memory_left(self._tables.query)
-
-    def new_nodes(self, left_out: Collection[int]) -> dict[int, int]:
-        """Return trace -> number of nodes, but those on ``left_out`` devices, that it has first."""
-        return sql_queries.new_nodes(self._tables.query, left_out)
-
-    def last_traces(self) -> list[tuple[int, int, int]]:
-        """Return (node, device, last trace in which the node ran on the device)."""
-        return sql_queries.last_traces(self._tables.query)
-
     def window_labels(self) -> dict[int, int]:
         """Return node -> one of its labels, for the nodes that profiler windows recorded."""
-        return sql_queries.window_labels(self._tables.query)
+        return self.with_sql(sql_queries.window_labels)
 
-    def identical_graphs(self) -> list[tuple[int, int, str, int]]:
-        """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
-        return sql_queries.identical_graphs(self._tables.query, CLICKHOUSE)
-
-    def graph_names(self, graph: int) -> set[str]:
-        """Return the names of the nodes of one graph."""
-        return sql_queries.graph_names(self._tables.query, graph)
+    def with_sql(self, action: Callable[[Sql], T]) -> T:
+        """Return the result of ``action``, which runs SQL."""
+        return action(Sql(self._tables.query, CLICKHOUSE))
 
     def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest_node: int) -> T:
         """Return the result of ``action``; ``highest_node``: the highest node id."""

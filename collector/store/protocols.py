@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..errors import DamagedJobError
 from .catalog import JobInfo
+from .sql_queries import Sql
 
 T = TypeVar("T")
 #: Rows of one table to store.
@@ -220,49 +221,15 @@ class JobReader(Protocol):
         """
         ...
 
-    def memory_levels(self, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
-        """Return (trace, device, allocator, peak, bytes before the step) of allocators.
+    def with_sql(self, action: Callable[[Sql], T]) -> T:
+        """Return the result of ``action``, a query of ``sql_queries``, on one snapshot of the job.
 
-        The bytes before the step are -1 if the allocator does not report what it has in use. The
-        peak is then that of the step's own blocks. Allocators of GPUs in a RunMetadata are NONE_ID.
-        ``hosts``: GPU -> the device that has the memory of its other allocators.
+        ``action`` may be called more than once.
         """
-        ...
-
-    def kept_memory(self, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
-        """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there.
-
-        The most bytes come first.
-        """
-        ...
-
-    def memory_left(self) -> list[tuple[int, int, int]]:
-        """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
-        ...
-
-    def new_nodes(self, left_out: Collection[int]) -> dict[int, int]:
-        """Return trace -> number of nodes, but those on ``left_out`` devices, that it has first."""
-        ...
-
-    def last_traces(self) -> list[tuple[int, int, int]]:
-        """Return (node, device, last trace in which the node ran on the device)."""
         ...
 
     def window_labels(self) -> dict[int, int]:
         """Return node -> one of its labels, for the nodes that profiler sessions recorded."""
-        ...
-
-    def identical_graphs(self) -> list[tuple[int, int, str, int]]:
-        """Return (graphs, nodes, name, graph) of each set of identical graphs.
-
-        Graphs are identical if their nodes have the same names and ops. ``graphs`` is the number of
-        graphs in the set, and ``nodes`` the number of nodes of each graph. ``name`` is the name of
-        one of the nodes, and ``graph`` the number of one of the graphs, as examples.
-        """
-        ...
-
-    def graph_names(self, graph: int) -> set[str]:
-        """Return the names of the nodes of one graph."""
         ...
 
     def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest_node: int) -> T:

@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -22,7 +23,7 @@ from tfprof.collector.alerts.alert import STALL, Alert
 from tfprof.collector.errors import StoreError, VersionError
 from tfprof.collector.ingest.parsing import alert_rows, profiled_step
 from tfprof.collector.records import Record, cut_records
-from tfprof.collector.store import wal
+from tfprof.collector.store import sql_queries, wal
 from tfprof.collector.store import writer as writer_module
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.store.schema import ROLLUP, STORE_VERSION
@@ -224,8 +225,8 @@ def test_an_empty_log_of_the_last_release_is_replaced(traced_store: Path) -> Non
 def test_sql_reads_segments_of_both_releases_together(traced_store: Path) -> None:
     _append(traced_store, SEALED_UID, 8)
     job = LocalStore(str(traced_store)).job(SEALED_UID)
-    assert sorted(job.memory_left()) == [(trace, -45, 0) for trace in range(12)]
-    assert job.new_nodes([]) == {0: 10}
+    assert sorted(job.with_sql(sql_queries.memory_left)) == [(trace, -45, 0) for trace in range(12)]
+    assert job.with_sql(partial(sql_queries.new_nodes, left_out=[])) == {0: 10}
 
 
 def test_a_log_of_the_last_release_is_read_from_a_position_on(traced_store: Path) -> None:

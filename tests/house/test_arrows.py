@@ -380,9 +380,18 @@ def test_names_loaded_on_first_use_are_listed_and_exist() -> None:
         assert not function or callable(getattr(module, function))
 
 
-#: Modules of the store that any room may import. They define what a store contains, and not its
-#: files on disk.
-STORE_CONTENT = {"catalog", "columns", "devices", "output_signatures", "protocols", "schema", "selectors"}
+#: Modules of the store that any room may import. They define what a store contains and answers,
+#: and not its files on disk.
+STORE_CONTENT = {
+    "catalog",
+    "columns",
+    "devices",
+    "output_signatures",
+    "protocols",
+    "schema",
+    "selectors",
+    "sql_queries",
+}
 #: Room -> the other modules of the store that it may import.
 STORE_ACCESS = {
     "cli": {"archive_import", "copying", "opening", "reader"},

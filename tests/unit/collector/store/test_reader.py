@@ -6,6 +6,7 @@ collector/store/sql_queries.py.
 
 import shutil
 import threading
+from functools import partial
 from statistics import median
 
 import duckdb
@@ -55,7 +56,7 @@ def job(path, writer):
 
 
 def run_sql(job, query):
-    return job.with_sql(lambda execute: execute(query))
+    return job.with_sql(lambda sql: sql.query(query))
 
 
 def rows_between(first, last):
@@ -200,14 +201,15 @@ def test_sql_sees_all_tables(job):
 
 
 def test_a_segment_that_sql_cannot_read_is_reported_as_damage(job):
-    path, nodes = next(job.folder.glob("ops-*.parquet")), job.new_nodes([])
+    path, new_nodes = next(job.folder.glob("ops-*.parquet")), partial(sql_queries.new_nodes, left_out=[])
+    nodes = job.with_sql(new_nodes)
     content = path.read_bytes()
     path.write_bytes(b"x" * len(content))
     with pytest.raises(StoreError, match="is damaged: ") as caught:
-        job.new_nodes([])
+        job.with_sql(new_nodes)
     assert (caught.value.slug, str(caught.value).count("\n")) == ("store-damaged", 0)
     path.write_bytes(content)
-    assert job.new_nodes([]) == nodes, "an error does not disturb later queries"
+    assert job.with_sql(new_nodes) == nodes, "an error does not disturb later queries"
 
 
 def test_sql_of_two_jobs_at_once_sees_the_tables_of_its_own_job(job, writer):
@@ -215,8 +217,8 @@ def test_sql_of_two_jobs_at_once_sees_the_tables_of_its_own_job(job, writer):
     other_job = LocalStore(writer.path, "here").job("last")
     count = "SELECT count(*) n FROM traces"
 
-    def counts(query):
-        return [query(count).to_pylist(), run_sql(other_job, count).to_pylist(), query(count).to_pylist()]
+    def counts(sql):
+        return [sql.query(count).to_pylist(), run_sql(other_job, count).to_pylist(), sql.query(count).to_pylist()]
 
     assert job.with_sql(counts) == [[{"n": COUNT}], [{"n": 1}], [{"n": COUNT}]]
 
