@@ -23,7 +23,7 @@ from .clickhouse_tables import JOBS, PART, ROW_TABLES
 from .columns import flat, pc, row_tuples
 from .executions import TRACE_COLUMNS
 from .merging import with_canonical
-from .protocols import Executions, JobReader, RecordedOutputs, RecordedTotals
+from .protocols import Executions, JobReader, RecordedTotals
 from .rollup import indexed_by_node
 from .selectors import selected
 from .sql_queries import Sql
@@ -163,12 +163,6 @@ class EngineJob:
     def with_sql(self, action: Callable[[Sql], T]) -> T:
         """Return the result of ``action``, which runs SQL."""
         return action(Sql(self._tables.query, CLICKHOUSE))
-
-    def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest_node: int) -> T:
-        """Return the result of ``action``; ``highest_node``: the highest node id."""
-        from .recorded_outputs import SqlOutputs  # noqa: PLC0415  # few commands use it
-
-        return action(SqlOutputs(self._tables.query, highest_node, CLICKHOUSE))
 
     @cached_property
     def _total(self) -> pa.Table:

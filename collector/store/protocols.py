@@ -47,60 +47,6 @@ class Executions(NamedTuple):
     output_memory: pa.Table
 
 
-class RecordedOutputs(Protocol):
-    """Queries of the outputs of one job's executions, on one snapshot."""
-
-    def trace_groups(self, selection: ExecutionFilter, sized_nodes: Collection[int] | None) -> dict[int, int]:
-        """Group the traces by their outputs; return first trace of a group -> its number of traces.
-
-        Two traces are in one group if the selected executions of each node have the same outputs,
-        each as often in both traces. For ``sized_nodes`` (None: all) the bytes of the outputs are
-        also equal.
-        """
-        ...
-
-    def output_counts(
-        self, traces: Collection[int], selection: ExecutionFilter, sized_nodes: Collection[int] | None
-    ) -> Iterable[tuple[int, int, int, int, int]]:
-        """Return (trace, node, outputs, bytes, runs) for each trace, node and outputs, sorted.
-
-        ``runs`` is the number of executions with these outputs, and ``bytes`` the largest size of
-        the outputs of one execution. Bytes are 0 for nodes that are not in ``sized_nodes`` (None:
-        all).
-        """
-        ...
-
-    def outputs_in_order(
-        self, traces: Collection[int], selection: ExecutionFilter, nodes: Collection[int] | None
-    ) -> Iterable[tuple[int, int, int]]:
-        """Return (trace, node, outputs) of each execution of ``nodes``, by trace, node and start.
-
-        ``nodes``: None for all.
-        """
-        ...
-
-    def example_outputs(
-        self, traces: Collection[int] | None, selection: ExecutionFilter
-    ) -> Iterable[tuple[int, int, int]]:
-        """Return (node, outputs, label) of one execution of each node in ``traces`` (None: all)."""
-        ...
-
-    def first_occurrences(self, selection: ExecutionFilter, end: int | None) -> Iterable[tuple[int, int, int]]:
-        """Return (node, outputs, first trace with them), by trace.
-
-        ``end``: only traces with lower numbers count, None for all traces. Executions without
-        outputs are left out.
-        """
-        ...
-
-    def outputs_in_trace(self, node: int, trace: int) -> Sequence[int]:
-        """Return the outputs of each execution of a node in one trace, in stored order.
-
-        The executions of a RunMetadata on one device are stored in the order of their ends.
-        """
-        ...
-
-
 class JobReader(Protocol):
     """A reader of one job, or of the samples of one host.
 
@@ -230,13 +176,6 @@ class JobReader(Protocol):
 
     def window_labels(self) -> dict[int, int]:
         """Return node -> one of its labels, for the nodes that profiler sessions recorded."""
-        ...
-
-    def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest_node: int) -> T:
-        """Return the result of ``action`` on one snapshot of the outputs.
-
-        ``highest_node``: the highest node id. ``action`` may be called more than once.
-        """
         ...
 
 

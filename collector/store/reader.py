@@ -17,7 +17,7 @@ from ..errors import DamagedJobError, NoSuchJobError, StoreError
 from . import catalog, executions, lock, segment, shared, totals, trace_ranges
 from .catalog import JobInfo
 from .columns import pc
-from .protocols import Executions, JobReader, RecordedOutputs, RecordedTotals
+from .protocols import Executions, JobReader, RecordedTotals
 from .schema import HOST_SAMPLES
 from .selectors import selected
 from .snapshot import Snapshot, with_stable_snapshot
@@ -149,15 +149,6 @@ class LocalJob:
     def window_labels(self) -> dict[int, int]:
         """Return node -> one of its labels, for the nodes that profiler windows recorded."""
         return self.with_snapshot(executions.window_labels)
-
-    def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest_node: int) -> T:
-        """Return the result of ``action`` on one snapshot of the outputs.
-
-        ``highest_node``: the highest node id. ``action`` may be called more than once.
-        """
-        from .recorded_outputs import SqlOutputs  # noqa: PLC0415  # few commands use it
-
-        return self.with_sql(lambda sql: action(SqlOutputs(sql.query, highest_node, sql.dialect)))
 
     def with_sql(self, action: Callable[[Sql], T]) -> T:
         """Return the result of ``action``, which runs SQL on one snapshot.

@@ -388,6 +388,7 @@ STORE_CONTENT = {
     "devices",
     "output_signatures",
     "protocols",
+    "recorded_outputs",
     "schema",
     "selectors",
     "sql_queries",
