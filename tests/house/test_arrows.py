@@ -146,7 +146,8 @@ ALLOWED = {
     ),
     "collector.records": "collector.errors formats",
     "collector.render": (
-        "collector.advice collector.numbers collector.query collector.summaries collector.tfviews commands formats"
+        "collector.advice collector.alerts collector.numbers collector.query collector.summaries collector.tfviews "
+        "commands formats"
     ),
     "collector.selfstats": "collector.errors commands formats",
     "collector.moment": "",
@@ -173,7 +174,7 @@ ALLOWED = {
     ),
     "cli": (
         "agent.attach agent.channels agent.diagnosis agent.identity agent.local_daemons agent.processes "
-        "collector.alerts collector.api collector.client collector.daemon_status collector.documents "
+        "collector.api collector.client collector.daemon_status collector.documents "
         "collector.errors collector.export collector.job_changes collector.node_client "
         "collector.exporters collector.forms collector.imports collector.loader collector.moment "
         "collector.numbers collector.query collector.render collector.sharing collector.store collector.suggestion "
