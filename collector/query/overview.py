@@ -123,7 +123,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
         command=_command(job),
         stages=stages(row, tree, spans, now_ns),
         steps=_all_step_times(job, row, spans, advice.evidence if advice else None),
-        parts=advice.breakdown if advice else main_breakdown(job, spans),
+        parts=advice.evidence.breakdown if advice else main_breakdown(job, spans),
         ops=ops,
         is_compiled=is_compiled,
         host=row.host,
