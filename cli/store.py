@@ -81,7 +81,7 @@ def copy(source: str, target: str, selectors: Sequence[str], *, with_running: bo
                     failed += 1
                     continue
                 raise
-    damaged = () if selectors else reader.damaged()
+    damaged = () if selectors else reader.read()[1]
     for damage in damaged:
         note(str(damage))
     print_lines([f"{copied} of {len(jobs)} jobs copied to {writer.address}", *_reasons(known, running)])

@@ -193,17 +193,9 @@ class EngineStore:
         """The URL of the store."""
         return self.server.address.text
 
-    def read(self) -> tuple[list[EngineJob], list[DamagedJobError]]:
-        """Return the readable jobs, and the error of each damaged one."""
-        return self._read()
-
     def jobs(self) -> list[EngineJob]:
         """Return all readable jobs, in the order in which they were opened."""
         return self.read()[0]
-
-    def damaged(self) -> list[DamagedJobError]:
-        """Return the error of each job whose job file cannot be read."""
-        return self.read()[1]
 
     def job(self, selector: str) -> EngineJob:
         """Return the job that ``selector`` means; errors as for `selectors.selected`."""
@@ -220,7 +212,7 @@ class EngineStore:
 
     def stored(self, uid: int) -> _StoredJob | None:
         """Return job ``uid``, None if it is not in the store; StoreError if it is damaged."""
-        for job in self._read(f" WHERE job = '{uid:016x}'")[0]:
+        for job in self.read(f" WHERE job = '{uid:016x}'")[0]:
             return job.stored
         return None
 
@@ -256,8 +248,8 @@ class EngineStore:
         else:
             self.server.delete(names, f"{uid:016x}")
 
-    def _read(self, condition: str = "") -> tuple[list[EngineJob], list[DamagedJobError]]:
-        """Return the readable jobs, and the error of each damaged one."""
+    def read(self, condition: str = "") -> tuple[list[EngineJob], list[DamagedJobError]]:
+        """Return the readable jobs with ``condition``, and the error of each damaged one."""
         columns = ", ".join(f"{_LATEST.format(name)} AS last_{name}" for name in ("info", "tags"))
         rows = self.server.query(
             f"SELECT job, {columns}, max(changed_ns) AS last_ns FROM jobs{condition} "  # noqa: S608

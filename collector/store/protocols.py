@@ -192,11 +192,7 @@ class StoreReader(Protocol):
         ...
 
     def read(self) -> tuple[Sequence[JobReader], Sequence[DamagedJobError]]:
-        """Return the results of ``jobs`` and ``damaged``, read at the same time."""
-        ...
-
-    def damaged(self) -> Sequence[DamagedJobError]:
-        """Return the error of each job whose job file cannot be read."""
+        """Return the result of ``jobs``, and the error of each job that cannot be read."""
         ...
 
     def job(self, selector: str) -> JobReader:

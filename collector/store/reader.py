@@ -242,10 +242,6 @@ class LocalStore:
         """Return all readable jobs, in the order in which they were opened."""
         return self.read()[0]
 
-    def damaged(self) -> list[DamagedJobError]:
-        """Return the error of each job whose job file cannot be read."""
-        return self.read()[1]
-
     def job(self, selector: str) -> LocalJob:
         """Return the job that ``selector`` means; errors as for `selectors.selected`."""
         return selected(*self.read(), selector)

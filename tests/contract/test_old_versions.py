@@ -109,7 +109,7 @@ def test_a_store_of_the_last_release_is_read(tmp_path: Path) -> None:
     shutil.unpack_archive(DATA / "store_0.2.0.tar.gz", tmp_path)
     store = LocalStore(str(tmp_path / "store"))
     jobs = store.jobs()
-    assert not store.damaged()
+    assert not store.read()[1]
     assert [(job.info.uid, job.info.name) for job in sorted(jobs, key=lambda job: job.info.uid)] == [
         (0x21, "train.py"),
         (0x22, "train.py"),
@@ -129,7 +129,7 @@ def test_writing_to_a_store_of_the_last_release_upgrades_its_version(tmp_path: P
     writer.close()
     assert json.loads((path / "store.json").read_text())["version"] == STORE_VERSION
     store = LocalStore(str(path))
-    assert not store.damaged()
+    assert not store.read()[1]
     assert [len(job.table("alerts")) for job in sorted(store.jobs(), key=lambda job: job.info.uid)] == [1, 0]
     assert store.job("21".rjust(16, "0")).table("spans")["ordinal"].to_pylist() == [1, 2, 3]
 

@@ -316,7 +316,7 @@ def test_a_damaged_job_record_hides_only_its_own_job(path, writer, job, text):
     (job.folder / "job.json").write_text(text.replace("THIS", str(STORE_VERSION)))
     store = LocalStore(path, "here")
     assert [listed_job.info.uid for listed_job in store.jobs()] == [1]
-    assert [error.slug for error in store.damaged()] == ["store-damaged"]
+    assert [error.slug for error in store.read()[1]] == ["store-damaged"]
     with pytest.raises(StoreError, match=r"job\.json"):
         store.job(f"{UID:016x}")
 
@@ -332,7 +332,7 @@ def test_a_damaged_job_record_is_not_the_reason_why_another_selector_fails(path,
 
 def test_a_job_record_of_another_version_is_refused(path, writer, job):
     (job.folder / "job.json").write_text('{"version": 1}')
-    assert [error.slug for error in LocalStore(path, "here").damaged()] == ["store-version"]
+    assert [error.slug for error in LocalStore(path, "here").read()[1]] == ["store-version"]
 
 
 def test_a_folder_without_a_job_record_is_not_a_job(path, writer, job):
