@@ -219,6 +219,7 @@ def shown_parts(result: Diff, unit: str) -> diff_text.DiffParts:
         ),
         unit=unit,
         parts=result.parts,
+        partial=result.partial,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ..collector.numbers import change_text, count, date_and_time, duration, percent, size, total_cost
 from ..collector.render import spread_text
-from ..collector.render.diff_text import DiffParts, RunLine, verdict
+from ..collector.render.diff_text import DiffParts, RunLine, partial_text, verdict
 from ..collector.render.spread_text import SpreadParts
 from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.summaries.comparison import DIFFERENCE_MIN, OpChange
@@ -52,7 +52,7 @@ def job_lines(store: StoreReader, job: JobReader) -> Iterator[str]:
         f"{count(show['steps'])} {_text(show['step_kind'])} steps",
         f"{count(show['traced'])} traced"
         + ("" if show["cost"] is None else f" (cost {total_cost(show['cost'], show['steps_ns'])})"),
-        f"{count(show['lost'])} lost",
+        f"{'an unknown number' if show['lost'] is None else count(show['lost'])} lost",
     ]
     yield from (" · ".join(fact for fact in facts if fact), "")
     yield from _advice(advice)
@@ -66,6 +66,7 @@ def job_lines(store: StoreReader, job: JobReader) -> Iterator[str]:
             f"- {date_and_time(each['found_ns'])} {_text(each['text'])}" for each in alerts["alerts"][-_ROWS_MAX:]
         )
         yield ""
+        yield from _left_out(len(alerts["alerts"]))
 
 
 def _advice(advice: Mapping[str, Any]) -> Iterator[str]:
@@ -83,14 +84,18 @@ def _parts(step: Mapping[str, Any] | None) -> Iterator[str]:
         return
     rows = [[_text(part["name"]), duration(part["mean_ns"]), percent(part["share"])] for part in step["parts"]]
     yield from _table((f"part of a {_text(step['kind'])} step", "time/step", "share"), rows, 1)
-    means = f"Means of {count(step['steps'])} steps, {count(step['traced_steps'])} of them traced"
+    means = f"Means of {count(step['steps'])} steps"
+    if step["traced_steps"]:
+        means += f", their inside from {count(step['traced_steps'])} traced ones"
     yield from (f"{means}, from start to start {duration(step['period_ns'])}: {_text(step['verdict'])}.", "")
 
 
 def _steps(show: Mapping[str, Any]) -> Iterator[str]:
     rows = [
         [
-            _text(times["kind"]) + (f" since {count(times['since'])}" if times["since"] else ""),
+            _text(times["kind"])
+            + (" (traced)" if times["traced"] else "")
+            + (f" since {count(times['since'])}" if times["since"] else ""),
             count(times["count"]),
             *(duration(times["spread"][name]) for name in ("p50_ns", "p90_ns", "p99_ns", "min_ns", "max_ns")),
         ]
@@ -98,6 +103,7 @@ def _steps(show: Mapping[str, Any]) -> Iterator[str]:
     ]
     if rows:
         yield from _table(("steps", "count", "median", "p90", "p99", "min", "max"), rows, 1)
+        yield from _left_out(len(show["step_times"]))
 
 
 def _ops(top: Mapping[str, Any]) -> Iterator[str]:
@@ -112,6 +118,7 @@ def _ops(top: Mapping[str, Any]) -> Iterator[str]:
     ]
     if rows:
         yield from _table(("op", "device", "line", "time/step", "share", "memory"), rows, 3)
+        yield from _left_out(len(top["ops"]))
         yield from (f"Medians over {count(top['steps'])} traced steps.", "")
 
 
@@ -157,6 +164,8 @@ def diff_lines(parts: DiffParts) -> Iterator[str]:
         rows = [_op_row(op) for op in parts.ops[:_ROWS_MAX]]
         yield from _table(("op", "device", "", "before", "after", "change", "visible from"), rows, 3)
         yield from _left_out(len(parts.ops))
+    if parts.partial:
+        yield from (f"{_text(partial_text(parts.partial))}", "")
 
 
 def spread_lines(parts: SpreadParts) -> Iterator[str]:

@@ -74,6 +74,7 @@ class DiffDocument(TypedDict):
     parts: Annotated[list[PartChangeDocument], "The parts of a step, in their order; empty if a side has none."]
     common_ratio: Annotated[float, "The factor that the times of all ops have in common."]
     ops: Annotated[list[OpDifferenceDocument], "The op types, those beyond noise first, then the largest changes."]
+    partial_ops: Annotated[list[str], "Op types with their device that some run lacks; they are not compared."]
 
 
 def diff_document(result: Diff) -> DiffDocument:
@@ -90,6 +91,7 @@ def diff_document(result: Diff) -> DiffDocument:
         ],
         "common_ratio": result.ops.common_ratio,
         "ops": list(map(_op, ops_by_change(result))),
+        "partial_ops": list(result.partial),
     }
 
 

@@ -8,6 +8,7 @@ class EventDocument(TypedDict):
 
     slug: Annotated[str, "The kind of event (docs/errors.md)."]
     text: Annotated[str, "What happened, the last time."]
+    line: Annotated[str, "What happened, how often or how much was lost, and the slug."]
     count: Annotated[int, "How often, or how many entries were lost."]
     first_ns: Annotated[int, "The first time, ns since 1970."]
     last_ns: Annotated[int, "The last time, ns since 1970."]

@@ -5,7 +5,6 @@ from typing import Annotated, Literal, TypedDict
 
 from ...formats import orders
 from ...formats.orders import Order
-from ..summaries.kinds import kind_name
 from ..summaries.order_results import JobAnswers, OrderOps
 from .fields import fields
 from .ops import OpDocument
@@ -71,7 +70,7 @@ def _job(job_answers: JobAnswers) -> JobAnswerDocument:
 
 def _ops(ops: OrderOps) -> OrderOpsDocument:
     return {
-        "kind": kind_name(ops.kind),
+        "kind": ops.kind,
         "first_step": ops.first,
         "last_step": ops.last,
         "steps": ops.steps,

@@ -62,6 +62,9 @@ class ShowDocument(JobFields):
     ]
     phases: Annotated[list[PhaseDocument], "The phases of the job in their order."]
     step_times: Annotated[list[StepTimesDocument], "Step times by kind: the main kind first, then by total time."]
+    median_kind: Annotated[
+        str | None, "The kind in `step_times` whose median stands for the job; null if it has traced steps only."
+    ]
     parts: Annotated[StepPartsDocument | None, "The parts of the steps of the main kind; null if none was timed."]
     top_ops: Annotated[TopOpsDocument, "The op types with the longest times."]
     compiled: Annotated[bool, "Whether XLA compiled some of the ops; `tfprof compiled` shows the programs."]
@@ -87,6 +90,7 @@ def show_document(overview: Overview) -> ShowDocument:
         "step_times": [
             fields(StepTimesDocument, times, spread=fields(SpreadDocument, times.spread)) for times in overview.steps
         ],
+        "median_kind": overview.median.kind if overview.median else None,
         "parts": step_parts(overview.parts) if overview.parts else None,
         "top_ops": _top_ops(overview.ops),
         "compiled": overview.is_compiled,

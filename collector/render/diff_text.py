@@ -14,6 +14,7 @@ from .wrapping import wrapped
 #: Maximum number of ops, and of exact differences, that are listed.
 OPS_MAX: Final = 12
 DIFFERENCES_MAX: Final = 6
+_PARTIAL_MAX: Final = 5
 _OP_COLUMNS: Final = (
     Column("op", min_width=12, preferred_width=24),
     Column("device", drop_priority=3),
@@ -65,6 +66,7 @@ class DiffParts:
     samples: tuple[int, int]
     unit: str = "run"
     parts: Sequence[PartChange] = ()
+    partial: Sequence[str] = ()
 
 
 def lines(parts: DiffParts, width: int | None) -> Iterator[str]:
@@ -88,6 +90,14 @@ def lines(parts: DiffParts, width: int | None) -> Iterator[str]:
         yield from render(_OP_COLUMNS, [_op_cells(line) for line in parts.ops[:OPS_MAX]], width=width)
     if parts.ops[OPS_MAX:]:
         yield from wrapped(f"left out: {len(parts.ops) - OPS_MAX:,} op types that changed less (--json has all)", width)
+    yield from wrapped(partial_text(parts.partial), width)
+
+
+def partial_text(ops: Sequence[str]) -> str:
+    """Return which ops are not compared, '' if all are."""
+    more = f" and {len(ops) - _PARTIAL_MAX:,} more" if ops[_PARTIAL_MAX:] else ""
+    names = ", ".join(ops[:_PARTIAL_MAX]) + more
+    return f"not compared, since not every run has them: {names}" if ops else ""
 
 
 def _part_rows(changes: Sequence[PartChange]) -> Iterator[list[str]]:
@@ -105,7 +115,7 @@ def verdict(parts: DiffParts) -> str:
     step = parts.step
     if step is None:
         side = "on one side" if any(line.step_ns for line in parts.runs) else "on either side"
-        return f"no steps were timed {side}: only ops are compared"
+        return f"no untraced steps {side}: only ops are compared"
     times = f"{duration(step.before_ns)} -> {duration(step.after_ns)} a step"
     if step.significant is None:
         few = "one run" if parts.unit == "run" else "so few steps"

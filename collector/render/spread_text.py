@@ -44,7 +44,7 @@ def verdict(parts: SpreadParts) -> str:
     """Return the answer in one line."""
     times = [line.step_ns for line in parts.runs if line.step_ns]
     if parts.step is None or not times:
-        return "no steps were timed: only ops are compared"
+        return "no untraced steps: only ops are compared"
     answer = f"{duration(parts.step.before_ns)} a step in {len(times):,} runs"
     spread = f"{duration(min(times))} to {duration(max(times))}"
     visible = parts.step.visible
