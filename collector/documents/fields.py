@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 T = TypeVar("T")
 
 
-def fields(kind: type[T], record: object, **given: object) -> T:
+def fields(kind: type[T], record: object, /, **given: object) -> T:
     """Return a document of type ``kind``: its fields that are not ``given`` come from ``record``.
 
     A record is a frozen answer, or what a status file says; there a field may be missing: null.
