@@ -4,11 +4,9 @@ import time
 
 import click
 
-from ..collector.query.listing import ALL_JOBS, STATES, JobFilter, JobListing, job_listing
+from ..collector.query.listing import ALL_JOBS, STATES, JobFilter, JobListing, ListedJob, UnreadableJob, job_listing
 from ..collector.render import jobs_text
-from ..collector.render.jobs_text import Listing
 from ..collector.store.opening import open_reader
-from ..collector.summaries.jobs import UNKNOWN_USAGE
 from ..commands.streams import note, print_lines
 from .command import json_option, names_option, print_json, store_option, width
 from .job_names import complete_jobs
@@ -50,8 +48,7 @@ def jobs(
     """
     now_ns, job_filter = time.time_ns(), JobFilter(sum(states, ()), names, since, jobs)
     listing = job_listing(open_reader(store), now_ns, job_filter)
-    rows = [Listing(job.row, job.usage, job.tags, job.traced) for job in listing.jobs]
-    rows += [Listing(job.row, UNKNOWN_USAGE) for job in listing.unreadable]
+    rows: list[ListedJob | UnreadableJob] = [*listing.jobs, *listing.unreadable]
     if as_json:
         from ..collector.documents.jobs import jobs_document  # noqa: PLC0415  # needed for --json only
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, TypedDict
 from ..query.diffing import Diff, Run, ops_by_change
 from ..summaries.comparison import Change, OpChange
 from ..summaries.parts import TITLES
+from .fields import fields
 
 
 class RunDocument(TypedDict):
@@ -107,7 +108,7 @@ def _run(run: Run) -> RunDocument:
 
 
 def _step(change: Change) -> StepChangeDocument:
-    return {"before_ns": change.before_ns, "after_ns": change.after_ns, **_ratios(change)}
+    return {"before_ns": change.before_ns, "after_ns": change.after_ns, **fields(RatioFields, change)}
 
 
 def _op(op: OpChange) -> OpDifferenceDocument:
@@ -116,18 +117,8 @@ def _op(op: OpChange) -> OpDifferenceDocument:
         "device": op.device,
         "before_ns": op.before_ns,
         "after_ns": op.after_ns,
-        **(_UNKNOWN if op.change is None else _ratios(op.change)),
+        **(_UNKNOWN if op.change is None else fields(RatioFields, op.change)),
     }
 
 
 _UNKNOWN: RatioFields = {"ratio": None, "own_ratio": None, "visible": None, "significant": None, "runs": None}
-
-
-def _ratios(change: Change) -> RatioFields:
-    return {
-        "ratio": change.ratio,
-        "own_ratio": change.own_ratio,
-        "visible": change.visible,
-        "significant": change.significant,
-        "runs": change.runs,
-    }

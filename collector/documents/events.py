@@ -2,8 +2,6 @@
 
 from typing import Annotated, TypedDict
 
-from ..summaries.events import EventSummary
-
 
 class EventDocument(TypedDict):
     """An event that occurred several times."""
@@ -14,15 +12,3 @@ class EventDocument(TypedDict):
     count: Annotated[int, "How often, or how many entries were lost."]
     first_ns: Annotated[int, "The first time, ns since 1970."]
     last_ns: Annotated[int, "The last time, ns since 1970."]
-
-
-def event_document(event: EventSummary) -> EventDocument:
-    """Return an event."""
-    return {
-        "slug": event.slug,
-        "text": event.text,
-        "line": event.line,
-        "count": event.count,
-        "first_ns": event.first_ns,
-        "last_ns": event.last_ns,
-    }

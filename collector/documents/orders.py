@@ -6,7 +6,8 @@ from typing import Annotated, Literal, TypedDict
 from ...formats import orders
 from ...formats.orders import Order
 from ..summaries.order_results import JobAnswers, OrderOps
-from .ops import OpDocument, op_document
+from .fields import fields
+from .ops import OpDocument
 
 
 class OrderOpsDocument(TypedDict):
@@ -73,5 +74,5 @@ def _ops(ops: OrderOps) -> OrderOpsDocument:
         "first_step": ops.first,
         "last_step": ops.last,
         "steps": ops.steps,
-        "ops": list(map(op_document, ops.ops)),
+        "ops": [fields(OpDocument, op) for op in ops.ops],
     }

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from ...formats import wire
 from ...formats.wire import Head
 from ..decoders.decode import Decoder
-from ..store.protocols import StoreWriter
 from ..store.shared import Owner
+from ..store.writer import LocalStoreWriter
 from .failures import FailureCallback, Failures
 from .guarded_detector import GuardedDetector
 from .job import LAST_NUMBERS
@@ -22,7 +22,7 @@ from .upkeep import Upkeep
 class Ingest(NamedTuple):
     """The open jobs of a collector, and what works for them."""
 
-    store: StoreWriter
+    store: LocalStoreWriter
     failures: Failures
     jobs: OpenJobs
     samples: Samples
@@ -84,7 +84,9 @@ def _body(values: dict[str, Any]) -> memoryview:
     return memoryview(json.dumps(values).encode())
 
 
-def make_ingest(store: StoreWriter, decoder: Decoder, report: FailureCallback, owner: Owner | None = None) -> Ingest:
+def make_ingest(
+    store: LocalStoreWriter, decoder: Decoder, report: FailureCallback, owner: Owner | None = None
+) -> Ingest:
     """Return the parts for ``store``; ``report`` is called with every internal error.
 
     ``owner``: the verified user of all jobs, in a shared store.

@@ -9,7 +9,7 @@ from ...formats.wire import Head
 from ..errors import FormatError, StoreError
 from ..records import Record, cut_records, cut_spans, document
 from ..store.columns import pc
-from ..store.protocols import JobWriter, Rows
+from ..store.writer import LocalJobWriter
 from .appender import NEVER_STORED, Appender
 from .failures import Failures
 from .guarded_detector import GuardedDetector
@@ -42,7 +42,7 @@ class OpenJob:
     def __init__(
         self,
         uid: int,
-        writer: JobWriter,
+        writer: LocalJobWriter,
         maker: RowMaker,
         slot: WorkerSlot,
         failures: Failures,
@@ -123,7 +123,7 @@ class OpenJob:
         self.appender.retry()
         if not wire.is_repeated(number, self.writer.acked(wire.SAMPLES)):
             names = ("samples", "thread_samples") if "main_cpu_s" in values else ("samples",)
-            rows: dict[str, Rows] = {name: sample_row(values, t_ns, name) for name in names}
+            rows = {name: sample_row(values, t_ns, name) for name in names}
             if busy := values.get("busy_threads"):
                 rows["busy_threads"] = busy_thread_rows(busy, t_ns)
             self.appender.append(rows, wire.SAMPLES, number)

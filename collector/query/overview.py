@@ -127,7 +127,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
         stages=stages(row, tree, spans, now_ns),
         steps=steps,
         median=median_step(row, steps, ops.kinds),
-        parts=advice.breakdown if advice else main_breakdown(job, spans),
+        parts=advice.evidence.breakdown if advice else main_breakdown(job, spans),
         ops=ops,
         is_compiled=is_compiled,
         host=row.host,
