@@ -89,7 +89,7 @@ class CollectorDocument(DaemonFields):
     """The state of the collector, which writes the store."""
 
     service: Annotated[bool, "Whether it is a service (tfprof serve), which does not end when idle."]
-    decoder: Annotated[str | None, "The decoder of traces: walker, or the slower fallback."]
+    decoder: Annotated[str | None, "The decoder of traces: walker, or the slower python."]
     jobs: Annotated[int | None, "The number of open jobs."]
     rows: Annotated[int | None, "The number of stored rows."]
     rows_per_s: Annotated[float | None, "Rows a second since the status before."]
