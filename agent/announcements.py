@@ -107,10 +107,17 @@ class AnnounceFolder:
             return Announcement(int(match[1]), int(match[2], 16), text, launch, os.lstat(path).st_mtime_ns)
         return None
 
+    def has(self, pid: int, uid: int) -> bool:
+        """Return whether there is an announcement of channel ``uid`` by process ``pid``."""
+        return os.path.lexists(self._path(pid, uid))
+
     def remove(self, pid: int, uid: int) -> None:
         """Remove the announcement of channel ``uid`` by process ``pid``, if there is one."""
         with contextlib.suppress(OSError):
-            os.unlink(os.path.join(self._folder, f"{pid}-{hex_id(uid)}"))
+            os.unlink(self._path(pid, uid))
+
+    def _path(self, pid: int, uid: int) -> str:
+        return os.path.join(self._folder, f"{pid}-{hex_id(uid)}")
 
 
 def _content(text: str) -> tuple[str, int]:

@@ -63,6 +63,16 @@ def agent_pid_of(fd: int) -> int:
     return int.from_bytes(os.pread(fd, 8, layout.AGENT_WORDS["agent_pid"]), "little")
 
 
+def is_drained(fd: int) -> bool:
+    """Return whether all records and span entries in the channel ``fd`` are acked."""
+    page = os.pread(fd, layout.PAGE, 0)
+    at = layout.JOB_WORDS | layout.AGENT_WORDS
+    head, tail, span_head, span_tail = (
+        int.from_bytes(page[at[word] : at[word] + 8], "little") for word in ("head", "tail", "span_head", "span_tail")
+    )
+    return tail == head and span_tail >= span_head  # an ended job's last entry may not count in span_head
+
+
 def open_file(path: str, flags: int) -> int:
     """Return a descriptor of the channel at ``path``, a link below /proc.
 

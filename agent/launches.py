@@ -219,14 +219,14 @@ def list_launches(instance_dir: str) -> list[int]:
     return [int(name[:16], 16) for name in names if name[16:] == _DESCRIPTION_SUFFIX and _is_hex(name[:16])]
 
 
-def remove_old_files(instance_dir: str, now_s: float, living_launches: set[int]) -> None:
-    """Remove files that are older than a day, except those of ``living_launches``."""
-    living_names = {hex_id(launch) for launch in living_launches}
+def remove_old_files(instance_dir: str, now_s: float, used_launches: set[int]) -> None:
+    """Remove files that are older than a day, except those of ``used_launches``."""
+    used_names = {hex_id(launch) for launch in used_launches}
     with os.scandir(os.path.join(instance_dir, runtime_dir.LAUNCHES)) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):  # a folder cannot be removed: it is not ours, and harmless
                 if (
-                    entry.name[:16] not in living_names
+                    entry.name[:16] not in used_names
                     and entry.stat(follow_symlinks=False).st_mtime < now_s - RETENTION_S
                 ):
                     os.unlink(entry.path)

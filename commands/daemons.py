@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..formats.errors import FolderError, TfprofError
 from ..formats.private_files import open_regular, read_json, write_json
 from ..formats.runtime_dir import make_instance
-from . import library_path, service_manager, settings_files, streams
+from . import descriptors, library_path, service_manager, settings_files, streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -391,7 +391,7 @@ def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int,
         os.dup2(log_fd, 2)
         lock.write_pid()  # a daemon that is stopped as soon as its pid is known holds no stream of the caller
         _pass_on(lock)
-        os.closerange(_LOCK_FD + 1, os.sysconf("SC_OPEN_MAX"))
+        descriptors.close_all_except(_LOCK_FD)
         for number in range(1, signal.NSIG):
             if number not in (signal.SIGKILL, signal.SIGSTOP) and not 32 <= number < signal.SIGRTMIN:
                 signal.signal(number, signal.SIG_DFL)

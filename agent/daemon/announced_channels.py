@@ -55,11 +55,14 @@ class AnnouncedChannels:
         lost_announcements = self.missing.end_search()
         for announcement in lost_announcements:
             self._refusals.add(announcement.launch, announcement.pid, CHANNEL_GONE.slug, CHANNEL_GONE.args[0])
-            self.remove(announcement.pid, announcement.uid)
+        self._announcements = [entry for entry in self._announcements if entry not in lost_announcements]
         self._lost += lost_announcements
 
     def take_lost(self) -> list[Announcement]:
-        """Return the announcements of the channels that were lost since the last call."""
+        """Return the announcements of the channels that were lost since the last call.
+
+        The caller removes them once the loss is recorded; otherwise the next agent finds them.
+        """
         lost_announcements, self._lost = self._lost, []
         return lost_announcements
 

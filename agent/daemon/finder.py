@@ -113,6 +113,11 @@ class Finder:
         return len(self._queue)
 
     @property
+    def has_waiting_channels(self) -> bool:
+        """Whether channels are queued, or announced and neither found nor known to be lost."""
+        return bool(self._queue) or bool(self.announced.missing)
+
+    @property
     def is_searching(self) -> bool:
         """Whether an announced channel is missing and the next scan may show that it is lost."""
         return bool(self.announced.missing) and not self._queue

@@ -57,12 +57,16 @@ class Instance:
         """Write the status file."""
         self.attempt(lambda: self._status.write({**status, "last_error": self.error}))
 
-    def tidy_if_due(self, now: float) -> None:
-        """Remove what launches, exports and deleted stores have left, once in TIDY_S."""
-        if now < self._next_tidy_s:
+    def tidy_if_due(self, now: float, jobs: Jobs) -> None:
+        """Remove what launches, exports and deleted stores have left, once in TIDY_S.
+
+        The files about launches of ``jobs`` are kept. Nothing is removed while channels wait, whose
+        launches are not known yet.
+        """
+        if now < self._next_tidy_s or self._finder.has_waiting_channels:
             return
         self._next_tidy_s = now + TIDY_S
-        living_launches = self._results.living_launches
-        self.attempt(lambda: launches.remove_old_files(self.folder, time.time(), living_launches))
+        used_launches = self._results.living_launches | {job.launch for job in jobs}
+        self.attempt(lambda: launches.remove_old_files(self.folder, time.time(), used_launches))
         leftovers.remove_exports()
         leftovers.remove_instances(self.folder)

@@ -163,11 +163,12 @@ class Jobs:
                 self._drop(job)
 
     def give_up(self, job: Job) -> None:
-        """Leave a file about the end of ``job`` to the collector; OSError on failure."""
-        try:
-            job.give_up(self._instance_dir)
-        finally:
-            self._finder.finish(job.inode)
+        """Leave a file about the end of ``job`` to the collector.
+
+        On failure (OSError), the next agent learns from the announcement that data is lost.
+        """
+        job.give_up(self._instance_dir)
+        self._finder.finish(job.inode)
 
     def close(self) -> None:
         """Close all channels; unacked data stays in their rings."""

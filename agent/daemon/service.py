@@ -14,6 +14,7 @@ from ...formats import runtime_dir, wire
 from ...formats.settings import SETTINGS
 from ...formats.version import VERSION
 from .. import identity
+from ..announcements import Announcement
 from ..folder_watch import FolderWatch
 from ..spool.spooling import Spooling
 from ..transport.connection import CollectorConnection
@@ -168,7 +169,7 @@ class Agent:
             self._jobs.adopt(self._finder.scan())
             self._jobs.check_for_exec(now)
         for announcement in self._finder.announced.take_lost():
-            self._instance.attempt(partial(lost_processes.record, self.instance_dir, announcement, self._host))
+            self._instance.attempt(partial(self._record_lost, announcement))
             self._next_check_s = 0.0
         if now >= self._next_check_s:
             self._check(now)
@@ -183,6 +184,10 @@ class Agent:
         if now >= self._next_status_s:
             self._next_status_s = now + STATUS_S
             self._write_status()
+
+    def _record_lost(self, announcement: Announcement) -> None:
+        lost_processes.record(self.instance_dir, announcement, self._host)
+        self._finder.announced.remove(announcement.pid, announcement.uid)
 
     def _receive(self, now: float) -> bool:
         """Handle all answers; return whether one of them was urgent."""
@@ -214,7 +219,7 @@ class Agent:
         ):
             self._last_busy_s = now
         self._instance.write_results(self._jobs, self._stall())
-        self._instance.tidy_if_due(now)
+        self._instance.tidy_if_due(now, self._jobs)
 
     def _stall(self) -> dict[str, str] | None:
         """Return the reason why no job's data is stored, None if none is known."""

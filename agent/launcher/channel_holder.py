@@ -13,7 +13,7 @@ from ...formats.errors import FormatError, TfprofError
 from ...formats.ids import hex_id
 from .. import daemon_start, identity, launches, processes
 from ..announcements import TIMESTAMP_LAG_NS, AnnounceFolder, Announcement
-from ..channels import ChannelReader, agent_pid_of, open_file, read_identity
+from ..channels import ChannelIdentity, ChannelReader, agent_pid_of, is_drained, open_file, read_identity
 from ..folder_watch import FolderWatch
 from ..launches import Launch, LeftChannel
 
@@ -29,7 +29,7 @@ class _HeldChannel(NamedTuple):
     """A held channel, and its process; None if the process was gone."""
 
     fd: int
-    uid: int
+    identity: ChannelIdentity
     process: processes.Process | None
 
     @property
@@ -40,7 +40,7 @@ class _HeldChannel(NamedTuple):
         """Return the state of the channel; OSError or FormatError when it cannot be read."""
         channel = ChannelReader(open_file(f"/proc/self/fd/{self.fd}", os.O_RDWR))
         try:
-            return LeftChannel(self.uid, channel.hello(), channel.counters())
+            return LeftChannel(self.identity.uid, channel.hello(), channel.counters())
         finally:
             channel.close()
 
@@ -54,7 +54,7 @@ def leave_orphaned(instance_dir: str, launch: int, fds: list[int]) -> None:
         with contextlib.suppress(OSError, FormatError):  # nothing is known about the channel then
             channel_identity = read_identity(fd)
             if channel_identity.launch == launch:
-                launches.write_left(instance_dir, launch, _HeldChannel(fd, channel_identity.uid, None).read())
+                launches.write_left(instance_dir, launch, _HeldChannel(fd, channel_identity, None).read())
 
 
 _ChannelsOf = Callable[[int], dict[processes.Inode, str]]
@@ -78,6 +78,8 @@ class ChannelHolder:
         self._has_checked_agent = False
         #: The latest refusal of a channel, or failure to hold channels or to start the agent.
         self.refusal: dict[str, str] | None = None
+        #: The uids (hex) of the closed channels: all their data is stored.
+        self.stored_uids: set[str] = set()
         #: Number of channels and refusals of this launch.
         self.launch_announcements = 0
         #: Number of announcements whose channel was not found. Announcements that name no launch
@@ -104,6 +106,7 @@ class ChannelHolder:
             if announcement.modified_ns >= self._since_ns:
                 self._active_until_s = now + ACTIVE_S
                 self._handle(announcement, channels_of, scan)
+        self._close_stored()
         is_active = now < self._active_until_s
         if now >= self._next_check_s:
             self._next_check_s = now + (AGENT_POLL_S if is_active else IDLE_AGENT_POLL_S)
@@ -111,6 +114,19 @@ class ChannelHolder:
                 self.ensure_agent()
             self._has_checked_agent = True
         return POLL_S if is_active else IDLE_POLL_S
+
+    def _close_stored(self) -> None:
+        """Close the channels whose processes have ended and whose data is stored.
+
+        The agent then removes the announcement. A channel with unacked data stays open without one,
+        too: another agent may still read it.
+        """
+        for inode, channel in list(self._channels.items()):
+            uid, pid = channel.identity.uid, channel.identity.pid
+            if not self._folder.has(pid, uid) and channel.has_ended and is_drained(channel.fd):
+                os.close(channel.fd)
+                del self._channels[inode]
+                self.stored_uids.add(hex_id(uid))
 
     def ensure_agent(self) -> bool:
         """Return whether the agent runs; start it when it does not."""
@@ -138,7 +154,7 @@ class ChannelHolder:
         later agent tells the collector how many steps the process ran and how much data is lost.
         """
         for channel in self._channels.values():
-            if hex_id(channel.uid) not in stored_uids and channel.has_ended:
+            if hex_id(channel.identity.uid) not in stored_uids and channel.has_ended:
                 with contextlib.suppress(OSError, FormatError):  # nothing is known about the channel then
                     launches.write_left(self._instance_dir, self._launch, channel.read())
 
@@ -195,7 +211,7 @@ class ChannelHolder:
         except (OSError, FormatError):
             channel_identity = None  # the agent reports what is wrong with it
         if channel_identity is not None and channel_identity.launch == self._launch:
-            self._channels[inode] = _HeldChannel(fd, channel_identity.uid, processes.process(pid))
+            self._channels[inode] = _HeldChannel(fd, channel_identity, processes.process(pid))
             self.launch_announcements += 1
         else:
             os.close(fd)

@@ -211,7 +211,8 @@ class EndReport:
         if is_remote(self._launch.store):
             self._tell_where(problem)
             return
-        if self._result is not None and any(job["acked"] or job["state"] != "running" for job in self._result.jobs):
+        jobs = [] if self._result is None else self._result.jobs
+        if self._unlisted_uids or any(job["acked"] or job["state"] != "running" for job in jobs):
             self._run_report(problem)
         else:
             print_no_profile(problem or self._no_job_reason())
@@ -224,10 +225,11 @@ class EndReport:
             return
         jobs = [] if self._result is None else self._result.jobs
         endpoint = remote_endpoint(self._launch.store)
-        for job in jobs:
-            if not job.get("spooled") and (job["acked"] or job["state"] != "running"):
-                streams.note(f"stored on {endpoint.place}: ssh {endpoint.host} tfprof show {job['uid']}")
-        if not jobs:
+        uids = [] if problem else self._unlisted_uids
+        uids += [job["uid"] for job in jobs if not job.get("spooled") and (job["acked"] or job["state"] != "running")]
+        for uid in uids:
+            streams.note(f"stored on {endpoint.place}: ssh {endpoint.host} tfprof show {uid}")
+        if not (jobs or uids):
             print_no_profile(problem or self._no_job_reason())
         elif problem is not None:
             streams.note(f"{problem['text']} [{problem['slug']}]")
@@ -240,6 +242,12 @@ class EndReport:
         jobs = [] if self._result is None else self._result.jobs
         if any(job.get("spooled") or job["state"] == "running" or job["acked"] < job["records"] for job in jobs):
             streams.note("the agent of this host keeps what is not stored, and sends it when that ends")
+
+    @property
+    def _unlisted_uids(self) -> list[str]:
+        """The stored jobs (hex) that the result lacks, because an earlier agent has stored them."""
+        listed_uids = set() if self._result is None else {job["uid"] for job in self._result.jobs}
+        return sorted(self._channel_holder.stored_uids - listed_uids)
 
     def _no_job_reason(self) -> Mapping[str, str]:
         """Return the reason why the agent's result has no process of this launch."""

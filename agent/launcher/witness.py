@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final, NoReturn, TypeAlias
 
+from ...commands import descriptors
 from .. import processes
 
 #: Time limit of an answer (seconds). A witness that exceeds it may be stopped, so it gets SIGCONT.
@@ -279,8 +280,4 @@ def _keep_only(*kept_fds: int) -> None:
     null_fd = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null_fd, fd)
-    first_fd = 3
-    for fd in sorted(kept_fds):
-        os.closerange(first_fd, fd)
-        first_fd = fd + 1
-    os.closerange(first_fd, os.sysconf("SC_OPEN_MAX"))
+    descriptors.close_all_except(*kept_fds)

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, NoReturn
 
 import pyarrow as pa
 
+from ...commands.descriptors import close_all_except
 from ..records import Record
 from .rows import DecodedTables, RowMaker
 
@@ -186,8 +187,7 @@ def confine(result_fd: int) -> None:
     """Reset signal handlers, close the collector's descriptors (lock files, too), set limits."""
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, signal.SIG_DFL)
-    for first, last in ((3, result_fd), (result_fd + 1, os.sysconf("SC_OPEN_MAX"))):
-        os.closerange(first, last)
+    close_all_except(result_fd)
     # A limit has no effect on the default pool, which has already reserved its address space.
     pa.set_memory_pool(pa.system_memory_pool())
     shared, data = (int(Path("/proc/self/statm").read_text().split()[column]) * _PAGE for column in (1, 5))

@@ -7,6 +7,7 @@ Tests agent/__main__.py, agent/daemon/answers.py, agent/daemon/instance.py, agen
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -16,18 +17,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fakes import channel_writer
+from fakes import channel_writer, many_channels
 from fakes.channel_writer import ChannelWriter
 from fakes.collector import FakeCollector
 from fakes.polling import until
 from tfprof.agent import launches, processes
-from tfprof.agent.launches import Launch
+from tfprof.agent.daemon.finder import CHANNELS_PER_PROCESS_MAX, OPENED_PER_CALL_MAX
+from tfprof.agent.launches import Launch, LeftChannel
 from tfprof.commands.daemons import read_status
 from tfprof.formats import given_up, layout, runtime_dir, wire
 from tfprof.formats.version import CHANNEL_VERSION
 from tfprof.formats.wire import Head
 
-LAUNCH = 0xABCDEF
+#: Random, since the agents of other tests search all processes for the channels of their launch.
+LAUNCH = secrets.randbits(63)
 #: The head of a message of an unknown wire version.
 UNKNOWN_HEAD = b"TFPW" + (99).to_bytes(2, "little") + bytes(34)
 
@@ -72,6 +75,13 @@ class Bench:
         """Write the end of the job into the launch file, as the launcher does."""
         changes = {"job_pid": process.pid, "ended_ns": time.time_ns(), "status": status, "signal": number}
         launches.write(self.instance_dir, self.launch._replace(**changes))
+
+    def end_long_ago(self) -> None:
+        """End the launch, longer ago than its files are kept."""
+        launches.write(self.instance_dir, self.launch._replace(ended_ns=time.time_ns()))
+        old = time.time() - launches.RETENTION_S - 10
+        for path in Path(self.instance_dir, runtime_dir.LAUNCHES).iterdir():
+            os.utime(path, (old, old))
 
     def status(self) -> dict:
         return read_status(self.instance_dir, "agent") or {}
@@ -184,14 +194,17 @@ def test_a_full_ring_drops_and_counts_records_until_it_has_room_again(bench: Ben
     assert bench.collector.close_bodies()[uid]["state"] == "ended"
 
 
+def _tests_environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(Path(channel_writer.__file__).parent.parent)}
+
+
 def _writer_process(bench: Bench, script: str) -> subprocess.Popen[str]:
-    tests = Path(channel_writer.__file__).parent.parent
     prologue = (
         "from fakes.channel_writer import ChannelWriter\n"
         f"w = ChannelWriter({LAUNCH}); w.announce({bench.instance_dir!r})\n"
     )
-    environ = {**os.environ, "PYTHONPATH": str(tests)}
-    process = subprocess.Popen([sys.executable, "-c", prologue + script], stdin=-1, stdout=-1, text=True, env=environ)
+    command = [sys.executable, "-c", prologue + script]
+    process = subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=_tests_environment())
     bench.jobs.append(process)
     return process
 
@@ -486,3 +499,67 @@ def test_an_agent_that_gives_up_leaves_what_it_knows_to_the_next_collector(bench
     assert (entry["uid"], entry["identity"]["name"]) == (uid, "fake.py")
     assert (end["state"], end["signal"], end["records"], end["span_head"]) == ("killed", 9, 5, 5)
     assert "1 ended jobs given up, 5 records not stored" in bench.status()["last_error"]
+
+
+def test_a_new_agent_finds_jobs_whose_launcher_has_ended_a_day_ago(bench: Bench) -> None:
+    """`tfprof attach --no-wait` ends its launch at once."""
+    count = 5  # processes with more channels than an agent opens in its first turn
+    assert count * CHANNELS_PER_PROCESS_MAX > 2 * OPENED_PER_CALL_MAX
+    command = [sys.executable, many_channels.__file__, bench.instance_dir, f"{LAUNCH:x}", str(CHANNELS_PER_PROCESS_MAX)]
+    for _ in range(count):
+        process = subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=_tests_environment())
+        bench.jobs.append(process)
+        assert process.stdout.readline() == "done\n"
+    bench.end_long_ago()
+    for _ in range(2):
+        bench.start_agent()
+        until(
+            lambda: (
+                bench.status().get("pid") == bench.agent.pid
+                and len(bench.status().get("jobs", ())) == count * CHANNELS_PER_PROCESS_MAX
+            ),
+            "the jobs",
+            20,
+        )
+        bench.kill_agent()
+
+
+def test_a_process_that_was_lost_a_day_ago_is_counted_by_the_next_agent(bench: Bench) -> None:
+    job, uid = bench.job(1)
+    job.communicate()
+    counters = {"records": 1, "head": 100, "tail": 0}
+    launches.write_left(bench.instance_dir, LAUNCH, LeftChannel(uid, {"name": "fake.py"}, counters))
+    bench.end_long_ago()
+    bench.start_agent()
+    ((_, entry),) = until(lambda: list(given_up.pending(bench.instance_dir)), "the lost process", 20)
+    assert entry is not None
+    assert (entry["uid"], entry["identity"]["name"], entry["end"]["records"]) == (uid, "fake.py", 1)
+
+
+def test_a_loss_that_an_agent_cannot_write_down_is_counted_by_a_later_one(bench: Bench) -> None:
+    stall_body = json.dumps({"slug": "store-full", "text": "no space"}).encode()
+    bench.collector.answer = lambda head, _body: [
+        (Head(wire.STALL, head.uid, head.type, head.first, head.last), stall_body)
+    ]
+    bench.start_agent()
+    job, uid = bench.job(5)
+    obstacle = Path(bench.instance_dir, runtime_dir.GIVEN_UP, f"{uid:016x}.json")
+    obstacle.mkdir()  # the file about the job cannot be written, as on a full disk
+    until(lambda: bench.status().get("stall"))
+    job.communicate()
+    launches.write_left(bench.instance_dir, LAUNCH, LeftChannel(uid, {"name": "fake.py"}, {"records": 5}))
+    bench.write_end(job, 0, None)
+    until(bench.has_unfinished_result)
+    for _ in range(2):  # it gives the job up, and the next one finds that it is lost
+        bench.agent.terminate()
+        assert bench.agent.wait(20) == 0
+        assert "cannot read or write files" in bench.status()["last_error"]
+        bench.start_agent()
+        until(lambda: bench.status()["pid"] == bench.agent.pid and bench.status()["refused"], "the lost process")
+    bench.agent.terminate()
+    assert bench.agent.wait(20) == 0
+    obstacle.rmdir()
+    bench.start_agent()
+    ((_, entry),) = until(lambda: list(given_up.pending(bench.instance_dir)), "the loss")
+    assert entry is not None
+    assert (entry["uid"], entry["end"]["records"], entry["end"]["state"]) == (uid, 5, "exited")

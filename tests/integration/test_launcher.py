@@ -410,6 +410,39 @@ def test_a_job_whose_agent_and_collector_are_killed_loses_nothing(private_store)
     assert (job["acked"], job["dropped_records"], job["dropped_spans"]) == (1500, 0, 0)
 
 
+#: Runs nine jobs, and prints how many descriptors the launcher has after each one is stored.
+LOOP = """
+for number in 1 2 3 4 5 6 7 8 9; do
+    "$0" -c "$1" 3 0.2 > /dev/null
+    while [ -n "$(ls ${TFPROF_RUN#*@}/announce)" ]; do sleep 0.05; done
+    sleep 0.7
+    ls /proc/$PPID/fd | wc -l
+done
+"""
+
+
+def test_the_channels_of_stored_jobs_are_closed_while_the_command_runs(private_store) -> None:
+    completed = run("sh", "-c", LOOP, sys.executable, JOB)
+    counts = [int(line) for line in completed.stdout.split()]
+    assert counts[8] <= max(counts[:3]) + 1  # a descriptor may be open for a moment
+    assert completed.stderr.count("3 steps") == 3
+    assert "6 more processes" in completed.stderr
+    (launch,) = launches.list_launches(runtime_dir.instance_dir(str(private_store)))
+    result = launches.read_result(runtime_dir.instance_dir(str(private_store)), launch)
+    assert [job["acked"] for job in result.jobs] == [3] * 9
+
+
+def test_jobs_that_an_earlier_agent_has_stored_are_reported(private_store) -> None:
+    """A later agent does not know them, since nobody holds their channels any more."""
+    kill = "\nkill -9 $(sed 's/[^0-9].*//' ${TFPROF_RUN#*@}/agent.pid)\nsleep 1"
+    completed = run("sh", "-c", LOOP.replace(" 4 5 6 7 8 9", "") + kill, sys.executable, JOB)
+    assert completed.stderr.count("3 steps") == 3
+    assert "no profile" not in completed.stderr
+    (launch,) = launches.list_launches(runtime_dir.instance_dir(str(private_store)))
+    result = launches.read_result(runtime_dir.instance_dir(str(private_store)), launch)
+    assert (result.complete, result.jobs) == (True, [])
+
+
 def test_with_an_unwritable_store_the_job_runs_without_a_profile(tmp_path) -> None:
     (tmp_path / "store").write_text("a file")
     completed = run("--store", str(tmp_path / "store"), sys.executable, "-c", JOB, "10", "0.1")

@@ -1,7 +1,4 @@
-"""Daemons start slowly or are killed at any moment: each step is stored, or counted as lost.
-
-Tests agent/launcher/channel_holder.py.
-"""
+"""Daemons start slowly or are killed at any moment: each step is stored, or counted as lost."""
 
 import os
 import random

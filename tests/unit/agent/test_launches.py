@@ -91,6 +91,6 @@ def test_old_files_are_removed(instance_dir) -> None:
     old = time.time() - launches.RETENTION_S - 10
     for name in ("00000000000000ab.json", "00000000000000ef.json", "000-a-folder"):
         os.utime(Path(instance_dir, "launches", name), (old, old))
-    launches.remove_old_files(instance_dir, time.time(), living_launches={0xEF})
+    launches.remove_old_files(instance_dir, time.time(), used_launches={0xEF})
     assert launches.read(instance_dir, 0xEF) is not None
     assert sorted(launches.list_launches(instance_dir)) == [0xCD, 0xEF]

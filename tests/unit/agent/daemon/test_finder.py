@@ -181,7 +181,10 @@ def search(instance: Instance) -> list[Announcement]:
         instance.take(instance.finder.scan())
         while instance.finder.queue_length:
             instance.take(instance.finder.open_announced())
-    return instance.finder.announced.take_lost()
+    lost_announcements = instance.finder.announced.take_lost()
+    for lost in lost_announcements:
+        instance.finder.announced.remove(lost.pid, lost.uid)
+    return lost_announcements
 
 
 def test_a_process_that_ends_before_its_channel_is_opened_is_counted_once(instance: Instance) -> None:
@@ -200,6 +203,17 @@ def test_a_process_that_ends_before_its_channel_is_opened_is_counted_once(instan
     assert not instance.finder.is_searching
     assert not list(Path(instance.path, runtime_dir.ANNOUNCE).iterdir())
     assert search(instance) == []
+
+
+def test_the_announcement_of_a_lost_channel_stays_until_its_loss_is_recorded(instance: Instance) -> None:
+    end(instance.job(announce="announce"))
+    instance.finder.open_announced()
+    for _ in range(SEARCHES + 2):
+        instance.finder.scan()
+    (path,) = Path(instance.path, runtime_dir.ANNOUNCE).iterdir()
+    (lost,) = instance.finder.announced.take_lost()
+    instance.finder.announced.remove(lost.pid, lost.uid)
+    assert not path.exists()
 
 
 def test_a_channel_that_the_launcher_holds_is_not_lost(instance: Instance) -> None:

@@ -95,6 +95,16 @@ def test_an_ended_job_is_polled_often_and_closed_once_its_end_is_stored(bench: B
     bench.finder.finish.assert_called_once_with((0, 1))
 
 
+def test_the_announcement_of_a_job_stays_if_it_cannot_be_given_up(bench: Bench) -> None:
+    bench.adopt(1)
+    (job,) = bench.jobs
+    job.note_gone(time.monotonic())
+    os.rmdir(Path(bench.instance_dir, runtime_dir.GIVEN_UP))
+    with pytest.raises(FileNotFoundError):
+        bench.jobs.give_up(job)
+    bench.finder.finish.assert_not_called()
+
+
 def test_a_job_is_given_up_by_a_file_for_the_collector(bench: Bench) -> None:
     bench.adopt(1)
     (job,) = bench.jobs

@@ -91,3 +91,19 @@ def test_without_a_report_the_launcher_prints_its_problem_and_why(
     assert len(lines) == len(texts)
     for line, text in zip(lines, texts, strict=True):
         assert line.startswith(f"tfprof: {text}")
+
+
+@pytest.mark.parametrize(("stall", "shows_earlier"), [(None, True), (STORE_FULL, False)])
+def test_the_jobs_that_an_earlier_agent_stored_on_another_host_are_named_unless_it_may_still_keep_them(
+    stall: dict[str, str] | None, shows_earlier: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launch, folder = launches.Launch(7, 1, 0, "tcp://head:7199", "host", "user"), str(tmp_path)
+    holder = ChannelHolder(folder, launch)
+    holder.stored_uids = {"aa", "bb"}
+    end_report = report.EndReport(folder, launch, holder)
+    job = {"uid": "aa", "state": "exited", "acked": 1, "records": 1, "dropped_traces": 0, "dropped_spans": 0}
+    end_report._result = result(1, stall)._replace(jobs=[job], complete=stall is None)
+    end_report._tell_where(end_report._problem())
+    text = capsys.readouterr().err
+    assert text.count("ssh head tfprof show aa") == 1
+    assert text.count("ssh head tfprof show bb") == shows_earlier
