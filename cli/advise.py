@@ -28,10 +28,10 @@ def note_missing_data(advice: Sequence[JobAdvice]) -> None:
     ids = ids_of([job_advice.job for job_advice in advice])
     for job_advice in advice:
         prefix = f"{ids[job_advice.job.info.hex]}: " if len(advice) > 1 else ""
-        if not job_advice.has_steps:
+        if not job_advice.evidence.has_steps:
             note(prefix + untraced_reason(job_advice.job))
-        if job_advice.host_damage:
-            note(prefix + job_advice.host_damage)
+        if damage := job_advice.evidence.host_damage:
+            note(prefix + damage)
 
 
 @click.command()

@@ -4,41 +4,17 @@ from collections.abc import Sequence
 
 import click
 
-from ..collector.alerts.alert import SLOWER
 from ..collector.documents.alerts import alerts_document
 from ..collector.numbers import date_and_time
-from ..collector.query.alerts import JobAlert, alerts_of, all_alerts
+from ..collector.query.alerts import alerts_of, all_alerts
 from ..collector.query.job_selection import choose, ids_of
-from ..collector.render.alerts_text import AlertBlock, lines
+from ..collector.render.alerts_text import lines
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import json_option, print_json, store_option, width
 from .job_names import complete_jobs
 from .selection_options import since_option
 from .values import NON_EMPTY, WHOLE
-
-
-def _block(job_alert: JobAlert, id_: str) -> AlertBlock:
-    info = job_alert.job.info
-    host = f" on {info.host}" if info.host else ""
-    return AlertBlock(
-        job_alert.alert.found_ns,
-        f"{info.name} {id_}{host}".strip(),
-        job_alert.text,
-        job_alert.alert.slug,
-        job_alert.ops,
-        _note(job_alert),
-    )
-
-
-def _note(job_alert: JobAlert) -> str:
-    if job_alert.alert.slug != SLOWER or job_alert.ops:
-        return ""
-    if not job_alert.traced_since:
-        return "No step was traced since the change, so the slower ops are unknown."
-    if not job_alert.traced_before:
-        return "No step was traced before the change, so the slower ops are unknown."
-    return "The ops of traced steps are not slower: the time is spent between ops, or outside of TensorFlow."
 
 
 @click.command()
@@ -61,7 +37,7 @@ def alerts(jobs: Sequence[str], store: str, as_json: bool, last: int | None, sin
         print_json(alerts_document(shown_alerts))
     else:
         ids = ids_of([job_alert.job for job_alert in shown_alerts])
-        print_lines(lines([_block(job_alert, ids[job_alert.job.info.hex]) for job_alert in shown_alerts], width()))
+        print_lines(lines(shown_alerts, ids, width()))
     if not found_alerts:
         note(f"no alerts since {date_and_time(since_ns)}; before: {len(stored):,}" if stored else "no alerts")
     for error in errors:

@@ -10,9 +10,11 @@ from typing import Any, Final, TypeVar
 import click
 
 from ..collector.documents.text import pieces
+from ..collector.numbers import count
 from ..collector.store.catalog import IMPORTED, RUNNING
 from ..collector.store.opening import scheme_of
 from ..collector.store.protocols import JobReader
+from ..collector.summaries.jobs import counts_of
 from ..commands import streams
 from ..formats import runtime_dir
 from ..formats.errors import UsageError
@@ -117,6 +119,9 @@ def width() -> int | None:
 
 def why_no_spans(job: JobReader, noun: str) -> str:
     """Return why a job has no steps or spans; ``noun``: step or span."""
+    counted = sum(counts_of(job.info).values())
+    if counted:
+        return f"no {noun}s with times: {count(counted)} were counted, and no time of them is stored or counts"
     if job.info.state == RUNNING:
         return f"no {noun}s yet: the job has not run a session, a fit or a tf.function"
     if job.info.state == IMPORTED:

@@ -1,13 +1,10 @@
 """`tfprof curves`: step times and resource use of a job over its whole run."""
 
-from collections.abc import Iterator
-
 import click
 
 from ..collector.documents.curves import curves_document
-from ..collector.query.curves import JobCurves, job_curves
+from ..collector.query.curves import job_curves
 from ..collector.render import curves_text
-from ..collector.render.curves_text import CurveLine
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import job_argument, json_option, print_json, store_option, why_no_spans, width
@@ -27,18 +24,8 @@ def curves(job: str, store: str, as_json: bool) -> None:
     if as_json:
         print_json(curves_document(found))
     elif found.steps or found.resources:
-        print_lines(curves_text.lines(list(_lines(found)), width()))
+        print_lines(curves_text.lines(found, width()))
     if found.damage:
         note(found.damage)
     if not found.steps:
         note(why_no_spans(found.job, "step"))
-
-
-def _lines(found: JobCurves) -> Iterator[CurveLine]:
-    for curve in found.steps:
-        for label, points in ((curve.kind, curve.normal), (f"{curve.kind} (traced)", curve.traced)):
-            if points is not None:
-                yield CurveLine(label, "step_ns", points.least, points.mean, points.most)
-    for resource in found.resources:
-        points = resource.points
-        yield CurveLine(f"{resource.scope} {resource.name}", resource.name, points.least, points.mean, points.most)

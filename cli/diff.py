@@ -3,22 +3,13 @@
 import re
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from ..collector.documents.comparison import diff_document
 from ..collector.errors import UsageError
-from ..collector.query.diffing import (
-    Diff,
-    diff,
-    diff_of_job,
-    op_spreads,
-    ops_by_change,
-    runs_of_baseline,
-    sides_of_series,
-    spread,
-)
+from ..collector.query.diffing import Diff, diff, diff_of_job, runs_of_baseline, sides_of_series, spread
 from ..collector.render import diff_text, spread_text
 from ..collector.store.catalog import SERIES_PREFIX
 from ..collector.store.opening import open_reader
@@ -30,8 +21,6 @@ from .values import MOMENT, NON_EMPTY
 #: Exit status if the step became slower than `--fail-over` allows.
 SLOWER_STATUS: Final = 3
 _PERCENT: Final = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,4})?) ?%?")
-#: Share of the host's CPUs by which the use of others must differ to be named.
-_OTHERS_MIN: Final = 0.1
 
 
 class DiffCommand(click.Command):
@@ -181,54 +170,13 @@ def _status(result: Diff, limit: float | None) -> int:
 def text_lines(result: Diff, unit: str, columns: int | None) -> Iterator[str]:
     """Yield the lines of a comparison; ``unit``: what is a sample, run or step."""
     if result.is_spread:
-        return spread_text.lines(_spread_parts(result), columns)
-    return diff_text.lines(shown_parts(result, unit), columns)
+        return spread_text.lines(result, columns)
+    return diff_text.lines(result, unit, columns)
 
 
 def _markdown(result: Diff, unit: str) -> Iterator[str]:
     from ..web import markdown  # noqa: PLC0415  # it imports all documents
 
     if result.is_spread:
-        return markdown.spread_lines(_spread_parts(result))
-    return markdown.diff_lines(shown_parts(result, unit))
-
-
-def _spread_parts(result: Diff) -> spread_text.SpreadParts:
-    runs = [diff_text.RunLine("run", run.row, run.step_ns) for run in result.before]
-    return spread_text.SpreadParts(runs, result.step, op_spreads(result))
-
-
-def shown_parts(result: Diff, unit: str) -> diff_text.DiffParts:
-    """Return the parts of a comparison that are shown; ``unit``: what is a sample, run or step."""
-    runs = [
-        diff_text.RunLine(side, run.row, run.step_ns)
-        for side, side_runs in (("before", result.before), ("after", result.after))
-        for run in side_runs
-    ]
-    return diff_text.DiffParts(
-        runs=runs,
-        step=result.step,
-        differences=[(each.what, each.before, each.after) for each in result.differences],
-        common_ratio=result.ops.common_ratio,
-        ops=ops_by_change(result),
-        host=_host_line(result),
-        samples=(
-            (len(result.before), len(result.after))
-            if unit == "run"
-            else (result.before[0].row.steps, result.after[0].row.steps)
-        ),
-        unit=unit,
-        parts=result.parts,
-    )
-
-
-def _host_line(result: Diff) -> str:
-    """Return how others' use of the host changed; '' if it is similar on both sides, or unknown."""
-    sides: list[Any] = [[run for run in side if run.others_cores is not None] for side in (result.before, result.after)]
-    if not all(sides):
-        return ""
-    old, new = (sum(run.others_cores for run in side) / len(side) for side in sides)
-    cores = sides[1][0].cores
-    if abs(new - old) < _OTHERS_MIN * cores:
-        return ""
-    return f"the host: others used {new:.2f} of {cores} CPUs, {old:.2f} before"
+        return markdown.spread_lines(result)
+    return markdown.diff_lines(result, unit)

@@ -4,14 +4,13 @@ import time
 
 import click
 
-from ..collector.query.listing import ALL_JOBS, STATES, JobFilter, JobListing, job_listing
+from ..collector.query.listing import ALL_JOBS, STATES, JobFilter, JobListing, ListedJob, UnreadableJob, job_listing
 from ..collector.render import jobs_text
-from ..collector.render.jobs_text import Listing
 from ..collector.store.opening import open_reader
-from ..collector.summaries.jobs import UNKNOWN_USAGE
 from ..commands.streams import note, print_lines
 from .command import json_option, names_option, print_json, store_option, width
 from .job_names import complete_jobs
+from .selection_options import hosts_option
 from .values import MOMENT, NON_EMPTY, Words
 
 
@@ -26,6 +25,7 @@ from .values import MOMENT, NON_EMPTY, Words
     help=f"Only jobs in this state, or in any of several (STATE,STATE): {', '.join(STATES)}.",
 )
 @names_option
+@hosts_option
 @click.option(
     "--since",
     metavar="TIME",
@@ -41,6 +41,7 @@ def jobs(
     jobs: tuple[str, ...],
     states: tuple[tuple[str, ...], ...],
     names: tuple[str, ...],
+    hosts: tuple[str, ...],
     since: int,
 ) -> None:
     """List running and ended jobs, in order of their start; with JOB, those that JOB may mean.
@@ -48,10 +49,9 @@ def jobs(
     MEAN STEP is the mean duration of all steps of the main kind, CPU the mean number of busy cores,
     MEMORY the maximum.
     """
-    now_ns, job_filter = time.time_ns(), JobFilter(sum(states, ()), names, since, jobs)
+    now_ns, job_filter = time.time_ns(), JobFilter(sum(states, ()), names, since, jobs, hosts)
     listing = job_listing(open_reader(store), now_ns, job_filter)
-    rows = [Listing(job.row, job.usage, job.tags, job.traced) for job in listing.jobs]
-    rows += [Listing(job.row, UNKNOWN_USAGE) for job in listing.unreadable]
+    rows: list[ListedJob | UnreadableJob] = [*listing.jobs, *listing.unreadable]
     if as_json:
         from ..collector.documents.jobs import jobs_document  # noqa: PLC0415  # needed for --json only
 
@@ -66,5 +66,5 @@ def jobs(
 
 def _no_jobs_text(listing: JobListing, job_filter: JobFilter) -> str:
     if job_filter != ALL_JOBS and listing.job_count:
-        return f"none of {listing.job_count} jobs matches the names, state and time"
+        return f"none of {listing.job_count} jobs matches the names, hosts, state and time"
     return f"no jobs in {listing.store} yet: tfprof-run python train.py profiles one"

@@ -14,7 +14,6 @@ from ..collector.store.protocols import JobReader, StoreReader
 from ..web import markdown
 from ..web.report import diff_report, job_report
 from .command import jobs_argument, store_option
-from .diff import shown_parts
 from .values import NON_EMPTY
 
 
@@ -58,8 +57,7 @@ def _html(store: StoreReader, jobs: Sequence[JobReader]) -> str:
 def _markdown(store: StoreReader, jobs: Sequence[JobReader]) -> str:
     if len(jobs) == 1:
         return "\n".join(markdown.job_lines(store, jobs[0]))
-    parts = shown_parts(diff(jobs[:1], jobs[1:], time.time_ns()), "run")
-    return "\n".join(markdown.diff_lines(parts))
+    return "\n".join(markdown.diff_lines(diff(jobs[:1], jobs[1:], time.time_ns()), "run"))
 
 
 #: Functions that make a file, by the end of its name.

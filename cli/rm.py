@@ -12,7 +12,6 @@ from ..collector.job_changes import service_of
 from ..collector.numbers import size
 from ..collector.query.listing import JobFilter, Removable, ended_jobs, remove_jobs, selected_jobs
 from ..collector.render import jobs_text
-from ..collector.render.jobs_text import Listing
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines, say
 from .command import jobs_argument, json_option, names_option, print_json, store_option, width
@@ -80,6 +79,5 @@ def _confirmed(removable: Sequence[Removable], now_ns: int) -> bool:
     """Ask for confirmation on the terminal and return the answer; UsageError without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"{_summary(removable)} would be removed: without a terminal this needs --yes")
-    listings = [Listing(job.listed_job.row, job.listed_job.usage, job.listed_job.tags) for job in removable]
-    say(*jobs_text.lines(listings, now_ns, width()))
+    say(*jobs_text.lines([job.listed_job for job in removable], now_ns, width()))
     return click.confirm(f"remove {_summary(removable)}?", err=True)

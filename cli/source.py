@@ -3,6 +3,7 @@
 import click
 
 from ..collector.documents.source import source_document
+from ..collector.query.explanations import untraced_reason
 from ..collector.query.job_source import job_source
 from ..collector.render import source_text
 from ..collector.store.opening import open_reader
@@ -27,4 +28,4 @@ def source(job: str, store: str, as_json: bool) -> None:
     else:
         print_lines(source_text.lines(answer, width()))
     if not answer.files:
-        note("no step is traced yet" if not answer.traces else "no op has a line of Python")
+        note(untraced_reason(answer.job) if not answer.traces else "no op has a line of Python")

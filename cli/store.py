@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import click
 
 from ..collector.errors import StoreError, UsageError
-from ..collector.store.catalog import JobInfo
-from ..collector.store.copying import StoreTarget, may_be_copied
+from ..collector.store.catalog import MAY_CONTINUE, JobInfo
+from ..collector.store.copying import Copied
 from ..collector.store.opening import create, open_reader, open_target, scheme_of
 from ..collector.store.protocols import JobReader, StoreReader
 from ..commands.streams import note, print_lines
@@ -66,14 +66,14 @@ def copy(source: str, target: str, selectors: Sequence[str], *, with_running: bo
     if with_running and not writer.takes_running:
         raise UsageError("--running needs a store in ClickHouse: a folder gets a job when it has ended")
     jobs = _chosen(reader, selectors)
-    running = [job.info for job in jobs if not (with_running or may_be_copied(job.info))]
+    running = [job.info for job in jobs if not (with_running or job.info.state not in MAY_CONTINUE)]
     known = [job.info for job in jobs if writer.has(job.info.uid)]
     left_out = {info.uid for info in (*running, *known)}
     copied = failed = 0
     for job in jobs:
         if job.info.uid not in left_out:
             try:
-                print_lines([_copy(job, writer)])
+                print_lines([_line(job, writer.add(job))])
                 copied += 1
             except StoreError as error:
                 if not selectors and error.slug == "store-damaged":
@@ -81,7 +81,7 @@ def copy(source: str, target: str, selectors: Sequence[str], *, with_running: bo
                     failed += 1
                     continue
                 raise
-    damaged = () if selectors else reader.damaged()
+    damaged = () if selectors else reader.read()[1]
     for damage in damaged:
         note(str(damage))
     print_lines([f"{copied} of {len(jobs)} jobs copied to {writer.address}", *_reasons(known, running)])
@@ -94,11 +94,10 @@ def _chosen(reader: StoreReader, selectors: Sequence[str]) -> list[JobReader]:
     return list({job.info.uid: job for job in map(reader.job, selectors)}.values())
 
 
-def _copy(job: JobReader, writer: StoreTarget) -> str:
-    """Copy ``job`` and return the line about it."""
-    result = writer.add(job)
-    earlier = f", {result.earlier:,} of them were there" if result.earlier else ""
-    return f"{job.info.hex} {job.info.name}: {result.rows:,} rows{earlier}"
+def _line(job: JobReader, copied: Copied) -> str:
+    """Return the line about a job that was copied."""
+    earlier = f", {copied.earlier:,} of them were there" if copied.earlier else ""
+    return f"{job.info.hex} {job.info.name}: {copied.rows:,} rows{earlier}"
 
 
 def _reasons(known: Sequence[JobInfo], running: Sequence[JobInfo]) -> Iterator[str]:

@@ -156,7 +156,7 @@ class Profiler(JobTables):
         selection = self._selection
         if len(selection.jobs) != 1 or selection.device is not None:
             raise UsageError("parts of steps are those of one job with all its devices")
-        return breakdowns(selection.jobs[0], selection.kinds, selection.steps).breakdowns
+        return breakdowns(selection.jobs[0], selection.kinds, selection.steps, selection.since_ns).breakdowns
 
     def serialize_to_string(self) -> bytes:
         """Return a serialized ProfileProto for TensorFlow's tools.

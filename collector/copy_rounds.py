@@ -28,7 +28,7 @@ from .store.reader import LocalJob, LocalStore
 from .store.row_follower import FileVersion
 
 if TYPE_CHECKING:
-    from .store.copying import StoreTarget
+    from .store.opening import StoreTarget
 
 #: Seconds from the start of a round to that of the next one.
 INTERVAL_S: Final = 10.0

@@ -38,7 +38,7 @@ from .ingest.sockets import Listen
 from .selfstats import CollectorStats
 from .store.retention import Limits, remove_expired
 from .store.shared import owner_of
-from .store.writer import open_writer
+from .store.writer import LocalStoreWriter
 from .summaries.jobs import functions_of
 
 NAME: Final = "collector"
@@ -116,7 +116,7 @@ class Collector:
         """Open the store and the socket; TfprofError on failure."""
         self._instance = make_instance(str(self._options.store))
         self._decoder = decoder(self._options.decoder)
-        self._store = open_writer(self._options.store, socket.gethostname())
+        self._store = LocalStoreWriter(self._options.store, socket.gethostname())
         owner = owner_of(self._options.store)
         self._ingest = make_ingest(self._store, self._decoder, self._stats.count_failure, owner)
         self._jobs, self._upkeep = self._ingest.jobs, self._ingest.upkeep

@@ -75,4 +75,4 @@ def advice_lines(advice: Sequence["JobAdvice"], parity: Parity, width: int | Non
         if len(advice) > 1:
             yield from [""] if index or not parity.has_own_layout else []
             yield f"job {ids[job_advice.job.info.hex]} {job_advice.job.info.name}"
-        yield from advice_text.lines(job_advice.advice, width, parity, job_advice.breakdown)
+        yield from advice_text.lines(job_advice.advice, width, parity, job_advice.evidence.breakdown)

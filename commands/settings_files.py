@@ -182,7 +182,7 @@ def _check_ring(value: int) -> None:
         raise ValueError("not a size from 1M to 1G")
 
 
-def _check_store(value: str) -> None:
+def _check_path(value: str) -> None:
     if not os.path.isabs(os.path.expanduser(value)):
         raise ValueError("%r is not an absolute path" % value)
 
@@ -198,6 +198,7 @@ _CHECKS: dict[str, Callable[[Any], None]] = {
     "trace": _check_trace,
     "trace-level": _check_level,
     "ring": _check_ring,
-    "store": _check_store,
+    "store": _check_path,
+    "clickhouse-password-file": _check_path,
     "collector": _check_collector,
 }

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..collector.numbers import change_text, count, date_and_time, duration, percent, size, total_cost
+from ..collector.query.diffing import Diff, op_spreads, ops_by_change
 from ..collector.render import spread_text
-from ..collector.render.diff_text import DiffParts, RunLine, verdict
-from ..collector.render.spread_text import SpreadParts
+from ..collector.render.diff_text import host_text, named_runs, partial_text, verdict
 from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.summaries.comparison import DIFFERENCE_MIN, OpChange
 from ..collector.summaries.parts import TITLES
@@ -52,7 +52,7 @@ def job_lines(store: StoreReader, job: JobReader) -> Iterator[str]:
         f"{count(show['steps'])} {_text(show['step_kind'])} steps",
         f"{count(show['traced'])} traced"
         + ("" if show["cost"] is None else f" (cost {total_cost(show['cost'], show['steps_ns'])})"),
-        f"{count(show['lost'])} lost",
+        f"{'an unknown number' if show['lost'] is None else count(show['lost'])} lost",
     ]
     yield from (" · ".join(fact for fact in facts if fact), "")
     yield from _advice(advice)
@@ -66,6 +66,7 @@ def job_lines(store: StoreReader, job: JobReader) -> Iterator[str]:
             f"- {date_and_time(each['found_ns'])} {_text(each['text'])}" for each in alerts["alerts"][-_ROWS_MAX:]
         )
         yield ""
+        yield from _left_out(len(alerts["alerts"]))
 
 
 def _advice(advice: Mapping[str, Any]) -> Iterator[str]:
@@ -83,14 +84,18 @@ def _parts(step: Mapping[str, Any] | None) -> Iterator[str]:
         return
     rows = [[_text(part["name"]), duration(part["mean_ns"]), percent(part["share"])] for part in step["parts"]]
     yield from _table((f"part of a {_text(step['kind'])} step", "time/step", "share"), rows, 1)
-    means = f"Means of {count(step['steps'])} steps, {count(step['traced_steps'])} of them traced"
+    means = f"Means of {count(step['steps'])} steps"
+    if step["traced_steps"]:
+        means += f", their inside from {count(step['traced_steps'])} traced ones"
     yield from (f"{means}, from start to start {duration(step['period_ns'])}: {_text(step['verdict'])}.", "")
 
 
 def _steps(show: Mapping[str, Any]) -> Iterator[str]:
     rows = [
         [
-            _text(times["kind"]) + (f" since {count(times['since'])}" if times["since"] else ""),
+            _text(times["kind"])
+            + (" (traced)" if times["traced"] else "")
+            + (f" since {count(times['since'])}" if times["since"] else ""),
             count(times["count"]),
             *(duration(times["spread"][name]) for name in ("p50_ns", "p90_ns", "p99_ns", "min_ns", "max_ns")),
         ]
@@ -98,6 +103,7 @@ def _steps(show: Mapping[str, Any]) -> Iterator[str]:
     ]
     if rows:
         yield from _table(("steps", "count", "median", "p90", "p99", "min", "max"), rows, 1)
+        yield from _left_out(len(show["step_times"]))
 
 
 def _ops(top: Mapping[str, Any]) -> Iterator[str]:
@@ -112,6 +118,7 @@ def _ops(top: Mapping[str, Any]) -> Iterator[str]:
     ]
     if rows:
         yield from _table(("op", "device", "line", "time/step", "share", "memory"), rows, 3)
+        yield from _left_out(len(top["ops"]))
         yield from (f"Medians over {count(top['steps'])} traced steps.", "")
 
 
@@ -138,48 +145,55 @@ def _holders(allocator: Mapping[str, Any]) -> Iterator[list[str]]:
         yield [*map(_text, texts), size(holder["bytes"]), percent(holder["bytes"] / whole)]
 
 
-def diff_lines(parts: DiffParts) -> Iterator[str]:
-    """Yield the lines of a comparison: verdict, what differs exactly, runs, parts, ops."""
-    yield from (f"**{verdict(parts)}**", "")
-    if parts.host:
-        yield from (_text(parts.host), "")
-    if parts.differences:
-        rows = [[_text(value) for value in row] for row in parts.differences[:_ROWS_MAX]]
+def diff_lines(result: Diff, unit: str) -> Iterator[str]:
+    """Yield the lines of a comparison: verdict, what differs exactly, runs, parts, ops.
+
+    ``unit``: what is a sample, run or step.
+    """
+    ops, common_ratio = ops_by_change(result), result.ops.common_ratio
+    yield from (f"**{verdict(result, unit)}**", "")
+    if host := host_text(result):
+        yield from (_text(host), "")
+    if result.differences:
+        rows = [list(map(_text, (row.what, row.before, row.after))) for row in result.differences[:_ROWS_MAX]]
         yield from _table(("what differs", "before", "after"), rows, 3)
-        yield from _left_out(len(parts.differences))
-    yield from _runs(parts.runs)
-    if parts.parts:
-        rows = [[TITLES[part.slug], duration(part.before_ns), duration(part.after_ns)] for part in parts.parts]
+        yield from _left_out(len(result.differences))
+    yield from _runs(result)
+    if parts := result.parts:
+        rows = [[TITLES[part.slug], duration(part.before_ns), duration(part.after_ns)] for part in parts]
         yield from _table(("part of the step", "before", "after"), rows, 1)
-    if abs(parts.common_ratio - 1) > DIFFERENCE_MIN:
-        yield from (f"All ops alike: {_text(change_text(parts.common_ratio))}; the changes below leave it out.", "")
-    if parts.ops:
-        rows = [_op_row(op) for op in parts.ops[:_ROWS_MAX]]
+    if abs(common_ratio - 1) > DIFFERENCE_MIN:
+        yield from (f"All ops alike: {_text(change_text(common_ratio))}; the changes below leave it out.", "")
+    if ops:
+        rows = [_op_row(op) for op in ops[:_ROWS_MAX]]
         yield from _table(("op", "device", "", "before", "after", "change", "visible from"), rows, 3)
-        yield from _left_out(len(parts.ops))
+        yield from _left_out(len(ops))
+    if result.partial:
+        yield from (f"{_text(partial_text(result.partial))}", "")
 
 
-def spread_lines(parts: SpreadParts) -> Iterator[str]:
+def spread_lines(result: Diff) -> Iterator[str]:
     """Yield the lines of the spread of equal runs."""
-    yield from (f"**{spread_text.verdict(parts)}**", "")
-    yield from _runs(parts.runs)
+    ops = op_spreads(result)
+    yield from (f"**{spread_text.verdict(result)}**", "")
+    yield from _runs(result)
     rows = [
         [_text(op.op), _text(op.device), *map(duration, (op.ns, op.least_ns, op.most_ns)), _visible(op.visible)]
-        for op in parts.ops[:_ROWS_MAX]
+        for op in ops[:_ROWS_MAX]
     ]
     if rows:
         yield from _table(("op", "device", "time/step", "least", "most", "visible from"), rows, 2)
-        yield from _left_out(len(parts.ops))
+        yield from _left_out(len(ops))
 
 
-def _runs(runs: Sequence[RunLine]) -> Iterator[str]:
+def _runs(result: Diff) -> Iterator[str]:
     rows = [
         [
-            *(_text(text) for text in (run.side, run.row.id, run.row.name, run.row.host)),
+            *(_text(text) for text in (side, run.row.id, run.row.name, run.row.host)),
             count(run.row.steps),
             duration(run.step_ns),
         ]
-        for run in runs
+        for side, run in named_runs(result)
     ]
     yield from _table(("", "job", "name", "host", "steps", "median step"), rows, 4)
 

@@ -159,9 +159,9 @@ def parse(argv: Sequence[str]) -> RunOptions:
         )
     store = runtime_dir.default_store() if arguments.store is None else runtime_dir.store_path(arguments.store)
     _check_remote(store, arguments)
-    outputs = _outputs(arguments.output)
-    if outputs and arguments.execute:
+    if arguments.output and arguments.execute:
         raise UsageError("-o needs tfprof-run at the end, and --exec replaces it: use `tfprof export` afterwards")
+    outputs = () if arguments.execute else _outputs(arguments.output)
     repetition = _repetition(arguments)
     return RunOptions(
         command=_with_python(command, os.environ),

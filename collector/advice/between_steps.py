@@ -51,6 +51,14 @@ _REMEDIES: Final = {
     "evaluation": _EVALUATE_LESS,
     "predict": _PREDICT_LESS,
 }
+#: First words that several names may have -> their plural.
+_PLURALS: Final = {
+    "checkpoint": "checkpoints",
+    "summary": "summaries",
+    "callback": "callbacks",
+    "mark": "marked spans",
+    "part": "marked parts",
+}
 _REMEDY_WHILE_WRITING: Final = (
     "save checkpoints, logs and results less often, or in a thread of their own; if that is not it, see what the loop"
     " does between its steps (python -m cProfile)"
@@ -116,17 +124,23 @@ def _recorded(parts: Breakdown) -> Iterator[Report]:
     if not shares:
         return
     sort = max(shares, key=lambda name: shares[name])
-    name = max((name for name in details if name.split(" ")[0] == sort), key=lambda name: details[name])
+    names = sorted((name for name in details if name.split(" ")[0] == sort), key=lambda name: -details[name])
+    name = names[0]
     what = name if " " in name or name in {"evaluation", "predict"} else f"{name} steps"
+    most = most_of_all = ""
+    if names[1:]:
+        what, most = _PLURALS.get(sort, f"{sort} steps"), f", {duration(details[name])} of it in {name}"
+        most_of_all = f", most of all {name},"
+    verb = "take" if names[1:] or what.endswith("steps") else "takes"
     remedy = _REMEDIES.get(
         sort, f"most of the time can be saved in these steps: tfprof op JOB --kind {sort} shows their ops"
     )
     yield Report(
         f"{percent(shares[sort])} of the time is in {what} between the {parts.kind} steps:"
-        f" {duration(by_sort[sort])} for each {parts.kind} step.",
+        f" {duration(by_sort[sort])} for each {parts.kind} step{most}.",
         {"share": shares[sort], "kind": sort, "name": name, "ns_per_step": by_sort[sort]},
         saving=shares[sort],
-        verdict=f"{what} take{'' if what.endswith('steps') else 's'} place between the {parts.kind} steps",
+        verdict=f"{what}{most_of_all} {verb} place between the {parts.kind} steps",
         remedy=remedy,
     )
 

@@ -88,7 +88,7 @@ def _processes(evidence: Evidence) -> Report | None:
     names = ", ".join(f"{keeper.name} ({size(keeper.size)})" for keeper in keepers)
     return Report(
         f"{text}About as much is in the output of each of these: {names}.",
-        numbers | {f"output_{keeper.name}": keeper.size for keeper in keepers},
+        numbers | {f"bytes of {keeper.name}": keeper.size for keeper in keepers},
         _REMEDY_FOR_VARIABLES if variables else _REMEDY,
         keepers[0].line,
     )

@@ -106,8 +106,7 @@ def _threads(evidence: Evidence, use: CpuUse) -> Starvation | None:
     runnable = use.own_cores + thread.queued_all
     behind_others = thread.queued_all * use.competing_cores / (use.own_cores + use.competing_cores)
     awake_share = 1 - _detail_share(evidence.breakdown, ASLEEP)
-    input_share = evidence.breakdown.share(INPUT) if evidence.breakdown is not None else 0.0
-    share = min(min(awake_share, runnable) * behind_others / runnable, 1 - input_share)
+    share = min(min(awake_share, runnable) * behind_others / runnable, 1 - _input_share(evidence))
     if share < _QUEUED_MIN:
         return None
     waits = (
@@ -123,7 +122,12 @@ def _ops(evidence: Evidence, use: CpuUse) -> Starvation | None:
     if demand < _DEMAND_MIN or use.own_cores >= _SUPPLY_SHARE_MAX * demand:
         return None
     text = f"its ops run for {percent(demand)} of the time, but its main process got only {cores(use.own_cores)} CPUs"
-    return Starvation(use, 1 - use.own_cores / demand, text)
+    awake_share = 1 - _detail_share(evidence.breakdown, ASLEEP) - _input_share(evidence)
+    return Starvation(use, min(1 - use.own_cores / demand, awake_share), text)
+
+
+def _input_share(evidence: Evidence) -> float:
+    return evidence.breakdown.share(INPUT) if evidence.breakdown is not None else 0.0
 
 
 def _detail_share(parts: Breakdown | None, detail: str) -> float:

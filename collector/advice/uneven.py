@@ -66,17 +66,11 @@ def check(evidence: Evidence) -> Sequence[Report]:
         f"{count(slow_count)} of {count(step_count)} steps take {OUTLIER_FACTOR:.0f} times as long as the median one"
         f" ({duration(median_ns)}) or more, up to {duration(slowest_ns)}: {percent(share)} of the time in steps."
     )
-    numbers = {
-        "slow_steps": slow_count,
-        "steps": step_count,
-        "median_ns": median_ns,
-        "share": share,
-        "every": interval or 0,
-    }
+    numbers = {"slow_steps": slow_count, "steps": step_count, "median_ns": median_ns, "share": share}
     saving = share * share_in_steps(evidence)
     if interval:
         text += f" They come every {count(interval)} steps."
-        return [Report(text, numbers, _REMEDY_AT_INTERVALS, saving=saving)]
+        return [Report(text, {**numbers, "every": interval}, _REMEDY_AT_INTERVALS, saving=saving)]
     others = [group for group in steps if _mean(group) < OUTLIER_FACTOR * median_ns]
     return [_with_cause(evidence, Report(text, numbers, _REMEDY, saving=saving), outliers, others)]
 

@@ -69,7 +69,7 @@ def _job_advice(job_advice: JobAdvice) -> JobAdviceDocument:
     return {
         "job": job_advice.job.info.hex,
         "verdict": verdict(job_advice.advice),
-        "parts": step_parts(job_advice.breakdown) if job_advice.breakdown else None,
+        "parts": step_parts(parts) if (parts := job_advice.evidence.breakdown) else None,
         "checkers": list(map(_checker, checkers)),
     }
 

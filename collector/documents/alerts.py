@@ -5,7 +5,8 @@ from typing import Annotated, Literal, TypedDict
 
 from ...formats import span_kinds
 from ..query.alerts import JobAlert
-from .ops import OpChangeDocument, op_change_document
+from .fields import fields
+from .ops import OpChangeDocument
 
 
 class AlertDocument(TypedDict):
@@ -57,5 +58,5 @@ def _alert(job_alert: JobAlert) -> AlertDocument:
         "text": job_alert.text,
         "traced_before": job_alert.traced_before,
         "traced_since": job_alert.traced_since,
-        "ops": list(map(op_change_document, job_alert.ops)),
+        "ops": [fields(OpChangeDocument, op) for op in job_alert.ops],
     }

@@ -5,8 +5,9 @@ from typing import Annotated, Literal, TypedDict
 from ..query.following import JobChange
 from ..summaries.events import EventSummary
 from ..summaries.lines import StepLine
-from .events import EventDocument, event_document
-from .jobs import JobFields, job_fields
+from .events import EventDocument
+from .fields import fields
+from .jobs import JobFields
 
 
 class JobChangeDocument(JobFields):
@@ -92,32 +93,15 @@ def change_document(change: JobChange) -> ChangeDocument:
             "schema": "tfprof.follow/1",
             "event": "end",
             "job": row.uid,
-            **job_fields(row),
+            **fields(JobFields, row),
             "median_ns": change.median_ns,
         }
-    return {"schema": "tfprof.follow/1", "event": "job", "job": row.uid, **job_fields(row)}
+    return {"schema": "tfprof.follow/1", "event": "job", "job": row.uid, **fields(JobFields, row)}
 
 
 def _steps(change: JobChange, line: StepLine) -> StepsChangeDocument:
-    return {
-        "schema": "tfprof.follow/1",
-        "event": "steps",
-        "job": change.row.uid,
-        "id": change.row.id,
-        "kind": line.kind,
-        "first": line.first,
-        "last": line.last,
-        "count": line.count,
-        "end_ns": line.end_ns,
-        "mean_ns": line.mean_ns,
-        "min_ns": line.min_ns,
-        "max_ns": line.max_ns,
-        "traced": line.traced,
-        "failed": line.failed,
-        "setup": line.setup,
-        "timed": line.timed,
-        "entries": line.entries,
-    }
+    row = change.row
+    return fields(StepsChangeDocument, line, schema="tfprof.follow/1", event="steps", job=row.uid, id=row.id)
 
 
 def _warning(change: JobChange, event: EventSummary) -> WarningChangeDocument:
@@ -126,5 +110,5 @@ def _warning(change: JobChange, event: EventSummary) -> WarningChangeDocument:
         "event": "warning",
         "job": change.row.uid,
         "id": change.row.id,
-        **event_document(event),
+        **fields(EventDocument, event),
     }

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, TypedDict
 from ..query.diffing import Diff, Run, ops_by_change
 from ..summaries.comparison import Change, OpChange
 from ..summaries.parts import TITLES
+from .fields import fields
 
 
 class RunDocument(TypedDict):
@@ -73,6 +74,7 @@ class DiffDocument(TypedDict):
     parts: Annotated[list[PartChangeDocument], "The parts of a step, in their order; empty if a side has none."]
     common_ratio: Annotated[float, "The factor that the times of all ops have in common."]
     ops: Annotated[list[OpDifferenceDocument], "The op types, those beyond noise first, then the largest changes."]
+    partial_ops: Annotated[list[str], "Op types with their device that some run lacks; they are not compared."]
 
 
 def diff_document(result: Diff) -> DiffDocument:
@@ -89,6 +91,7 @@ def diff_document(result: Diff) -> DiffDocument:
         ],
         "common_ratio": result.ops.common_ratio,
         "ops": list(map(_op, ops_by_change(result))),
+        "partial_ops": list(result.partial),
     }
 
 
@@ -105,7 +108,7 @@ def _run(run: Run) -> RunDocument:
 
 
 def _step(change: Change) -> StepChangeDocument:
-    return {"before_ns": change.before_ns, "after_ns": change.after_ns, **_ratios(change)}
+    return {"before_ns": change.before_ns, "after_ns": change.after_ns, **fields(RatioFields, change)}
 
 
 def _op(op: OpChange) -> OpDifferenceDocument:
@@ -114,18 +117,8 @@ def _op(op: OpChange) -> OpDifferenceDocument:
         "device": op.device,
         "before_ns": op.before_ns,
         "after_ns": op.after_ns,
-        **(_UNKNOWN if op.change is None else _ratios(op.change)),
+        **(_UNKNOWN if op.change is None else fields(RatioFields, op.change)),
     }
 
 
 _UNKNOWN: RatioFields = {"ratio": None, "own_ratio": None, "visible": None, "significant": None, "runs": None}
-
-
-def _ratios(change: Change) -> RatioFields:
-    return {
-        "ratio": change.ratio,
-        "own_ratio": change.own_ratio,
-        "visible": change.visible,
-        "significant": change.significant,
-        "runs": change.runs,
-    }

@@ -3,7 +3,8 @@
 from typing import Annotated, Literal, TypedDict
 
 from ..query.compiled import Compiled
-from ..summaries.compiled import Program, ProgramOp
+from ..summaries.compiled import Program
+from .fields import fields
 
 
 class ProgramOpDocument(TypedDict):
@@ -57,16 +58,5 @@ def _program(program: Program) -> ProgramDocument:
         "variants": program.variants,
         "first_runs": runs.number if runs else None,
         "first_runs_ns": runs.ns if runs else None,
-        "ops": list(map(_op, program.ops)),
-    }
-
-
-def _op(op: ProgramOp) -> ProgramOpDocument:
-    return {
-        "node": op.node,
-        "op": op.op,
-        "ns": op.ns,
-        "fused_into": op.fused_into,
-        "instructions": op.instructions,
-        "line": op.line,
+        "ops": [fields(ProgramOpDocument, op) for op in program.ops],
     }

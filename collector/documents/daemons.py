@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypedDict
 
 from ..daemon_status import DaemonStatus
+from .fields import fields
 
 Status = Mapping[str, Any]
 
@@ -88,7 +89,7 @@ class CollectorDocument(DaemonFields):
     """The state of the collector, which writes the store."""
 
     service: Annotated[bool, "Whether it is a service (tfprof serve), which does not end when idle."]
-    decoder: Annotated[str | None, "The decoder of traces: walker, or the slower fallback."]
+    decoder: Annotated[str | None, "The decoder of traces: walker, or the slower python."]
     jobs: Annotated[int | None, "The number of open jobs."]
     rows: Annotated[int | None, "The number of stored rows."]
     rows_per_s: Annotated[float | None, "Rows a second since the status before."]
@@ -127,21 +128,6 @@ def status_document(status: DaemonStatus) -> StatusDocument:
     }
 
 
-def _daemon(status: Status) -> DaemonFields:
-    return {
-        "alive": bool(status.get("alive")),
-        "failed": bool(status.get("failed")),
-        "pid": status.get("pid"),
-        "started_ns": status.get("started_ns"),
-        "written_ns": status.get("written_ns"),
-        "version": status.get("version"),
-        "store": status.get("store"),
-        "rss_bytes": status.get("rss_bytes"),
-        "cpu_s": status.get("cpu_s"),
-        "last_error": _reason(status.get("last_error")),
-    }
-
-
 def _reason(error: object) -> ReasonDocument | None:
     """Return an error, which a status file has as an object, or as text only."""
     if isinstance(error, Mapping):
@@ -152,48 +138,27 @@ def _reason(error: object) -> ReasonDocument | None:
 
 def _agent(status: Status) -> AgentDocument:
     jobs, refusals = status.get("jobs"), status.get("refusals")
+    return fields(
+        AgentDocument,
+        status,
+        **_states(status),
+        jobs={uid: _open_job(uid, job) for uid, job in jobs.items()} if isinstance(jobs, Mapping) else {},
+        refusals=[fields(RefusalDocument, one) for one in refusals] if isinstance(refusals, list) else [],
+        spool_failure=_reason(status.get("spool_failure")),
+        stall=_reason(status.get("stall")),
+    )
+
+
+def _states(status: Status) -> dict[str, object]:
     return {
-        **_daemon(status),
-        "stopped": status.get("stopped"),
-        "waiting_channels": status.get("waiting_channels"),
-        "collector": status.get("collector"),
-        "jobs": {uid: _open_job(uid, job) for uid, job in jobs.items()} if isinstance(jobs, Mapping) else {},
-        "lag_bytes": status.get("lag_bytes"),
-        "refused": status.get("refused"),
-        "refusals": list(map(_refusal, refusals)) if isinstance(refusals, list) else [],
-        "samples_dropped": status.get("samples_dropped"),
-        "spool_bytes": status.get("spool_bytes"),
-        "spool_oldest_ns": status.get("spool_oldest_ns"),
-        "spool_failure": _reason(status.get("spool_failure")),
-        "stall": _reason(status.get("stall")),
+        "alive": bool(status.get("alive")),
+        "failed": bool(status.get("failed")),
+        "last_error": _reason(status.get("last_error")),
     }
 
 
 def _open_job(uid: str, job: Status) -> OpenJobDocument:
-    return {
-        "uid": uid,
-        "pid": job.get("pid"),
-        "state": job.get("state"),
-        "records": job.get("records"),
-        "acked": job.get("acked"),
-        "lag_bytes": job.get("lag_bytes"),
-        "dropped_records": job.get("dropped_records"),
-        "dropped_traces": job.get("dropped_traces"),
-        "dropped_spans": job.get("dropped_spans"),
-        "spooled": bool(job.get("spooled")),
-        "refused": job.get("refused"),
-        "error": job.get("error"),
-    }
-
-
-def _refusal(refusal: Status) -> RefusalDocument:
-    return {
-        "launch": refusal["launch"],
-        "pid": refusal["pid"],
-        "slug": refusal["slug"],
-        "text": refusal["text"],
-        "times": refusal["times"],
-    }
+    return fields(OpenJobDocument, job, uid=uid, spooled=bool(job.get("spooled")))
 
 
 def _copy(copy: object) -> CopyDocument | None:
@@ -210,23 +175,14 @@ def _copy(copy: object) -> CopyDocument | None:
 
 def _collector(status: Status) -> CollectorDocument:
     quarantined = status.get("quarantined")
-    return {
-        **_daemon(status),
-        "service": bool(status.get("service")),
-        "decoder": status.get("decoder"),
-        "jobs": status.get("jobs"),
-        "rows": status.get("rows"),
-        "rows_per_s": status.get("rows_per_s"),
-        "messages": status.get("messages"),
-        "bytes": status.get("bytes"),
-        "lag_s": status.get("lag_s"),
-        "stalls": status.get("stalls"),
-        "stalled": _reason(status.get("stalled")),
-        "refusals": status.get("refusals"),
-        "last_refusal": status.get("last_refusal") or None,
-        "failures": status.get("failures"),
-        "first_failure": status.get("first_failure") or None,
-        "copy": _copy(status.get("copy")),
-        "lost_samples": status.get("lost_samples"),
-        "quarantined": dict(quarantined) if isinstance(quarantined, Mapping) else {},
-    }
+    return fields(
+        CollectorDocument,
+        status,
+        **_states(status),
+        service=bool(status.get("service")),
+        stalled=_reason(status.get("stalled")),
+        last_refusal=status.get("last_refusal") or None,
+        first_failure=status.get("first_failure") or None,
+        copy=_copy(status.get("copy")),
+        quarantined=dict(quarantined) if isinstance(quarantined, Mapping) else {},
+    )

@@ -2,25 +2,13 @@
 
 from typing import Annotated, TypedDict
 
-from ..summaries.events import EventSummary
-
 
 class EventDocument(TypedDict):
     """An event that occurred several times."""
 
     slug: Annotated[str, "The kind of event (docs/errors.md)."]
     text: Annotated[str, "What happened, the last time."]
+    line: Annotated[str, "What happened, how often or how much was lost, and the slug."]
     count: Annotated[int, "How often, or how many entries were lost."]
     first_ns: Annotated[int, "The first time, ns since 1970."]
     last_ns: Annotated[int, "The last time, ns since 1970."]
-
-
-def event_document(event: EventSummary) -> EventDocument:
-    """Return an event."""
-    return {
-        "slug": event.slug,
-        "text": event.text,
-        "count": event.count,
-        "first_ns": event.first_ns,
-        "last_ns": event.last_ns,
-    }

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, TypedDict
 
 from ..query.listing import JobListing
 from ..summaries.jobs import UNKNOWN_USAGE, JobRow, Usage
+from .fields import fields
 
 
 class JobFields(TypedDict):
@@ -71,42 +72,9 @@ def jobs_document(listing: JobListing) -> JobsDocument:
 
 def _job(row: JobRow, usage: Usage, tags: tuple[str, ...], traced: int | None) -> JobDocument:
     return {
-        **job_fields(row),
+        **fields(JobFields, row),
         "cpu_cores": usage.cpu_cores,
         "memory_bytes": usage.memory_bytes,
         "tags": list(tags),
         "traced_of_kind": traced,
-    }
-
-
-def job_fields(row: JobRow) -> JobFields:
-    """Return the fields of a job that several documents have."""
-    return {
-        "id": row.id,
-        "uid": row.uid,
-        "name": row.name,
-        "user": row.user,
-        "host": row.host,
-        "pid": row.pid,
-        "rank": row.rank,
-        "framework": row.framework,
-        "framework_version": row.framework_version,
-        "steps": row.steps,
-        "step_kind": row.step_kind,
-        "epochs": row.epochs,
-        "traced": row.traced,
-        "lost": row.lost,
-        "cost": row.cost,
-        "steps_ns": row.steps_ns,
-        "step_ns": row.step_ns,
-        "state": row.state,
-        "phase": row.phase,
-        "status": row.status,
-        "signal": row.signal,
-        "started_ns": row.started_ns,
-        "ended_ns": row.ended_ns,
-        "duration_ns": row.duration_ns,
-        "launch": row.launch,
-        "trace": row.trace,
-        "odd_times": row.odd_times,
     }

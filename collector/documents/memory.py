@@ -3,7 +3,8 @@
 from typing import Annotated, Literal, TypedDict
 
 from ..query.memory import JobMemory
-from ..summaries.memory import AllocatorMemory, Finding, HeldGrowth, Holder, HostMemory, Named, verdict
+from ..summaries.memory import AllocatorMemory, Finding, HeldGrowth, Named, verdict
+from .fields import fields
 
 
 class NamedBytesDocument(TypedDict):
@@ -103,7 +104,9 @@ def memory_document(answer: JobMemory) -> MemoryDocument:
         "allocators": list(map(_allocator, use.allocators)),
         "growth": list(map(_finding, use.findings)),
         "growth_missing": use.growth_missing,
-        "host": None if use.host is None else _host(use.host),
+        "host": None
+        if use.host is None
+        else fields(HostMemoryDocument, use.host, known=list(map(_named, use.host.known))),
     }
 
 
@@ -121,22 +124,12 @@ def _allocator(memory: AllocatorMemory) -> AllocatorDocument:
         "source": "session" if memory.is_session else "run_metadata",
         "before_bytes": memory.before_bytes,
         "uses": memory.uses,
-        "holders": list(map(_holder, memory.holders)),
+        "holders": [fields(HolderDocument, holder) for holder in memory.holders],
         "scopes": list(map(_named, memory.scopes)),
         "lines": list(map(_named, memory.lines)),
         "fragmentation": memory.fragmentation,
         "least_block_bytes": memory.block_min,
         "growth": None if memory.growth is None else _growth(memory.growth),
-    }
-
-
-def _holder(holder: Holder) -> HolderDocument:
-    return {
-        "node": holder.node,
-        "op": holder.op,
-        "use": holder.use,
-        "line": holder.line,
-        "bytes": holder.bytes,
     }
 
 
@@ -161,17 +154,4 @@ def _finding(finding: Finding) -> MemoryFindingDocument:
         "numbers": dict(finding.numbers),
         "remedy": finding.remedy,
         "line": finding.line,
-    }
-
-
-def _host(host: HostMemory) -> HostMemoryDocument:
-    return {
-        "samples": host.samples,
-        "most_bytes": host.most_bytes,
-        "last_bytes": host.last_bytes,
-        "before_bytes": host.before_bytes,
-        "peak_bytes": host.peak_bytes,
-        "processes": host.processes,
-        "known": list(map(_named, host.known)),
-        "unknown_bytes": host.unknown_bytes,
     }

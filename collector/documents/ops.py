@@ -2,8 +2,6 @@
 
 from typing import Annotated, TypedDict
 
-from ..summaries.top import OpChange, TopOp
-
 
 class OpDocument(TypedDict):
     """An op type on a device, per step."""
@@ -27,29 +25,3 @@ class OpChangeDocument(TypedDict):
     before_ns: Annotated[float, "Its time in a step before the change, ns."]
     now_ns: Annotated[float, "Its time in a step since the change, ns."]
     line: Annotated[str, "The user's line with most of the time; empty if unknown."]
-
-
-def op_document(op: TopOp) -> OpDocument:
-    """Return an op type."""
-    return {
-        "op": op.op,
-        "device": op.device,
-        "ns": op.ns,
-        "least_ns": op.least_ns,
-        "most_ns": op.most_ns,
-        "share": op.share,
-        "calls": op.calls,
-        "bytes": op.bytes,
-        "line": op.line,
-    }
-
-
-def op_change_document(change: OpChange) -> OpChangeDocument:
-    """Return an op type that takes longer."""
-    return {
-        "op": change.op,
-        "device": change.device,
-        "before_ns": change.before_ns,
-        "now_ns": change.now_ns,
-        "line": change.line,
-    }

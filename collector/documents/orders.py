@@ -5,9 +5,9 @@ from typing import Annotated, Literal, TypedDict
 
 from ...formats import orders
 from ...formats.orders import Order
-from ..summaries.kinds import kind_name
 from ..summaries.order_results import JobAnswers, OrderOps
-from .ops import OpDocument, op_document
+from .fields import fields
+from .ops import OpDocument
 
 
 class OrderOpsDocument(TypedDict):
@@ -70,9 +70,9 @@ def _job(job_answers: JobAnswers) -> JobAnswerDocument:
 
 def _ops(ops: OrderOps) -> OrderOpsDocument:
     return {
-        "kind": kind_name(ops.kind),
+        "kind": ops.kind,
         "first_step": ops.first,
         "last_step": ops.last,
         "steps": ops.steps,
-        "ops": list(map(op_document, ops.ops)),
+        "ops": [fields(OpDocument, op) for op in ops.ops],
     }

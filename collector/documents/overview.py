@@ -2,15 +2,14 @@
 
 from typing import Annotated, Literal, TypedDict
 
-from ..query.overview import AdviceItem, Overview, TopOps
-from ..summaries.spans import Stage
-from ..summaries.step_times import StepTimes
+from ..query.overview import Overview, TopOps
 from .breakdown import StepPartsDocument, step_parts
-from .events import EventDocument, event_document
-from .jobs import JobFields, job_fields
-from .ops import OpDocument, op_document
+from .events import EventDocument
+from .fields import fields
+from .jobs import JobFields
+from .ops import OpDocument
 from .series import SeriesDocument, series_documents
-from .spread import SpreadDocument, spread_document
+from .spread import SpreadDocument
 
 
 class PhaseDocument(TypedDict):
@@ -63,6 +62,9 @@ class ShowDocument(JobFields):
     ]
     phases: Annotated[list[PhaseDocument], "The phases of the job in their order."]
     step_times: Annotated[list[StepTimesDocument], "Step times by kind: the main kind first, then by total time."]
+    median_kind: Annotated[
+        str | None, "The kind in `step_times` whose median stands for the job; null if it has traced steps only."
+    ]
     parts: Annotated[StepPartsDocument | None, "The parts of the steps of the main kind; null if none was timed."]
     top_ops: Annotated[TopOpsDocument, "The op types with the longest times."]
     compiled: Annotated[bool, "Whether XLA compiled some of the ops; `tfprof compiled` shows the programs."]
@@ -81,11 +83,14 @@ def show_document(overview: Overview) -> ShowDocument:
     return {
         "schema": "tfprof.show/1",
         "job": overview.job.info.hex,
-        **job_fields(overview.row),
+        **fields(JobFields, overview.row),
         "tags": list(overview.tags),
         "command": list(overview.command) or None,
-        "phases": list(map(_phase, overview.stages)),
-        "step_times": list(map(_step_times, overview.steps)),
+        "phases": [fields(PhaseDocument, stage) for stage in overview.stages],
+        "step_times": [
+            fields(StepTimesDocument, times, spread=fields(SpreadDocument, times.spread)) for times in overview.steps
+        ],
+        "median_kind": overview.median.kind if overview.median else None,
         "parts": step_parts(overview.parts) if overview.parts else None,
         "top_ops": _top_ops(overview.ops),
         "compiled": overview.is_compiled,
@@ -94,36 +99,11 @@ def show_document(overview: Overview) -> ShowDocument:
         "job_series": series_documents(overview.job_series),
         "host_series": series_documents(overview.host_series),
         "alerts": overview.alerts,
-        "warnings": list(map(event_document, overview.warnings)),
+        "warnings": [fields(EventDocument, event) for event in overview.warnings],
         "notes": overview.notes,
-        "advice": list(map(_advice_item, overview.advice)),
-    }
-
-
-def _phase(stage: Stage) -> PhaseDocument:
-    return {"name": stage.name, "count": stage.count, "total_ns": stage.total_ns, "running": stage.running}
-
-
-def _step_times(times: StepTimes) -> StepTimesDocument:
-    return {
-        "kind": times.kind,
-        "count": times.count,
-        "spread": spread_document(times.spread),
-        "traced": times.traced,
-        "curve": times.curve,
-        "since": times.since,
+        "advice": [fields(AdviceItemDocument, item) for item in overview.advice],
     }
 
 
 def _top_ops(ops: TopOps) -> TopOpsDocument:
-    return {"steps": ops.steps, "kinds": ops.kinds, "ops": list(map(op_document, ops.ops)), "why": ops.why}
-
-
-def _advice_item(advice: AdviceItem) -> AdviceItemDocument:
-    return {
-        "slug": advice.slug,
-        "title": advice.title,
-        "text": advice.text,
-        "line": advice.line,
-        "todo": advice.todo,
-    }
+    return {"steps": ops.steps, "kinds": ops.kinds, "ops": [fields(OpDocument, op) for op in ops.ops], "why": ops.why}

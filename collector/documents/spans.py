@@ -3,8 +3,7 @@
 from typing import Annotated, Literal, TypedDict
 
 from ..query.job_steps import JobSpans
-from ..summaries.activities import ActivityNode
-from ..summaries.spans import SpanNode
+from .fields import fields
 
 
 class SpanDocument(TypedDict):
@@ -63,39 +62,6 @@ def spans_document(job_spans: JobSpans) -> SpansDocument:
         "schema": "tfprof.spans/1",
         "job": job_spans.job.info.hex,
         "since_ns": job_spans.since_ns or None,
-        "spans": list(map(_span, job_spans.tree)),
-        "activities": list(map(_activity, job_spans.activities)),
-    }
-
-
-def _span(node: SpanNode) -> SpanDocument:
-    return {
-        "depth": node.depth,
-        "kind": node.kind,
-        "label": node.label,
-        "count": node.count,
-        "total_ns": node.total_ns,
-        "min_ns": node.min_ns,
-        "max_ns": node.max_ns,
-        "mean_ns": node.mean_ns,
-        "start_ns": node.start_ns,
-        "running": node.running,
-    }
-
-
-def _activity(node: ActivityNode) -> ActivityDocument:
-    return {
-        "depth": node.depth,
-        "category": node.category,
-        "name": node.name,
-        "count": node.count,
-        "total_ns": node.total_ns,
-        "self_ns": node.self_ns,
-        "median_ns": node.median_ns,
-        "max_ns": node.max_ns,
-        "share": node.share,
-        "in_steps_ns": node.in_steps_ns,
-        "outside_ns": node.outside_ns,
-        "other_threads_ns": node.other_threads_ns,
-        "start_ns": node.start_ns,
+        "spans": [fields(SpanDocument, node) for node in job_spans.tree],
+        "activities": [fields(ActivityDocument, node) for node in job_spans.activities],
     }

@@ -2,8 +2,6 @@
 
 from typing import Annotated, TypedDict
 
-from ..summaries.series import Spread
-
 
 class SpreadDocument(TypedDict):
     """The number of steps, and percentiles, extremes, mean and sum of their times."""
@@ -17,18 +15,3 @@ class SpreadDocument(TypedDict):
     mean_ns: Annotated[float, "The mean, ns."]
     total_ns: Annotated[int, "The sum, ns."]
     timed: Annotated[int, "The number of times that were measured; the others are estimates."]
-
-
-def spread_document(spread: Spread) -> SpreadDocument:
-    """Return a spread."""
-    return {
-        "count": spread.count,
-        "p50_ns": spread.p50_ns,
-        "p90_ns": spread.p90_ns,
-        "p99_ns": spread.p99_ns,
-        "min_ns": spread.min_ns,
-        "max_ns": spread.max_ns,
-        "mean_ns": spread.mean_ns,
-        "total_ns": spread.total_ns,
-        "timed": spread.timed,
-    }

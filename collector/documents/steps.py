@@ -4,9 +4,10 @@ from typing import Annotated, Literal, TypedDict
 
 from ..query.job_steps import JobSteps
 from ..summaries.kinds import end_of
-from ..summaries.steps import StepEntry, StepGroup
-from .events import EventDocument, event_document
-from .spread import SpreadDocument, spread_document
+from ..summaries.steps import StepGroup
+from .events import EventDocument
+from .fields import fields
+from .spread import SpreadDocument
 
 
 class StepGroupDocument(TypedDict):
@@ -73,8 +74,8 @@ def steps_document(job_steps: JobSteps) -> StepsDocument:
         "kinds": list(map(_group, steps.kinds)),
         "groups": list(map(_group, steps.groups)),
         "entries": steps.entry_count,
-        "steps": list(map(_step, steps.listed_entries)),
-        "events": list(map(event_document, job_steps.events)),
+        "steps": [fields(StepDocument, entry) for entry in steps.listed_entries],
+        "events": [fields(EventDocument, event) for event in job_steps.events],
         "note": job_steps.missed,
     }
 
@@ -87,25 +88,10 @@ def _group(group: StepGroup) -> StepGroupDocument:
         "count": group.count,
         "failed": group.failed,
         "setup": group.setup,
-        "untraced": None if group.untraced is None else spread_document(group.untraced),
-        "traced": None if group.traced is None else spread_document(group.traced),
+        "untraced": None if group.untraced is None else fields(SpreadDocument, group.untraced),
+        "traced": None if group.traced is None else fields(SpreadDocument, group.traced),
         "requested": group.requested,
         "traced_cost_ns": None if group.cost is None else group.cost.ns,
         "traced_cost_share": None if group.cost is None else group.cost.share,
         "traced_cost_pairs": 0 if group.cost is None else group.cost.pairs,
-    }
-
-
-def _step(entry: StepEntry) -> StepDocument:
-    return {
-        "kind": entry.kind,
-        "ordinal": entry.ordinal,
-        "count": entry.count,
-        "start_ns": entry.start_ns,
-        "mean_ns": entry.mean_ns,
-        "traced": entry.traced,
-        "requested": entry.requested,
-        "failed": entry.failed,
-        "setup": entry.setup,
-        "sampled": entry.sampled,
     }

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypedDict
 
-from ..query.watching import WatchedHost, WatchedJob, WatchedStore
-from .jobs import JobFields, job_fields
+from ..query.watching import WatchedJob, WatchedStore
+from .fields import fields
+from .jobs import JobFields
 
 
 class NowDocument(TypedDict):
@@ -60,26 +61,15 @@ def top_document(watched: WatchedStore, jobs: Sequence[WatchedJob]) -> TopDocume
         "schema": "tfprof.top/1",
         "store": watched.store,
         "at_ns": watched.at_ns,
-        "hosts": list(map(_host, watched.hosts)),
+        "hosts": [fields(WatchedHostDocument, host) for host in watched.hosts],
         "damaged": watched.damaged,
         "jobs": list(map(_job, jobs)),
     }
 
 
-def _host(host: WatchedHost) -> WatchedHostDocument:
-    return {
-        "name": host.name,
-        "cpus": host.cpus,
-        "cpu_cores": host.cpu_cores,
-        "load_1m": host.load_1m,
-        "memory_used_bytes": host.memory_used_bytes,
-        "memory_bytes": host.memory_bytes,
-    }
-
-
 def _job(job: WatchedJob) -> WatchedJobDocument:
     return {
-        **job_fields(job.row),
+        **fields(JobFields, job.row),
         "now": {
             "step_ns": job.pace.step_ns,
             "usual_ns": job.pace.usual_ns,

@@ -93,7 +93,7 @@ class Summary(NamedTuple):
 
 
 def _median(times: Sequence[int]) -> int:
-    return sorted(times)[len(times) // 2]
+    return sorted(times)[(len(times) - 1) // 2]
 
 
 def _text(text: str) -> str:

@@ -73,40 +73,24 @@ def executions(node: ProfileNode, step: int, path: str) -> Iterator[tuple[str, A
 
 
 def _check(entry: _Entry) -> None:
-    devices = set(entry.devices)
-    other_devices = {
-        device for device in devices if can_be_canonical(device.encode()) and device != entry.canonical_device
-    }
-    wrong_cpu_devices = [
-        device for device in entry.exec.cpu_execs if device != entry.canonical_device or STREAM in device
-    ]
-    wrong_accelerators = [device for device in entry.exec.accelerator_execs if STREAM not in device]
-    refusals = (
-        (COLON_SUBSTITUTE in entry.name, "its name has the character that replaces colons during an import"),
-        (not devices, "it ran on no device"),
-        (bool(other_devices), f"it ran on {sorted(other_devices)}, but belongs to another device"),
-        (not set(entry.pairs) <= devices, "it has times on devices on which it did not run"),
-        (any(device != device.lower() for device in entry.exec.devices), "its devices are not in lower case"),
-        (bool(wrong_cpu_devices), f"it has CPU times on {wrong_cpu_devices}"),
-        (bool(wrong_accelerators), f"it has accelerator times on {wrong_accelerators}"),
-        (
-            any(pair[0] <= 0 or not pair[1] for pairs in entry.pairs.values() for pair in pairs),
-            "a time lacks start or duration",
-        ),
-        (
-            entry.exec.run_count != sum(len(times.times) for times in entry.exec.cpu_execs.values()),
-            "its number of runs is wrong",
-        ),
-        (
-            len(entry.exec.memory_execs) != len(entry.pairs.get(entry.canonical_device, [])),
-            "it does not have one memory record per run",
-        ),
-        (bool(entry.exec.allocations) and not entry.exec.memory_execs, "it has allocations, but did not run"),
-        (any(memory.allocator_bytes_in_use < 0 for memory in entry.exec.memory_execs), "fewer than 0 bytes are in use"),
+    if COLON_SUBSTITUTE in entry.name:
+        raise entry.refusal("its name has the character that replaces colons during an import")
+    record, canonical, devices = entry.exec, entry.canonical_device, set(entry.devices)
+    is_impossible = (
+        not devices
+        or any(can_be_canonical(device.encode()) and device != canonical for device in devices)
+        or not set(entry.pairs) <= devices
+        or any(device != device.lower() for device in record.devices)
+        or any(device != canonical or STREAM in device for device in record.cpu_execs)
+        or any(STREAM not in device for device in record.accelerator_execs)
+        or any(start <= 0 or not duration for pairs in entry.pairs.values() for start, duration in pairs)
+        or record.run_count != sum(len(times.times) for times in record.cpu_execs.values())
+        or len(record.memory_execs) != len(entry.pairs.get(canonical, []))
+        or (record.allocations and not record.memory_execs)
+        or any(memory.allocator_bytes_in_use < 0 for memory in record.memory_execs)
     )
-    for applies, reason in refusals:
-        if applies:
-            raise entry.refusal(reason)
+    if is_impossible:
+        raise entry.refusal("its devices, times and memory contradict each other")
 
 
 def _with_memory(entry: _Entry, pair: Interval, memory: ExecMemory, *, is_first: bool) -> Any:

@@ -13,8 +13,8 @@ import pyarrow as pa
 from ...formats import layout
 from ..store.catalog import IMPORTED
 from ..store.job_import import new_job_writer
-from ..store.protocols import JobWriter
 from ..store.schema import EVENTS
+from ..store.writer import LocalJobWriter
 from .profiler_run import ImportedRun
 from .stacks import ImportedRows
 from .steps import ImportedStep, StepTables, extent
@@ -107,7 +107,7 @@ def _user() -> str:
         return str(os.geteuid())
 
 
-def _append(writer: JobWriter, tables: Mapping[str, pa.Table | pa.RecordBatch]) -> None:
+def _append(writer: LocalJobWriter, tables: Mapping[str, pa.Table | pa.RecordBatch]) -> None:
     writer.append(tables)
     writer.seal_if_due(time.monotonic())
 

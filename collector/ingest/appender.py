@@ -12,7 +12,8 @@ from ..decoders.columns import saturated
 from ..errors import StoreError
 from ..records import Record
 from ..store.columns import as_table, constant, pc
-from ..store.protocols import JobWriter, Rows
+from ..store.protocols import Rows
+from ..store.writer import LocalJobWriter
 from .guarded_detector import GuardedDetector
 from .parsing import TEXT_MAX, Event, alert_rows, event_rows, integer
 from .rows import UNDECODABLE
@@ -36,7 +37,7 @@ class Appender:
     the stored names.
     """
 
-    def __init__(self, uid: int, writer: JobWriter, detector: GuardedDetector) -> None:
+    def __init__(self, uid: int, writer: LocalJobWriter, detector: GuardedDetector) -> None:
         self.uid = uid
         self.writer = writer
         self.rows = 0
@@ -69,7 +70,7 @@ class Appender:
         self._pending_append = None
 
     def append(self, tables: RowsByTable, about: int, last: int) -> None:
-        """Store rows, as `JobWriter.append`, and the events and alerts that wait for rows."""
+        """Store rows, as `LocalJobWriter.append`, and the events and alerts that wait for rows."""
         if self._events:
             new_events, self._events = as_table(event_rows(self._events)), []
             decoded_events = [as_table(tables["events"])] if "events" in tables else []
@@ -147,7 +148,7 @@ class Appender:
             self._new_counters = dict(self.writer.info.counters if self._new_counters is None else self._new_counters)
 
 
-def _lost_by_events(writer: JobWriter) -> int:
+def _lost_by_events(writer: LocalJobWriter) -> int:
     """Return the number of lost entries, as counted by the job's events.
 
     A collector that is killed may have stored such an event, but not yet the counter.

@@ -6,7 +6,7 @@ from typing import Any, Final
 from ...formats.ids import hex_id
 from ..errors import FormatError, NoSuchJobError
 from ..store import catalog, retention
-from ..store.protocols import StoreWriter
+from ..store.writer import LocalStoreWriter
 from .jobs import OpenJobs
 
 #: Maximum number of tags of a job.
@@ -17,7 +17,7 @@ class ChangeError(FormatError):
     """A change that cannot be made."""
 
 
-def change(store: StoreWriter, jobs: OpenJobs, uid: int, values: Mapping[str, Any]) -> None:
+def change(store: LocalStoreWriter, jobs: OpenJobs, uid: int, values: Mapping[str, Any]) -> None:
     """Remove the stored job ``uid``, or replace its tags, as ``values`` say (docs/wire.md).
 
     ChangeError or ForeignJobError if that is refused, StoreError if the store cannot be written.

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 from ...formats import wire
 from ...formats.wire import Head
 from ..decoders.decode import Decoder
-from ..store.protocols import StoreWriter
 from ..store.shared import Owner
+from ..store.writer import LocalStoreWriter
 from .failures import FailureCallback, Failures
 from .guarded_detector import GuardedDetector
+from .job import LAST_NUMBERS
 from .jobs import OpenJobs
 from .parsing import integer
 from .samples import Samples
@@ -21,7 +22,7 @@ from .upkeep import Upkeep
 class Ingest(NamedTuple):
     """The open jobs of a collector, and what works for them."""
 
-    store: StoreWriter
+    store: LocalStoreWriter
     failures: Failures
     jobs: OpenJobs
     samples: Samples
@@ -59,7 +60,7 @@ class Ingest(NamedTuple):
             return False
         if event is not None:
             jobs.take(Head(wire.EVENT, uid, 0, 1, 1), _body(event), node)
-        for about, name in ((wire.RECORDS, "records"), (wire.SPANS, "span_head")):
+        for about, name in LAST_NUMBERS:
             job.note_lost(about, integer(end, name, 0), "given-up")
         jobs.take(Head(wire.CLOSE, uid), _body(end), node)
         for _ in self.slices.store(uid):  # no agent waits for the answers
@@ -83,7 +84,9 @@ def _body(values: dict[str, Any]) -> memoryview:
     return memoryview(json.dumps(values).encode())
 
 
-def make_ingest(store: StoreWriter, decoder: Decoder, report: FailureCallback, owner: Owner | None = None) -> Ingest:
+def make_ingest(
+    store: LocalStoreWriter, decoder: Decoder, report: FailureCallback, owner: Owner | None = None
+) -> Ingest:
     """Return the parts for ``store``; ``report`` is called with every internal error.
 
     ``owner``: the verified user of all jobs, in a shared store.

@@ -6,23 +6,25 @@ from typing import Any, ClassVar, Final
 
 from ...formats import layout, span_kinds, wire
 from ...formats.wire import Head
-from ..errors import FormatError
+from ..errors import FormatError, StoreError
 from ..records import Record, cut_records, cut_spans, document
 from ..store.columns import pc
-from ..store.protocols import JobWriter, Rows
+from ..store.writer import LocalJobWriter
 from .appender import NEVER_STORED, Appender
 from .failures import Failures
 from .guarded_detector import GuardedDetector
 from .parsing import Event, busy_thread_rows, event_of, integer, sample_row, span_rows
 from .rows import RowMaker
 from .sequence import SequenceTracker
-from .waiting_records import WaitingRecords
+from .waiting_records import BusyError, WaitingRecords
 from .worker_process import WorkerSlot
 
 #: States of an ended job that CLOSE may contain.
 END_STATES: Final = ("exited", "killed", "ended", "detached", "lost")
 #: The keys of CLOSE that are not counters of the agent.
 END_KEYS: Final = ("state", "status", "signal", "t_ns", NEVER_STORED)
+#: Wire types of a job's entries -> the key of CLOSE with the number of the last one.
+LAST_NUMBERS: Final = ((wire.RECORDS, "records"), (wire.SPANS, "span_head"))
 #: Slugs of events that an agent may repeat after another agent: the text has the order's id.
 _ANSWERS: Final = ("order-given", "order-ended")
 #: Records of traced steps: their flags hold the kind of the step.
@@ -40,7 +42,7 @@ class OpenJob:
     def __init__(
         self,
         uid: int,
-        writer: JobWriter,
+        writer: LocalJobWriter,
         maker: RowMaker,
         slot: WorkerSlot,
         failures: Failures,
@@ -93,8 +95,13 @@ class OpenJob:
 
     def take(self, head: Head, body: memoryview) -> list[Head]:
         """Handle one message of this job; return the answers."""
-        self.appender.retry()
-        return self._HANDLERS[head.type](self, head, body)
+        try:
+            self.appender.retry()
+            return self._HANDLERS[head.type](self, head, body)
+        except (BusyError, StoreError):
+            if head.type in self._sequences:
+                self._sequences[head.type].note_stalled(time.monotonic())
+            raise
 
     def drop(self) -> None:
         """Discard all waiting records; the job must not be used afterwards."""
@@ -116,7 +123,7 @@ class OpenJob:
         self.appender.retry()
         if not wire.is_repeated(number, self.writer.acked(wire.SAMPLES)):
             names = ("samples", "thread_samples") if "main_cpu_s" in values else ("samples",)
-            rows: dict[str, Rows] = {name: sample_row(values, t_ns, name) for name in names}
+            rows = {name: sample_row(values, t_ns, name) for name in names}
             if busy := values.get("busy_threads"):
                 rows["busy_threads"] = busy_thread_rows(busy, t_ns)
             self.appender.append(rows, wire.SAMPLES, number)
@@ -136,9 +143,9 @@ class OpenJob:
 
         What was lost before it is counted.
         """
-        result = self._sequences[head.type].admit(head.first, head.last)
+        result = self._sequences[head.type].admit(head.first, head.last, time.monotonic())
         if result.is_after_gap:
-            return 0, [Head(wire.REOPEN, self.uid)]
+            return 0, [] if result.is_held else [Head(wire.REOPEN, self.uid)]
         self.appender.add_loss(result.lost, slug="gap")
         return result.first_new, [] if result.first_new else [self._ack(head.type)]
 
@@ -189,17 +196,22 @@ class OpenJob:
         for name in ("t_ns", "status", "signal"):
             if values.get(name) is not None:
                 integer(values, name, 0)
+        for _, name in LAST_NUMBERS:
+            integer(values, name, 0)
         if counters := {key: value for key, value in values.items() if key not in END_KEYS}:
             self.appender.set_counters(counters)
         self._pending_close = head, values  # stored in `store_slice`: sealing is slow, and many jobs may end at once
         return []
 
     def _finish(self, head: Head, values: Mapping[str, Any]) -> Head:
-        """Store the job's end and return the ack of CLOSE.
+        """Store the job's end and return the ack of CLOSE; count what the job wrote and never came.
 
         If that fails, the agent sends CLOSE again.
         """
         self._pending_close = None
+        if values["state"] != "lost":  # then the numbers are not the last ones
+            for about, name in LAST_NUMBERS:
+                self.note_lost(about, integer(values, name, 0), "gap")
         self.appender.flush()
         self.writer.close(values["state"], values)
         self.is_closed = True

@@ -12,8 +12,8 @@ from ..decoders.decode import Decoder
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
 from ..store.columns import pc
-from ..store.protocols import StoreWriter
 from ..store.shared import Owner
+from ..store.writer import LocalStoreWriter
 from .failures import FAILURES_MAX, Failures
 from .guarded_detector import GuardedDetector
 from .job import OpenJob
@@ -53,7 +53,7 @@ class OpenJobs:
 
     def __init__(
         self,
-        store: StoreWriter,
+        store: LocalStoreWriter,
         decoder: Decoder,
         failures: Failures,
         detector: GuardedDetector,

@@ -11,7 +11,7 @@ from ...formats.wire import Head
 from ..decoders.columns import INT64_MAX
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
-from ..store.protocols import StoreWriter
+from ..store.writer import LocalStoreWriter
 from .failures import Failures
 from .guarded_detector import GuardedDetector
 from .jobs import OpenJobs
@@ -29,7 +29,7 @@ _UID: Final = re.compile(r"[0-9a-fA-F]{1,16}")
 class Samples:
     """Stores samples; `lost` counts samples of hosts and jobs with a damaged file."""
 
-    def __init__(self, store: StoreWriter, jobs: OpenJobs, failures: Failures, detector: GuardedDetector) -> None:
+    def __init__(self, store: LocalStoreWriter, jobs: OpenJobs, failures: Failures, detector: GuardedDetector) -> None:
         self.lost = 0
         self._store = store
         self._jobs = jobs

@@ -5,7 +5,7 @@ import time
 from ...commands.streams import WARNING, log
 from ..alerts.alert import Alert
 from ..errors import StoreError
-from ..store.protocols import StoreWriter
+from ..store.writer import LocalStoreWriter
 from .failures import Failures
 from .guarded_detector import GuardedDetector
 from .jobs import OpenJobs
@@ -14,7 +14,7 @@ from .jobs import OpenJobs
 class Upkeep:
     """What the collector does for open jobs from time to time, without a message."""
 
-    def __init__(self, store: StoreWriter, jobs: OpenJobs, failures: Failures, detector: GuardedDetector) -> None:
+    def __init__(self, store: LocalStoreWriter, jobs: OpenJobs, failures: Failures, detector: GuardedDetector) -> None:
         self._store = store
         self._jobs = jobs
         self._failures = failures

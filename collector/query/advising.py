@@ -9,7 +9,6 @@ from ..advice.table import advise as run_checkers
 from ..advice.verdict import findings, verdict
 from ..errors import UsageError
 from ..store.protocols import JobReader
-from ..summaries.parts import Breakdown
 from ..tfviews.parity import DEFAULT, Parity
 from .engine import Selection
 from .evidence import gather
@@ -21,21 +20,6 @@ class JobAdvice(NamedTuple):
     job: JobReader
     advice: list[Advice]
     evidence: Evidence
-
-    @property
-    def has_steps(self) -> bool:
-        """Whether any step of the job was traced."""
-        return self.evidence.has_steps
-
-    @property
-    def breakdown(self) -> Breakdown | None:
-        """The parts of the job's steps, None if none was timed."""
-        return self.evidence.breakdown
-
-    @property
-    def host_damage(self) -> str:
-        """Why the samples of the job's host could not be read, empty if they could."""
-        return self.evidence.host_damage
 
 
 def advise(selection: Selection, names: Collection[str] | None = None) -> list[JobAdvice]:

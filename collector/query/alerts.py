@@ -43,8 +43,9 @@ class JobAlert:
 def all_alerts(store: StoreReader) -> tuple[list[JobAlert], list[StoreError]]:
     """Return the alerts of all jobs as ``alerts_of``, and the errors of damaged jobs."""
     alerts: list[JobAlert] = []
-    errors: list[StoreError] = [*store.damaged()]
-    for job in store.jobs():
+    jobs, damage = store.read()
+    errors: list[StoreError] = [*damage]
+    for job in jobs:
         try:
             alerts += alerts_of([job])
         except StoreError as error:

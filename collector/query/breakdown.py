@@ -20,7 +20,7 @@ from ..tfviews.nodes import Node
 from .facts import GRAPH, STACKS
 from .job_steps import no_such_timed_step
 from .job_usage import thread_use, use_between
-from .kind_selection import COLUMNS, traces_by_kind, traces_of_job
+from .kind_selection import COLUMNS, includes, no_such_kind, traces_by_kind, traces_of_job
 from .profile import profile
 from .recorded_steps import (
     StepsOfKind,
@@ -71,9 +71,11 @@ def _on_snapshot(
     job: JobReader, kinds: Sequence[int] | None, steps: tuple[int, int] | None, since_ns: int
 ) -> JobBreakdown:
     spans = job.table("spans")
-    selected = _main_kinds(job, spans) if kinds is None else _present(spans, kinds) or tuple(kinds)
+    selected = main_kinds(job, spans) if kinds is None else _present(spans, kinds) or tuple(kinds)
     results = [_of_kind(job, spans, kind, steps, since_ns) for kind in selected]
     found = tuple(result for result in results if result is not None)
+    if kinds is not None and not found:
+        _check_kinds(job, spans, kinds)
     if (steps or since_ns) and not found:
         step_spans = rows_of_kinds(spans, span_kinds.steps())
         if step_spans.num_rows:
@@ -81,12 +83,21 @@ def _on_snapshot(
     return JobBreakdown(job, found)
 
 
+def _check_kinds(job: JobReader, spans: pa.Table, kinds: Sequence[int]) -> None:
+    """Raise UsageError ``no-such-kind`` if steps were timed, but none of ``kinds``."""
+    counts: Counter[int] = Counter()
+    for kind, key, number in row_tuples(rows_of_kinds(spans, span_kinds.steps()), "kind", "key", "count"):
+        counts[step_kind_of(kind, key)] += number
+    if counts and not any(includes(kinds, kind) for kind in counts):
+        raise no_such_kind(kinds, "timed", counts, functions_of(job.info))
+
+
 def main_breakdown(job: JobReader, spans: pa.Table, known: TracedSteps | None = None) -> Breakdown | None:
     """Return the parts of the steps of the main kind; None if none was timed.
 
     If ``known`` has the needed steps, they are not read again.
     """
-    return next((_of_kind(job, spans, kind, None, known=known) for kind in _main_kinds(job, spans)), None)
+    return next((_of_kind(job, spans, kind, None, known=known) for kind in main_kinds(job, spans)), None)
 
 
 def breakdown_of_steps(job: JobReader, kind: int, steps: tuple[int, int]) -> Breakdown | None:
@@ -94,7 +105,7 @@ def breakdown_of_steps(job: JobReader, kind: int, steps: tuple[int, int]) -> Bre
     return _of_kind(job, job.table("spans"), kind, steps)
 
 
-def _main_kinds(job: JobReader, spans: pa.Table) -> tuple[int, ...]:
+def main_kinds(job: JobReader, spans: pa.Table) -> tuple[int, ...]:
     """Return the main kind of the timed steps.
 
     Among functions, it is the one that the views show. Without timed steps, it is the kind that the
@@ -157,7 +168,7 @@ def _of_kind(
             others=recorded.others,
             activities=activities_of(spans, recorded.thread, names),
             functions=pipeline_functions(spans, recorded.thread, names, period),
-            marked=marked_parts(spans, recorded.thread, names),
+            marked=marked_parts(spans, recorded.thread, names, period),
             traces=traces,
             phases=phases(nodes),
             use=thread_use(job, recorded.thread, period),

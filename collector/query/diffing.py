@@ -24,14 +24,15 @@ from ..summaries.comparison import (
 )
 from ..summaries.compiled import COMPILED, compiled_nodes, program_name
 from ..summaries.jobs import JobRow, channel_words, functions_of, job_row, main_steps
-from ..summaries.kinds import KINDS_BY_NAME
 from ..summaries.op_classes import LAUNCHES
+from ..summaries.part_times import median_step_ns
 from ..summaries.parts import Breakdown, PartChange, part_changes
-from ..summaries.step_times import step_times_of
-from ..summaries.steps import normal_spans
+from ..summaries.step_records import TimedSteps
+from ..summaries.step_times import median_step, step_times_of
+from ..summaries.steps import normal_spans, rows_of_kinds
 from ..summaries.top import TopOp, top_ops
 from ..tfviews.nodes import Node, interned_bytes, interned_texts
-from .breakdown import breakdown_of_steps, main_breakdown
+from .breakdown import breakdown_of_steps, main_breakdown, main_kinds
 from .compiled import parts_of
 from .job_selection import ids_of
 from .job_usage import cpu_loads, host_samples
@@ -57,7 +58,7 @@ _EXACT_FIGURES: Final = {"calls": ("{:.4g}", 0.005), "bytes": ("{:,.0f}", 0.1)}
 class Run:
     """One run: its job, its op types by key, and the shapes of its nodes' outputs in one step.
 
-    ``step_ns``: median time of its untraced steps, None if no step was timed. ``others_cores``:
+    ``step_ns``: median time of its untraced steps, None if there are none. ``others_cores``:
     CPUs of the host that others used meanwhile, None if unknown. ``cores``: CPUs of the host.
     ``parts``: the parts of its steps, None if none was timed. ``ranking``: what ``ops`` are from.
     ``compiled``: the nodes in it that are programs of XLA, or parts of them. ``programs``: names of
@@ -96,7 +97,8 @@ class Diff:
     """The answer: the runs, what differs exactly, and how the times changed.
 
     ``step``: None if a run has no timed step. ``ops``: by key; ops that did not run on one side are
-    ``new`` or ``gone``, with their times in ns.
+    ``new`` or ``gone``, with their times in ns. ``partial``: ops of both sides that not every run
+    has; they are not compared.
     """
 
     before: Sequence[Run]
@@ -106,6 +108,7 @@ class Diff:
     ops: Comparison
     new: Mapping[str, float]
     gone: Mapping[str, float]
+    partial: Sequence[str] = ()
 
     @property
     def is_spread(self) -> bool:
@@ -173,8 +176,9 @@ def diff(before: Sequence[JobReader], after: Sequence[JobReader], now_ns: int) -
 
 def _compare(before: Sequence[Run], after: Sequence[Run]) -> Diff:
     before, after = _with_programs(before, after)
-    ops, new, gone = _op_times(before, after)
-    return Diff(before, after, _differences(before, after), _step(before, after), compare_ops(ops), new, gone)
+    ops, new, gone, partial = _op_times(before, after)
+    step = _step(before, after)
+    return Diff(before, after, _differences(before, after), step, compare_ops(ops), new, gone, partial)
 
 
 def diff_of_job(job: JobReader, moment_ns: int, now_ns: int) -> Diff:
@@ -187,21 +191,15 @@ def diff_of_job(job: JobReader, moment_ns: int, now_ns: int) -> Diff:
 
 def _diff_of_snapshot(job: JobReader, moment_ns: int, now_ns: int) -> Diff:
     row = job_row(job.info, ids_of([job])[job.info.hex], now_ns)
-    kind = KINDS_BY_NAME.get(row.step_kind)
-    spans = normal_spans(job.table("spans"), kind) if kind is not None else None
-    rows = (
-        list(row_tuples(spans.sort_by("start_ns"), "start_ns", "total_ns", "count", "ordinal"))
-        if spans is not None
-        else []
-    )
-    sides = [
-        [
-            (total / count, ordinal)
-            for start, total, count, ordinal in rows
-            if total and (start >= moment_ns) == is_after
-        ]
-        for is_after in (False, True)
+    spans = job.table("spans")
+    kind = next(iter(main_kinds(job, spans)), None)
+    rows = normal_spans(spans, kind).sort_by("start_ns") if kind is not None else spans.slice(0, 0)
+    timed = [
+        TimedSteps(ordinal, count, start, total, is_normal=True)
+        for ordinal, count, start, total in row_tuples(rows, "ordinal", "count", "start_ns", "total_ns")
+        if total
     ]
+    sides = [[group for group in timed if (group.start_ns >= moment_ns) == is_after] for is_after in (False, True)]
     if kind is None or not all(sides):
         raise UsageError(f"--before: the job has no untraced step {'before' if any(sides[1]) else 'after'} that time")
     runs = [
@@ -209,13 +207,13 @@ def _diff_of_snapshot(job: JobReader, moment_ns: int, now_ns: int) -> Diff:
         for side, is_after in zip(sides, (False, True), strict=True)
     ]
     before, after = [runs[0]], [runs[1]]
-    ops, new, gone = _op_times(before, after)
+    ops, new, gone, _ = _op_times(before, after)
     differences = [*_shape_differences(before, after), *_count_differences(before, after)]
     return Diff(
         before,
         after,
         differences,
-        compare_series(Sides(*([time for time, _ in side] for side in sides))),
+        compare_series(Sides(*([group.total_ns / group.steps for group in side] for side in sides))),
         compare_ops(ops),
         new,
         gone,
@@ -223,24 +221,19 @@ def _diff_of_snapshot(job: JobReader, moment_ns: int, now_ns: int) -> Diff:
 
 
 def _part(
-    job: JobReader, row: JobRow, timed: Sequence[tuple[float, int]], moment_ns: int, kind: int, *, is_after: bool
+    job: JobReader, row: JobRow, timed: Sequence[TimedSteps], moment_ns: int, kind: int, *, is_after: bool
 ) -> Run:
     """Return the part of a job before or after a moment, with the ops of its traced steps.
 
-    ``timed``: the times of its untraced steps, and their ordinals.
+    ``timed``: its untraced steps of ``kind``.
     """
-    traces = job.table("traces", ("trace", "kind", "step", "start_ns"))
-    steps = [
-        step
-        for step, start_ns, kind_of_trace in row_tuples(traces, "step", "start_ns", "kind")
-        if kind_of_trace == kind and (start_ns >= moment_ns) == is_after
-    ]
-    times, ordinals = zip(*timed, strict=True)
+    traces = rows_of_kinds(job.table("traces", ("kind", "key", "step", "start_ns")), (kind,))
+    steps = [step for step, start_ns in row_tuples(traces, "step", "start_ns") if (start_ns >= moment_ns) == is_after]
+    ordinals = [group.ordinal for group in timed]
     parts = breakdown_of_steps(job, kind, (min(ordinals), max(ordinals)))
     ranking = rank_ops(job, (min(steps), max(steps)), (kind,)) if steps else None
-    return Run(
-        job, replace(row, steps=len(times)), median(times), ranking.ops if ranking else (), {}, None, None, parts
-    )
+    row = replace(row, steps=sum(group.steps for group in timed))
+    return Run(job, row, median_step_ns(timed), ranking.ops if ranking else (), {}, None, None, parts)
 
 
 def op_key(op: TopOp) -> str:
@@ -257,12 +250,13 @@ def _run_of_snapshot(job: JobReader, now_ns: int) -> Run:
     spans = job.table("spans")
     step_times = step_times_of(row, spans, functions_of(job.info))
     ranking = rank_ops(job)
+    step = median_step(row, step_times, ranking.profile.kinds if ranking else ())
     parts = parts_of(job)
     traces = [number for _, numbers in ranking.profile.job_traces for number in numbers] if ranking else []
     return Run(
         job,
         row,
-        step_times[0].spread.p50_ns if step_times else None,
+        step.spread.p50_ns if step else None,
         ranking.ops if ranking else (),
         _shapes(
             job,
@@ -344,8 +338,11 @@ def _step(before: Sequence[Run], after: Sequence[Run]) -> Change | None:
 
 def _op_times(
     before: Sequence[Run], after: Sequence[Run]
-) -> tuple[dict[str, Sides], dict[str, float], dict[str, float]]:
-    """Return the times of the ops that each run has, and the mean times of new and of gone ops."""
+) -> tuple[dict[str, Sides], dict[str, float], dict[str, float], list[str]]:
+    """Return the times of the ops that each run has, and the mean times of new and of gone ops.
+
+    Last come the ops of both sides that some run lacks.
+    """
     times = [_times_by_op(side) for side in (before, after)]
     common = {
         key: Sides(times[0][key], times[1][key])
@@ -355,7 +352,7 @@ def _op_times(
     gone, new = (
         {key: fmean(values) for key, values in times[side].items() if key not in times[1 - side]} for side in (0, 1)
     )
-    return common, new, gone
+    return common, new, gone, sorted(key for key in times[0] if key in times[1] and key not in common)
 
 
 def _times_by_op(runs: Sequence[Run]) -> dict[str, list[float]]:

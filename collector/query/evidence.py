@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from ...formats import activities, layout
 from ..advice.cpu_use import cpu_use
 from ..advice.evidence import Evidence, IdenticalGraphs, NewNodes, StepMemory, StepShift
 from ..advice.host_sentence import host_sentence, use_sentence
+from ..store import sql_queries
 from ..store.columns import pc, row_tuples
 from ..store.devices import INPUT_DEVICES, can_be_canonical
 from ..store.protocols import JobReader
@@ -137,7 +139,7 @@ def _last_entries(
     }
     step_of_trace = {trace: step for step, traces in steps.items() for trace in traces}
     last_steps: dict[str, int] = {}
-    for number, device, trace in job.last_traces():
+    for number, device, trace in job.with_sql(sql_queries.last_traces):
         name = node_names.get(number)  # a running job may add a name after the names are read
         if (
             name in gpu_by_node
@@ -177,7 +179,7 @@ def _step_memory(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[St
     step_of_trace = {trace: step for step, traces in steps.items() for trace in traces}
     memory = (
         StepMemory(step_of_trace[trace], residual, in_use)
-        for trace, residual, in_use in job.memory_left()
+        for trace, residual, in_use in job.with_sql(sql_queries.memory_left)
         if trace in step_of_trace
     )
     return tuple(sorted(memory))
@@ -193,7 +195,8 @@ def _part_of(step: StepTrace, *, in_pipeline: bool) -> StepTrace:
 def _new_nodes(job: JobReader) -> tuple[NewNodes, ...]:
     """Return the numbers of new nodes of the graph: tf.data makes new iterators in any job."""
     devices = interned_bytes(job.table("names"), DEVICE)
-    node_counts = job.new_nodes([number for number, name in devices.items() if name in INPUT_DEVICES])
+    left_out = [number for number, name in devices.items() if name in INPUT_DEVICES]
+    node_counts = job.with_sql(partial(sql_queries.new_nodes, left_out=left_out))
     traces = job.table("traces", ["trace", "kind", "key"]).select(["trace", "kind", "key"])
     return tuple(NewNodes((kind, key), node_counts.get(trace, 0)) for trace, kind, key in sorted(row_tuples(traces)))
 
@@ -204,7 +207,7 @@ def _identical_graphs(job: JobReader, nodes: Sequence[Node]) -> tuple[IdenticalG
     Only the set with the most nodes per graph gets the line that created it, because only that set
     is reported.
     """
-    rows = job.identical_graphs()
+    rows = job.with_sql(sql_queries.identical_graphs)
     largest = max(rows, key=lambda row: row[1], default=None)
     return tuple(
         IdenticalGraphs._make((*row[:3], _creating_line(job, nodes, row[3]) if row is largest else "")) for row in rows
@@ -213,7 +216,7 @@ def _identical_graphs(job: JobReader, nodes: Sequence[Node]) -> tuple[IdenticalG
 
 def _creating_line(job: JobReader, nodes: Sequence[Node], graph: int) -> str:
     """Return the user's line that created most nodes of a graph, '' if unknown."""
-    names, places = job.graph_names(graph), Places(nodes)
+    names, places = job.with_sql(partial(sql_queries.graph_names, graph=graph)), Places(nodes)
     locations = Counter(location for node in nodes if node.name in names and (location := places.location(node)))
     return locations.most_common(1)[0][0] if locations else ""
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 import pyarrow as pa
 
@@ -19,39 +19,6 @@ _TABLES: Final = ("spans", "events")
 READING_S: Final = 5.0
 
 
-class FollowedRows(Protocol):
-    """The rows of a job that is followed."""
-
-    @property
-    def info(self) -> JobInfo:
-        """The content of the job file at the last call of `new_rows`."""
-        ...
-
-    def new_rows(self) -> Mapping[str, pa.Table]:
-        """Return the rows since the last call by table; errors as for `RowFollower`."""
-        ...
-
-
-class FollowedStore(Protocol):
-    """A store whose jobs are followed."""
-
-    def rows(self, job: JobReader) -> FollowedRows:
-        """Return the rows of ``job``, from its first row on."""
-        ...
-
-    def new_jobs(self, known: Collection[int]) -> Iterable[JobReader]:
-        """Return the readable jobs without those of the uids ``known``."""
-        ...
-
-    def short_id(self, info: JobInfo) -> str:
-        """Return the shortest unique start of a job's id."""
-        ...
-
-    def is_stale(self, info: JobInfo) -> bool:
-        """Whether a running job has no collector any more."""
-        ...
-
-
 class FollowedFolder:
     """A folder, of which only what has changed is read."""
 
@@ -59,8 +26,8 @@ class FollowedFolder:
         """Follow jobs of ``store``."""
         self._store = store
 
-    def rows(self, job: JobReader) -> FollowedRows:
-        """Return the rows of ``job``."""
+    def rows(self, job: JobReader) -> RowFollower:
+        """Return the rows of ``job``, from its first row on."""
         return RowFollower(catalog.job_folder(self._store.path, job.info.uid), _TABLES)
 
     def new_jobs(self, known: Collection[int]) -> Iterable[JobReader]:
@@ -88,9 +55,9 @@ class PolledStore:
         """Follow jobs of ``store``."""
         self._store = store
 
-    def rows(self, job: JobReader) -> FollowedRows:
-        """Return the rows of ``job``."""
-        return _PolledRows(self._store, job.info)
+    def rows(self, job: JobReader) -> "PolledRows":
+        """Return the rows of ``job``, from its first row on."""
+        return PolledRows(self._store, job.info)
 
     def new_jobs(self, known: Collection[int]) -> Iterable[JobReader]:
         """Return the readable jobs without those of the uids ``known``."""
@@ -105,16 +72,18 @@ class PolledStore:
         return False
 
 
-class _PolledRows:
+class PolledRows:
     """The rows of a job, which are read again every READING_S; `info`: its job file then."""
 
     def __init__(self, store: StoreReader, info: JobInfo) -> None:
+        """Read the rows of the job ``info`` of ``store``."""
         self.info = info
         self._store = store
         self._counts = dict.fromkeys(_TABLES, 0)
         self._read_s = float("-inf")
 
     def new_rows(self) -> Mapping[str, pa.Table]:
+        """Return the rows since the last call by table; errors as for `RowFollower`."""
         now = time.monotonic()
         if now - self._read_s < READING_S:
             return {}
@@ -122,6 +91,10 @@ class _PolledRows:
         job = self._store.job(self.info.hex)
         self.info = job.info
         return rows_since(job, self._counts)
+
+
+#: The rows of a job that is followed.
+FollowedRows = RowFollower | PolledRows
 
 
 def rows_since(job: JobReader, counts: dict[str, int]) -> dict[str, pa.Table]:
@@ -138,6 +111,6 @@ def rows_since(job: JobReader, counts: dict[str, int]) -> dict[str, pa.Table]:
     return new_rows
 
 
-def followed(store: StoreReader) -> FollowedStore:
+def followed(store: StoreReader) -> FollowedFolder | PolledStore:
     """Return ``store`` as one whose jobs are followed."""
     return FollowedFolder(store) if isinstance(store, LocalStore) else PolledStore(store)

@@ -14,7 +14,7 @@ from ..store.selectors import LAST, matching
 from ..summaries.events import EventSummary, events
 from ..summaries.jobs import JobRow, functions_of, job_row
 from ..summaries.lines import StepLine, StepLines
-from ..summaries.step_times import step_times_of
+from ..summaries.step_times import median_step, step_times_of
 from .followed import FollowedRows, followed
 
 #: Intervals of the search for new jobs of a launch, and of the check for a silent job's collector.
@@ -204,5 +204,5 @@ class JobFollower:
         self._ignored.add(info.uid)
         row = job_row(info, job.short_id, now_ns)
         steps = step_times_of(row, job.reader.table("spans"), functions_of(info))
-        median = steps[0].spread.p50_ns if steps and row.step_kind else None
-        yield JobChange("end", row, median_ns=median)
+        median = median_step(row, steps, ())
+        yield JobChange("end", row, median_ns=median.spread.p50_ns if median else None)

@@ -12,7 +12,15 @@ from ..store.columns import column_list, flagged, occurrences, pc
 from ..store.protocols import JobReader
 from ..store.schema import NODE
 from ..summaries.jobs import channel_words, counts_of, functions_of
-from ..summaries.kinds import by_kind, function_key, kind_name, main_kind_of, span_kind, step_kind_of
+from ..summaries.kinds import (
+    FunctionNames,
+    by_kind,
+    function_key,
+    kind_name,
+    main_kind_of,
+    span_kind,
+    step_kind_of,
+)
 from ..summaries.steps import rows_of_kinds
 from ..tfviews.nodes import interned_texts
 
@@ -60,23 +68,25 @@ def resolve_kinds(
     trace_counts = traces_by_kind(table for _, table in jobs)
     if requested is not None:
         if trace_counts and not any(includes(requested, kind) for kind in trace_counts):
-            names = function_names_of(job for job, _ in jobs)
-            traced_kinds = ", ".join(f"{number} {kind_name(kind, names)}" for kind, number in trace_counts.items())
-            requested_names = [
-                kind_name(kind, names) for kind in requested if not function_key(kind) or function_key(kind) in names
-            ]
-            requested_text = (
-                f"the kind {' or '.join(requested_names)}"
-                if len(requested_names) == len(requested)
-                else "a function of that name"
-            )
-            raise UsageError(f"no step of {requested_text} was traced; there are {traced_kinds}", slug="no-such-kind")
+            raise no_such_kind(requested, "traced", trace_counts, function_names_of(job for job, _ in jobs))
         return tuple(requested)
     main_kind = main_kind_of(dict.fromkeys(map(span_kind, trace_counts)), _times(jobs))
     main_kinds = [kind for kind in trace_counts if span_kind(kind) == main_kind]
     if separate_functions and function_key(max(main_kinds, default=0)):
         return (main_kinds[0] if len(main_kinds) == 1 else _main_function(jobs, main_kinds),)
     return tuple(trace_counts) if main_kind is None else (main_kind,)
+
+
+def no_such_kind(requested: Iterable[int], done: str, counts: Mapping[int, int], names: FunctionNames) -> UsageError:
+    """Return the error that no step of the kinds ``requested`` was ``done``, traced or timed.
+
+    ``counts``: the number of such steps by kind. ``names``: names of functions by key.
+    """
+    requested = list(requested)
+    known = [kind_name(kind, names) for kind in requested if not function_key(kind) or function_key(kind) in names]
+    what = f"the kind {' or '.join(known)}" if len(known) == len(requested) else "a function of that name"
+    present = ", ".join(f"{number} {kind_name(kind, names)}" for kind, number in counts.items())
+    return UsageError(f"no step of {what} was {done}; there are {present}", slug="no-such-kind")
 
 
 def _times(jobs: Sequence[tuple[JobReader, pa.Table]]) -> dict[int, int]:

@@ -28,17 +28,18 @@ STATES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """A selection of jobs by state, name and start.
+    """A selection of jobs by state, name, host and start.
 
-    A job is selected if it is in any of ``states``, its name matches any of ``names`` (patterns),
-    any of ``selectors`` may mean it, and it started at ``since_ns`` (real time) or later. An empty
-    collection selects all.
+    A job is selected if it is in any of ``states``, its name matches any of ``names`` and its host
+    any of ``hosts`` (patterns), any of ``selectors`` may mean it, and it started at ``since_ns``
+    (real time) or later. An empty collection selects all.
     """
 
     states: Collection[str] = ()
     names: Collection[str] = ()
     since_ns: int = 0
     selectors: Collection[str] = ()
+    hosts: Collection[str] = ()
 
     def matches(self, row: JobRow) -> bool:
         """Return whether the job of ``row`` is selected."""
@@ -46,6 +47,7 @@ class JobFilter:
             row.started_ns >= self.since_ns
             and (not self.states or row.state in self.states or (row.phase == STARTING and STARTING in self.states))
             and matches_any(row.name, self.names)
+            and matches_any(row.host, self.hosts)
         )
 
 

@@ -1,6 +1,7 @@
 """Reads what a job's ops and its process hold in memory."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Final, NamedTuple
 
@@ -17,6 +18,7 @@ from ..store.catalog import IMPORTED
 from ..store.columns import pc, row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import ALLOCATOR, DEVICE, NODE, OUTPUT_BLOCK, PERSISTENT_BLOCK, TEMPORARY_BLOCK
+from ..store.sql_queries import kept_memory, memory_levels
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import kind_name, step_kind_of
 from ..summaries.memory import (
@@ -94,7 +96,7 @@ def _allocators(job: JobReader, nodes: Sequence[Node]) -> Iterator[AllocatorMemo
     """Yield the memory of each allocator, the highest peak first."""
     reader = _Reader(job, nodes)
     levels: dict[tuple[int, int], list[_Level]] = {}
-    for trace, device, allocator, highest, before in job.memory_levels(reader.hosts):
+    for trace, device, allocator, highest, before in job.with_sql(partial(memory_levels, hosts=reader.hosts)):
         if highest > 0:
             levels.setdefault((device, allocator), []).append(_Level(trace, highest, before))
     found = [reader.allocator(*key, of_key) for key, of_key in levels.items()]
@@ -181,9 +183,10 @@ class _Reader:
         (first_step, first), (last_step, last) = by_step[0], by_step[-1]
         growth = HeldGrowth(first_step, last_step, first.before, last.before)
         traces = [level.trace for _, level in by_step]
+        query = partial(kept_memory, traces=traces, allocator=allocator)
         kept = (
             Named(self._names[NODE].get(node, ""), left / len(traces))
-            for node, left in self._job.kept_memory(traces, allocator)[:_KEPT_MAX]
+            for node, left in self._job.with_sql(query)[:_KEPT_MAX]
         )
         least = _KEPT_SHARE_MIN * growth.step_bytes
         return growth._replace(kept=tuple(named for named in kept if named.bytes >= least))

@@ -5,19 +5,22 @@ Workers of a distributed job trace the same steps.
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ...formats import orders
 from ...formats.orders import OrderAnswer
 from ..errors import NoSuchJobError, UsageError
 from ..store.catalog import STALE, JobInfo
+from ..store.columns import row_tuples
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import functions_of
-from ..summaries.kinds import main_kind_of
+from ..summaries.kinds import kind_name, main_kind_of, span_kind, step_kind_of
 from ..summaries.order_results import JobAnswers, OrderOps, OrderTarget
 from ..summaries.step_records import TimedSteps, periods
 from .job_selection import ids_of, matches_any, may_run
+from .kind_selection import COLUMNS, traces_of_job
 from .node_times import rank_ops
 from .recorded_steps import main_kind, steps_of_kind
 from .workers import members_of
@@ -86,22 +89,35 @@ def ops_of_order(job: JobReader, answer: OrderAnswer) -> OrderOps | None:
     These are the steps that began between the times of ``answer``. Only steps of their main kind
     count. None if no op of such a step is stored.
     """
-    rows: list[Any] = job.table("traces", ("kind", "step", "start_ns", "duration_ns")).to_pylist()
-    rows = [row for row in rows if answer.from_ns <= row["start_ns"] <= answer.to_ns]
-    times: dict[int, int] = {}
-    for row in rows:
-        times[row["kind"]] = times.get(row["kind"], 0) + row["duration_ns"]
-    kind = main_kind_of(times, times)
+    table = job.table("traces", ("kind", "key", "step", "start_ns", "duration_ns"))
+    rows = [
+        (step_kind_of(kind, key), step, duration_ns)
+        for kind, key, step, start_ns, duration_ns in row_tuples(table)
+        if answer.from_ns <= start_ns <= answer.to_ns
+    ]
+    kind = _main_kind(job, rows)
     if kind is None:
         return None
-    steps = [row["step"] for row in rows if row["kind"] == kind]
+    steps = [step for kind_of_step, step, _ in rows if kind_of_step == kind]
     first, last = min(steps), max(steps)
     ranking = rank_ops(job, (first, last), (kind,))
     return (
         None
         if ranking is None or not ranking.ops
-        else OrderOps(kind, first, last, ranking.profile.trace_count, ranking.ops)
+        else OrderOps(kind_name(kind, functions_of(job.info)), first, last, ranking.profile.trace_count, ranking.ops)
     )
+
+
+def _main_kind(job: JobReader, traced: Iterable[tuple[int, int, int]]) -> int | None:
+    """Return the main kind among traced steps (kind, step, ns); of functions, as in the views."""
+    times, span_times = Counter[int](), Counter[int]()
+    for kind, _, duration_ns in traced:
+        times[kind] += duration_ns
+        span_times[span_kind(kind)] += duration_ns
+    main = main_kind_of(span_times, span_times)
+    kinds = [kind for kind in times if span_kind(kind) == main]
+    shown = traces_of_job(job, COLUMNS)[1]
+    return next((kind for kind in kinds if kind in shown), max(kinds, key=times.__getitem__, default=None))
 
 
 class Progress(NamedTuple):

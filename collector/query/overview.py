@@ -20,7 +20,7 @@ from ..summaries.jobs import JobRow, functions_of, job_row
 from ..summaries.kinds import KINDS_BY_NAME, kind_name
 from ..summaries.parts import Breakdown
 from ..summaries.spans import Stage, span_tree, stages
-from ..summaries.step_times import StepTimes, step_times_of, times_of_steps
+from ..summaries.step_times import StepTimes, median_step, step_times_of, times_of_steps
 from ..summaries.steps import rows_of_kinds
 from ..summaries.top import TopOp, top_ops
 from .advising import JobAdvice, advise
@@ -71,6 +71,7 @@ class AdviceItem(NamedTuple):
 class Overview:
     """Summary of one job; durations are in ns, points in time in real ns.
 
+    ``median``: that of ``steps`` whose median stands for the job, None if all its steps are traced.
     ``is_compiled``: XLA compiled some of the ops that ran.
     """
 
@@ -80,6 +81,7 @@ class Overview:
     command: tuple[str, ...]
     stages: list[Stage]
     steps: list[StepTimes]
+    median: StepTimes | None
     parts: Breakdown | None
     ops: TopOps
     is_compiled: bool
@@ -115,6 +117,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
     advice = _advice(job) if with_advice else None
     tree = span_tree(spans, functions_of(job.info), live=job.info.state == catalog.RUNNING)
     ops = _ops_of(job, advice.evidence) if advice else _top_ops(job)
+    steps = _all_step_times(job, row, spans, advice.evidence if advice else None)
     is_compiled = has_programs(job, (op.op for op in ops.ops))
     return Overview(
         job=job,
@@ -122,8 +125,9 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
         tags=all_tags(job),
         command=_command(job),
         stages=stages(row, tree, spans, now_ns),
-        steps=_all_step_times(job, row, spans, advice.evidence if advice else None),
-        parts=advice.breakdown if advice else main_breakdown(job, spans),
+        steps=steps,
+        median=median_step(row, steps, ops.kinds),
+        parts=advice.evidence.breakdown if advice else main_breakdown(job, spans),
         ops=ops,
         is_compiled=is_compiled,
         host=row.host,

@@ -12,8 +12,10 @@ import pyarrow as pa
 from ..flops.executed import EquivalentSteps, ExecutionRow, SampleExecution
 from ..store.columns import pc, row_tuples
 from ..store.devices import can_be_canonical
-from ..store.protocols import ExecutionFilter, JobReader, RecordedOutputs
+from ..store.protocols import ExecutionFilter, JobReader
+from ..store.recorded_outputs import SqlOutputs
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
+from ..store.sql_queries import Sql
 from ..tfviews.nodes import interned_bytes, interned_texts
 
 T = TypeVar("T")
@@ -28,7 +30,7 @@ class ShapeReader:
 
     def __init__(
         self,
-        outputs: RecordedOutputs,
+        outputs: SqlOutputs,
         node_names: Mapping[int, str],
         names: pa.Table,
         traces: pa.Table,
@@ -194,7 +196,8 @@ def read_shapes(
     """
     node_names = interned_texts(names, NODE)
 
-    def read(outputs: RecordedOutputs) -> T:
+    def read(sql: Sql) -> T:
+        outputs = SqlOutputs(sql, max(node_names, default=0))
         return action(ShapeReader(outputs, node_names, names, traces, selected))
 
-    return job.recorded_outputs(read, max(node_names, default=0))
+    return job.with_sql(read)

@@ -140,19 +140,26 @@ def pipeline_functions(
 
     These functions belong to an input pipeline. The one with the most time comes first.
     """
-    rows = rows_of_kinds(spans, (layout.ACTIVITY,))
+    rows = _activities_within(spans, period)
     is_other = pc.not_equal(rows["thread"], pa.scalar(thread, pa.uint32()))
-    starts = rows["start_ns"]
-    first, last = (pa.scalar(time_ns, pa.int64()) for time_ns in period)
-    rows = rows.filter(pc.and_(is_other, pc.and_(pc.greater_equal(starts, first), pc.less(starts, last))))
-    return _sums(rows, activities.PYTHON_FUNCTION, names)
+    return _sums(rows.filter(is_other), activities.PYTHON_FUNCTION, names)
 
 
-def marked_parts(spans: pa.Table, thread: int, names: FunctionNames) -> tuple[NamedSum, ...]:
-    """Return the parts of steps that the job's code marks on ``thread``, the longest first."""
+def marked_parts(spans: pa.Table, thread: int, names: FunctionNames, period: tuple[int, int]) -> tuple[NamedSum, ...]:
+    """Return the parts of steps within ``period`` that the job's code marks on ``thread``.
+
+    The longest one comes first.
+    """
+    rows = _activities_within(spans, period)
+    is_own = pc.equal(rows["thread"], pa.scalar(thread, pa.uint32()))
+    return _sums(rows.filter(is_own), activities.PART, names)
+
+
+def _activities_within(spans: pa.Table, period: tuple[int, int]) -> Any:
     rows = rows_of_kinds(spans, (layout.ACTIVITY,))
-    rows = rows.filter(pc.equal(rows["thread"], pa.scalar(thread, pa.uint32())))
-    return _sums(rows, activities.PART, names)
+    first, last = (pa.scalar(time_ns, pa.int64()) for time_ns in period)
+    starts = rows["start_ns"]
+    return rows.filter(pc.and_(pc.greater_equal(starts, first), pc.less(starts, last)))
 
 
 def _sums(rows: Any, category: int, names: FunctionNames) -> tuple[NamedSum, ...]:

@@ -61,7 +61,7 @@ def summary(breakdown: Breakdown) -> str:
     return " · ".join(
         [
             f"{breakdown.kind}: {count(breakdown.steps)} of {count(breakdown.all_steps)} steps",
-            f"{breakdown.traced} traced",
+            f"inside from {count(breakdown.traced)} traced",
             f"start to start {duration(breakdown.period_ns)}",
             f"step {duration(breakdown.step_ns)}",
             f"median step {duration(breakdown.median_ns)}",

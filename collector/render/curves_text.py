@@ -1,9 +1,11 @@
 """The curves of a job as text: a line for each, with its smallest, mean and largest value."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from ..numbers import cores, duration, quantity, rate, size, sparkline
+from ..query.curves import JobCurves
+from ..summaries.series import Buckets
 from .table import Column, render
 
 #: Number of characters of a curve.
@@ -25,29 +27,19 @@ _COLUMNS: Final = (
 )
 
 
-class CurveLine(NamedTuple):
-    """A curve: its name, which ends in its unit, and the values of its parts."""
-
-    title: str
-    name: str
-    least: Sequence[float]
-    mean: Sequence[float]
-    most: Sequence[float]
-
-
-def lines(curves: Sequence[CurveLine], width: int | None) -> Iterator[str]:
-    """Yield a table of ``curves``."""
-    rows = []
-    for curve in curves:
-        shown = next(form for end, form in _FORMATS if curve.name.endswith(end))
-        mean = sum(curve.mean) / len(curve.mean)
-        rows.append(
-            (
-                curve.title,
-                shown(min(curve.least)),
-                shown(mean),
-                shown(max(curve.most)),
-                sparkline(list(curve.mean), _WIDTH),
-            )
-        )
+def lines(curves: JobCurves, width: int | None) -> Iterator[str]:
+    """Yield a table of ``curves``; traced steps have a line of their own."""
+    rows = [
+        _cells(label, "step_ns", points)
+        for curve in curves.steps
+        for label, points in ((curve.kind, curve.normal), (f"{curve.kind} (traced)", curve.traced))
+        if points is not None
+    ]
+    rows += [_cells(f"{curve.scope} {curve.name}", curve.name, curve.points) for curve in curves.resources]
     yield from render(_COLUMNS, rows, width=width)
+
+
+def _cells(title: str, name: str, points: Buckets) -> tuple[str, ...]:
+    shown = next(form for end, form in _FORMATS if name.endswith(end))
+    mean = sum(points.mean) / len(points.mean)
+    return (title, shown(min(points.least)), shown(mean), shown(max(points.most)), sparkline(list(points.mean), _WIDTH))

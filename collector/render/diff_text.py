@@ -1,12 +1,11 @@
 """The comparison of runs as text: a verdict, the runs, what differs exactly, and a table of ops."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ..numbers import change_text, count, date_and_time, duration, percent
+from ..query.diffing import Diff, Run, ops_by_change
 from ..summaries.comparison import DIFFERENCE_MIN, PLANNED_DIFFERENCE, Change, OpChange
-from ..summaries.jobs import JobRow
 from ..summaries.parts import TITLES, PartChange
 from .table import Column, render
 from .wrapping import wrapped
@@ -14,6 +13,9 @@ from .wrapping import wrapped
 #: Maximum number of ops, and of exact differences, that are listed.
 OPS_MAX: Final = 12
 DIFFERENCES_MAX: Final = 6
+_PARTIAL_MAX: Final = 5
+#: Share of the host's CPUs by which the use of others must differ to be named.
+_OTHERS_MIN: Final = 0.1
 _OP_COLUMNS: Final = (
     Column("op", min_width=12, preferred_width=24),
     Column("device", drop_priority=3),
@@ -40,54 +42,48 @@ _RUN_COLUMNS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RunLine:
-    """One run: before or after, its job, and the median time of a step in ns, None if unknown."""
-
-    side: str
-    row: JobRow
-    step_ns: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class DiffParts:
-    """The parts of a comparison that are shown; ``differences`` are (what, before, after).
-
-    ``samples``: the number of samples before and after; ``unit``: what a sample is, run or step.
-    """
-
-    runs: Sequence[RunLine]
-    step: Change | None
-    differences: Sequence[tuple[str, str, str]]
-    common_ratio: float
-    ops: Sequence[OpChange]
-    host: str
-    samples: tuple[int, int]
-    unit: str = "run"
-    parts: Sequence[PartChange] = ()
-
-
-def lines(parts: DiffParts, width: int | None) -> Iterator[str]:
-    """Yield the lines of the comparison, the verdict first."""
-    yield from wrapped(verdict(parts), width)
-    yield from wrapped(parts.host, width)
-    for what, before, after in parts.differences[:DIFFERENCES_MAX]:
-        yield from wrapped(f"different: {what}: {before} -> {after}", width)
-    if parts.differences[DIFFERENCES_MAX:]:
-        yield f"different: {len(parts.differences) - DIFFERENCES_MAX:,} more (--json has all)"
+def lines(result: Diff, unit: str, width: int | None) -> Iterator[str]:
+    """Yield the lines of the comparison, the verdict first; ``unit``: a sample, run or step."""
+    ops = ops_by_change(result)
+    yield from wrapped(verdict(result, unit), width)
+    yield from wrapped(host_text(result), width)
+    for each in result.differences[:DIFFERENCES_MAX]:
+        yield from wrapped(f"different: {each.what}: {each.before} -> {each.after}", width)
+    if result.differences[DIFFERENCES_MAX:]:
+        yield f"different: {len(result.differences) - DIFFERENCES_MAX:,} more (--json has all)"
     yield ""
-    yield from run_table(parts.runs, width)
-    if parts.parts:
+    yield from run_table(result, width)
+    if parts := result.parts:
         yield ""
-        yield from render(_PART_COLUMNS, list(_part_rows(parts.parts)), width=width)
-    if abs(parts.common_ratio - 1) > DIFFERENCE_MIN:
-        alike = f"all ops alike: {change_text(parts.common_ratio)}, which the changes below do not include"
+        yield from render(_PART_COLUMNS, list(_part_rows(parts)), width=width)
+    if abs(result.ops.common_ratio - 1) > DIFFERENCE_MIN:
+        alike = f"all ops alike: {change_text(result.ops.common_ratio)}, which the changes below do not include"
         yield from wrapped(alike, width)
-    if parts.ops:
+    if ops:
         yield ""
-        yield from render(_OP_COLUMNS, [_op_cells(line) for line in parts.ops[:OPS_MAX]], width=width)
-    if parts.ops[OPS_MAX:]:
-        yield from wrapped(f"left out: {len(parts.ops) - OPS_MAX:,} op types that changed less (--json has all)", width)
+        yield from render(_OP_COLUMNS, [_op_cells(op) for op in ops[:OPS_MAX]], width=width)
+    if ops[OPS_MAX:]:
+        yield from wrapped(f"left out: {len(ops) - OPS_MAX:,} op types that changed less (--json has all)", width)
+    yield from wrapped(partial_text(result.partial), width)
+
+
+def host_text(result: Diff) -> str:
+    """Return how others' use of the host changed; '' if it is similar on both sides, or unknown."""
+    sides: list[Any] = [[run for run in side if run.others_cores is not None] for side in (result.before, result.after)]
+    if not all(sides):
+        return ""
+    old, new = (sum(run.others_cores for run in side) / len(side) for side in sides)
+    cores = sides[1][0].cores
+    if abs(new - old) < _OTHERS_MIN * cores:
+        return ""
+    return f"the host: others used {new:.2f} of {cores} CPUs, {old:.2f} before"
+
+
+def partial_text(ops: Sequence[str]) -> str:
+    """Return which ops are not compared, '' if all are."""
+    more = f" and {len(ops) - _PARTIAL_MAX:,} more" if ops[_PARTIAL_MAX:] else ""
+    names = ", ".join(ops[:_PARTIAL_MAX]) + more
+    return f"not compared, since not every run has them: {names}" if ops else ""
 
 
 def _part_rows(changes: Sequence[PartChange]) -> Iterator[list[str]]:
@@ -100,20 +96,21 @@ def _part_rows(changes: Sequence[PartChange]) -> Iterator[list[str]]:
         yield [title, duration(before_ns), duration(after_ns), f"{sign}{duration(abs(difference))}"]
 
 
-def verdict(parts: DiffParts) -> str:
-    """Return the answer in one line."""
-    step = parts.step
+def verdict(result: Diff, unit: str) -> str:
+    """Return the answer in one line; ``unit``: what is a sample, run or step."""
+    step = result.step
     if step is None:
-        side = "on one side" if any(line.step_ns for line in parts.runs) else "on either side"
-        return f"no steps were timed {side}: only ops are compared"
+        side = "on one side" if any(run.step_ns for run in (*result.before, *result.after)) else "on either side"
+        return f"no untraced steps {side}: only ops are compared"
     times = f"{duration(step.before_ns)} -> {duration(step.after_ns)} a step"
     if step.significant is None:
-        few = "one run" if parts.unit == "run" else "so few steps"
+        few = "one run" if unit == "run" else "so few steps"
         return f"{change_text(step.ratio)}: {times}; {few} a side cannot tell a change from noise"
-    before, after = parts.samples
     if step.significant:
-        return f"{change_text(step.ratio)}: {times}, beyond noise ({before:,} {parts.unit}s against {after:,})"
-    visible = "" if step.visible is None else f"; these {parts.unit}s show changes from {percent(step.visible)} on"
+        sides = (result.before, result.after)
+        before, after = (len(side) if unit == "run" else side[0].row.steps for side in sides)
+        return f"{change_text(step.ratio)}: {times}, beyond noise ({before:,} {unit}s against {after:,})"
+    visible = "" if step.visible is None else f"; these {unit}s show changes from {percent(step.visible)} on"
     return f"no change beyond noise: {times} ({change_text(step.ratio)}){visible}{runs_needed(step)}"
 
 
@@ -123,15 +120,24 @@ def runs_needed(step: Change) -> str:
     return f", {step.runs} runs a side from {percent(PLANNED_DIFFERENCE)} on" if step.runs and not is_shown else ""
 
 
-def run_table(runs: Sequence[RunLine], width: int | None) -> list[str]:
+def named_runs(result: Diff) -> Iterator[tuple[str, Run]]:
+    """Yield each run, with its side."""
+    if result.is_spread:
+        yield from (("run", run) for run in result.before)
+    else:
+        yield from (("before", run) for run in result.before)
+        yield from (("after", run) for run in result.after)
+
+
+def run_table(result: Diff, width: int | None) -> list[str]:
     """Return the table of the runs."""
-    return render(_RUN_COLUMNS, [_run_cells(line) for line in runs], width=width)
+    return render(_RUN_COLUMNS, [_run_cells(side, run) for side, run in named_runs(result)], width=width)
 
 
-def _run_cells(line: RunLine) -> list[str]:
-    row = line.row
+def _run_cells(side: str, run: Run) -> list[str]:
+    row = run.row
     started = date_and_time(row.started_ns)
-    return [line.side, row.id, row.name, started, row.host, count(row.steps), duration(line.step_ns)]
+    return [side, row.id, row.name, started, row.host, count(row.steps), duration(run.step_ns)]
 
 
 def _op_cells(line: OpChange) -> list[str]:

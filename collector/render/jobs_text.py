@@ -3,10 +3,11 @@
 import signal
 import time
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from .. import numbers
-from ..summaries.jobs import STARTING, JobRow, Usage
+from ..query.listing import ListedJob, UnreadableJob
+from ..summaries.jobs import STARTING, JobRow
 from .table import Column, render
 
 _COLUMNS: Final = (
@@ -30,19 +31,6 @@ _COLUMNS: Final = (
 )
 _FRAMEWORKS: Final = {"tensorflow": "TF"}
 _DAY_NS: Final = 24 * 3600 * 10**9
-
-
-class Listing(NamedTuple):
-    """A job with its tags and the resource use of its processes.
-
-    ``traced``: number of stored traced steps of the job's main kind; None: use the job's own count,
-    which covers all kinds.
-    """
-
-    row: JobRow
-    usage: Usage
-    tags: Sequence[str] = ()
-    traced: int | None = None
 
 
 def framework(row: JobRow) -> str:
@@ -97,9 +85,9 @@ def start_text(row: JobRow, now_ns: int) -> str:
     return time.strftime(time_format, time.localtime(row.started_ns / 1e9))
 
 
-def _cells(listing: Listing, now_ns: int) -> list[str]:
-    row, usage, tags, traced = listing
-    if not row.started_ns:  # only the id of an unreadable job is known
+def _cells(job: ListedJob | UnreadableJob, now_ns: int) -> list[str]:
+    row = job.row
+    if isinstance(job, UnreadableJob) or not row.started_ns:  # only the id is known
         return [{"ID": row.id, "STATE": row.state, "TAGS": ""}.get(column.title, "-") for column in _COLUMNS]
     return [
         row.id,
@@ -110,19 +98,19 @@ def _cells(listing: Listing, now_ns: int) -> list[str]:
         framework(row),
         numbers.count(row.steps),
         numbers.duration(row.step_ns),
-        numbers.cores(usage.cpu_cores),
-        numbers.size(usage.memory_bytes),
-        numbers.count(row.traced if traced is None else traced),
+        numbers.cores(job.usage.cpu_cores),
+        numbers.size(job.usage.memory_bytes),
+        numbers.count(row.traced if job.traced is None else job.traced),
         numbers.cost(row.cost),
         lost(row),
         state(row),
         numbers.duration(row.duration_ns),
         start_text(row, now_ns),
-        ", ".join(tags),
+        ", ".join(job.tags),
     ]
 
 
-def lines(listings: Sequence[Listing], now_ns: int, width: int | None) -> list[str]:
+def lines(jobs: Sequence[ListedJob | UnreadableJob], now_ns: int, width: int | None) -> list[str]:
     """Return a table of jobs; a narrow terminal drops some columns so that names stay readable."""
-    columns = _COLUMNS if any(listing.tags for listing in listings) else _COLUMNS[:-1]
-    return render(columns, [_cells(listing, now_ns)[: len(columns)] for listing in listings], width=width)
+    columns = _COLUMNS if any(isinstance(job, ListedJob) and job.tags for job in jobs) else _COLUMNS[:-1]
+    return render(columns, [_cells(job, now_ns)[: len(columns)] for job in jobs], width=width)

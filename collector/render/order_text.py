@@ -6,7 +6,6 @@ from typing import Final
 from ...formats import orders
 from ...formats.orders import Order, OrderAnswer
 from ..numbers import count
-from ..summaries.kinds import kind_name
 from ..summaries.order_results import OrderOps, OrderTarget
 from .report_text import ops_table
 
@@ -44,4 +43,4 @@ def no_ops_text(job: OrderTarget, answer: OrderAnswer) -> str:
 
 
 def _steps(ops: OrderOps) -> str:
-    return f"ops of {count(ops.steps)} traced {kind_name(ops.kind)} steps, {count(ops.first)} to {count(ops.last)}"
+    return f"ops of {count(ops.steps)} traced {ops.kind} steps, {count(ops.first)} to {count(ops.last)}"

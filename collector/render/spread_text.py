@@ -1,12 +1,12 @@
 """The spread of equal runs as text: a verdict, the runs, and a table of ops."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Final
 
 from ..numbers import duration, percent
-from ..summaries.comparison import Change, OpSpread
-from .diff_text import OPS_MAX, RunLine, run_table, runs_needed
+from ..query.diffing import Diff, op_spreads
+from ..summaries.comparison import OpSpread
+from .diff_text import OPS_MAX, run_table, runs_needed
 from .table import Column, render
 
 _OP_COLUMNS: Final = (
@@ -19,37 +19,29 @@ _OP_COLUMNS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SpreadParts:
-    """What is shown; ``step``: how the runs' step compares with itself, None if none was timed."""
-
-    runs: Sequence[RunLine]
-    step: Change | None
-    ops: Sequence[OpSpread]
-
-
-def lines(parts: SpreadParts, width: int | None) -> Iterator[str]:
+def lines(result: Diff, width: int | None) -> Iterator[str]:
     """Yield the lines of the spread, the verdict first."""
-    yield verdict(parts)
+    ops = op_spreads(result)
+    yield verdict(result)
     yield ""
-    yield from run_table(parts.runs, width)
-    if parts.ops:
+    yield from run_table(result, width)
+    if ops:
         yield ""
-        yield from render(_OP_COLUMNS, [_cells(op) for op in parts.ops[:OPS_MAX]], width=width)
-    if parts.ops[OPS_MAX:]:
-        yield f"left out: {len(parts.ops) - OPS_MAX:,} op types with less time (--json has all)"
+        yield from render(_OP_COLUMNS, [_cells(op) for op in ops[:OPS_MAX]], width=width)
+    if ops[OPS_MAX:]:
+        yield f"left out: {len(ops) - OPS_MAX:,} op types with less time (--json has all)"
 
 
-def verdict(parts: SpreadParts) -> str:
+def verdict(result: Diff) -> str:
     """Return the answer in one line."""
-    times = [line.step_ns for line in parts.runs if line.step_ns]
-    if parts.step is None or not times:
-        return "no steps were timed: only ops are compared"
-    answer = f"{duration(parts.step.before_ns)} a step in {len(times):,} runs"
+    times = [run.step_ns for run in result.before if run.step_ns]
+    if result.step is None or not times:
+        return "no untraced steps: only ops are compared"
+    answer = f"{duration(result.step.before_ns)} a step in {len(times):,} runs"
     spread = f"{duration(min(times))} to {duration(max(times))}"
-    visible = parts.step.visible
+    visible = result.step.visible
     shown = "" if visible is None else f"; {len(times):,} runs a side show changes from {percent(visible)} on"
-    return f"{answer}, {spread}{shown}{runs_needed(parts.step)}"
+    return f"{answer}, {spread}{shown}{runs_needed(result.step)}"
 
 
 def _cells(op: OpSpread) -> list[str]:

@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -23,9 +23,10 @@ from .clickhouse_tables import JOBS, PART, ROW_TABLES
 from .columns import flat, pc, row_tuples
 from .executions import TRACE_COLUMNS
 from .merging import with_canonical
-from .protocols import Executions, JobReader, RecordedOutputs, RecordedTotals
+from .protocols import Executions, JobReader, RecordedTotals
 from .rollup import indexed_by_node
 from .selectors import selected
+from .sql_queries import Sql
 
 T = TypeVar("T")
 #: A running job that was last copied longer ago than this counts as stale (ns).
@@ -155,43 +156,13 @@ class EngineJob:
             FolderTarget(str(path)).add(self)
             yield from LocalStore(path).jobs()[0].archive()
 
-    def memory_levels(self, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
-        """Return the peak of each allocator in each trace; see the protocol."""
-        return sql_queries.memory_levels(self._tables.query, CLICKHOUSE, hosts)
-
-    def kept_memory(self, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
-        """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there."""
-        return sql_queries.kept_memory(self._tables.query, traces, allocator)
-
-    def memory_left(self) -> list[tuple[int, int, int]]:
-        """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
-        return sql_queries.memory_left(self._tables.query)
-
-    def new_nodes(self, left_out: Collection[int]) -> dict[int, int]:
-        """Return trace -> number of nodes, but those on ``left_out`` devices, that it has first."""
-        return sql_queries.new_nodes(self._tables.query, left_out)
-
-    def last_traces(self) -> list[tuple[int, int, int]]:
-        """Return (node, device, last trace in which the node ran on the device)."""
-        return sql_queries.last_traces(self._tables.query)
-
     def window_labels(self) -> dict[int, int]:
         """Return node -> one of its labels, for the nodes that profiler windows recorded."""
-        return sql_queries.window_labels(self._tables.query)
+        return self.with_sql(sql_queries.window_labels)
 
-    def identical_graphs(self) -> list[tuple[int, int, str, int]]:
-        """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
-        return sql_queries.identical_graphs(self._tables.query, CLICKHOUSE)
-
-    def graph_names(self, graph: int) -> set[str]:
-        """Return the names of the nodes of one graph."""
-        return sql_queries.graph_names(self._tables.query, graph)
-
-    def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest_node: int) -> T:
-        """Return the result of ``action``; ``highest_node``: the highest node id."""
-        from .recorded_outputs import SqlOutputs  # noqa: PLC0415  # few commands use it
-
-        return action(SqlOutputs(self._tables.query, highest_node, CLICKHOUSE))
+    def with_sql(self, action: Callable[[Sql], T]) -> T:
+        """Return the result of ``action``, which runs SQL."""
+        return action(Sql(self._tables.query, CLICKHOUSE))
 
     @cached_property
     def _total(self) -> pa.Table:
@@ -222,17 +193,9 @@ class EngineStore:
         """The URL of the store."""
         return self.server.address.text
 
-    def read(self) -> tuple[list[EngineJob], list[DamagedJobError]]:
-        """Return the readable jobs, and the error of each damaged one."""
-        return self._read()
-
     def jobs(self) -> list[EngineJob]:
         """Return all readable jobs, in the order in which they were opened."""
         return self.read()[0]
-
-    def damaged(self) -> list[DamagedJobError]:
-        """Return the error of each job whose job file cannot be read."""
-        return self.read()[1]
 
     def job(self, selector: str) -> EngineJob:
         """Return the job that ``selector`` means; errors as for `selectors.selected`."""
@@ -249,7 +212,7 @@ class EngineStore:
 
     def stored(self, uid: int) -> _StoredJob | None:
         """Return job ``uid``, None if it is not in the store; StoreError if it is damaged."""
-        for job in self._read(f" WHERE job = '{uid:016x}'")[0]:
+        for job in self.read(f" WHERE job = '{uid:016x}'")[0]:
             return job.stored
         return None
 
@@ -285,8 +248,8 @@ class EngineStore:
         else:
             self.server.delete(names, f"{uid:016x}")
 
-    def _read(self, condition: str = "") -> tuple[list[EngineJob], list[DamagedJobError]]:
-        """Return the readable jobs, and the error of each damaged one."""
+    def read(self, condition: str = "") -> tuple[list[EngineJob], list[DamagedJobError]]:
+        """Return the readable jobs with ``condition``, and the error of each damaged one."""
         columns = ", ".join(f"{_LATEST.format(name)} AS last_{name}" for name in ("info", "tags"))
         rows = self.server.query(
             f"SELECT job, {columns}, max(changed_ns) AS last_ns FROM jobs{condition} "  # noqa: S608

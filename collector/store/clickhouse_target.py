@@ -64,6 +64,7 @@ class EngineTarget:
     def add(self, job: JobReader) -> Copied:
         """Store the rows of ``job`` that are not there yet, then its job file and tags.
 
+        The job may still run. StoreError if the rows cannot be stored.
         The rows of a piece are first inserted, then listed: interrupted inserts have no effect.
         """
         return job.on_one_snapshot(self._add)

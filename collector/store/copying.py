@@ -4,13 +4,13 @@ import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from . import catalog
 from .archive import samples_of_job
-from .catalog import MAY_CONTINUE, JobInfo
+from .catalog import JobInfo
 from .columns import flat, pc, row_tuples
 from .devices import Devices, device_rows
 from .job_import import own_collector, staged_job
@@ -28,36 +28,6 @@ class Copied(NamedTuple):
 
     rows: int
     earlier: int
-
-
-class StoreTarget(Protocol):
-    """A store that takes copies of jobs."""
-
-    @property
-    def address(self) -> str:
-        """The path or URL of the store, as shown to users."""
-        ...
-
-    @property
-    def takes_running(self) -> bool:
-        """Whether a job can be copied while it runs."""
-        ...
-
-    def has(self, uid: int) -> bool:
-        """Whether job ``uid`` is there as a whole."""
-        ...
-
-    def add(self, job: JobReader) -> Copied:
-        """Store ``job``, which has ended and is not there; StoreError if that fails.
-
-        If ``takes_running``, it may still run, and what is there is completed.
-        """
-        ...
-
-
-def may_be_copied(info: JobInfo) -> bool:
-    """Whether a job has ended: the rows of a running one are not in their final order."""
-    return info.state not in MAY_CONTINUE
 
 
 def copied_info(info: JobInfo, rows: Mapping[str, int]) -> JobInfo:
@@ -80,7 +50,7 @@ def pieces(job: JobReader, name: str, start: int = 0) -> Iterator[pa.Table]:
 class FolderTarget:
     """A store folder that takes copies of jobs; a copy that is interrupted leaves nothing."""
 
-    takes_running = False
+    takes_running = False  # the rows of a running job are not in their final order
 
     def __init__(self, path: str) -> None:
         """Copy into the store at ``path``, which is created when a job is copied."""
@@ -92,7 +62,7 @@ class FolderTarget:
         return catalog.job_folder(self._path, uid).exists()
 
     def add(self, job: JobReader) -> Copied:
-        """Store ``job`` and its tags."""
+        """Store an ended ``job`` that is not there, and its tags; StoreError if that fails."""
         info, rows = job.info, 0
         with staged_job(self._path) as folder:
             writer = LocalJobWriter(folder, info.uid, own_collector(socket.gethostname()))

@@ -9,7 +9,10 @@ from .protocols import StoreReader
 
 if TYPE_CHECKING:
     from .clickhouse_reader import EngineStore
-    from .copying import StoreTarget
+    from .clickhouse_target import EngineTarget
+    from .copying import FolderTarget
+
+    StoreTarget = FolderTarget | EngineTarget
 
 
 class _Kind(NamedTuple):
@@ -25,7 +28,7 @@ def _folder_reader(address: str) -> StoreReader:
     return LocalStore(address)
 
 
-def _folder_target(address: str) -> "StoreTarget":
+def _folder_target(address: str) -> "FolderTarget":
     from .copying import FolderTarget  # noqa: PLC0415
 
     return FolderTarget(address)
@@ -39,7 +42,7 @@ def _engine_reader(address: str) -> "EngineStore":
     return EngineStore(Server(parse(address), credentials()))
 
 
-def _engine_target(address: str) -> "StoreTarget":
+def _engine_target(address: str) -> "EngineTarget":
     from .clickhouse_target import EngineTarget  # noqa: PLC0415
 
     return EngineTarget(_engine_reader(address))

@@ -1,16 +1,16 @@
-"""The interfaces of a store; this folder implements them with local files.
+"""The interfaces for reading a store; this folder implements them with local files.
 
 Tables are Arrow tables of ``schema``. Numbers of nodes, devices, labels and outputs refer to NAMES.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
 from ..errors import DamagedJobError
 from .catalog import JobInfo
+from .sql_queries import Sql
 
 T = TypeVar("T")
 #: Rows of one table to store.
@@ -45,60 +45,6 @@ class Executions(NamedTuple):
     canonical: Mapping[int, int]
     allocations: pa.Table
     output_memory: pa.Table
-
-
-class RecordedOutputs(Protocol):
-    """Queries of the outputs of one job's executions, on one snapshot."""
-
-    def trace_groups(self, selection: ExecutionFilter, sized_nodes: Collection[int] | None) -> dict[int, int]:
-        """Group the traces by their outputs; return first trace of a group -> its number of traces.
-
-        Two traces are in one group if the selected executions of each node have the same outputs,
-        each as often in both traces. For ``sized_nodes`` (None: all) the bytes of the outputs are
-        also equal.
-        """
-        ...
-
-    def output_counts(
-        self, traces: Collection[int], selection: ExecutionFilter, sized_nodes: Collection[int] | None
-    ) -> Iterable[tuple[int, int, int, int, int]]:
-        """Return (trace, node, outputs, bytes, runs) for each trace, node and outputs, sorted.
-
-        ``runs`` is the number of executions with these outputs, and ``bytes`` the largest size of
-        the outputs of one execution. Bytes are 0 for nodes that are not in ``sized_nodes`` (None:
-        all).
-        """
-        ...
-
-    def outputs_in_order(
-        self, traces: Collection[int], selection: ExecutionFilter, nodes: Collection[int] | None
-    ) -> Iterable[tuple[int, int, int]]:
-        """Return (trace, node, outputs) of each execution of ``nodes``, by trace, node and start.
-
-        ``nodes``: None for all.
-        """
-        ...
-
-    def example_outputs(
-        self, traces: Collection[int] | None, selection: ExecutionFilter
-    ) -> Iterable[tuple[int, int, int]]:
-        """Return (node, outputs, label) of one execution of each node in ``traces`` (None: all)."""
-        ...
-
-    def first_occurrences(self, selection: ExecutionFilter, end: int | None) -> Iterable[tuple[int, int, int]]:
-        """Return (node, outputs, first trace with them), by trace.
-
-        ``end``: only traces with lower numbers count, None for all traces. Executions without
-        outputs are left out.
-        """
-        ...
-
-    def outputs_in_trace(self, node: int, trace: int) -> Sequence[int]:
-        """Return the outputs of each execution of a node in one trace, in stored order.
-
-        The executions of a RunMetadata on one device are stored in the order of their ends.
-        """
-        ...
 
 
 class JobReader(Protocol):
@@ -221,56 +167,15 @@ class JobReader(Protocol):
         """
         ...
 
-    def memory_levels(self, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
-        """Return (trace, device, allocator, peak, bytes before the step) of allocators.
+    def with_sql(self, action: Callable[[Sql], T]) -> T:
+        """Return the result of ``action``, a query of ``sql_queries``, on one snapshot of the job.
 
-        The bytes before the step are -1 if the allocator does not report what it has in use. The
-        peak is then that of the step's own blocks. Allocators of GPUs in a RunMetadata are NONE_ID.
-        ``hosts``: GPU -> the device that has the memory of its other allocators.
+        ``action`` may be called more than once.
         """
-        ...
-
-    def kept_memory(self, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
-        """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there.
-
-        The most bytes come first.
-        """
-        ...
-
-    def memory_left(self) -> list[tuple[int, int, int]]:
-        """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
-        ...
-
-    def new_nodes(self, left_out: Collection[int]) -> dict[int, int]:
-        """Return trace -> number of nodes, but those on ``left_out`` devices, that it has first."""
-        ...
-
-    def last_traces(self) -> list[tuple[int, int, int]]:
-        """Return (node, device, last trace in which the node ran on the device)."""
         ...
 
     def window_labels(self) -> dict[int, int]:
         """Return node -> one of its labels, for the nodes that profiler sessions recorded."""
-        ...
-
-    def identical_graphs(self) -> list[tuple[int, int, str, int]]:
-        """Return (graphs, nodes, name, graph) of each set of identical graphs.
-
-        Graphs are identical if their nodes have the same names and ops. ``graphs`` is the number of
-        graphs in the set, and ``nodes`` the number of nodes of each graph. ``name`` is the name of
-        one of the nodes, and ``graph`` the number of one of the graphs, as examples.
-        """
-        ...
-
-    def graph_names(self, graph: int) -> set[str]:
-        """Return the names of the nodes of one graph."""
-        ...
-
-    def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest_node: int) -> T:
-        """Return the result of ``action`` on one snapshot of the outputs.
-
-        ``highest_node``: the highest node id. ``action`` may be called more than once.
-        """
         ...
 
 
@@ -287,11 +192,7 @@ class StoreReader(Protocol):
         ...
 
     def read(self) -> tuple[Sequence[JobReader], Sequence[DamagedJobError]]:
-        """Return the results of ``jobs`` and ``damaged``, read at the same time."""
-        ...
-
-    def damaged(self) -> Sequence[DamagedJobError]:
-        """Return the error of each job whose job file cannot be read."""
+        """Return the result of ``jobs``, and the error of each job that cannot be read."""
         ...
 
     def job(self, selector: str) -> JobReader:
@@ -317,117 +218,4 @@ class StoreReader(Protocol):
 
         StoreError if a removal fails; the jobs before that one are then removed.
         """
-        ...
-
-
-class JobWriter(Protocol):
-    """A writer of one job, or of the samples of one host.
-
-    After a StoreError other than `store-removed` the stored rows are as before.
-    """
-
-    @property
-    def info(self) -> JobInfo:
-        """The content of the job file."""
-        ...
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether readers can no longer find newly stored rows."""
-        ...
-
-    def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
-        """Store rows by table, and ``last``, the number of the last message of wire type ``about``.
-
-        Either everything is stored, or nothing.
-        """
-        ...
-
-    def acked(self, about: int) -> int:
-        """Return the number of the last stored message of wire type ``about``, 0 for none."""
-        ...
-
-    def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return all stored rows of table ``name``."""
-        ...
-
-    def set_identity(self, identity: Mapping[str, Any]) -> None:
-        """Store the body of OPEN, and the state `running`."""
-        ...
-
-    def set_counters(self, counters: Mapping[str, Any]) -> None:
-        """Keep the body of COUNTERS; it is written later."""
-        ...
-
-    def seal_if_due(self, now: float) -> bool:
-        """Seal the log if that is due, and return whether it was sealed.
-
-        ``now``: monotonic clock in seconds.
-        """
-        ...
-
-    def close(self, state: str, end: Mapping[str, Any] | None = None) -> None:
-        """Store the job's end: its state and the body of CLOSE.
-
-        The writer stays usable.
-        """
-        ...
-
-
-class StoreWriter(Protocol):
-    """A writer of the jobs of one host in a store; the host's collector is the only writer."""
-
-    @property
-    def path(self) -> Path:
-        """The path of the store, as shown to users."""
-        ...
-
-    @property
-    def collector(self) -> Mapping[str, Any]:
-        """The collector that writes: its host, pid and id, as in the job files."""
-        ...
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether the store was removed or moved since it was opened."""
-        ...
-
-    @property
-    def lost_hosts(self) -> Sequence[JobWriter]:
-        """Writers of host samples whose rows readers can no longer find."""
-        ...
-
-    def job(self, uid: int) -> JobWriter:
-        """Return the writer of job ``uid``; create the job if it is new."""
-        ...
-
-    def host(self, name: str) -> JobWriter:
-        """Return the writer of the samples of host ``name``."""
-        ...
-
-    def trim_hosts(self) -> None:
-        """Remove the samples of hosts that no stored job needs."""
-        ...
-
-    def renew(self) -> None:
-        """Create and lock the store again after its removal; open writers stay as they are."""
-        ...
-
-    def forget(self, writer: Any) -> None:
-        """Drop one of this store's writers whose ``is_gone`` is true."""
-        ...
-
-    def release(self, uid: int) -> None:
-        """Close the files of job ``uid``; it can be opened again."""
-        ...
-
-    def tick(self, now: float, on_error: Callable[[int, Exception], None]) -> None:
-        """Do the due work, then raise the first StoreError.
-
-        Other exceptions are passed to ``on_error``, with the uid of the job.
-        """
-        ...
-
-    def close(self) -> None:
-        """Close the files of all jobs, and release the lock of the store."""
         ...

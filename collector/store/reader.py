@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
-from . import catalog, executions, lock, segment, shared, sql_queries, totals, trace_ranges
+from . import catalog, executions, lock, segment, shared, totals, trace_ranges
 from .catalog import JobInfo
 from .columns import pc
-from .protocols import Executions, JobReader, RecordedOutputs, RecordedTotals
+from .protocols import Executions, JobReader, RecordedTotals
 from .schema import HOST_SAMPLES
 from .selectors import selected
 from .snapshot import Snapshot, with_stable_snapshot
-from .sql_queries import SqlQuery
+from .sql_queries import DUCKDB, Sql
 
 T = TypeVar("T")
 #: By root of a store, the holder of a collector's lock there, None if nobody holds it.
@@ -146,48 +146,11 @@ class LocalJob:
 
         yield from pieces(self.with_snapshot(contents), self.info.state, self.tags(), self.host_samples())
 
-    def memory_left(self) -> list[tuple[int, int, int]]:
-        """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
-        return self.with_sql(sql_queries.memory_left)
-
-    def memory_levels(self, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
-        """Return the peak of each allocator in each trace; see the protocol."""
-        return self.with_sql(partial(sql_queries.memory_levels, dialect=sql_queries.DUCKDB, hosts=hosts))
-
-    def kept_memory(self, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
-        """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there."""
-        return self.with_sql(partial(sql_queries.kept_memory, traces=traces, allocator=allocator))
-
-    def new_nodes(self, left_out: Collection[int]) -> dict[int, int]:
-        """Return trace -> number of nodes, but those on ``left_out`` devices, that it has first."""
-        return self.with_sql(partial(sql_queries.new_nodes, left_out=left_out))
-
-    def last_traces(self) -> list[tuple[int, int, int]]:
-        """Return (node, device, last trace in which the node ran on the device)."""
-        return self.with_sql(sql_queries.last_traces)
-
     def window_labels(self) -> dict[int, int]:
         """Return node -> one of its labels, for the nodes that profiler windows recorded."""
         return self.with_snapshot(executions.window_labels)
 
-    def identical_graphs(self) -> list[tuple[int, int, str, int]]:
-        """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
-        return self.with_sql(partial(sql_queries.identical_graphs, dialect=sql_queries.DUCKDB))
-
-    def graph_names(self, graph: int) -> set[str]:
-        """Return the names of the nodes of one graph."""
-        return self.with_sql(partial(sql_queries.graph_names, graph=graph))
-
-    def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest_node: int) -> T:
-        """Return the result of ``action`` on one snapshot of the outputs.
-
-        ``highest_node``: the highest node id. ``action`` may be called more than once.
-        """
-        from .recorded_outputs import SqlOutputs  # noqa: PLC0415  # few commands use it
-
-        return self.with_sql(lambda query: action(SqlOutputs(query, highest_node, sql_queries.DUCKDB)))
-
-    def with_sql(self, action: Callable[[SqlQuery], T]) -> T:
+    def with_sql(self, action: Callable[[Sql], T]) -> T:
         """Return the result of ``action``, which runs SQL on one snapshot.
 
         ``action`` may be called more than once.
@@ -196,7 +159,7 @@ class LocalJob:
 
         def run_action(snapshot: Snapshot) -> T:
             with sql_session(snapshot) as query:
-                return action(query)
+                return action(Sql(query, DUCKDB))
 
         return self.with_snapshot(run_action)
 
@@ -278,10 +241,6 @@ class LocalStore:
     def jobs(self) -> list[LocalJob]:
         """Return all readable jobs, in the order in which they were opened."""
         return self.read()[0]
-
-    def damaged(self) -> list[DamagedJobError]:
-        """Return the error of each job whose job file cannot be read."""
-        return self.read()[1]
 
     def job(self, selector: str) -> LocalJob:
         """Return the job that ``selector`` means; errors as for `selectors.selected`."""

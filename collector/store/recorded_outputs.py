@@ -5,23 +5,24 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from .columns import row_tuples
 from .protocols import ExecutionFilter
 from .schema import NONE_ID
-from .sql_queries import Dialect, SqlQuery
+from .sql_queries import Sql
 
 
 class SqlOutputs:
-    """An implementation of ``protocols.RecordedOutputs`` in SQL."""
+    """Queries of the outputs of one job's executions, on one snapshot."""
 
-    def __init__(self, query: SqlQuery, highest_node: int, dialect: Dialect) -> None:
-        """Query with ``query``, which runs SQL of ``dialect``.
-
-        ``highest_node``: the highest node id.
-        """
-        self._query = query
-        self._dialect = dialect
+    def __init__(self, sql: Sql, highest_node: int) -> None:
+        """Query with ``sql``; ``highest_node``: the highest node id."""
+        self._query, self._dialect = sql
         self._highest_node = highest_node
 
     def trace_groups(self, selection: ExecutionFilter, sized_nodes: Collection[int] | None) -> dict[int, int]:
-        """Return first trace of a group -> number of traces in that group; see the protocol."""
+        """Group the traces by their outputs; return first trace of a group -> its number of traces.
+
+        Two traces are in one group if the selected executions of each node have the same outputs,
+        each as often in both traces. For ``sized_nodes`` (None: all) the bytes of the outputs are
+        also equal.
+        """
         hashed_columns = ", ".join(filter(None, ("node", "outputs", self._size_sql(sized_nodes))))
         rows = self._query(f"""
             SELECT min(trace) AS first, count(*) AS traces
@@ -34,7 +35,12 @@ class SqlOutputs:
     def output_counts(
         self, traces: Collection[int], selection: ExecutionFilter, sized_nodes: Collection[int] | None
     ) -> Iterator[tuple[int, int, int, int, int]]:
-        """Yield (trace, node, outputs, size, runs), sorted; see the protocol."""
+        """Yield (trace, node, outputs, bytes, runs) for each trace, node and outputs, sorted.
+
+        ``runs`` is the number of executions with these outputs, and ``bytes`` the largest size of
+        the outputs of one execution. Bytes are 0 for nodes that are not in ``sized_nodes`` (None:
+        all).
+        """
         size = self._size_sql(sized_nodes)
         rows = self._query(f"""
             SELECT trace, node, outputs, {f"max({size})" if size else 0} AS size, count(*) AS runs FROM ops
@@ -45,7 +51,10 @@ class SqlOutputs:
     def outputs_in_order(
         self, traces: Collection[int], selection: ExecutionFilter, nodes: Collection[int] | None
     ) -> Iterator[tuple[int, int, int]]:
-        """Yield (trace, node, outputs) of each execution, by start; see the protocol."""
+        """Yield (trace, node, outputs) of each execution of ``nodes``, by trace, node and start.
+
+        ``nodes``: None for all.
+        """
         rows = self._query(f"""
             SELECT trace, node, outputs FROM ops
             WHERE trace IN ({_list_sql(traces)}) AND {self._where_sql(selection)} AND {self._nodes_sql(nodes)}
@@ -63,7 +72,11 @@ class SqlOutputs:
         return row_tuples(rows)
 
     def first_occurrences(self, selection: ExecutionFilter, end: int | None) -> Iterator[tuple[int, int, int]]:
-        """Yield (node, outputs, first trace with them), by trace; see the protocol."""
+        """Yield (node, outputs, first trace with them), by trace.
+
+        ``end``: only traces with lower numbers count, None for all traces. Executions without
+        outputs are left out.
+        """
         trace_condition = "" if end is None else f" AND trace < {end}"
         rows = self._query(f"""
             SELECT node, outputs, min(trace) AS first FROM ops
@@ -72,7 +85,10 @@ class SqlOutputs:
         return row_tuples(rows)
 
     def outputs_in_trace(self, node: int, trace: int) -> list[int]:
-        """Return the outputs of each execution of a node in one trace; see the protocol."""
+        """Return the outputs of each execution of a node in one trace, in stored order.
+
+        The executions of a RunMetadata on one device are stored in the order of their ends.
+        """
         rows = self._query(
             f"SELECT outputs FROM ops WHERE trace = {trace} AND node = {node}{self._dialect.stored_order}"  # noqa: S608
         )

@@ -1,4 +1,4 @@
-"""Queries of all ops or graphs of a job, in SQL (protocols.JobReader).
+"""Queries of all ops or graphs of a job, in SQL, for `JobReader.with_sql`.
 
 DuckDB and ClickHouse have the same results. A `Dialect` has what they spell differently.
 """
@@ -29,6 +29,13 @@ class Dialect(NamedTuple):
     stored_order: str
     is_one_of: Callable[[str, Iterable[int], int], str]
     with_level: str
+
+
+class Sql(NamedTuple):
+    """An engine with the tables of a job: it answers ``query``, in its ``dialect``."""
+
+    query: SqlQuery
+    dialect: Dialect
 
 
 def _has_bit(column: str, numbers: Iterable[int], maximum: int) -> str:
@@ -73,17 +80,25 @@ _WINDOW_LABELS: Final = f"""
     GROUP BY node"""  # noqa: S608  # a constant
 
 
-def memory_levels(query: SqlQuery, dialect: Dialect, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
-    """Return (trace, device, allocator, peak, bytes before the step); see the protocol."""
+def memory_levels(sql: Sql, hosts: Mapping[int, int]) -> list[tuple[int, int, int, int, int]]:
+    """Return (trace, device, allocator, peak, bytes before the step) of allocators.
+
+    The bytes before the step are -1 if the allocator does not report what it has in use. The peak
+    is then that of the step's own blocks. Allocators of GPUs in a RunMetadata are NONE_ID.
+    ``hosts``: GPU -> the device that has the memory of its other allocators.
+    """
     cases = "".join(f" WHEN {gpu} THEN {host}" for gpu, host in hosts.items())
     device = f"CASE device{cases} ELSE device END" if cases else "device"
-    levels = dialect.with_level.format(changes=_CHANGES.format(device=device))
-    return list(row_tuples(query(_MEMORY_LEVELS.format(levels=levels))))
+    levels = sql.dialect.with_level.format(changes=_CHANGES.format(device=device))
+    return list(row_tuples(sql.query(_MEMORY_LEVELS.format(levels=levels))))
 
 
-def kept_memory(query: SqlQuery, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
-    """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there."""
-    rows = query(
+def kept_memory(sql: Sql, traces: Collection[int], allocator: int) -> list[tuple[int, int]]:
+    """Return (node, bytes) of what nodes allocated in ``traces`` and did not free there.
+
+    The most bytes come first.
+    """
+    rows = sql.query(
         f"""SELECT node, CAST(sum(bytes) AS Int64) AS kept FROM memory_changes
         WHERE trace IN ({", ".join(map(str, traces))}) AND allocator = {allocator} AND node <> {NONE_ID}
         GROUP BY node HAVING sum(bytes) > 0 ORDER BY kept DESC, node"""  # noqa: S608  # numbers
@@ -91,34 +106,39 @@ def kept_memory(query: SqlQuery, traces: Collection[int], allocator: int) -> lis
     return list(row_tuples(rows))
 
 
-def memory_left(query: SqlQuery) -> list[tuple[int, int, int]]:
+def memory_left(sql: Sql) -> list[tuple[int, int, int]]:
     """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
-    return list(row_tuples(query(_MEMORY_LEFT)))
+    return list(row_tuples(sql.query(_MEMORY_LEFT)))
 
 
-def new_nodes(query: SqlQuery, left_out: Collection[int]) -> dict[int, int]:
+def new_nodes(sql: Sql, left_out: Collection[int]) -> dict[int, int]:
     """Return trace -> number of nodes, but those on ``left_out`` devices, that it has first."""
     where = f"WHERE device NOT IN ({', '.join(map(str, left_out))})" if left_out else ""
     firsts = f"SELECT node, min(trace) AS first FROM ops {where} GROUP BY node"  # noqa: S608  # numbers
-    return dict(row_tuples(query(f"SELECT first, count(*) AS nodes FROM ({firsts}) GROUP BY first")))  # noqa: S608
+    return dict(row_tuples(sql.query(f"SELECT first, count(*) AS nodes FROM ({firsts}) GROUP BY first")))  # noqa: S608
 
 
-def last_traces(query: SqlQuery) -> list[tuple[int, int, int]]:
+def last_traces(sql: Sql) -> list[tuple[int, int, int]]:
     """Return (node, device, last trace in which the node ran on the device)."""
-    return list(row_tuples(query(_LAST_TRACES)))
+    return list(row_tuples(sql.query(_LAST_TRACES)))
 
 
-def window_labels(query: SqlQuery) -> dict[int, int]:
+def window_labels(sql: Sql) -> dict[int, int]:
     """Return node -> one of its labels, for the nodes that profiler sessions recorded."""
-    return dict(row_tuples(query(_WINDOW_LABELS)))
+    return dict(row_tuples(sql.query(_WINDOW_LABELS)))
 
 
-def identical_graphs(query: SqlQuery, dialect: Dialect) -> list[tuple[int, int, str, int]]:
-    """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
-    return list(row_tuples(query(_IDENTICAL_GRAPHS.format(hash=dialect.hash))))
+def identical_graphs(sql: Sql) -> list[tuple[int, int, str, int]]:
+    """Return (graphs, nodes, name, graph) of each set of identical graphs.
+
+    Graphs are identical if their nodes have the same names and ops. ``graphs`` is the number of
+    graphs in the set, and ``nodes`` the number of nodes of each graph. ``name`` is the name of one
+    of the nodes, and ``graph`` the number of one of the graphs, as examples.
+    """
+    return list(row_tuples(sql.query(_IDENTICAL_GRAPHS.format(hash=sql.dialect.hash))))
 
 
-def graph_names(query: SqlQuery, graph: int) -> set[str]:
+def graph_names(sql: Sql, graph: int) -> set[str]:
     """Return the names of the nodes of one graph."""
-    rows = query(f"SELECT name FROM graph_nodes WHERE graph = {graph}")  # noqa: S608  # a number
+    rows = sql.query(f"SELECT name FROM graph_nodes WHERE graph = {graph}")  # noqa: S608  # a number
     return {name for (name,) in row_tuples(rows)}

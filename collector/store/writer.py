@@ -19,7 +19,7 @@ from ..errors import StoreError
 from . import catalog, durable, lock, retention, segment, shared, store_files
 from .catalog import RUNNING, JobInfo
 from .columns import pc
-from .protocols import Rows, StoreWriter
+from .protocols import Rows
 from .sealing import LogState, seal, tidy
 from .small_segments import generations_in_force
 from .snapshot import Snapshot, files, log_file, with_stable_snapshot
@@ -374,11 +374,3 @@ class LocalStoreWriter:
         if writer is None:
             writer = self._writers[folder] = LocalJobWriter(folder, uid, self.collector)
         return writer
-
-
-def open_writer(path: str | os.PathLike[str], host: str) -> StoreWriter:
-    """Open or create the store at ``path`` for the collector of ``host``.
-
-    StoreError as in ``LocalStoreWriter``.
-    """
-    return LocalStoreWriter(path, host)

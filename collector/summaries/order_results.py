@@ -25,11 +25,11 @@ class OrderTarget:
 class OrderOps:
     """The ops of the traced steps of one kind, those with the most time first.
 
-    ``steps``: number of traced steps. ``first`` and ``last``: ordinals of the first and the last
-    traced step.
+    ``kind``: its name. ``steps``: number of traced steps. ``first`` and ``last``: ordinals of the
+    first and the last traced step.
     """
 
-    kind: int
+    kind: str
     first: int
     last: int
     steps: int

@@ -5,12 +5,13 @@ The tree has fits with epochs and batches, evaluations and session runs.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...formats import layout, span_kinds
+from .activities import ActivityNode
 from .jobs import ENDED, STARTING, JobRow
 from .kinds import NO_FUNCTION_NAMES, FunctionNames
 from .steps import NO_RUN_NAMES, RunNames, call_label, rows_of_kinds
@@ -199,21 +200,8 @@ def _epochs_ns(nodes: Sequence[SpanNode]) -> int:
     return total
 
 
-class Line(Protocol):
-    """A line of a tree; lines follow their parents."""
-
-    @property
-    def depth(self) -> int:
-        """The number of lines above it in the tree."""
-        ...
-
-    @property
-    def total_ns(self) -> int:
-        """Its time."""
-        ...
-
-
-L = TypeVar("L", bound=Line)
+#: A line of a tree; lines follow their parents.
+L = TypeVar("L", SpanNode, ActivityNode)
 
 
 def largest_lines(lines: Sequence[L], top: int) -> list[L]:

@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -22,7 +23,7 @@ from tfprof.collector.alerts.alert import STALL, Alert
 from tfprof.collector.errors import StoreError, VersionError
 from tfprof.collector.ingest.parsing import alert_rows, profiled_step
 from tfprof.collector.records import Record, cut_records
-from tfprof.collector.store import wal
+from tfprof.collector.store import sql_queries, wal
 from tfprof.collector.store import writer as writer_module
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.store.schema import ROLLUP, STORE_VERSION
@@ -108,7 +109,7 @@ def test_a_store_of_the_last_release_is_read(tmp_path: Path) -> None:
     shutil.unpack_archive(DATA / "store_0.2.0.tar.gz", tmp_path)
     store = LocalStore(str(tmp_path / "store"))
     jobs = store.jobs()
-    assert not store.damaged()
+    assert not store.read()[1]
     assert [(job.info.uid, job.info.name) for job in sorted(jobs, key=lambda job: job.info.uid)] == [
         (0x21, "train.py"),
         (0x22, "train.py"),
@@ -128,7 +129,7 @@ def test_writing_to_a_store_of_the_last_release_upgrades_its_version(tmp_path: P
     writer.close()
     assert json.loads((path / "store.json").read_text())["version"] == STORE_VERSION
     store = LocalStore(str(path))
-    assert not store.damaged()
+    assert not store.read()[1]
     assert [len(job.table("alerts")) for job in sorted(store.jobs(), key=lambda job: job.info.uid)] == [1, 0]
     assert store.job("21".rjust(16, "0")).table("spans")["ordinal"].to_pylist() == [1, 2, 3]
 
@@ -224,8 +225,8 @@ def test_an_empty_log_of_the_last_release_is_replaced(traced_store: Path) -> Non
 def test_sql_reads_segments_of_both_releases_together(traced_store: Path) -> None:
     _append(traced_store, SEALED_UID, 8)
     job = LocalStore(str(traced_store)).job(SEALED_UID)
-    assert sorted(job.memory_left()) == [(trace, -45, 0) for trace in range(12)]
-    assert job.new_nodes([]) == {0: 10}
+    assert sorted(job.with_sql(sql_queries.memory_left)) == [(trace, -45, 0) for trace in range(12)]
+    assert job.with_sql(partial(sql_queries.new_nodes, left_out=[])) == {0: 10}
 
 
 def test_a_log_of_the_last_release_is_read_from_a_position_on(traced_store: Path) -> None:

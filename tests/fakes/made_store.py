@@ -29,7 +29,7 @@ IDENTITY = {
 
 
 def raise_error(_uid: int, error: Exception) -> None:
-    """Raise an error of a job in `StoreWriter.tick`."""
+    """Raise an error of a job in `LocalStoreWriter.tick`."""
     raise error
 
 

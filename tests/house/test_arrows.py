@@ -146,7 +146,8 @@ ALLOWED = {
     ),
     "collector.records": "collector.errors formats",
     "collector.render": (
-        "collector.advice collector.numbers collector.query collector.summaries collector.tfviews commands formats"
+        "collector.advice collector.alerts collector.numbers collector.query collector.summaries collector.tfviews "
+        "commands formats"
     ),
     "collector.selfstats": "collector.errors commands formats",
     "collector.moment": "",
@@ -173,7 +174,7 @@ ALLOWED = {
     ),
     "cli": (
         "agent.attach agent.channels agent.diagnosis agent.identity agent.local_daemons agent.processes "
-        "collector.alerts collector.api collector.client collector.daemon_status collector.documents "
+        "collector.api collector.client collector.daemon_status collector.documents "
         "collector.errors collector.export collector.job_changes collector.node_client "
         "collector.exporters collector.forms collector.imports collector.loader collector.moment "
         "collector.numbers collector.query collector.render collector.sharing collector.store collector.suggestion "
@@ -380,17 +381,27 @@ def test_names_loaded_on_first_use_are_listed_and_exist() -> None:
         assert not function or callable(getattr(module, function))
 
 
-#: Modules of the store that any room may import. They define what a store contains, and not its
-#: files on disk.
-STORE_CONTENT = {"catalog", "columns", "devices", "output_signatures", "protocols", "schema", "selectors"}
+#: Modules of the store that any room may import. They define what a store contains and answers,
+#: and not its files on disk.
+STORE_CONTENT = {
+    "catalog",
+    "columns",
+    "devices",
+    "output_signatures",
+    "protocols",
+    "recorded_outputs",
+    "schema",
+    "selectors",
+    "sql_queries",
+}
 #: Room -> the other modules of the store that it may import.
 STORE_ACCESS = {
     "cli": {"archive_import", "copying", "opening", "reader"},
     "collector.api": {"opening"},
     "collector.copy_rounds": {"archive", "copying", "durable", "opening", "reader", "row_follower", "store_files"},
     "collector.daemon": {"retention", "shared", "writer"},
-    "collector.imports": {"job_import"},
-    "collector.ingest": {"shared"},
+    "collector.imports": {"job_import", "writer"},
+    "collector.ingest": {"shared", "writer"},
     "collector.sharing": {"shared"},
     "collector.traces": {"aggregation", "rollup"},
     "web.server": {"opening", "reader"},

@@ -8,7 +8,7 @@ Tests collector/store/clickhouse_setup.py.
 import random
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from tfprof.collector.store.clickhouse_server import Server
 from tfprof.collector.store.opening import create, open_reader
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.schema import JOB_TABLES
+from tfprof.collector.store.sql_queries import memory_levels
 from tfprof.formats.ids import hex_id
 
 pytestmark = pytest.mark.skipif(not clickhouse_program.PROGRAM, reason="clickhouse-server is not installed")
@@ -152,7 +153,8 @@ def test_ops_at_random_have_the_same_figures(urls: tuple[str, str], folder: Path
         assert_same_rows(job, local, JOB_TABLES.keys() - {"host_samples"})  # the folder has them once for all jobs
         assert_same_figures(job, local)
         for hosts in ({}, {random_rows.GPU: random_rows.CPU}):
-            assert job.memory_levels(hosts) == local.memory_levels(hosts)
+            levels = partial(memory_levels, hosts=hosts)
+            assert job.with_sql(levels) == local.with_sql(levels)
 
 
 def _answer(words: Sequence[str], store: Path | str) -> str:

@@ -83,6 +83,8 @@ def test_jobs_lists_every_job_with_its_state(run: Run) -> None:
         (("--state", "detached,lost,stale,imported"), []),
         (("--name", "*.py", "--name", "nothing"), ["7f3a", "7f3b", "1234"]),
         (("--name", "TRAIN*"), ["7f3a"]),
+        (("--host", "NODE*"), ["7f3a", "7f3b", "1234"]),
+        (("--host", "other"), []),
         (("--since", "2023-11-14"), ["7f3a", "7f3b", "1234"]),
         (("--since", "1h"), []),
         (("--since", "2023-11-16 12:00"), []),
@@ -95,7 +97,7 @@ def test_jobs_lists_only_selected_jobs(run: Run, words: tuple[str, ...], ids: li
     code, out, err = run("jobs", *words)
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()[1:]] == ids
-    assert ("none of 3 jobs matches the names, state and time" in err) == (not ids)
+    assert ("none of 3 jobs matches the names, hosts, state and time" in err) == (not ids)
     assert [job["id"] for job in json.loads(run("jobs", "--json", *words)[1])["jobs"]] == ids
 
 

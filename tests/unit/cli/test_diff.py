@@ -30,10 +30,11 @@ def write_run(
     step_ms: float,
     op_us: Sequence[int],
     ops: Sequence[str] = OPS,
+    flags: int = 0,
     end: Mapping[str, object] | None = None,
     **identity: object,
 ) -> None:
-    """Write an ended run whose untraced steps take ``step_ms``, and whose ops take ``op_us``."""
+    """Write an ended run whose steps take ``step_ms``, and whose ops take ``op_us``."""
     nodes_of_ops = [graph_pb2.NodeDef(name=f"{op.lower()}_{number}", op=op) for number, op in enumerate(ops)]
     graph = graph_pb2.GraphDef(node=nodes_of_ops)
     start_us, nodes = START_NS // 1000, b""
@@ -41,7 +42,7 @@ def write_run(
         nodes += text(2, node(each.name.encode(), start_us, us - 1))
         start_us += us
     message = text(1, text(1, text(1, DEVICE) + nodes))
-    spans = [span(layout.RUN, number, 10 * number, step_ms) for number in range(1, 21)]
+    spans = [span(layout.RUN, number, 10 * number, step_ms, flags=flags) for number in range(1, 21)]
     tables = {**trace_tables(graph.SerializeToString(), [message] * 3), "spans": rows("spans", spans)}
     opened = {"created_real_ns": START_NS + (uid & 0xFF) * SECOND, "launch": ""}
     counters = {"counts": {"run": 20}, "times": {"run": int(20 * step_ms * 10**6)}}
@@ -254,6 +255,25 @@ def test_counts_that_vary_between_equal_runs_are_no_difference(run: Run, tmp_pat
     assert "different: calls of A CPU:0 a step: 1.5 -> 4.5" in out
 
 
+def test_an_op_that_some_run_lacks_is_not_compared_and_named(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "other"
+    for digit, ops in ((0xA0, "AB"), (0xA1, "A"), (0xB0, "AB"), (0xB1, "AB")):
+        write_run(path, digit << 56, "a.py", step_ms=2, op_us=[1000] * len(ops), ops=ops)
+    words = ("diff", "b0", "b1", "--against", "a0", "a1", "--store", str(path))
+    line = "not compared, since not every run has them: B CPU:0"
+    assert line in run(*words)[1].splitlines()
+    assert line in run(*words, "--markdown")[1].splitlines()
+    assert json.loads(run(*words, "--json")[1])["partial_ops"] == ["B CPU:0"]
+
+
+def test_traced_steps_are_not_compared_with_untraced_ones(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "other"
+    write_run(path, 0xA0 << 56, "a.py", step_ms=2, op_us=[1000], ops="A")
+    write_run(path, 0xB0 << 56, "b.py", step_ms=3, op_us=[1000], ops="A", flags=layout.FLAG_TRACED)
+    out = run("diff", "a0", "b0", "--store", str(path))[1]
+    assert out.startswith("no untraced steps on one side: only ops are compared")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -275,5 +295,5 @@ def test_jobs_without_steps_or_traces_are_compared_as_far_as_possible(run: Run, 
     write_job(path, 0xB0 << 56, {}, identity={"name": "b.py"})
     code, out, err = run("diff", "a.py", "b.py", "--store", str(path))
     assert code == 0
-    assert out.startswith("no steps were timed on either side")
+    assert out.startswith("no untraced steps on either side")
     assert "no op is compared" in err

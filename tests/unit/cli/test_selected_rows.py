@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from fakes import page_store
 from fakes.command import Run
-from fakes.made_store import SECOND, START_NS
+from fakes.made_store import SECOND, START_NS, rows, span, write_job
 from tfprof.collector.summaries.spans import SpanNode, largest_lines
+from tfprof.formats import activities, layout
 
 #: Five seconds after the start of the job: it ran a step each 100 ms for eight seconds.
 SINCE_NS = START_NS + 5 * SECOND
@@ -77,6 +78,11 @@ def test_host_shows_the_samples_since_then_and_the_one_before(run: Run) -> None:
     [
         (("steps", "aa10", "--since", LATER), 2, "no step began since "),
         (("steps", "aa10", "--steps", "81-90"), 2, "no step 81-90: the last one is run 80, of "),
+        (
+            ("breakdown", "aa10", "--kind", "test_batch"),
+            2,
+            "no step of the kind test_batch was timed; there are 80 run",
+        ),
         (("spans", "aa10", "--since", LATER), 0, "no span ended since "),
         (("host", "aa10", "--since", LATER), 0, "no samples since "),
         (("alerts", "--since", LATER), 0, "no alerts since "),
@@ -99,3 +105,19 @@ def test_alerts_that_were_found_before_are_left_out(run: Run) -> None:
 def test_show_has_as_many_op_types_as_wanted(run: Run) -> None:
     many, one = (run("show", "aa10", "--top", top)[1] for top in ("9", "1"))
     assert len(many.splitlines()) == len(one.splitlines()) + 2
+
+
+def test_marked_parts_are_those_of_the_selected_steps(run: Run, tmp_path: Path) -> None:
+    key = activities.key_of(activities.PART, "augment")
+    spans = [
+        row
+        for number in range(1, 21)
+        for row in (
+            span(layout.FUNCTION, number, 10 * number, 8.0),
+            span(layout.ACTIVITY, number, 10 * number + 1, 2.0, key=key, flags=layout.FLAG_IN_STEP),
+        )
+    ]
+    write_job(tmp_path / "marked", 0xAA << 56, {"spans": rows("spans", spans)}, identity={"name": "loop.py"})
+    words = ("breakdown", "aa", "--steps", "11-20", "--json", "--store", str(tmp_path / "marked"))
+    (parts,) = json.loads(run(*words)[1])["kinds"]
+    assert [part["mean_ns"] for part in parts["marked"]] == [2e6]

@@ -39,6 +39,12 @@ def test_profiles_are_requested_by_steps_and_folder(
     assert parsed == expected
 
 
+def test_the_setting_output_keeps_no_job_from_being_executed_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFPROF_OUTPUT", "{name}.json")
+    assert len(parse(["true"]).outputs) == 1
+    assert not parse(["--exec", "true"]).outputs
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

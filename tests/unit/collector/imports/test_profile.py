@@ -181,6 +181,9 @@ def _impossible_entry(**changes: Any) -> Change:
     return change
 
 
+CONTRADICTION = "its devices, times and memory contradict each other"
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -194,19 +197,19 @@ def _impossible_entry(**changes: Any) -> Change:
         (lambda p: p.nodes[1].src_output_index.update({1: 0}), "has an output slot of node 1"),
         (lambda p: p.nodes[1].output_shapes[1 << 20].int64_values.append(1), "outputs have impossible positions"),
         (lambda p: p.nodes[0].attrs.update({"shape": b"\x3a\x04\x12\x02\x08\x03"}), "not those of its attributes"),
-        (_impossible_entry(run_count=2), "its number of runs is wrong"),
-        (_impossible_entry(devices=[]), "it ran on no device"),
-        (_impossible_entry(devices=[b"/host:cpu"]), "times on devices on which it did not run"),
-        (_impossible_entry(devices=[CPU.encode(), GPU.encode()]), "but belongs to another device"),
-        (_impossible_entry(devices=[CPU.encode(), b"/HOST"]), "not in lower case"),
-        (_impossible_entry(memory_execs=[]), "not have one memory record per run"),
+        (_impossible_entry(run_count=2), CONTRADICTION),
+        (_impossible_entry(devices=[]), CONTRADICTION),
+        (_impossible_entry(devices=[b"/host:cpu"]), CONTRADICTION),
+        (_impossible_entry(devices=[CPU.encode(), GPU.encode()]), CONTRADICTION),
+        (_impossible_entry(devices=[CPU.encode(), b"/HOST"]), CONTRADICTION),
+        (_impossible_entry(memory_execs=[]), CONTRADICTION),
         (_impossible_entry(memory_execs=[{"memory_micros": 1009}]), "it ran for 5 µs, but its memory record says 9 µs"),
         (
             _impossible_entry(memory_execs=[{"memory_micros": 1005, "accelerator_temp_bytes": 1}]),
             "on another kind of device",
         ),
         (_impossible_entry(memory_execs=[{"memory_micros": 1005, "output_bytes": 1}]), "but no outputs"),
-        (_impossible_entry(memory_execs=[{"memory_micros": 1005, "allocator_bytes_in_use": -1}]), "fewer than 0 bytes"),
+        (_impossible_entry(memory_execs=[{"memory_micros": 1005, "allocator_bytes_in_use": -1}]), CONTRADICTION),
         (_impossible_entry(all_start_micros=900), "on a device that it does not list"),
         (
             _impossible_entry(all_start_micros=2000, devices=[CPU.encode(), b"/host"]),
@@ -214,12 +217,12 @@ def _impossible_entry(**changes: Any) -> Change:
         ),
         (
             _impossible_entry(accelerator_execs={"/host": times((1, 1))}, devices=[CPU.encode(), b"/host"]),
-            "accelerator times on",
+            CONTRADICTION,
         ),
-        (_impossible_entry(cpu_execs={CPU: {"times": [{"int64_values": [1000]}]}}), "a time lacks start or duration"),
+        (_impossible_entry(cpu_execs={CPU: {"times": [{"int64_values": [1000]}]}}), CONTRADICTION),
         (
             _impossible_entry(cpu_execs={}, run_count=0, memory_execs=[], allocations=[{"alloc_bytes": 1}]),
-            "it has allocations, but did not run",
+            CONTRADICTION,
         ),
     ],
 )

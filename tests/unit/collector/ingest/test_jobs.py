@@ -420,7 +420,7 @@ def test_rows_of_a_failed_append_are_kept_and_stored_first(ingest, monkeypatch):
     with pytest.raises(StoreError):
         ingest.send(wire.CLOSE, state="exited")
     monkeypatch.setattr(writer, "append", append)
-    assert ingest.records(3, step(b"c:Sub")) == [Head(wire.REOPEN, UID)]  # message 2 was refused
+    assert ingest.records(3, step(b"c:Sub")) == []  # message 2 was stalled, so the agent sends both again
     assert ingest.records(1, step(b"a:Add"), step(b"b:Mul"), step(b"c:Sub")) == [ack(wire.RECORDS, 3)]
     ingest.spans(1, span(1))
     assert not ingest.table("events")
@@ -497,6 +497,15 @@ def test_records_that_an_agent_gave_up_are_lost_and_the_end_of_the_job_is_stored
         {**event, "slug": "given-up", "count": count}
         for event, count in zip(ingest.table("events")[-2:], (5, 3), strict=True)
     ]
+
+
+def test_what_a_job_wrote_last_and_never_came_is_counted_at_its_end(ingest):
+    ingest.records(1, step(), step())
+    ingest.spans(1, span(1))
+    ingest.end("exited", status=0, records=5, span_head=2)
+    info = LocalStore(ingest.path).job(f"{UID:016x}").info
+    assert (info.state, info.counters["never_stored"]) == ("exited", 4)
+    assert [(event["slug"], event["count"]) for event in ingest.table("events")] == [("gap", 3), ("gap", 1)]
 
 
 def test_a_job_that_the_store_does_not_know_is_listed_with_its_loss(ingest):

@@ -102,7 +102,11 @@ def test_other_parts_are_not_reported(breakdown: Breakdown) -> None:
             "checkpoint CheckpointManager.save take",
             "save every few minutes",
         ),
-        ({"summary SummaryWriter.flush": 0.6, "summary write": 0.7}, "summary write take", "write summaries every N"),
+        (
+            {"summary SummaryWriter.flush": 0.6, "summary write": 0.7},
+            "summaries, most of all summary write, take place",
+            "write summaries every N",
+        ),
         ({"callback Slow": 4}, "callback Slow take", "every N batches"),
         ({"evaluation": 2}, "evaluation take", "validation_freq"),
         ({"function:act": 6}, "function:act steps take", "--kind function:act"),

@@ -1,7 +1,8 @@
 """The list of jobs as text."""
 
 from fakes.made_store import IDENTITY, SECOND, START_NS
-from tfprof.collector.render.jobs_text import Listing, lines, lost_part, start_text, state
+from tfprof.collector.query.listing import ListedJob
+from tfprof.collector.render.jobs_text import lines, lost_part, start_text, state
 from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.summaries.jobs import UNKNOWN_USAGE, JobRow, job_row
 
@@ -12,9 +13,14 @@ def row(name: str = "train.py", job_state: str = "exited", **end: int) -> JobRow
     return job_row(info, "7f3a", START_NS)
 
 
+def listed(job_row: JobRow, *tags: str) -> ListedJob:
+    """Return a job of a list whose use is unknown."""
+    return ListedJob(None, job_row, UNKNOWN_USAGE, tags, None)
+
+
 def test_a_narrow_terminal_drops_columns_before_it_shortens_names() -> None:
     names = ("a_rather_long_name_of_a_program.py", "a_rather_long_name_of_a_problem.py")
-    rows = [Listing(row(name), UNKNOWN_USAGE) for name in names]
+    rows = [listed(row(name)) for name in names]
     wide_lines = lines(rows, START_NS, None)
     assert wide_lines[0].split()[-2:] == ["FOR", "STARTED"]
     narrower_lines = lines(rows, START_NS, len(wide_lines[0]) - 1)
@@ -35,7 +41,7 @@ def test_a_state_contains_exit_status_or_signal() -> None:
 
 
 def test_an_unknown_loss_is_not_shown_as_none() -> None:
-    titles, text = lines([Listing(row(job_state="lost"), UNKNOWN_USAGE)], START_NS, None)
+    titles, text = lines([listed(row(job_state="lost"))], START_NS, None)
     end = titles.index("LOST") + len("LOST")
     assert text[:end].endswith(" unknown")
     assert lost_part(row(job_state="lost")) == "an unknown number lost"
@@ -43,7 +49,7 @@ def test_an_unknown_loss_is_not_shown_as_none() -> None:
 
 
 def test_tags_have_a_column_if_any_job_has_tags() -> None:
-    plain, tagged = Listing(row("a.py"), UNKNOWN_USAGE), Listing(row("b.py"), UNKNOWN_USAGE, ("baseline", "lr 0.1"))
+    plain, tagged = listed(row("a.py")), listed(row("b.py"), "baseline", "lr 0.1")
     assert "TAGS" not in lines([plain], START_NS, None)[0]
     titles, first, second = lines([plain, tagged], START_NS, None)
     assert titles.endswith("TAGS")

@@ -6,6 +6,7 @@ collector/store/sql_queries.py.
 
 import shutil
 import threading
+from functools import partial
 from statistics import median
 
 import duckdb
@@ -55,7 +56,7 @@ def job(path, writer):
 
 
 def run_sql(job, query):
-    return job.with_sql(lambda execute: execute(query))
+    return job.with_sql(lambda sql: sql.query(query))
 
 
 def rows_between(first, last):
@@ -200,14 +201,15 @@ def test_sql_sees_all_tables(job):
 
 
 def test_a_segment_that_sql_cannot_read_is_reported_as_damage(job):
-    path, nodes = next(job.folder.glob("ops-*.parquet")), job.new_nodes([])
+    path, new_nodes = next(job.folder.glob("ops-*.parquet")), partial(sql_queries.new_nodes, left_out=[])
+    nodes = job.with_sql(new_nodes)
     content = path.read_bytes()
     path.write_bytes(b"x" * len(content))
     with pytest.raises(StoreError, match="is damaged: ") as caught:
-        job.new_nodes([])
+        job.with_sql(new_nodes)
     assert (caught.value.slug, str(caught.value).count("\n")) == ("store-damaged", 0)
     path.write_bytes(content)
-    assert job.new_nodes([]) == nodes, "an error does not disturb later queries"
+    assert job.with_sql(new_nodes) == nodes, "an error does not disturb later queries"
 
 
 def test_sql_of_two_jobs_at_once_sees_the_tables_of_its_own_job(job, writer):
@@ -215,8 +217,8 @@ def test_sql_of_two_jobs_at_once_sees_the_tables_of_its_own_job(job, writer):
     other_job = LocalStore(writer.path, "here").job("last")
     count = "SELECT count(*) n FROM traces"
 
-    def counts(query):
-        return [query(count).to_pylist(), run_sql(other_job, count).to_pylist(), query(count).to_pylist()]
+    def counts(sql):
+        return [sql.query(count).to_pylist(), run_sql(other_job, count).to_pylist(), sql.query(count).to_pylist()]
 
     assert job.with_sql(counts) == [[{"n": COUNT}], [{"n": 1}], [{"n": COUNT}]]
 
@@ -314,7 +316,7 @@ def test_a_damaged_job_record_hides_only_its_own_job(path, writer, job, text):
     (job.folder / "job.json").write_text(text.replace("THIS", str(STORE_VERSION)))
     store = LocalStore(path, "here")
     assert [listed_job.info.uid for listed_job in store.jobs()] == [1]
-    assert [error.slug for error in store.damaged()] == ["store-damaged"]
+    assert [error.slug for error in store.read()[1]] == ["store-damaged"]
     with pytest.raises(StoreError, match=r"job\.json"):
         store.job(f"{UID:016x}")
 
@@ -330,7 +332,7 @@ def test_a_damaged_job_record_is_not_the_reason_why_another_selector_fails(path,
 
 def test_a_job_record_of_another_version_is_refused(path, writer, job):
     (job.folder / "job.json").write_text('{"version": 1}')
-    assert [error.slug for error in LocalStore(path, "here").damaged()] == ["store-version"]
+    assert [error.slug for error in LocalStore(path, "here").read()[1]] == ["store-version"]
 
 
 def test_a_folder_without_a_job_record_is_not_a_job(path, writer, job):

@@ -39,7 +39,7 @@ function changeNs(row) {
 
 function changeClass(row) {
   if (row.significant === false) return "muted";
-  return changeNs(row) > 0 ? "bad" : "good";
+  return (row.own_ratio ?? row.ratio ?? changeNs(row) + 1) > 1 ? "bad" : "good";
 }
 
 function opColumns(most) {
@@ -50,8 +50,8 @@ function opColumns(most) {
     { key: "after_ns", title: "after", value: (row) => row.after_ns, show: (row) => duration(row.after_ns), isNumber: true },
     { key: "change_ns", title: "change", value: changeNs, show: (row) => signed(changeNs(row)), isNumber: true, style: "wide" },
     { key: "bar", title: "", value: () => null, show: (row) => html`<span class="share" style=${{ width: `${Math.max(1, (Math.abs(changeNs(row)) / most) * 100)}px`, background: changeNs(row) > 0 ? "var(--class-6)" : "var(--class-3)" }}></span>`, style: "share-cell" },
-    { key: "ratio", title: "ratio", value: (row) => row.ratio, show: (row) => html`<span class=${changeClass(row)}>${row.before_ns === null ? "new" : row.after_ns === null ? "gone" : signedPercent(row.ratio)}</span>`, isNumber: true },
-    { key: "own_ratio", title: "own", value: (row) => row.own_ratio, show: (row) => signedPercent(row.own_ratio), isNumber: true, style: "wide", hint: "without the factor that all ops have in common" },
+    { key: "ratio", title: "ratio", value: (row) => row.ratio, show: (row) => signedPercent(row.ratio), isNumber: true, style: "wide" },
+    { key: "own_ratio", title: "own", value: (row) => row.own_ratio, show: (row) => html`<span class=${changeClass(row)}>${row.before_ns === null ? "new" : row.after_ns === null ? "gone" : signedPercent(row.own_ratio)}</span>`, isNumber: true, hint: "without the factor that all ops have in common" },
     { key: "visible", title: "visible from", value: (row) => row.visible, show: (row) => percent(row.visible), isNumber: true, style: "wide", hint: "the smallest change that these runs can show" },
     { key: "significant", title: "beyond noise", value: (row) => row.significant, show: (row) => ({ true: "yes", false: "no" })[String(row.significant)] ?? "unknown", style: "wide" },
   ];
@@ -91,6 +91,7 @@ export function DiffPage({ before, after }) {
       html`<${Section} id="parts" title="Parts of a step"><${Table} columns=${PARTS} rows=${diff.parts} caption="mean times in a step" keyOf=${(row) => row.slug} /></${Section}>`}
       <${Section} id="ops" title="Ops" note="times of a step, in the order of tfprof diff">
         ${diff.ops.length ? html`<${Table} columns=${opColumns(most)} rows=${diff.ops} caption="op types by change" keyOf=${(row) => `${row.op} ${row.device}`} />` : html`<p class="muted">No op is compared: a side has no traced steps of its main kind.</p>`}
+        ${diff.partial_ops.length > 0 && html`<p class="muted small">Not compared, since not every run has them: ${diff.partial_ops.join(", ")}.</p>`}
       </${Section}>
     </main>`;
 }

@@ -54,10 +54,11 @@ function plain(value) {
   return Number.isInteger(value) ? count(value) : quantity(value);
 }
 
-/** The numbers of a finding as text: those whose unit is known by their name. */
+/** The numbers of a finding as text, without those of an op or a node, which its sentence has. */
 function evidence(finding) {
   if (finding.checker.slug === "expensive") return "";
   return Object.entries(finding.numbers ?? {})
+    .filter(([name]) => /^[a-z_]+$/.test(name))
     .filter(([, value]) => typeof value === "number" || (typeof value === "string" && value))
     .map(([name, value]) => {
       const [words, format] = read(name);

@@ -15,7 +15,7 @@ export function Breakdown({ base, version }) {
   const kinds = document?.kinds ?? [];
   const kind = kinds[chosen] ?? kinds[0];
   if (kind === undefined || !kind.parts.length) return null;
-  const caption = `from start to start ${duration(kind.period_ns)}, mean of ${count(kind.steps)} ${kind.kind} steps, ${count(kind.traced_steps)} of them traced`;
+  const caption = `from start to start ${duration(kind.period_ns)}, mean of ${count(kind.steps)} ${kind.kind} steps${kind.traced_steps ? `, their inside from ${count(kind.traced_steps)} traced ones` : ""}`;
   return html`<${Section} id="parts" title="Parts of a step" note=${kind.verdict}>
     ${kinds.length > 1 &&
     html`<div class="tools">

@@ -11,14 +11,14 @@ import { lostText, stateOf } from "./state.js";
 /** The head of the page of `job`; `now`: its live state, null without one. */
 export function Head({ job, now }) {
   const state = stateOf(now ?? job);
-  const main = job.step_times.find((times) => !times.since && times.kind.split(":")[0] === job.step_kind) ?? job.step_times[0];
+  const main = job.step_times.find((times) => !times.since && times.kind === job.median_kind);
   const cpu = job.job_series.cpu_cores;
   const memory = job.job_series.rss_bytes;
   const isRunning = (now ?? job).state === "running";
   const spread = main?.spread;
   const figures = [
     [`${job.step_kind || ""} steps`.trim(), count(job.steps), job.epochs ? `${count(job.epochs)} epoch${job.epochs === 1 ? "" : "s"}` : null],
-    ["median step", duration(spread?.p50_ns), spread ? `p99 ${duration(spread.p99_ns)}` : null],
+    [`median ${main?.kind.includes(":") ? main.kind : ""} step`.replace("  ", " "), duration(spread?.p50_ns), spread ? `p99 ${duration(spread.p99_ns)}` : null],
     isRunning && now?.now.step_ns ? ["step now", duration(now.now.step_ns), now.now.change === null ? null : `${factor(now.now.change)} of before`] : null,
     ["traced", count(job.traced), job.cost === null ? null : `cost ${totalCost(job.cost, job.steps_ns)}`],
     ["lost", html`<span class=${job.lost === 0 ? "" : "bad"}>${lostText(job)}</span>`, null],
@@ -46,7 +46,7 @@ export function Head({ job, now }) {
         : html`<div class="actions">${isRunning ? html`<${Orders} uid=${job.uid} />` : null}<${Downloads} uid=${job.uid} /></div>`}
     </div>
     <${Figures} figures=${figures} />
-    ${job.warnings.map((warning) => html`<p class="notice" key=${warning.slug}>${warning.text || warning.slug}${warning.count > 1 ? ` (${count(warning.count)} times)` : ""}</p>`)}
+    ${job.warnings.map((warning) => html`<p class="notice" key=${warning.slug}>${warning.line}</p>`)}
     ${job.notes.map((text) => html`<p class="muted small" key=${text}>${text}</p>`)}
   </div>`;
 }
