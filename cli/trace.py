@@ -107,7 +107,9 @@ def _order_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--budget", metavar="P%", help="Steps within a cost of P percent.")
 @click.option("--all-steps", is_flag=True, help="Every step, until the next order.")
 @click.option("--off", is_flag=True, help="No steps.")
-@click.option("--end", is_flag=True, help="End the order in force; after one without an end, restore the policy of the start.")
+@click.option(
+    "--end", is_flag=True, help="End the order in force; after one without an end, restore the policy of the start."
+)
 @click.option(
     "--trace-level", "level", default="auto", metavar="LEVEL", help="How much to record: auto, software or full."
 )

@@ -37,6 +37,8 @@ AUXILIARY_SHARE_MIN: Final = 0.1
 OTHERS_SHARE_MIN: Final = 0.5
 #: Share of the batches that have a call of predict of their own.
 _SINGLE_SHARE: Final = 0.5
+#: If one of several checkpoints, summaries or callbacks has this share of their time, it is named.
+_MOST: Final = 0.8
 #: Minimum number of bytes that are written for each step to be named.
 _WRITTEN_MIN: Final = 1e6
 
@@ -124,23 +126,22 @@ def _recorded(parts: Breakdown) -> Iterator[Report]:
     if not shares:
         return
     sort = max(shares, key=lambda name: shares[name])
-    names = sorted((name for name in details if name.split(" ")[0] == sort), key=lambda name: -details[name])
-    name = names[0]
+    name, ns = max(((name, ns) for name, ns in details.items() if name.split(" ")[0] == sort), key=lambda pair: pair[1])
     what = name if " " in name or name in {"evaluation", "predict"} else f"{name} steps"
-    most = most_of_all = ""
-    if names[1:]:
-        what, most = _PLURALS.get(sort, f"{sort} steps"), f", {duration(details[name])} of it in {name}"
-        most_of_all = f", most of all {name},"
-    verb = "take" if names[1:] or what.endswith("steps") else "takes"
+    verb, most = "take" if what.endswith("steps") else "takes", ""
+    if ns < _MOST * by_sort[sort]:
+        what, verb, most = _PLURALS.get(sort, f"{sort} steps"), "take", f", {duration(ns)} of it in {name}"
+        ns = by_sort[sort]
+    share = ns / parts.period_ns
     remedy = _REMEDIES.get(
         sort, f"most of the time can be saved in these steps: tfprof op JOB --kind {sort} shows their ops"
     )
     yield Report(
-        f"{percent(shares[sort])} of the time is in {what} between the {parts.kind} steps:"
-        f" {duration(by_sort[sort])} for each {parts.kind} step{most}.",
-        {"share": shares[sort], "kind": sort, "name": name, "ns_per_step": by_sort[sort]},
-        saving=shares[sort],
-        verdict=f"{what}{most_of_all} {verb} place between the {parts.kind} steps",
+        f"{percent(share)} of the time is in {what} between the {parts.kind} steps: {duration(ns)} for each"
+        f" {parts.kind} step{most}.",
+        {"share": share, "kind": sort, "name": name, "ns_per_step": ns},
+        saving=share,
+        verdict=f"{what} {verb} place between the {parts.kind} steps",
         remedy=remedy,
     )
 
