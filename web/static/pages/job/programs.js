@@ -2,7 +2,7 @@
 import { html } from "../../lib/dom.js";
 import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
-import { counted, duration, percent } from "../../lib/numbers.js";
+import { count, counted, duration, percent } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 
 const COLUMNS = [
