@@ -24,7 +24,7 @@ class _Loader(object):
     def __getattr__(self, name: str) -> "Any":
         return getattr(self._real_loader, name)
 
-    def exec_module(self, module: "ModuleType") -> None:
+    def exec_module(self, module: "ModuleType") -> None:  # tracebacks leave it out, as Python's own loaders
         # Before its first line, the module gets its own loader back.
         spec: "Any" = module.__spec__
         if spec is not None and spec.loader is self:
@@ -36,7 +36,7 @@ class _Loader(object):
             _callback(self._name, module)
 
 
-_imp._fix_co_filename(_Loader.exec_module.__code__, "<frozen importlib._bootstrap>")  # tracebacks leave it out
+_imp._fix_co_filename(_Loader.exec_module.__code__, "<frozen importlib._bootstrap>")  # type: ignore[attr-defined]
 
 
 class _Finder(object):

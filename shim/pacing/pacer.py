@@ -108,7 +108,7 @@ class TracePacer(object):
     # -- the first trace of a key ----------------------------------------------------------------
 
     def _is_first_trace(self, key: int, entry: KeyDurations) -> bool:
-        """Return whether this is the step after the warm-up, traced so that a short job has a profile."""
+        """Return whether this is the step after the warm-up, traced for the sake of short jobs."""
         if (self.policy.mode == layout.MODE_OFF and not entry.pending) or self._durations.may_be_late(entry):
             self._mark_known(key)
             return False
