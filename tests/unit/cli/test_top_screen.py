@@ -137,6 +137,31 @@ def test_the_cursor_stays_on_its_job_and_the_list_scrolls(writer: LocalStoreWrit
     drive(writer, act)
 
 
+def test_the_list_scrolls_to_the_cursor_whose_job_moved_off_the_screen(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
+        lines = screen.query_one(LineList)
+        await pilot.press("S", "S", "home")  # by name
+        first_key = lines.cursor_key
+        await pilot.press("r")
+        assert (lines.cursor_key, lines.cursor) == (first_key, JOB_COUNT - 1)
+        await until(pilot, lambda: lines.scroll_offset.y == JOB_COUNT - lines.size.height)
+        assert any("job00.py" in text for text in rendered(pilot))
+
+    drive(writer, act)
+
+
+def test_a_list_that_was_scrolled_away_from_its_cursor_is_not_moved(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
+        lines = screen.query_one(LineList)
+        lines.scroll_to(y=5, animate=False)
+        await until(pilot, lambda: lines.scroll_offset.y == 5)
+        screen.show()
+        await pilot.pause(0.2)
+        assert (lines.cursor, lines.scroll_offset.y) == (0, 5)
+
+    drive(writer, act)
+
+
 def test_a_filter_narrows_while_it_is_typed_and_is_cleared(writer: LocalStoreWriter) -> None:
     async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
         await pilot.press("slash", *"job1")
