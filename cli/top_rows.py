@@ -12,6 +12,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from ..collector.render.cells import cells
+
 _CURSOR: Final = Style(reverse=True)
 _HIGHLIGHTED: Final = Style(bold=True, color="red")
 _DIMMED: Final = Style(dim=True)
@@ -65,7 +67,7 @@ class LineList(ScrollView, can_focus=True):
         keys = [item.key for item in items]
         self.cursor = keys.index(old_key) if old_key in keys else min(self.cursor, max(0, len(items) - 1))
         if len(items) != len(old_items):
-            self.virtual_size = Size(max((len(item.text) for item in items), default=0), len(items))
+            self.virtual_size = Size(max((cells(item.text) for item in items), default=0), len(items))
             self.refresh()
         else:
             changed = {index for index, (new, old) in enumerate(zip(items, old_items, strict=True)) if new != old}
