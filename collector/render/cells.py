@@ -1,6 +1,5 @@
 """The width of texts on a terminal, in cells: a wide character takes two, a combining mark none."""
 
-import unicodedata
 from functools import lru_cache
 from typing import Final
 
@@ -13,6 +12,8 @@ _MARKS: Final = frozenset(("Mn", "Me"))
 
 @lru_cache(maxsize=4096)
 def _character_cells(character: str) -> int:
+    import unicodedata  # noqa: PLC0415  # most tables are ASCII
+
     if character in _WITHOUT_CELLS or unicodedata.category(character) in _MARKS:
         return 0
     return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
@@ -25,8 +26,8 @@ def cells(text: str) -> int:
 
 def padded(text: str, width: int, *, right: bool = False) -> str:
     """Return ``text`` with blanks up to ``width`` cells, before it if ``right``."""
-    blanks = " " * (width - cells(text))
-    return blanks + text if right else text + blanks
+    length = width - cells(text) + len(text)
+    return text.rjust(length) if right else text.ljust(length)
 
 
 def first_cells(text: str, width: int) -> str:
