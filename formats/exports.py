@@ -141,7 +141,7 @@ EXPORTERS = (
         (".otlp",),
         "application/x-protobuf",
         "OpenTelemetry collectors",
-        (STEPS, KIND, SINCE),
+        (STEPS, SINCE),
         can_compress=True,
     ),
     Exporter(
@@ -152,7 +152,7 @@ EXPORTERS = (
         (".otlp.jsonl",),
         "application/x-ndjson",
         "OpenTelemetry collectors",
-        (STEPS, KIND, SINCE),
+        (STEPS, SINCE),
         can_compress=True,
     ),
     Exporter(

@@ -1,5 +1,6 @@
 """Calls a function after the import of certain modules; it neither changes nor imports them."""
 
+import _imp
 import sys
 
 TYPE_CHECKING = False  # types are quoted: importing even __future__ would slow down every interpreter's start
@@ -23,7 +24,7 @@ class _Loader(object):
     def __getattr__(self, name: str) -> "Any":
         return getattr(self._real_loader, name)
 
-    def exec_module(self, module: "ModuleType") -> None:
+    def exec_module(self, module: "ModuleType") -> None:  # tracebacks leave it out, as Python's own loaders
         # Before its first line, the module gets its own loader back.
         spec: "Any" = module.__spec__
         if spec is not None and spec.loader is self:
@@ -33,6 +34,9 @@ class _Loader(object):
         self._real_loader.exec_module(module)
         if _callback is not None:
             _callback(self._name, module)
+
+
+_imp._fix_co_filename(_Loader.exec_module.__code__, "<frozen importlib._bootstrap>")  # type: ignore[attr-defined]
 
 
 class _Finder(object):
@@ -75,16 +79,11 @@ def install(targets: "Collection[str]", callback: "Callable[[str, ModuleType], o
 
 def _wait_for_import(module: "ModuleType") -> None:
     """Wait until ``module`` is imported: another thread of an attached process may be at it."""
-    if _is_importing(module):
-        from .clock import mono, sleep
+    from .clock import mono, sleep
 
-        deadline = mono() + _IMPORT_NS
-        while _is_importing(module) and mono() < deadline:
-            sleep(_PAUSE_S)
-
-
-def _is_importing(module: "ModuleType") -> bool:
-    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
+    deadline = mono() + _IMPORT_NS
+    while getattr(getattr(module, "__spec__", None), "_initializing", False) and mono() < deadline:
+        sleep(_PAUSE_S)
 
 
 def remove() -> None:

@@ -133,26 +133,21 @@ def _decorated(function, *about):
     name = name or getattr(function, "__qualname__", "").replace("<locals>.", "") or type(function).__name__
     if isinstance(function, type):
         return _decorated_class(function, category, name, number)
-    decorate = _wrapped if inspect.isroutine(function) else _proxy
+    # A `tf.function` is a descriptor, too, but has methods and a type that are needed.
+    is_plain = inspect.isfunction(function) or inspect.ismethod(function) or inspect.isbuiltin(function)
+    decorate = _wrapped if is_plain else _proxy
     return decorate(function, category, name, number)
 
 
 def _decorated_class(cls, *about):
-    """Let each initialization of a ``cls`` be a mark; the class stays the same object."""
+    """Let each initialization of a ``cls`` be a mark; the class stays the same object.
+
+    A class without an `__init__` or `__new__` of its own stays as it is.
+    """
     if cls.__init__ is object.__init__ and cls.__new__ is not object.__new__:
         cls.__new__ = staticmethod(_wrapped(cls.__new__, *about))
     elif "__init__" in vars(cls):
         cls.__init__ = _wrapped(cls.__init__, *about)
-    else:
-        parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
-        parameters += inspect.signature(cls).parameters.values()
-
-        def __init__(self, *args, **kwargs):
-            super(cls, self).__init__(*args, **kwargs)
-
-        __init__.__qualname__ = cls.__qualname__ + ".__init__"
-        cls.__init__ = _wrapped(__init__, *about)
-        cls.__init__.__signature__ = inspect.Signature(parameters)
     return cls
 
 
@@ -306,6 +301,8 @@ def finalize():
 def _start(category, name, step, text):
     if _is_on:
         begun = _begin(category, str(text), step if isinstance(step, int) else 0)
+        if begun is None:
+            return
         _started.setdefault((threading.get_ident(), category, name, step), []).append(begun)
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..collector.numbers import change_text, count, date_and_time, duration, percent, size, total_cost
+from ..collector.numbers import change_text, count, counted, date_and_time, duration, percent, size, total_cost
 from ..collector.query.diffing import Diff, op_spreads, ops_by_change
 from ..collector.render import spread_text
 from ..collector.render.diff_text import host_text, named_runs, partial_text, verdict
@@ -49,7 +49,7 @@ def job_lines(store: StoreReader, job: JobReader) -> Iterator[str]:
         f"{_text(show['user'] or '-')}@{_text(show['host'] or '-')}",
         _text(f"{show['framework']} {show['framework_version']}".strip()),
         f"{duration(show['duration_ns'])} since {date_and_time(show['started_ns'])}",
-        f"{count(show['steps'])} {_text(show['step_kind'])} steps",
+        counted(show["steps"], _text(f"{show['step_kind']} step".strip())),
         f"{count(show['traced'])} traced"
         + ("" if show["cost"] is None else f" (cost {total_cost(show['cost'], show['steps_ns'])})"),
         f"{'an unknown number' if show['lost'] is None else count(show['lost'])} lost",
@@ -84,9 +84,9 @@ def _parts(step: Mapping[str, Any] | None) -> Iterator[str]:
         return
     rows = [[_text(part["name"]), duration(part["mean_ns"]), percent(part["share"])] for part in step["parts"]]
     yield from _table((f"part of a {_text(step['kind'])} step", "time/step", "share"), rows, 1)
-    means = f"Means of {count(step['steps'])} steps"
+    means = f"Means of {counted(step['steps'], 'step')}"
     if step["traced_steps"]:
-        means += f", their inside from {count(step['traced_steps'])} traced ones"
+        means += f", their inside from {counted(step['traced_steps'], 'traced step')}"
     yield from (f"{means}, from start to start {duration(step['period_ns'])}: {_text(step['verdict'])}.", "")
 
 
@@ -119,7 +119,7 @@ def _ops(top: Mapping[str, Any]) -> Iterator[str]:
     if rows:
         yield from _table(("op", "device", "line", "time/step", "share", "memory"), rows, 3)
         yield from _left_out(len(top["ops"]))
-        yield from (f"Medians over {count(top['steps'])} traced steps.", "")
+        yield from (f"Medians over {counted(top['steps'], 'traced step')}.", "")
 
 
 def _memory(memory: Mapping[str, Any]) -> Iterator[str]:

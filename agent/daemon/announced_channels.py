@@ -61,7 +61,7 @@ class AnnouncedChannels:
     def take_lost(self) -> list[Announcement]:
         """Return the announcements of the channels that were lost since the last call.
 
-        The caller removes them once the loss is recorded; otherwise the next agent finds them.
+        Each is removed when its loss is recorded (lost_processes.py).
         """
         lost_announcements, self._lost = self._lost, []
         return lost_announcements

@@ -12,7 +12,7 @@ from typing import Any, Final
 from ...formats import given_up, runtime_dir
 from ...formats.ids import hex_id
 from .. import identity, launches
-from ..announcements import Announcement
+from ..announcements import AnnounceFolder, Announcement
 from ..launches import Launch
 from .announced_channels import CHANNEL_GONE
 
@@ -24,8 +24,14 @@ WAITING_MAX: Final = 1000
 def record(instance_dir: str, announcement: Announcement, host: str) -> None:
     """Write a file about the process of ``announcement`` for the collector; OSError on failure.
 
-    A process is left out if its launch is unknown, or if `WAITING_MAX` files wait already.
+    A process is left out if its launch is unknown, or if `WAITING_MAX` files wait already. The
+    announcement is removed, but stays after a failure: the next agent tries again.
     """
+    _write(instance_dir, announcement, host)
+    AnnounceFolder(instance_dir).remove(announcement.pid, announcement.uid)
+
+
+def _write(instance_dir: str, announcement: Announcement, host: str) -> None:
     launch = launches.read(instance_dir, announcement.launch) if announcement.launch else None
     if launch is None or len(_waiting_files(instance_dir)) >= WAITING_MAX:
         return

@@ -14,7 +14,6 @@ from ...formats import runtime_dir, wire
 from ...formats.settings import SETTINGS
 from ...formats.version import VERSION
 from .. import identity
-from ..announcements import Announcement
 from ..folder_watch import FolderWatch
 from ..spool.spooling import Spooling
 from ..transport.connection import CollectorConnection
@@ -169,7 +168,7 @@ class Agent:
             self._jobs.adopt(self._finder.scan())
             self._jobs.check_for_exec(now)
         for announcement in self._finder.announced.take_lost():
-            self._instance.attempt(partial(self._record_lost, announcement))
+            self._instance.attempt(partial(lost_processes.record, self.instance_dir, announcement, self._host))
             self._next_check_s = 0.0
         if now >= self._next_check_s:
             self._check(now)
@@ -184,10 +183,6 @@ class Agent:
         if now >= self._next_status_s:
             self._next_status_s = now + STATUS_S
             self._write_status()
-
-    def _record_lost(self, announcement: Announcement) -> None:
-        lost_processes.record(self.instance_dir, announcement, self._host)
-        self._finder.announced.remove(announcement.pid, announcement.uid)
 
     def _receive(self, now: float) -> bool:
         """Handle all answers; return whether one of them was urgent."""

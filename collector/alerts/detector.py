@@ -75,8 +75,15 @@ class Detector:
         self._hosts[host] = max(1, values.get("cpus") or 1), load
 
     def due_jobs(self, now_ns: int) -> list[int]:
-        """Return the uids of the jobs to evaluate now: all of them, at most once in INTERVAL_NS."""
-        if now_ns < self._due_ns:
+        """Return the uids of the jobs to evaluate now: all of them, at most once in INTERVAL_NS.
+
+        After the clock was set back, all jobs are watched anew, since their earlier times are in
+        the future.
+        """
+        if now_ns < self._due_ns - INTERVAL_NS:
+            self._jobs = {uid: JobWatch(job.host, job.name) for uid, job in self._jobs.items()}
+            self._hosts.clear()
+        elif now_ns < self._due_ns:
             return []
         self._due_ns = now_ns + INTERVAL_NS
         return list(self._jobs)

@@ -35,7 +35,8 @@ def check_is_new(path: str, folder: Folder) -> None:
 def write_folder(path: str, folder: Folder) -> None:
     """Write ``folder`` into ``path``; replace an existing folder as a whole.
 
-    Nothing is left of it on failure. TfprofError ``io`` if it cannot be written.
+    Nothing is left of it on failure. TfprofError ``io`` if it cannot be written, ``file-exists`` if
+    ``path`` itself is to be replaced and has anything else in it.
     """
     made: list[Path] = []
     try:
@@ -64,6 +65,14 @@ def _unwritable(path: str, folder: Folder, reason: object) -> TfprofError:
     return TfprofError(f"cannot write {Path(path, folder.name)}: {reason}", slug="io")
 
 
+def _check_has_no_others(target: Path, staged: Path) -> None:
+    """Raise TfprofError ``file-exists`` if ``target`` has files that ``staged`` has not."""
+    others = sorted({entry.name for entry in target.iterdir()} - {entry.name for entry in staged.iterdir()})
+    if others:
+        text = f"{target} is not replaced: {others[0]} in it is not of this format. Name a new folder"
+        raise TfprofError(text, slug="file-exists")
+
+
 def _replace(target: Path, staging: Path, files: Iterable[tuple[str, Iterable[bytes]]]) -> None:
     """Write ``files`` into a hidden folder in ``staging``, and rename it to ``target``."""
     if target.exists() and not target.is_dir():
@@ -76,6 +85,8 @@ def _replace(target: Path, staging: Path, files: Iterable[tuple[str, Iterable[by
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("xb") as opened:
                 opened.writelines(pieces)
+        if target.is_dir() and staging == target.parent:
+            _check_has_no_others(target, staged)
         if target.is_dir():
             staged.chmod(target.stat().st_mode & 0o7777)
             target.rename(old)

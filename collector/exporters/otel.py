@@ -5,7 +5,6 @@ A job is a trace: a root span for the job, below it the phases and steps as they
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from itertools import count
 from typing import Final, NamedTuple
 
 from ..errors import StoreError
@@ -19,7 +18,6 @@ from .request import Request
 Attributes = Mapping[str, str | int]
 #: Kind of a span within one process, as in OpenTelemetry.
 INTERNAL: Final = 1
-_ID_MAX: Final = (1 << 64) - 1
 
 
 class Event(NamedTuple):
@@ -76,6 +74,10 @@ def spans(request: Request) -> Iterator[Spans]:
     yield from writer.end() if writer else ()
 
 
+def _id(digest: bytes) -> int:
+    return int.from_bytes(digest[-8:], "big") or 1
+
+
 class _Job:
     """The spans of one job."""
 
@@ -84,8 +86,7 @@ class _Job:
         self.events: list[Event] = []
         digest = sha256(b"tfprof %016x" % job.info.uid).digest()
         self._trace_id = digest[:16]
-        self._ids = (number & _ID_MAX or 1 for number in count(int.from_bytes(digest[16:24], "big")))
-        self._root = next(self._ids)
+        self._root = _id(digest)
         self._name = process.name
         resource: dict[str, str | int] = {
             "service.name": process.name,
@@ -122,11 +123,13 @@ class _Job:
         enclosing = self._open.setdefault(track, [])
         del enclosing[depth:]
         parent = enclosing[-1] if enclosing else self._root
-        number = next(self._ids)
+        kind, ordinal = slices.steps[step]
+        facts = (kind, slices.labels[label].op, ordinal, start_ns, duration_ns, depth)
+        # The same in each export, whatever else is in it.
+        number = _id(sha256(b"%s %s" % (self._trace_id, repr(facts).encode("utf-8", "replace"))).digest())
         enclosing.append(number)
         end_ns = start_ns + duration_ns
         self._start_ns, self._end_ns = min(self._start_ns, start_ns), max(self._end_ns, end_ns)
-        kind, ordinal = slices.steps[step]
         attributes: Attributes = {"tfprof.step.kind": kind, "tfprof.step.number": ordinal}
         return Span(number, parent, slices.labels[label].op, start_ns, end_ns, attributes)
 

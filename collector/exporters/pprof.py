@@ -7,13 +7,14 @@ functions, locations and texts follow at the end.
 from collections.abc import Iterator
 from typing import Final
 
-from ..errors import StoreError
+from ..errors import StoreError, UsageError
 from ..export.wire import bytes_field, number_field, text_field, varint
 from ..query.engine import Selection
 from ..query.explanations import untraced_reason
 from ..query.facts import FLOAT_OPS
 from ..query.profile import profile
 from ..store.columns import row_tuples
+from ..tfviews.nodes import STREAM
 from ..traces.model import OP, Label, Process, Slices, Step, Track
 from ..traces.trace import Trace
 from .request import Request
@@ -41,10 +42,20 @@ def pieces(request: Request) -> Iterator[bytes]:
 
 
 def _float_ops(selection: Selection) -> list[dict[str, float]]:
-    """Return the operations of one execution of each node, for each job."""
+    """Return the operations of one execution of each node in the selected steps, for each job."""
     ops_of_jobs = []
     for job in selection.jobs:
-        job_profile = profile(job, kinds=selection.kinds, averaged=False, required_facts=frozenset({FLOAT_OPS}))
+        try:
+            job_profile = profile(
+                job,
+                steps=selection.steps,
+                kinds=selection.kinds,
+                since_ns=selection.since_ns,
+                averaged=False,
+                required_facts=frozenset({FLOAT_OPS}),
+            )
+        except UsageError:  # another job has the selected steps
+            job_profile = None
         nodes = job_profile.nodes if job_profile else []
         ops_of_jobs.append({node.name: node.stats.float_ops / node.stats.runs for node in nodes if node.stats.runs})
     return ops_of_jobs
@@ -60,6 +71,7 @@ class _Writer:
         self._locations: dict[tuple[int, int], int] = {}
         self._processes: dict[int, bytes] = {}
         self._devices: dict[int, bytes] = {}
+        self._streams: set[int] = set()  # tracks with kernels, whose operations are those of their ops
         self._stacks: dict[int, list[bytes]] = {}  # process -> stack and node of each label
         self._steps: dict[int, list[bytes]] = {}
 
@@ -78,6 +90,8 @@ class _Writer:
     def track(self, track: Track) -> Iterator[bytes]:
         """Add a track; its group is the device."""
         self._devices[track.number] = self._label("device", track.group)
+        if STREAM in track.group.lower():
+            self._streams.add(track.number)
         return iter(())
 
     def slices(self, slices: Slices) -> Iterator[bytes]:
@@ -96,7 +110,7 @@ class _Writer:
         ):
             label = slices.labels[number]
             if label.category == OP:
-                ops = round(float_ops.get(label.node, 0) * runs)
+                ops = 0 if track in self._streams else round(float_ops.get(label.node, 0) * runs)
                 values = bytes_field(_VALUES, b"".join(map(varint, (runs, time_ns, size, ops))))
                 sample = stacks[number] + values + process + self._devices[track] + steps[step]
                 samples += bytes_field(_SAMPLE, sample)

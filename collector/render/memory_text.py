@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..numbers import count, duration, percent, size
+from ..numbers import count, counted, duration, percent, size
 from ..summaries.memory import (
     BEFORE,
     USES,
@@ -79,7 +79,7 @@ def _allocator_lines(memory: AllocatorMemory, width: int | None) -> Iterator[str
 def _heading(memory: AllocatorMemory) -> str:
     least, highest = map(size, memory.peaks)
     peaks = f"is {highest}" if least == highest else f"is {least} to {highest}"
-    steps = f"that of {count(memory.steps)} traced steps {peaks}"
+    steps = f"that of {counted(memory.steps, 'traced step')} {peaks}"
     return (
         f"{memory.place}: peak {size(memory.peak_bytes)}, {duration(memory.after_ns)} after the start of"
         f" {memory.kind} step {count(memory.step)}" + (f"; {steps}" if memory.steps > 1 else "")
@@ -171,7 +171,7 @@ def _host_lines(host: HostMemory | None, width: int | None) -> Iterator[str]:
 
 
 def _host_text(host: HostMemory) -> str:
-    parts = [f"{size(host.most_bytes)} at most in {count(host.samples)} samples"]
+    parts = [f"{size(host.most_bytes)} at most in {counted(host.samples, 'sample')}"]
     if host.before_bytes is not None:
         parts.append(f"{size(host.before_bytes)} before the first step")
     if host.peak_bytes is not None:

@@ -5,7 +5,7 @@ from typing import Final
 
 from ...formats import orders
 from ...formats.orders import Order, OrderAnswer
-from ..numbers import count
+from ..numbers import count, counted
 from ..summaries.order_results import OrderOps, OrderTarget
 from .report_text import ops_table
 
@@ -43,4 +43,6 @@ def no_ops_text(job: OrderTarget, answer: OrderAnswer) -> str:
 
 
 def _steps(ops: OrderOps) -> str:
-    return f"ops of {count(ops.steps)} traced {ops.kind} steps, {count(ops.first)} to {count(ops.last)}"
+    steps = counted(ops.steps, f"traced {ops.kind} step")
+    last = "" if ops.first == ops.last else f" to {count(ops.last)}"
+    return f"ops of {steps}, {count(ops.first)}{last}"

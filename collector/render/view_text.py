@@ -158,5 +158,5 @@ def _omission_text(view: str, options: Options, rows: VisibleRows) -> str:
         parts.append(f"{place}{_entries(view, rows.cut_count)} beyond --top {options.top}")
     if rows.library_count:
         place = ", " if parts else "left out: "
-        parts.append(f"{place}{rows.library_count:,} calls in libraries (-show_name_regexes '.*' shows them)")
+        parts.append(f"{place}{counted(rows.library_count, 'call')} in libraries (-show_name_regexes '.*' shows them)")
     return "".join(parts)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ..numbers import count, duration
+from ..numbers import count, counted, duration
 from ..query.workers import Group, Worker
 from ..summaries.workers import NOTHING, PACE, Clock
 from . import colors
@@ -33,7 +33,7 @@ def lines(group: Group, width: int | None) -> Iterator[str]:
     yield ""
     yield from render(_COLUMNS, list(map(_row, group.workers)), width=width)
     yield ""
-    yield f"group {group.name}: {count(len(group.workers))} workers, compared by: {group.source}"
+    yield f"group {group.name}: {counted(len(group.workers), 'worker')}, compared by: {group.source}"
     if any(worker.comparison.clock is None for worker in group.workers):
         yield from wrapped("note: clocks of other hosts are unknown: no traced collectives align them", width)
     first = group.coordinator or group.workers[0].id

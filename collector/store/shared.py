@@ -114,13 +114,27 @@ def _share_root(root: Path, readers: int | None) -> None:
     of_folder, of_file = (_list(uid, readers, is_folder=is_folder) for is_folder in (True, False))
     if _has_list(root, of_folder):
         return
+    os.setxattr(root, _DEFAULT, of_folder)
+    if not _set_lists(root, of_folder, of_file):
+        _set_lists(root, of_folder, of_file)  # what is written since the first time inherits the lists
+    os.setxattr(root, _ACCESS, of_folder)  # the last step: an interrupted run is repeated
+
+
+def _set_lists(root: Path, of_folder: bytes, of_file: bytes) -> bool:
+    """Set the lists of what is in ``root``.
+
+    Return whether all paths still existed: a collector renames files.
+    """
+    is_complete = True
     for path in _content(root):
         is_folder = _is_folder(path)
-        if is_folder:
-            os.setxattr(path, _DEFAULT, of_folder)
-        os.setxattr(path, _ACCESS, of_folder if is_folder else of_file)
-    os.setxattr(root, _DEFAULT, of_folder)
-    os.setxattr(root, _ACCESS, of_folder)  # the last step: an interrupted run is repeated
+        try:
+            if is_folder:
+                os.setxattr(path, _DEFAULT, of_folder)
+            os.setxattr(path, _ACCESS, of_folder if is_folder else of_file)
+        except FileNotFoundError:
+            is_complete = False
+    return is_complete
 
 
 def _content(root: Path) -> Iterator[Path]:

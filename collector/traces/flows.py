@@ -43,7 +43,9 @@ def flows(
         ops = [execution for execution in executions if not execution.is_kernel]
         sources = [by_node.get((step, name), []) for name in inputs_of(node)] if ops else []
         pairs = [(_last(ops, kernel.start_ns), kernel) for kernel in executions if kernel.is_kernel]
-        pairs += [(_producer(source, op), op) for source in sources for op in ops]
+        for executions_of_input in sources:
+            places = {execution.device for execution in executions_of_input}
+            pairs += [(_producer(executions_of_input, op), op) for op in ops if places - {op.device}]
         for source, target in pairs:
             if source is not None:
                 number = next(numbers)

@@ -49,7 +49,7 @@ class JobTrace:
         self._groups = Groups(process, tracks)
         self._flow_numbers = count(process.number * _FLOWS_MAX)
         self._functions = functions_of(job.info)
-        window = window_ns or (0, _LAST_NS)
+        window = (0, _LAST_NS) if window_ns is None else window_ns
         spans = job.table("spans", _SPAN_COLUMNS)
         self._spans = _within(spans, spans["start_ns"], pc.add(spans["start_ns"], spans["total_ns"]), window)
         self._samples, self._events, self._alerts = (

@@ -13,6 +13,8 @@ from .model import Part, Process
 
 #: The highest process id of Linux.
 _PID_MAX: Final = 1 << 22
+#: An interval that nothing overlaps: of a job without a selected step, nothing is shown.
+_NOTHING: Final = (1, 0)
 
 
 class Trace:
@@ -32,7 +34,7 @@ class Trace:
         is_part = selection.steps is not None or selection.since_ns > 0 or self.left_out > 0
         tracks = count(1)
         self._jobs = [
-            JobTrace(process, traces, tracks, traces.window_ns if is_part else None)
+            JobTrace(process, traces, tracks, (traces.window_ns or _NOTHING) if is_part else None)
             for process, traces in zip(_processes(selection.jobs), chosen, strict=True)
         ]
         starts_ns = [start for job in self._jobs for start in job.starts_ns()]

@@ -59,6 +59,8 @@ class TracePacer(object):
     def should_trace(self, ordinal: int, key: int, count: int = 1) -> bool:
         """Return whether step ``ordinal`` (from 1), which counts as ``count`` steps, is traced."""
         entry = self._durations.entry(key)
+        if ordinal + count - 1 == self.last_selected and self.policy.mode != layout.MODE_OFF:
+            return True  # a batch that was selected found no data, and the next one has its number
         entry.step_count += 1
         self._is_after_trace = ordinal == self.last_selected + 1
         if self._traces_left <= 0:
@@ -106,10 +108,7 @@ class TracePacer(object):
     # -- the first trace of a key ----------------------------------------------------------------
 
     def _is_first_trace(self, key: int, entry: KeyDurations) -> bool:
-        """Return whether this step is the first of its key that is traced, under a budget.
-
-        It is the step after the warm-up, so that a short job has a profile.
-        """
+        """Return whether this is the step after the warm-up, traced for the sake of short jobs."""
         if (self.policy.mode == layout.MODE_OFF and not entry.pending) or self._durations.may_be_late(entry):
             self._mark_known(key)
             return False

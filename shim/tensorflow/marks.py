@@ -23,7 +23,6 @@ from ..weak_table import WeakTable
 _PAIRS = (
     (".nvtx", "annotate", "__enter__", 1, "__exit__"),
     (".nvtx", "", "push_range", 1, "pop_range"),
-    (".nvtx", "", "start_range", 1, "end_range"),
     (".sdk.trace", "Span", "start", 1, "end"),
     (".profiler.experimental", "Trace", "__init__", 2, "__exit__"),
 )
@@ -87,6 +86,7 @@ def begin_mark(category: str, name: str, number: int) -> Any:
             running_loop = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
             if running_loop is None or running_loop() is None:
                 state.marks.append(mark)
+                del state.marks[:-64]  # those of other threads may end in any order
                 state.activity = key
             else:
                 marks = [mark for mark in _of_task.get() if mark.is_open]

@@ -36,6 +36,7 @@ from . import allocations, graph, models, stderr_guard
 
 MODULE = "tensorflow.python.profiler.internal._pywrap_profiler"
 _FOLDERS = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private and has a random name
+_FREE_MIN = 1 << 16  # blocks, mostly of 4 KiB: a container may have little memory, which the job needs
 _SUFFIX = ".xplane.pb"
 _LEVEL = 3  # the default, 2, omits ops of less than about 8,000 cycles
 #: A variable that TensorFlow's message names if it switches the profiler off; the error is one of
@@ -326,7 +327,8 @@ def _reason(error: Exception) -> tuple[str, str]:
 def _folder() -> str:
     """Return a name for a private folder, in memory if possible."""
     name = "tfprof-%d-%s" % (clock.getpid(), os.urandom(8).hex())
-    return os.path.join(next((folder for folder in _FOLDERS if os.access(folder, os.W_OK)), "/tmp"), name)  # noqa: S108
+    usable = (each for each in _FOLDERS if os.access(each, os.W_OK) and os.statvfs(each).f_bavail >= _FREE_MIN)
+    return os.path.join(next(usable, "/tmp"), name)  # noqa: S108
 
 
 def _content(folder: str, size_max: int) -> bytes:

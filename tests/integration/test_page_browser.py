@@ -88,6 +88,15 @@ def rows(page: Page, caption: str) -> list[list[str]]:
     return [row.locator("td").all_inner_texts() for row in table.locator("tbody tr").all()]
 
 
+def test_the_menu_of_downloads_fits_a_narrow_window(server: PageServer) -> None:
+    with browser_page(400, "light", f"127.0.0.1:{server.port}") as page:
+        page.open(opened(page, server) + f"/job/{UID}", "Alerts, events and losses")
+        page.page.locator(".menu > summary").first.click()
+        box = page.page.locator(".menu > div").first.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 400
+
+
 def check_figures(page: Page, run: Run) -> None:
     """Check figures of a job's page against the documents of the commands."""
     show, steps, alerts = document(run, "show", UID), document(run, "steps", UID), document(run, "alerts", UID)

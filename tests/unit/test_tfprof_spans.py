@@ -1,6 +1,8 @@
 """The distribution tfprof_spans: what it tells a listener, and that marked code stays as it was."""
 
 import asyncio
+import dataclasses
+import functools
 import importlib.util
 import inspect
 import pickle
@@ -195,6 +197,30 @@ def test_callable_objects_keep_their_attributes(listener):
     assert (function(3), listener.short) == (3, ["+function", "-function"])
     if importlib.util.find_spec("wrapt"):
         assert function.answer == 42
+
+
+def test_descriptors_such_as_a_tf_function_keep_their_methods(listener):
+    @spans.span
+    @functools.lru_cache
+    def cached(number):
+        return number
+
+    assert (cached(1), cached(1)) == (1, 1)
+    if importlib.util.find_spec("wrapt"):
+        assert cached.cache_info().hits == 1
+
+
+def test_a_class_that_inherits_its_initializer_stays_as_it_is(listener):
+    @dataclasses.dataclass
+    @spans.span
+    class Point:
+        x: int
+
+    @spans.span
+    class Cache(dict):
+        pass
+
+    assert (Point(1).x, Cache(a=1)) == (1, {"a": 1})
 
 
 def test_pairs_of_calls(listener):

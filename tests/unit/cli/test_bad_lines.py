@@ -97,6 +97,7 @@ OTHER_BAD_VALUES = {
     "pids": ("", "x", "-1", "1.5", "nan", "9" * 5000, "٣", "4711"),
     "host": (*ODD_TEXTS, "moon"),
     "hosts": (*ODD_TEXTS, "moon"),
+    "jobs hosts": ("", " "),  # like names, they may match no job
     "group": (*ODD_TEXTS, "nosuch"),
     "steps": BAD_RANGES,
     "kinds": (*ODD_TEXTS, "trains", "batch,", ",", "all,batch", "BATCH,epoch"),
@@ -239,7 +240,8 @@ def _options(name: str) -> Iterator[tuple[click.Option, tuple[str, ...]]]:
     view_values = {option.name: BAD_VALUES[option.value_type] for option in TABLE}
     for option in load(COMMANDS[name][0]).params:
         if isinstance(option, click.Option) and not option.is_flag and option.name != "store":
-            yield option, view_values[option.name] if option.name in view_values else OTHER_BAD_VALUES[str(option.name)]
+            key = f"{name} {option.name}" if f"{name} {option.name}" in OTHER_BAD_VALUES else str(option.name)
+            yield option, view_values[option.name] if option.name in view_values else OTHER_BAD_VALUES[key]
 
 
 def lines() -> Iterator[tuple[str, ...]]:

@@ -94,6 +94,11 @@ export function count(number) {
   return isMissing(number) ? "-" : String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
+/** A count and what it counts, in the plural unless that is one. */
+export function counted(number, noun) {
+  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+}
+
 /** A number with about three digits: 0.17, 2, 14.5, 3.21 M; "-" if it is not finite. */
 export function quantity(number) {
   if (isMissing(number) || !Number.isFinite(number)) return "-";

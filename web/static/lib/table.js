@@ -77,7 +77,7 @@ export function Table({ columns, rows, sort = null, isAscending = false, caption
           ${shown.map((row, at) => {
             const id = keyOf ? keyOf(row) : String(at);
             const isOpen = open === id;
-            return html`<tr key=${id} class=${classOf ? classOf(row) : ""}>
+            return html`<${Group} key=${id}><tr class=${classOf ? classOf(row) : ""}>
                 ${detail &&
                 html`<td>
                   ${hasDetail(row) &&
@@ -93,7 +93,7 @@ export function Table({ columns, rows, sort = null, isAscending = false, caption
                 </td>`}
                 ${columns.map((each) => bodyCell(each, row))}
               </tr>
-              ${isOpen && html`<tr key=${`${id} detail`}><td></td><td colspan=${columns.length}>${detail(row)}</td></tr>`}`;
+              ${isOpen && html`<tr><td></td><td colspan=${columns.length}>${detail(row)}</td></tr>`}</${Group}>`;
           })}
         </tbody>
       </table>
@@ -103,6 +103,11 @@ export function Table({ columns, rows, sort = null, isAscending = false, caption
       ${isWhole ? `first ${limit} rows` : `all ${sorted.length} rows`}
     </button>`}
   </div>`;
+}
+
+/** Rows that move together. */
+function Group({ children }) {
+  return children;
 }
 
 function headCell(column, order, click) {

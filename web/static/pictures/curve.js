@@ -1,5 +1,6 @@
 /** Curves over steps or time, with marks; a drag zooms, a double click shows all again. */
 import { html, useEffect, useRef, useState } from "../lib/dom.js";
+import { duration } from "../lib/numbers.js";
 import { useWidth } from "../lib/size.js";
 import { token, useTheme } from "../lib/theme.js";
 
@@ -49,10 +50,19 @@ function marksPlugin(marks) {
   return { hooks: { drawClear: draw } };
 }
 
+/** Seconds since the start of a run, so exact that marks `step` seconds apart differ. */
+export function timeOfRun(seconds, step = 1) {
+  if (seconds < 100) return duration(seconds * 1e9);
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
+  const rest = (seconds % 60).toFixed(step < 1 ? 2 : 0).padStart(step < 1 ? 5 : 2, "0");
+  const text = `${hours ? `${hours}h ` : ""}${hours ? String(minutes).padStart(2, "0") : minutes}m`;
+  return hours && Number(rest) === 0 ? text : `${text} ${rest}s`;
+}
+
 /**
  * A picture of `lines` over `xs`.
  * @param {{xs: number[], lines: Line[], marks?: Mark[], height?: number, format: (value: number) => string,
- *   formatX: (value: number) => string, label: string, group?: string, legend?: boolean, band?: [number, number], limit?: number}} properties
+ *   formatX: (value: number, step?: number) => string, label: string, group?: string, legend?: boolean, band?: [number, number], limit?: number}} properties
  *   `band`: the numbers (from 1) of the lines above and below an area that is filled; `limit`: the largest value of the axis
  */
 export function Curve({ xs, lines, marks = [], height = 220, format, formatX, label, group = null, legend = true, band = null, limit = Infinity }) {
@@ -61,11 +71,11 @@ export function Curve({ xs, lines, marks = [], height = 220, format, formatX, la
   const width = useWidth(box);
   const theme = useTheme();
   const [isZoomed, setZoomed] = useState(false);
+  const range = useRef(/** @type {{min: number, max: number} | null} */ (null));
   const shape = JSON.stringify([lines.map(({ name }) => name), marks, theme, height, limit]);
   useEffect(() => {
     if (!width) return undefined;
-    const old = plot.current;
-    const zoom = old && isZoomed ? { ...old.scales.x } : null;
+    const zoom = range.current;
     const axis = { stroke: token("muted"), grid: { stroke: token("line-soft"), width: 1 }, ticks: { stroke: token("line"), width: 1 },
       font: `12px ${token("font")}` };
     const options = {
@@ -79,7 +89,7 @@ export function Curve({ xs, lines, marks = [], height = 220, format, formatX, la
       legend: { show: legend, live: true },
       padding: [marks.length ? MARK_TEXT : null, null, null, null],
       axes: [
-        { ...axis, values: (_, splits) => splits.map((value) => formatX(value)), space: 90, size: 30 },
+        { ...axis, values: (_, splits, at, space, step) => splits.map((value) => formatX(value, step)), space: 90, size: 30 },
         { ...axis, values: (_, splits) => splits.map((value) => (value === null ? "" : format(value))), size: 84 },
       ],
       series: [
@@ -102,14 +112,16 @@ export function Curve({ xs, lines, marks = [], height = 220, format, formatX, la
           (self, key) => {
             if (key === "x" && self.data[0].length) {
               const [first, last] = [self.data[0][0], self.data[0].at(-1)];
-              setZoomed(self.scales.x.min > first || self.scales.x.max < last);
+              const { min, max } = self.scales.x;
+              range.current = min > first || max < last ? { min, max } : null;
+              setZoomed(range.current !== null);
             }
           },
         ],
       },
     };
     const made = new globalThis.uPlot(options, [xs, ...lines.map(({ values }) => values)], box.current);
-    if (zoom) made.setScale("x", { min: zoom.min, max: zoom.max });
+    if (zoom) made.setScale("x", zoom);
     plot.current = made;
     return () => {
       made.destroy();
@@ -117,7 +129,9 @@ export function Curve({ xs, lines, marks = [], height = 220, format, formatX, la
     };
   }, [width, shape]);
   useEffect(() => {
-    plot.current?.setData([xs, ...lines.map(({ values }) => values)], !isZoomed);
+    const zoom = range.current;
+    plot.current?.setData([xs, ...lines.map(({ values }) => values)], zoom === null);
+    if (zoom) plot.current?.setScale("x", zoom);
   }, [xs, lines]);
   const showAll = () => plot.current?.setScale("x", { min: xs[0], max: xs.at(-1) });
   return html`<div class="picture">

@@ -9,13 +9,20 @@ const ROWS_MAX = 24;
 /** Narrower boxes are not drawn (pixels). */
 const LEAST = 0.6;
 
+/** Between the names in the key of a node: its name after those of the nodes above. */
+const BETWEEN = "\0";
+
+function keyOf(path) {
+  return path.map((node) => node.name).join(BETWEEN);
+}
+
 /**
  * A node: {name, ns, self, children}.
- * Return the boxes of `root` in a picture of `width`: the node, its place, and its depth.
+ * Return the boxes of `root`, whose key is `key`, in a picture of `width`: node, key, place and depth.
  */
-function boxesOf(root, width) {
+function boxesOf(root, key, width) {
   const boxes = [];
-  const pending = [{ node: root, left: 0, width, depth: 0, parent: -1 }];
+  const pending = [{ node: root, key, left: 0, width, depth: 0, parent: -1 }];
   while (pending.length) {
     const box = pending.pop();
     const number = boxes.push(box) - 1;
@@ -23,7 +30,7 @@ function boxesOf(root, width) {
     for (const child of box.node.children) {
       const childWidth = box.node.ns > 0 ? (box.width * child.ns) / box.node.ns : 0;
       if (childWidth >= LEAST && box.depth + 1 < ROWS_MAX) {
-        pending.push({ node: child, left, width: childWidth, depth: box.depth + 1, parent: number });
+        pending.push({ node: child, key: box.key + BETWEEN + child.name, left, width: childWidth, depth: box.depth + 1, parent: number });
       }
       left += childWidth;
     }
@@ -31,14 +38,15 @@ function boxesOf(root, width) {
   return boxes;
 }
 
-function pathTo(root, node) {
-  const pending = [[root, [root]]];
-  while (pending.length) {
-    const [current, path] = pending.pop();
-    if (current === node) return path;
-    for (const child of current.children) pending.push([child, [...path, child]]);
+/** The nodes from `root` to the one of `key`, as far as they are there. */
+function pathTo(root, key) {
+  const path = [root];
+  for (const name of key.split(BETWEEN).slice(1)) {
+    const child = path.at(-1).children.find((each) => each.name === name);
+    if (child === undefined) break;
+    path.push(child);
   }
-  return [root];
+  return path;
 }
 
 function draw(canvas, boxes, width, height, chosen, found) {
@@ -77,12 +85,13 @@ export function Flame({ root, label }) {
   const canvas = useRef(null);
   const width = useWidth(box);
   const theme = useTheme();
-  const [focus, setFocus] = useState(null);
-  const [chosen, setChosen] = useState(0);
+  const [focus, setFocus] = useState("");
+  const [chosenKey, setChosen] = useState("");
   const [search, setSearch] = useState("");
-  const path = useMemo(() => pathTo(root, focus ?? root), [root, focus]);
+  const path = useMemo(() => pathTo(root, focus), [root, focus]);
   const shown = path.at(-1);
-  const boxes = useMemo(() => boxesOf(shown, width), [shown, width]);
+  const boxes = useMemo(() => boxesOf(shown, keyOf(path), width), [path, width]);
+  const chosen = Math.max(0, boxes.findIndex((each) => each.key === chosenKey));
   const depth = Math.max(...boxes.map((each) => each.depth)) + 1;
   const height = depth * ROW;
   useEffect(() => {
@@ -94,8 +103,8 @@ export function Flame({ root, label }) {
     return boxes.findIndex((each) => each.depth === Math.floor(y / ROW) && x >= each.left && x < each.left + each.width);
   };
   const open = (number) => {
-    setFocus(boxes[number].node === shown && path.length > 1 ? path.at(-2) : boxes[number].node);
-    setChosen(0);
+    setFocus(boxes[number].node === shown && path.length > 1 ? keyOf(path.slice(0, -1)) : boxes[number].key);
+    setChosen("");
   };
   const near = (wanted) => boxes.findIndex(wanted);
   const moves = {
@@ -113,16 +122,16 @@ export function Flame({ root, label }) {
   const key = (event) => {
     if (event.key in moves) {
       const number = moves[event.key]();
-      if (number >= 0) setChosen(number);
+      if (number >= 0) setChosen(boxes[number].key);
       event.preventDefault();
     } else if (event.key === "Enter") open(chosen);
-    else if (event.key === "Escape") setFocus(null);
+    else if (event.key === "Escape") setFocus("");
   };
-  const node = (boxes[chosen] ?? boxes[0]).node;
+  const { node } = boxes[chosen];
   return html`<div>
     <div class="tools">
       <input type="search" placeholder="Find in the picture" aria-label="Find in the picture" value=${search} onInput=${(event) => setSearch(event.target.value)} />
-      ${path.slice(0, -1).map((each) => html`<button type="button" class="plain" key=${each.name} onClick=${() => setFocus(each)}>${each.name} ›</button>`)}
+      ${path.slice(0, -1).map((each, at) => html`<button type="button" class="plain" key=${at} onClick=${() => setFocus(keyOf(path.slice(0, at + 1)))}>${each.name} ›</button>`)}
     </div>
     <div class="picture" ref=${box}>
       <canvas
@@ -131,7 +140,7 @@ export function Flame({ root, label }) {
         role="img"
         aria-label=${`${label}; arrow keys move, Enter shows a part, Escape shows all`}
         onClick=${(event) => boxAt(event) >= 0 && open(boxAt(event))}
-        onMouseMove=${(event) => boxAt(event) >= 0 && setChosen(boxAt(event))}
+        onMouseMove=${(event) => boxAt(event) >= 0 && setChosen(boxes[boxAt(event)].key)}
         onKeyDown=${key}
       ></canvas>
     </div>

@@ -40,15 +40,10 @@ function mainPaths(root) {
 /** The tree of `root`: name, time with everything below, share, self (without everything below). */
 export function Tree({ root, caption, name = "name", style = "" }) {
   const first = useMemo(() => mainPaths(root), [root]);
-  const [changed, setChanged] = useState(/** @type {Set<string>} */ (new Set()));
-  const open = new Set([...first].filter((path) => !changed.has(path)).concat([...changed].filter((path) => !first.has(path))));
+  const [chosen, setChosen] = useState(/** @type {Map<string, boolean>} */ (new Map()));
+  const open = new Set([...first, ...chosen.keys()].filter((path) => chosen.get(path) ?? true));
   const rows = rowsOf(root, open);
-  const toggle = (path) =>
-    setChanged((old) => {
-      const next = new Set(old);
-      if (!next.delete(path)) next.add(path);
-      return next;
-    });
+  const toggle = (path) => setChosen((old) => new Map(old).set(path, !open.has(path)));
   const text = () =>
     csv(["path", "ns", "self_ns"], rows.map(({ node, path }) => [path, node.ns, node.self]));
   return html`<div>

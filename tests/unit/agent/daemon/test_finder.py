@@ -205,15 +205,13 @@ def test_a_process_that_ends_before_its_channel_is_opened_is_counted_once(instan
     assert search(instance) == []
 
 
-def test_the_announcement_of_a_lost_channel_stays_until_its_loss_is_recorded(instance: Instance) -> None:
+def test_the_announcement_of_a_lost_channel_is_not_removed_as_stale(instance: Instance) -> None:
     end(instance.job(announce="announce"))
     instance.finder.open_announced()
     for _ in range(SEARCHES + 2):
         instance.finder.scan()
-    (path,) = Path(instance.path, runtime_dir.ANNOUNCE).iterdir()
-    (lost,) = instance.finder.announced.take_lost()
-    instance.finder.announced.remove(lost.pid, lost.uid)
-    assert not path.exists()
+    assert len(list(Path(instance.path, runtime_dir.ANNOUNCE).iterdir())) == 1
+    assert len(instance.finder.announced.take_lost()) == 1
 
 
 def test_a_channel_that_the_launcher_holds_is_not_lost(instance: Instance) -> None:

@@ -47,3 +47,17 @@ def test_with_the_state_of_its_channel_its_end_and_its_counters_are_known(
     assert entry["end"].items() >= {**COUNTERS, "state": state, "signal": number}.items()
     assert (entry["identity"]["name"], entry["identity"]["framework"]) == ("nightly", "tensorflow")
     assert "secret" not in entry["identity"]
+
+
+def test_the_announcement_is_removed_once_the_loss_is_written_down(instance_dir: str) -> None:
+    path = Path(instance_dir, runtime_dir.ANNOUNCE, f"4711-{0xAB:016x}")
+    path.parent.mkdir()
+    path.touch()
+    obstacle = Path(instance_dir, runtime_dir.GIVEN_UP, f"{0xAB:016x}.json")
+    obstacle.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        recorded(instance_dir)
+    assert path.exists()
+    obstacle.rmdir()
+    recorded(instance_dir)
+    assert not path.exists()

@@ -284,6 +284,21 @@ def test_memory_that_stops_growing_raises_no_alert():
     assert host.run(300).slugs == []
 
 
+@pytest.mark.parametrize("anomaly", ["slower", "stall", "memory", "losses"])
+def test_alerts_go_on_after_the_clock_was_set_back(anomaly):
+    host = Host().run(120)
+    host.now -= 3600 * NS
+    host.next_step_ns[1] -= 3600 * NS
+    assert host.run(60).slugs == []
+    if anomaly == "losses":
+        for number in (0, 5):
+            host.detector.add_counters(1, {"dropped_records": number}, host.now)
+    host.step_ns[1] *= 3 if anomaly == "slower" else 1
+    host.leak[1] = 20.0 * MIB if anomaly == "memory" else 0.0
+    host.run(240, steps=anomaly != "stall")
+    assert host.slugs == [{"slower": SLOWER, "stall": STALL, "memory": MEMORY_GROWTH, "losses": LOSSES}[anomaly]]
+
+
 def test_losses_raise_an_alert():
     host = Host()
     host.detector.add_counters(1, {"dropped_records": 2, "dropped_traces": True}, START)

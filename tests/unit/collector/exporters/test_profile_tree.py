@@ -168,5 +168,9 @@ def test_a_folder_appears_when_it_is_whole(run: Run, tmp_path: Path) -> None:
     assert run("export", "dir/many.py", "untraced.py", "-o", "two/")[0] == 2
     assert run("export", "last", "--format", "profile", "-o", "-")[0] == 2
     assert files() == ["file", "full/mine"]
+    status, _, error = run("export", "dir/many.py", "-o", "full/", "--force")
+    assert (status, "mine in it is not of this format" in error) == (1, True)
+    Path("full/mine").unlink()
+    assert run("export", "dir/many.py", "-o", "full/", "--force")[0] == 0
     assert run("export", "dir/many.py", "-o", "full/", "--force")[0] == 0
     assert "full/mine" not in files()

@@ -67,6 +67,26 @@ def test_other_readers_get_what_is_stored_already(store):
     assert (shared._GROUP, READERS + 1) in permissions(catalog.job_folder(store, 1) / "job.json")
 
 
+def test_files_that_a_collector_renames_meanwhile_get_their_lists(store, monkeypatch):
+    root = shared.make_root(store, ADA, READERS)
+    write_job(root, 1, "job")
+    folder = catalog.job_folder(store, 1)
+    (folder / "job.json").rename(folder / "job.json.tmp")
+    (folder / "removed").touch()
+    set_list = os.setxattr
+
+    def change_and_set_list(path, *arguments):
+        if path.name == "job.json.tmp":
+            path.rename(folder / "job.json")
+        if path.name == "removed":
+            path.unlink()
+        set_list(path, *arguments)
+
+    monkeypatch.setattr(os, "setxattr", change_and_set_list)
+    shared.share(store, None)
+    assert (shared._GROUP, READERS) not in permissions(folder / "job.json")
+
+
 def test_a_private_store_stays_private_below_a_folder_with_a_list(tmp_path):
     entries = shared._list(ADA, None, is_folder=True)
     os.setxattr(tmp_path, "system.posix_acl_default", entries)

@@ -38,7 +38,7 @@ function changeNs(row) {
 }
 
 function changeClass(row) {
-  if (row.significant === false) return "muted";
+  if (row.significant === false || (row.op && row.ratio !== null && !row.significant)) return "muted";
   return (row.own_ratio ?? row.ratio ?? changeNs(row) + 1) > 1 ? "bad" : "good";
 }
 

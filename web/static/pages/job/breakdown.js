@@ -2,7 +2,7 @@
 import { html, useState } from "../../lib/dom.js";
 import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
-import { count, duration } from "../../lib/numbers.js";
+import { count, counted, duration } from "../../lib/numbers.js";
 import { Parts } from "../../pictures/parts.js";
 
 /** What is beside the parts: titles as in `tfprof breakdown`, and names in the document. */
@@ -15,7 +15,7 @@ export function Breakdown({ base, version }) {
   const kinds = document?.kinds ?? [];
   const kind = kinds[chosen] ?? kinds[0];
   if (kind === undefined || !kind.parts.length) return null;
-  const caption = `from start to start ${duration(kind.period_ns)}, mean of ${count(kind.steps)} ${kind.kind} steps${kind.traced_steps ? `, their inside from ${count(kind.traced_steps)} traced ones` : ""}`;
+  const caption = `from start to start ${duration(kind.period_ns)}, mean of ${count(kind.steps)} ${kind.kind} steps${kind.traced_steps ? `, their inside from ${counted(kind.traced_steps, "traced step")}` : ""}`;
   return html`<${Section} id="parts" title="Parts of a step" note=${kind.verdict}>
     ${kinds.length > 1 &&
     html`<div class="tools">

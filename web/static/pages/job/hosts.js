@@ -4,7 +4,7 @@ import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
 import { cores, duration, quantity, rate, size } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
-import { Curve } from "../../pictures/curve.js";
+import { Curve, timeOfRun } from "../../pictures/curve.js";
 
 /**
  * How a quantity is shown, by the end of its name.
@@ -67,7 +67,7 @@ export function Hosts({ base, version, job }) {
     <div class="small-multiples">
       ${pictures.map(
         ({ name, times, lines }) => html`<div key=${name}><h3>${titleOf(name)}</h3>
-          <${Curve} xs=${times} lines=${lines} height=${150} format=${formatOf(name)} formatX=${(value) => duration(value * 1e9)} label=${`${titleOf(name)} over the run; the table below has mean and maximum`} group="host" /></div>`,
+          <${Curve} xs=${times} lines=${lines} height=${150} format=${formatOf(name)} formatX=${timeOfRun} label=${`${titleOf(name)} over the run; the table below has mean and maximum`} group="host" /></div>`,
       )}
     </div>
     <${Table} columns=${COLUMNS} rows=${rowsOf(job)} caption="resource use over the run" keyOf=${(row) => `${row.scope} ${row.name}`} />

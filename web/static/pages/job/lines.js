@@ -2,7 +2,7 @@
 import { html, useMemo, useState } from "../../lib/dom.js";
 import { isReport, useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
-import { count } from "../../lib/numbers.js";
+import { counted } from "../../lib/numbers.js";
 import { Flame } from "../../pictures/flame.js";
 import { Tree } from "../../pictures/tree.js";
 import { treeOf } from "../../lib/trees.js";
@@ -23,7 +23,7 @@ export function Lines({ base, version }) {
     ${!isReport && left > 0
       ? html`<div class="tools">
           <button type="button" aria-pressed=${!isAll} onClick=${() => setAll(false)}>your lines</button>
-          <button type="button" aria-pressed=${isAll} onClick=${() => setAll(true)}>with ${count(left)} calls in packages</button>
+          <button type="button" aria-pressed=${isAll} onClick=${() => setAll(true)}>with ${counted(left, "call")} in packages</button>
         </div>`
       : null}
     <${Flame} key=${String(isAll)} root=${root} label="time of the lines" />

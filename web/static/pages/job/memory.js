@@ -2,7 +2,7 @@
 import { html } from "../../lib/dom.js";
 import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
-import { count, duration, percent, size } from "../../lib/numbers.js";
+import { count, counted, duration, percent, size } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 
 /** Number of scopes, lines and parts of host memory that are shown at first. */
@@ -98,7 +98,7 @@ function notesOf(memory) {
 function Host({ host }) {
   if (host === null) return html`<p class="muted">Host memory: no samples.</p>`;
   const parts = [
-    `${size(host.most_bytes)} at most in ${count(host.samples)} samples`,
+    `${size(host.most_bytes)} at most in ${counted(host.samples, "sample")}`,
     host.before_bytes !== null && `${size(host.before_bytes)} before the first step`,
     host.peak_bytes !== null && `${size(host.peak_bytes)} at the peak above`,
     `${size(host.last_bytes)} at the end`,

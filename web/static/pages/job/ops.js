@@ -28,14 +28,14 @@ function columns(most, types) {
 
 /** The section. */
 export function Ops({ base, version, job }) {
-  const { document } = useDocument(`${base}/op`, version);
+  const { document, problem } = useDocument(`${base}/op`, version);
   const types = useMemo(() => (document === null ? null : new Map(document.rows.map((row) => [row.name, row]))), [document]);
   const { ops, steps, kinds, why } = job.top_ops;
   if (!ops.length) return html`<${Section} id="ops" title="Ops"><p class="muted">${why || "No ops."}</p></${Section}>`;
   const most = Math.max(...ops.map((row) => row.ns));
   const note = `medians over ${count(steps)} traced ${Object.keys(kinds).join(", ")} step${steps === 1 ? "" : "s"}`;
   return html`<${Section} id="ops" title="Ops" note=${note}>
-    <${Table} columns=${columns(most, types)} rows=${ops} sort="ns" caption="op types" keyOf=${(row) => `${row.op} ${row.device}`} detail=${(row) => html`<${Nodes} type=${types?.get(row.op)} />`} />
+    <${Table} columns=${columns(most, types)} rows=${ops} sort="ns" caption="op types" keyOf=${(row) => `${row.op} ${row.device}`} detail=${(row) => (types === null ? html`<p class="muted">${problem?.message ?? "Reading …"}</p>` : html`<${Nodes} type=${types.get(row.op)} />`)} />
   </${Section}>`;
 }
 

@@ -2,7 +2,7 @@
 import { html } from "../../lib/dom.js";
 import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
-import { count, duration, percent } from "../../lib/numbers.js";
+import { count, counted, duration, percent } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 
 const COLUMNS = [
@@ -26,7 +26,7 @@ const OPS = [
 export function Programs({ base, version, job }) {
   const { document } = useDocument(job.compiled ? `${base}/compiled` : null, version);
   if (!document?.programs.length) return null;
-  return html`<${Section} id="programs" title="Programs compiled by XLA" note=${`in ${count(document.steps)} traced steps`}>
+  return html`<${Section} id="programs" title="Programs compiled by XLA" note=${`in ${counted(document.steps, "traced step")}`}>
     <${Table} columns=${COLUMNS} rows=${document.programs} caption="programs, the longest time first" keyOf=${(row) => row.name} detail=${(row) => html`<${Ops} program=${row} />`} />
   </${Section}>`;
 }

@@ -2,7 +2,7 @@
 import { html } from "../../lib/dom.js";
 import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
-import { count, duration, percent } from "../../lib/numbers.js";
+import { count, counted, duration, percent } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 import { Code } from "../../pictures/code.js";
 
@@ -25,7 +25,7 @@ export function Source({ base, version }) {
   );
   return html`<${Section} id="source" title="Code" note="time of the ops that a line made, with their gradients, without what it calls">
     ${document.files.map((file) => html`<${Code} key=${file.path} file=${file} />`)}
-    ${document.left_out ? html`<p class="muted small">${count(document.left_out)} lines with less time are left out.</p>` : null}
+    ${document.left_out ? html`<p class="muted small">Left out: ${counted(document.left_out, "line")} with less time.</p>` : null}
     <${Table} columns=${COLUMNS} rows=${rows} sort="time_ns" caption="lines with time, the largest first" keyOf=${(line) => `${line.path}:${line.number}`} />
   </${Section}>`;
 }

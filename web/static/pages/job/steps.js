@@ -4,7 +4,7 @@ import { isReport, useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
 import { count, duration } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
-import { Curve } from "../../pictures/curve.js";
+import { Curve, timeOfRun } from "../../pictures/curve.js";
 
 const COLUMNS = [
   { key: "kind", title: "steps", value: (row) => [row.kind, row.call].filter(Boolean).join(" "), style: "name" },
@@ -71,7 +71,7 @@ export function Steps({ base, version, job }) {
       ${limit !== null && html`<label class="small check"><input type="checkbox" checked=${isCut} onChange=${() => setCut(!isCut)} /> cut above ${duration(limit)}</label>`}
     </div>
     ${shown &&
-    html`<${Curve} key=${curve.kind} xs=${shown.times} lines=${lines} marks=${marks} band=${isBand ? [1, 2] : null} limit=${isCut && limit !== null ? limit : undefined} format=${duration} formatX=${(value) => duration(value * 1e9)} label=${`times of the ${curve.kind} steps over the run; the table below has their percentiles`} />`}
+    html`<${Curve} key=${curve.kind} xs=${shown.times} lines=${lines} marks=${marks} band=${isBand ? [1, 2] : null} limit=${isCut && limit !== null ? limit : undefined} format=${duration} formatX=${timeOfRun} label=${`times of the ${curve.kind} steps over the run; the table below has their percentiles`} />`}
     ${!isReport && traced.length > 0 && html`<${Traced} base=${base} curve=${curve} />`}
     ${steps && html`<${Table} columns=${COLUMNS} rows=${steps.kinds} caption="untraced steps by kind" keyOf=${(row) => `${row.kind} ${row.key}`} />`}
   </${Section}>`;

@@ -19,16 +19,16 @@ const CHANGE_MIN = 1.3;
 const COLUMNS = [
   { key: "name", title: "job", value: (job) => job.name, show: nameCell, style: "name" },
   { key: "state", title: "state", value: (job) => stateOf(job).word, show: stateCell },
-  { key: "step_ns", title: "time/step", value: stepOf, show: (job) => (job.now.idle_ns === null ? duration(stepOf(job)) : `>${duration(job.now.idle_ns)}`), isNumber: true, hint: "the median of the last ten seconds or so; of ended jobs, the mean of all steps" },
+  { key: "step_ns", title: "time/step", value: (job) => job.now.idle_ns ?? stepOf(job), show: (job) => `${job.now.idle_ns === null ? "" : ">"}${duration(job.now.idle_ns ?? stepOf(job))}`, isNumber: true, hint: "the median of the last ten seconds or so; of ended jobs, the mean of all steps" },
   { key: "trend", title: "trend", value: (job) => job.now.change, show: (job) => html`<${Spark} values=${job.now.trend} label=${`step time of ${job.name}`} />`, style: "wide" },
-  { key: "change", title: "change", value: (job) => job.now.change, show: changeCell, isNumber: true, hint: "the step time divided by that of the minutes before" },
+  { key: "change", title: "change", value: (job) => (job.now.idle_ns === null ? job.now.change : Infinity), show: changeCell, isNumber: true, hint: "the step time divided by that of the minutes before" },
   { key: "steps", title: "steps", value: (job) => job.steps, show: (job) => count(job.steps), isNumber: true, style: "wide" },
   { key: "cpu_cores", title: "CPU", value: (job) => job.cpu, show: (job) => cores(job.cpu), isNumber: true, style: "wide", hint: "busy cores" },
   { key: "memory_bytes", title: "memory", value: (job) => job.memory, show: (job) => size(job.memory), isNumber: true, style: "wide" },
   { key: "devices", title: "device", value: (job) => job.devices.join(" "), show: (job) => job.devices.join(" ") || "-", style: "wide" },
   { key: "cost", title: "cost", value: (job) => job.cost, show: (job) => cost(job.cost), isNumber: true, style: "wide", hint: "extra time of traced steps" },
   { key: "lost", title: "lost", value: (job) => job.lost, show: (job) => html`<span class=${job.lost === 0 ? "" : "bad"}>${lostText(job)}</span>`, isNumber: true, style: "wide" },
-  { key: "started_ns", title: "for", value: (job) => job.started_ns, show: (job) => duration(job.duration_ns), isNumber: true, style: "wide", hint: "time since the start, or the duration of ended jobs" },
+  { key: "duration_ns", title: "for", value: (job) => job.duration_ns, show: (job) => duration(job.duration_ns), isNumber: true, style: "wide", hint: "time since the start, or the duration of ended jobs" },
 ];
 
 /** The current step time of a job; for an ended job, the mean of all steps, as in `tfprof top`. */
@@ -105,8 +105,10 @@ export function JobsPage() {
   const sorted = column ? ordered(found, column, order.isDescending) : found;
   const rows = isHeld ? inOldOrder(sorted, last.current) : sorted;
   last.current = rows.map((job) => job.uid);
-  const sort = ({ key, isNumber }) =>
+  const sort = ({ key, isNumber }) => {
+    last.current = []; // what the user orders is not held
     setOrder((old) => ({ key, isDescending: old.key === key ? !old.isDescending : Boolean(isNumber) }));
+  };
   const choose = (uid) => setChosen((old) => (old.includes(uid) ? old.filter((each) => each !== uid) : [...old, uid].slice(-2)));
   const text = () => csv(["uid", "user", "host", ...COLUMNS.map(({ key }) => key)], rows.map((job) => [job.uid, job.user, job.host, ...COLUMNS.map(({ value }) => value(job))]));
   return html`<${Bar} crumbs=${html`<span class="muted">${top === null ? "" : top.store}</span>`} />
@@ -127,7 +129,7 @@ export function JobsPage() {
         : !jobs.length
           ? html`<p>No jobs yet: <code>tfprof-run python train.py</code> profiles one.</p>`
           : html`<div class="scroll" tabindex="0" role="region" aria-label="All jobs" onMouseEnter=${() => setHeld(true)} onMouseLeave=${() => setHeld(false)}
-              onFocusIn=${() => setHeld(true)} onFocusOut=${() => setHeld(false)}>
+              onfocusin=${() => setHeld(true)} onfocusout=${() => setHeld(false)}>
               <table>
                 <caption>${rows.length} of ${jobs.length} jobs${order.key ? "" : ", slowest change first"} <${CopyButton} text=${text} label="Copy as CSV" /></caption>
                 <thead><tr><th scope="col" class="fold-cell"><span class="hidden-text">Compare</span></th>${COLUMNS.map((each) => headCell(each, order, sort))}</tr></thead>

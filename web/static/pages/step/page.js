@@ -3,7 +3,7 @@ import { html, useEffect, useMemo, useState } from "../../lib/dom.js";
 import { useDocument } from "../../lib/documents.js";
 import { Bar, Notices, Section } from "../../lib/layout.js";
 import { useLive } from "../../lib/live.js";
-import { count, duration, size } from "../../lib/numbers.js";
+import { count, counted, duration, size } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 import { least, most } from "../../lib/range.js";
 import { traceOf } from "../../lib/trace.js";
@@ -51,7 +51,7 @@ export function StepPage({ uid, step }) {
       <${Notices} problem=${problem?.message} />
       <div class="head">
         <div><h1>${kind ? `${kind} step` : "Step"} ${count(number)}</h1>
-          ${trace !== null && html`<p class="identity"><span>${duration((end - start) * MICRO)}</span><span>${count(trace.slices.filter((slice) => slice.category === "op").length)} executions of ops</span></p>`}</div>
+          ${trace !== null && html`<p class="identity"><span>${duration((end - start) * MICRO)}</span><span>${counted(trace.slices.filter((slice) => slice.category === "op").length, "execution")} of ops</span></p>`}</div>
         <div class="actions">${link(before, "‹ traced before")}${link(after, "traced after ›")}<${Downloads} uid=${uid} query=${query} /></div>
       </div>
       ${trace === null && problem === null ? html`<p class="muted">Reading the step …</p>` : null}
@@ -78,7 +78,7 @@ function Chosen({ slice, start, lanes }) {
   const { node, bytes, line, step, kind, ...rest } = slice.args;
   const parts = [
     duration((slice.end - slice.start) * MICRO),
-    `from ${duration((slice.start - start) * MICRO)}`,
+    slice.start < start ? "from before the step" : `from ${duration((slice.start - start) * MICRO)}`,
     lanes[slice.lane].name,
     node && node !== slice.name ? node : null,
     bytes ? size(bytes) : null,
