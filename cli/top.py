@@ -43,13 +43,12 @@ def top(store: str, sort: str, filter_text: str | None, *, everything: bool, onc
     alert. Enter opens a job; the keys are shown at the bottom.
     """
     reader = open_reader(store)
-    watch = open_watch(reader, shows_all=everything)
     if not once and not as_json and all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         from .top_screen import run  # noqa: PLC0415  # textual: only for the screen
 
-        run(reader, watch, sort, filter_text or "")
+        run(reader, sort, filter_text or "", shows_all=everything)
         return
-    watched_store = watch.update(time.time_ns())
+    watched_store = open_watch(reader, shows_all=everything).update(time.time_ns())
     jobs = sorted_jobs(filtered_jobs(watched_store.jobs, filter_text or ""), sort)
     if as_json:
         print_json(top_document(watched_store, jobs))

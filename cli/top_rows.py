@@ -12,6 +12,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from ..collector.render.cells import cells
+
 _CURSOR: Final = Style(reverse=True)
 _HIGHLIGHTED: Final = Style(bold=True, color="red")
 _DIMMED: Final = Style(dim=True)
@@ -58,17 +60,20 @@ class LineList(ScrollView, can_focus=True):
         return self._items[self.cursor].key if self._items else None
 
     def show(self, items: Sequence[Item]) -> None:
-        """Replace the lines."""
+        """Replace the lines; a cursor that was on the screen stays on it."""
         old_key, old_items, old_cursor = self.cursor_key, self._items, self.cursor
+        was_visible = self._is_cursor_visible()
         self._items = items
         keys = [item.key for item in items]
         self.cursor = keys.index(old_key) if old_key in keys else min(self.cursor, max(0, len(items) - 1))
         if len(items) != len(old_items):
-            self.virtual_size = Size(max((len(item.text) for item in items), default=0), len(items))
+            self.virtual_size = Size(max((cells(item.text) for item in items), default=0), len(items))
             self.refresh()
-            return
-        changed = {index for index, (new, old) in enumerate(zip(items, old_items, strict=True)) if new != old}
-        self._draw(changed | ({old_cursor, self.cursor} if old_cursor != self.cursor else set()))
+        else:
+            changed = {index for index, (new, old) in enumerate(zip(items, old_items, strict=True)) if new != old}
+            self._draw(changed | ({old_cursor, self.cursor} if old_cursor != self.cursor else set()))
+        if was_visible and not self._is_cursor_visible():
+            self._scroll_to_cursor()
 
     def render_line(self, y: int) -> Strip:
         """Return one line of the screen."""
@@ -110,8 +115,14 @@ class LineList(ScrollView, can_focus=True):
     def _move_cursor(self, index: int) -> None:
         old_cursor = self.cursor
         self.cursor = min(max(0, index), max(0, len(self._items) - 1))
-        self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
+        self._scroll_to_cursor()
         self._draw({old_cursor, self.cursor})
+
+    def _is_cursor_visible(self) -> bool:
+        return 0 <= self.cursor - self.scroll_offset.y < self.size.height
+
+    def _scroll_to_cursor(self) -> None:
+        self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
 
     def _draw(self, indexes: set[int]) -> None:
         """Redraw some lines: redrawing the whole screen is slow over a slow connection."""

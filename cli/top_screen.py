@@ -16,9 +16,18 @@ from textual.widgets import Footer, Input, Static
 
 from ..collector.errors import TfprofError
 from ..collector.query.overview import overview
-from ..collector.query.store_watch import StoreWatch
-from ..collector.query.watching import ORDERS, Watch, WatchedJob, WatchedStore, filtered_jobs, sorted_jobs
+from ..collector.query.store_watch import StoreWatch, open_watch
+from ..collector.query.watching import (
+    ORDERS,
+    Watch,
+    WatchedJob,
+    WatchedStore,
+    filtered_jobs,
+    recent,
+    sorted_jobs,
+)
 from ..collector.render import overview_text, top_text
+from ..collector.store.opening import open_reader, scheme_of
 from ..collector.store.protocols import StoreReader
 from ..collector.summaries.jobs import ENDED
 from ..commands.streams import clean
@@ -48,10 +57,19 @@ class JobTextRead(Message):
         self.text = text
 
 
+class JobsRead(Message):
+    """The jobs have been read, or could not be."""
+
+    def __init__(self, result: WatchedStore | Exception) -> None:
+        super().__init__()
+        self.result = result
+
+
 def run_in_thread(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> None:
     """Run ``messages`` in a thread and send its results to ``screen``.
 
-    A TfprofError is sent as a Notice. The end of the program does not wait for the thread.
+    A TfprofError or OSError is sent as a Notice. The end of the program does not wait for the
+    thread.
     """
 
     def send() -> None:
@@ -59,7 +77,7 @@ def run_in_thread(screen: Screen[None], messages: Callable[[], Iterable[Message]
             try:
                 for message in messages():
                     screen.post_message(message)
-            except TfprofError as error:
+            except (TfprofError, OSError) as error:
                 screen.post_message(Notice(str(error), is_error=True))
 
     threading.Thread(target=send, daemon=True).start()
@@ -145,16 +163,18 @@ class JobsScreen(OrderScreen):
         Binding("q", "app.quit", "Quit"),
     ]
 
-    def __init__(self, store: StoreReader, watch: Watch | StoreWatch, sort_order: str, filter_text: str) -> None:
+    def __init__(self, store: StoreReader, sort_order: str, filter_text: str, *, shows_all: bool) -> None:
         super().__init__()
-        self._store, self._watch = store, watch
+        self._store, self._shows_all = store, shows_all
         self._job_sort_order, self._filter_text = sort_order, filter_text
-        self._is_backwards = self._is_paused = False
+        self._is_backwards = self._is_paused = self._is_reading = False
+        self._watch: Watch | StoreWatch | None = None
         self._watched_store: WatchedStore | None = None
+        self._problem = ""
 
     def compose(self) -> ComposeResult:
         """Create the widgets."""
-        yield Static(id="summary", markup=False)
+        yield Static("reading …", id="summary", markup=False)
         yield Static(id="head", markup=False)
         yield LineList()
         yield Input(self._filter_text, placeholder="name, user, host, id or state", id="filter", compact=True)
@@ -175,29 +195,52 @@ class JobsScreen(OrderScreen):
         self.show()
 
     def update(self) -> None:
-        """Read the new data, unless paused."""
-        if not self._is_paused:
-            self._read()
+        """Read the new data in a thread, unless paused or a read is in progress."""
+        if not self._is_paused and not self._is_reading:
+            self._is_reading = True
+            run_in_thread(self, self._read_jobs)
 
-    def _read(self) -> None:
-        self._watched_store = self._watch.update(time.time_ns())
+    def _read_jobs(self) -> Iterator[Message]:
+        try:
+            if not scheme_of(self._store.address):
+                open_reader(self._store.address)  # StoreError if it was moved; a watch would only see no jobs
+            self._watch = self._watch or open_watch(self._store, shows_all=True)
+            result: WatchedStore | Exception = self._watch.update(time.time_ns())
+        except Exception as error:  # noqa: BLE001  # on_jobs_read raises an unexpected one
+            self._watch, result = None, error
+        yield JobsRead(result)
+
+    def on_jobs_read(self, message: JobsRead) -> None:
+        """Show the jobs, or the last ones and why they could not be read."""
+        self._is_reading = False
+        if isinstance(message.result, WatchedStore):
+            self._watched_store, self._problem = message.result, ""
+        elif isinstance(message.result, (TfprofError, OSError)):
+            self._problem = f"the store cannot be read: {message.result}"
+        else:
+            raise message.result
         if self.is_current:
             self.show()
 
     def show(self) -> None:
         """Redraw the last data."""
-        if self._watched_store is None:
+        if self._watched_store is None and not self._problem:
             return
+        summary = self.query_one("#summary", Static).set_class(bool(self._problem), "failed")
+        if self._watched_store is None:
+            summary.update(clean(self._problem))
+            return
+        watched_store = self._watched_store if self._shows_all else recent(self._watched_store)
         jobs = sorted_jobs(
-            filtered_jobs(self._watched_store.jobs, self._filter_text),
+            filtered_jobs(watched_store.jobs, self._filter_text),
             self._job_sort_order,
             backwards=self._is_backwards,
         )
         table = top_text.lines(jobs, self.app.size.width)
-        modes = [f"by {self._job_sort_order}{' reversed' * self._is_backwards}"]
+        modes = [self._problem] * bool(self._problem) + [f"by {self._job_sort_order}{' reversed' * self._is_backwards}"]
         modes += [f"like {self._filter_text!r}"] * bool(self._filter_text) + ["paused"] * self._is_paused
-        text = top_text.fitted([*modes, *top_text.summary(self._watched_store)], self.app.size.width)
-        self.query_one("#summary", Static).update(clean(text))
+        text = top_text.fitted([*modes, *top_text.summary(watched_store)], self.app.size.width)
+        summary.update(clean(text))
         self.query_one("#head", Static).update(table.head)
         self.query_one(LineList).show([_item(job, text) for job, text in zip(jobs, table.jobs, strict=True)])
 
@@ -216,8 +259,8 @@ class JobsScreen(OrderScreen):
 
     def action_ended(self) -> None:
         """Show or hide jobs that ended long ago."""
-        self._watch.shows_all = not self._watch.shows_all
-        self._read()
+        self._shows_all = not self._shows_all
+        self.show()
 
     def action_pause(self) -> None:
         """Pause or resume the updates."""
@@ -263,6 +306,7 @@ class Top(App[None]):
     CSS: ClassVar[str] = """
     Screen { background: ansi_default; color: ansi_default; }
     #summary, #head { height: 1; }
+    #summary.failed { color: ansi_red; }
     #head { text-style: bold underline; }
     #filter { display: none; height: 1; border: none; padding: 0; }
     #filter.open { display: block; }
@@ -291,9 +335,9 @@ def _item(job: WatchedJob, text: str) -> Item:
     return Item(job.row.uid, clean(text), job.is_slow or job.alert is not None, job.row.phase == ENDED)
 
 
-def run(store: StoreReader, watch: Watch | StoreWatch, sort_order: str, filter_text: str) -> None:
+def run(store: StoreReader, sort_order: str, filter_text: str, *, shows_all: bool) -> None:
     """Show jobs until a key quits; KeyboardInterrupt if that was Ctrl-C."""
-    app = Top(JobsScreen(store, watch, sort_order, filter_text))
+    app = Top(JobsScreen(store, sort_order, filter_text, shows_all=shows_all))
     app.run()
     if app.was_interrupted:
         raise KeyboardInterrupt

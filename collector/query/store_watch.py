@@ -13,7 +13,6 @@ from ..summaries.live import HOST_COLUMNS, SAMPLES_MAX, CurrentUsage, LiveJob, h
 from ..summaries.step_times import NO_PACE
 from .followed import READING_S, rows_since
 from .watching import (
-    RECENT_NS,
     WATCHED_TABLES,
     TakeRows,
     Watch,
@@ -22,6 +21,7 @@ from .watching import (
     WatchedStore,
     add_rows,
     last_rows,
+    recent,
     watched_job,
 )
 
@@ -79,10 +79,7 @@ class StoreWatch:
         """Return the jobs and hosts at ``now_ns``, or those of the last five seconds."""
         if self._last is None or not 0 <= now_ns - self._last.at_ns < _READING_NS:
             self._last = self._read(now_ns)
-        jobs = self._last.jobs
-        if not self.shows_all:
-            jobs = tuple(job for job in jobs if now_ns - (job.row.ended_ns or now_ns) <= RECENT_NS)
-        return WatchedStore(self._last.store, self._last.at_ns, jobs, self._last.hosts, self._last.damaged)
+        return self._last if self.shows_all else recent(self._last)
 
     def _read(self, now_ns: int) -> WatchedStore:
         jobs, damaged = self._store.read()

@@ -207,11 +207,11 @@ class Watch:
         running = (self._running_job(uid, now_ns, holders, live) for uid in list(self._running))
         jobs = [job for job in running if job is not None]
         jobs += [self._ended_job(info, now_ns) for info in self._ended.values()]
-        shown_jobs = [job for job in jobs if self.shows_all or now_ns - (job.row.ended_ns or now_ns) <= RECENT_NS]
         hosts = (self._host(name, now_ns, live) for name in catalog.hosts(self._store.path))
-        return WatchedStore(
-            str(self._store.path), now_ns, tuple(shown_jobs), tuple(filter(None, hosts)), len(self._damaged)
+        watched = WatchedStore(
+            str(self._store.path), now_ns, tuple(jobs), tuple(filter(None, hosts)), len(self._damaged)
         )
+        return watched if self.shows_all else recent(watched)
 
     def _scan(self, now_ns: int) -> None:
         """Find jobs that are new, removed, or running again."""
@@ -371,6 +371,12 @@ def _idle_ns(figures: LiveFigures, row: JobRow, pace: Pace, now_ns: int) -> int 
 
 
 # -- sorting and filtering -----------------------------------------------------------------------
+
+
+def recent(watched: WatchedStore) -> WatchedStore:
+    """Return ``watched`` without the jobs that ended more than ten minutes ago."""
+    at_ns = watched.at_ns
+    return replace(watched, jobs=tuple(job for job in watched.jobs if at_ns - (job.row.ended_ns or at_ns) <= RECENT_NS))
 
 
 def _none_as_least(value: float | None) -> float:

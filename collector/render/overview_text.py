@@ -11,6 +11,7 @@ from ..summaries.spans import ENDING, WAITING, Stage
 from ..summaries.step_times import StepTimes
 from ..summaries.top import TopOp
 from .breakdown_text import parts_texts
+from .cells import cells, first_cells
 from .jobs_text import cost_part, framework, lost_part, start_text, state
 from .table import Column, render
 from .wrapping import wrapped
@@ -144,14 +145,14 @@ def _list_lines(title: str, texts: Sequence[str], width: int | None, shown: int 
     """Yield a line for each of the first ``shown`` texts, cut at ``width``."""
     for index, text in enumerate(texts[:shown]):
         line = f"{'' if index else title:9}{text}"
-        yield line if width is None or len(line) <= width else _cut(line, width)
+        yield line if width is None or cells(line) <= width else _cut(line, width)
     if len(texts) > shown:
         yield f"{'':9}and {len(texts) - shown} more"
 
 
 def _cut(line: str, width: int) -> str:
     """Return ``line`` cut after a whole word, with an ellipsis."""
-    return line[: width - 1].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
+    return first_cells(line, width - 1).rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
 
 
 def _joined_lines(parts: Iterable[str], width: int | None, indent: int) -> list[str]:
@@ -162,7 +163,7 @@ def _joined_lines(parts: Iterable[str], width: int | None, indent: int) -> list[
     text_lines: list[str] = []
     for part in filter(None, parts):
         longer = f"{text_lines[-1]} · {part}" if text_lines else part
-        if width is not None and text_lines and len(longer) > max(width, _WIDTH_MIN):
+        if width is not None and text_lines and cells(longer) > max(width, _WIDTH_MIN):
             text_lines.append(" " * indent + part)
         else:
             text_lines[-1:] = [longer]

@@ -4,16 +4,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
+from .cells import cells, first_cells, last_cells
+
 DOTS: Final = "…"
 
 
 def shortened(text: str, width: int) -> str:
-    """Return ``text`` in at most ``width`` characters.
+    """Return ``text`` in at most ``width`` cells.
 
     Whole parts between slashes are left out if that is enough. The indentation shows the depth in
     the tree; it is reduced if less than half of the width would remain for the name.
     """
-    if len(text) <= width:
+    if cells(text) <= width:
         return text
     name, indent = _name_and_indent(text, width)
     return " " * indent + _shortened(name, width - indent)
@@ -29,7 +31,7 @@ def shortened_distinctly(texts: Sequence[str], width: int) -> list[str]:
     for text, short in zip(texts, short_texts, strict=True):
         originals[short.strip()].add(text.strip())
     return [
-        _shortened_start(text, width) if len(originals[short.strip()]) > 1 and len(text) > width else short
+        _shortened_start(text, width) if len(originals[short.strip()]) > 1 and cells(text) > width else short
         for text, short in zip(texts, short_texts, strict=True)
     ]
 
@@ -42,18 +44,18 @@ def _name_and_indent(text: str, width: int) -> tuple[str, int]:
 
 def _shortened_start(text: str, width: int) -> str:
     name, indent = _name_and_indent(text, width)
-    room = width - indent - len(DOTS)
-    return " " * indent + (name if len(name) <= room + len(DOTS) else DOTS + name[len(name) - max(0, room) :])
+    room = width - indent
+    return " " * indent + (name if cells(name) <= room else DOTS + last_cells(name, room - len(DOTS)))
 
 
 def _shortened(name: str, width: int) -> str:
-    if len(name) <= width:
+    if cells(name) <= width:
         return name
     first, slash, rest = name.partition("/")
-    room = width - len(first) - 2 * len(slash) - len(DOTS)
-    slash_index = rest.find("/", max(0, len(rest) - room - 1)) if slash else -1
+    room = width - cells(first) - 2 * len(slash) - len(DOTS)
+    slash_index = rest.find("/", len(rest) - len(last_cells(rest, room + 1))) if slash else -1
     if slash_index >= 0:
         return f"{first}/{DOTS}{rest[slash_index:]}"
     room = max(0, width - len(DOTS))
-    start_length = room // 3
-    return name[:start_length] + DOTS[:width] + name[len(name) - (room - start_length) :]
+    first_part = first_cells(name, room // 3)
+    return first_part + DOTS[:width] + last_cells(name, room - cells(first_part))

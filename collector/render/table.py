@@ -1,4 +1,4 @@
-"""Plain text tables.
+"""Plain text tables; widths are in cells of the terminal.
 
 Columns are as wide as their widest cell and two spaces apart. Numbers are right-aligned.
 """
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from . import colors
+from .cells import cells, padded
 from .short import shortened_distinctly
 
 _GAP: Final = 2
@@ -15,7 +16,7 @@ _GAP: Final = 2
 class Column(NamedTuple):
     """Title and alignment of a column, and the rules that apply to it if lines are too wide.
 
-    Its cells may be shortened to ``min_width`` characters (0: never). If that is not enough,
+    Its cells may be shortened to ``min_width`` (0: never). If that is not enough,
     columns with a ``drop_priority`` are dropped, the highest first. ``preferred_width``: width that
     this column keeps while columns with a ``drop_priority`` above 1 can be dropped. ``is_bar``: its
     cells are bars.
@@ -73,8 +74,7 @@ def _shown_indexes(widths: list[int], columns: Sequence[Column], width: int) -> 
 def _line(texts: Sequence[str], widths: Sequence[int], columns: Sequence[Column], styles: Sequence[str]) -> str:
     """Return a line; ``styles``: the style of each cell, empty for none."""
     aligned = [
-        text.rjust(width) if column.right else text.ljust(width)
-        for text, width, column in zip(texts, widths, columns, strict=True)
+        padded(text, width, right=column.right) for text, width, column in zip(texts, widths, columns, strict=True)
     ]
     aligned[-1] = aligned[-1].rstrip()
     if not colors.are_used():
@@ -110,7 +110,7 @@ def render(
     """
     titles = [column.title for column in columns]
     lines = [titles, *rows] if any(titles) else list(rows)
-    widths = [max((len(line[index]) for line in lines), default=0) for index in range(len(columns))]
+    widths = [max((cells(line[index]) for line in lines), default=0) for index in range(len(columns))]
     if width is not None:
         indexes = _shown_indexes(widths, columns, width - len(indent))
         columns, widths = [columns[index] for index in indexes], [widths[index] for index in indexes]

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from .. import numbers
 from ..query.watching import WatchedHost, WatchedJob, WatchedStore
 from ..summaries.jobs import ENDED
+from .cells import cells, first_cells
 from .jobs_text import lost, state
 from .overview_text import clipped
 from .table import Column, render
@@ -118,6 +119,7 @@ def _host(host: WatchedHost) -> Iterator[str]:
 def fitted(parts: Sequence[str], width: int | None) -> str:
     """Return one line with as many of the first parts as fit."""
     number = len(parts)
-    while width is not None and number > 1 and len(" · ".join(parts[:number])) > width:
+    while width is not None and number > 1 and cells(" · ".join(parts[:number])) > width:
         number -= 1
-    return " · ".join(parts[:number])[:width]
+    text = " · ".join(parts[:number])
+    return text if width is None else first_cells(text, width)

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import re
 import socket
+import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from tfprof.cli import top_screen
 from tfprof.cli.top_rows import LineList
 from tfprof.cli.top_screen import JobScreen, JobsScreen, Top
 from tfprof.collector.errors import StoreError
-from tfprof.collector.query.watching import ORDERS, Watch
+from tfprof.collector.query.watching import ORDERS, Watch, WatchedStore
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout
@@ -56,7 +57,7 @@ def drive(
 ) -> Top:
     """Run the screen and ``act`` on it; return the application after its end."""
     store = LocalStore(writer.path)
-    screen = JobsScreen(store, Watch(store), "slow", "")
+    screen = JobsScreen(store, "slow", "", shows_all=False)
     app = Top(screen)
 
     async def run() -> None:
@@ -136,6 +137,31 @@ def test_the_cursor_stays_on_its_job_and_the_list_scrolls(writer: LocalStoreWrit
     drive(writer, act)
 
 
+def test_the_list_scrolls_to_the_cursor_whose_job_moved_off_the_screen(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
+        lines = screen.query_one(LineList)
+        await pilot.press("S", "S", "home")  # by name
+        first_key = lines.cursor_key
+        await pilot.press("r")
+        assert (lines.cursor_key, lines.cursor) == (first_key, JOB_COUNT - 1)
+        await until(pilot, lambda: lines.scroll_offset.y == JOB_COUNT - lines.size.height)
+        assert any("job00.py" in text for text in rendered(pilot))
+
+    drive(writer, act)
+
+
+def test_a_list_that_was_scrolled_away_from_its_cursor_is_not_moved(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
+        lines = screen.query_one(LineList)
+        lines.scroll_to(y=5, animate=False)
+        await until(pilot, lambda: lines.scroll_offset.y == 5)
+        screen.show()
+        await pilot.pause(0.2)
+        assert (lines.cursor, lines.scroll_offset.y) == (0, 5)
+
+    drive(writer, act)
+
+
 def test_a_filter_narrows_while_it_is_typed_and_is_cleared(writer: LocalStoreWriter) -> None:
     async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
         await pilot.press("slash", *"job1")
@@ -191,6 +217,20 @@ def test_a_removed_job_is_reported(writer: LocalStoreWriter) -> None:
     drive(writer, act)
 
 
+def test_a_key_shows_jobs_that_ended_long_ago(writer: LocalStoreWriter) -> None:
+    writer.job(1 << 48).close("exited", {"t_ns": time.time_ns() - 1000 * SECOND})
+
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
+        assert "job00.py" not in "".join(texts(screen))
+        await pilot.press("e")
+        assert "job00.py" in texts(screen)[-1]
+        assert "1 ended" in text_of(screen, "#summary")
+        await pilot.press("e")
+        assert len(texts(screen)) == JOB_COUNT - 1
+
+    drive(writer, act)
+
+
 def test_updates_pause_and_resume(writer: LocalStoreWriter) -> None:
     async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
         await pilot.press("space")
@@ -199,9 +239,81 @@ def test_updates_pause_and_resume(writer: LocalStoreWriter) -> None:
         screen.update()
         assert screen._watched_store is watched_before
         await pilot.press("space")
-        assert screen._watched_store is not watched_before
+        await until(pilot, lambda: screen._watched_store is not watched_before)
 
     drive(writer, act)
+
+
+@pytest.mark.parametrize(
+    "error", [StoreError("the server\x1b[2J does not answer", "engine-away"), OSError(116, "Stale file handle")]
+)
+def test_the_last_figures_stay_while_the_store_cannot_be_read(
+    writer: LocalStoreWriter, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fails(*_arguments: Any) -> WatchedStore:
+        raise error
+
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(Watch, "update", fails)
+            screen.update()
+            await until(pilot, lambda: "cannot be read" in text_of(screen, "#summary"))
+            reason = str(error).replace("\x1b", "?")
+            assert text_of(screen, "#summary").startswith(f"the store cannot be read: {reason}")
+            await pilot.press("s")
+            assert len(texts(screen)) == JOB_COUNT
+        screen.update()
+        await until(pilot, lambda: "30 running" in text_of(screen, "#summary"))
+
+    drive(writer, act, (200, 50))
+
+
+def test_a_moved_store_is_no_store_without_jobs(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
+        moved = writer.path.rename(writer.path.with_name("moved"))
+        screen.update()
+        await until(pilot, lambda: "[store-missing]" in text_of(screen, "#summary"))
+        assert len(texts(screen)) == JOB_COUNT
+        moved.rename(writer.path)
+        screen.update()
+        await until(pilot, lambda: "30 running" in text_of(screen, "#summary"))
+
+    drive(writer, act, (200, 50))
+
+
+def test_an_unexpected_error_ends_the_program(writer: LocalStoreWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_arguments: Any) -> WatchedStore:
+        raise LookupError("a mistake")
+
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
+        monkeypatch.setattr(Watch, "update", fails)
+        screen.update()
+        await until(pilot, lambda: not pilot.app.is_running)
+
+    with pytest.raises(LookupError, match="a mistake"):
+        drive(writer, act)
+
+
+def test_keys_work_while_the_store_is_slow(writer: LocalStoreWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_reading, ends = threading.Event(), threading.Event()
+
+    def waits(*_arguments: Any) -> WatchedStore:
+        is_reading.set()
+        ends.wait(60)
+        raise StoreError("it took too long", "engine-away")
+
+    async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
+        monkeypatch.setattr(Watch, "update", waits)
+        screen.update()
+        await until(pilot, is_reading.is_set)
+        await pilot.press("s", "q")
+        await until(pilot, lambda: not pilot.app.is_running)
+
+    try:
+        drive(writer, act)
+        assert not ends.is_set()
+    finally:
+        ends.set()
 
 
 def test_a_key_orders_traces_of_the_job_at_the_cursor(

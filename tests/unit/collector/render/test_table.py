@@ -11,6 +11,20 @@ def test_columns_are_as_wide_as_their_widest_cell_without_trailing_blanks() -> N
     ]
 
 
+def test_columns_are_aligned_after_wide_characters_and_combining_marks() -> None:
+    names = ["模型训练.py", "🚀.py", "e\u0301.py", "b.py"]
+    lines = render([Column("NAME"), Column("N", right=True)], [[name, "1"] for name in names])
+    assert lines == [
+        "NAME         N",
+        "模型训练.py  1",
+        "🚀.py        1",
+        "e\u0301.py         1",
+        "b.py         1",
+    ]
+    short_lines = render([Column("NAME", min_width=4), Column("N")], [[name, "1"] for name in names], width=11)
+    assert short_lines == ["NAME      N", "模…练.py  1", "🚀.py     1", "e\u0301.py      1", "b.py      1"]
+
+
 def test_columns_with_a_minimum_are_shortened_until_the_table_fits() -> None:
     lines = render([Column("NAME", min_width=4), Column("N")], [["abcdefghij", "1234"]], width=12)
     assert lines == ["NAME    N", "a…ghij  1234"]
