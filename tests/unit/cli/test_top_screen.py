@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from fakes.hostile_store import HOSTILE
 from fakes.made_store import IDENTITY, MS, SECOND, rows, span
+from rich.cells import cell_len
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 from tfprof.cli import top_screen
@@ -340,10 +341,12 @@ def test_a_key_orders_traces_of_the_job_at_the_cursor(
 
 @pytest.mark.parametrize("size", [(40, 8), (80, 24), (200, 50)])
 def test_no_line_is_wider_than_the_screen(writer: LocalStoreWriter, size: tuple[int, int]) -> None:
+    writer.job(1 << 48).set_identity({**IDENTITY, "name": "模型训练" * 9, "host": HOST})
+
     async def act(pilot: Pilot[None], screen: JobsScreen) -> None:
-        assert max(map(len, [*texts(screen), text_of(screen, "#head"), text_of(screen, "#summary")])) <= size[0]
+        assert max(map(cell_len, [*texts(screen), text_of(screen, "#head"), text_of(screen, "#summary")])) <= size[0]
         await pilot.resize_terminal(60, 20)
-        await until(pilot, lambda: max(map(len, texts(screen))) <= 60)
+        await until(pilot, lambda: max(map(cell_len, texts(screen))) <= 60)
 
     drive(writer, act, size)
 
