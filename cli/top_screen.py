@@ -65,6 +65,11 @@ class JobsRead(Message):
         self.result = result
 
 
+def report_failure(error: Exception) -> Exception:
+    """Return an unexpected ``error`` of a thread, which `on_jobs_read` raises in the program."""
+    return error
+
+
 def run_in_thread(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> None:
     """Run ``messages`` in a thread and send its results to ``screen``.
 
@@ -206,8 +211,10 @@ class JobsScreen(OrderScreen):
                 open_reader(self._store.address)  # StoreError if it was moved; a watch would only see no jobs
             self._watch = self._watch or open_watch(self._store, shows_all=True)
             result: WatchedStore | Exception = self._watch.update(time.time_ns())
-        except Exception as error:  # noqa: BLE001  # on_jobs_read raises an unexpected one
+        except (TfprofError, OSError) as error:
             self._watch, result = None, error
+        except Exception as error:  # noqa: BLE001  # reported by the program, which it ends
+            self._watch, result = None, report_failure(error)
         yield JobsRead(result)
 
     def on_jobs_read(self, message: JobsRead) -> None:
