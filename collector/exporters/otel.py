@@ -124,7 +124,7 @@ class _Job:
         del enclosing[depth:]
         parent = enclosing[-1] if enclosing else self._root
         kind, ordinal = slices.steps[step]
-        facts = (kind, slices.labels[label].op, ordinal, start_ns, duration_ns, depth)
+        facts = (kind, slices.labels[label].op, ordinal, start_ns, duration_ns)
         # The same in each export, whatever else is in it.
         number = _id(sha256(b"%s %s" % (self._trace_id, repr(facts).encode("utf-8", "replace"))).digest())
         enclosing.append(number)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import ended_jobs, exported_slices, hostile_store
+from fakes import ended_jobs, exported_slices, hostile_store, page_store
 from fakes.command import Run, caller
 from fakes.made_store import START_NS
 from fakes.many_executions import write_many_executions
@@ -95,6 +95,18 @@ def test_ids_have_the_length_of_the_protocol(run: Run, tmp_path: Path) -> None:
     text = (tmp_path / "a.otlp.jsonl").read_text()
     assert f'"traceId":"{first.trace_id.hex()}","spanId":"{first.span_id.hex()}"' in text
     assert f'"startTimeUnixNano":"{first.start_time_unix_nano}"' in text
+
+
+def test_the_id_of_a_span_is_the_same_in_each_export(run: Run, tmp_path: Path) -> None:
+    page_store.write(tmp_path / "store")
+    ids = []
+    for name, words in (("all.otlp", ()), ("some.otlp", ("--steps", "2"))):
+        assert run("export", "aa10", *words, "-o", tmp_path / name)[0] == 0
+        ids.append(
+            {span.span_id: span.start_time_unix_nano for span in spans(read(tmp_path / name)) if span.parent_span_id}
+        )
+    assert 0 < len(ids[1]) < len(ids[0])
+    assert ids[1].items() <= ids[0].items()
 
 
 def test_each_job_is_a_trace_of_its_own(run: Run, tmp_path: Path) -> None:

@@ -188,3 +188,13 @@ def test_new_keys_do_not_fill_memory():
     for key in range(6000):
         job.step(key=key)
     assert len(job.pacer.known_keys) == 4096
+
+
+@pytest.mark.parametrize(("text", "is_selected"), [("steps=3-20", True), ("off", False)])
+def test_a_batch_that_found_no_data_gives_its_trace_to_the_next_one_of_its_number(text: str, is_selected: bool) -> None:
+    job = Job(text).steps(4)
+    for _ in range(2):
+        assert job.pacer.should_trace(5, 1) is is_selected
+    job.ordinal = 5
+    job.steps(20)
+    assert len(job.traced) == (17 if is_selected else 0)
