@@ -210,12 +210,13 @@ class JobsScreen(OrderScreen):
             if not scheme_of(self._store.address):
                 open_reader(self._store.address)  # StoreError if it was moved; a watch would only see no jobs
             self._watch = self._watch or open_watch(self._store, shows_all=True)
-            result: WatchedStore | Exception = self._watch.update(time.time_ns())
-        except (TfprofError, OSError) as error:
-            self._watch, result = None, error
-        except Exception as error:  # noqa: BLE001  # reported by the program, which it ends
-            self._watch, result = None, report_failure(error)
-        yield JobsRead(result)
+            yield JobsRead(self._watch.update(time.time_ns()))
+        except Exception as error:  # noqa: BLE001  # on_jobs_read raises an unexpected one
+            self._watch = None
+            self._report_failure(error)
+
+    def _report_failure(self, error: Exception) -> None:
+        self.post_message(JobsRead(error))
 
     def on_jobs_read(self, message: JobsRead) -> None:
         """Show the jobs, or the last ones and why they could not be read."""
