@@ -65,11 +65,6 @@ class JobsRead(Message):
         self.result = result
 
 
-def report_failure(error: Exception) -> Exception:
-    """Return an unexpected ``error`` of a thread, which `on_jobs_read` raises in the program."""
-    return error
-
-
 def run_in_thread(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> None:
     """Run ``messages`` in a thread and send its results to ``screen``.
 
