@@ -21,7 +21,16 @@ from ..store.schema import DEVICE, LABEL, NODE, NONE_ID
 from ..summaries.kinds import kind_name, range_text
 from ..summaries.op_classes import PIPELINE_DEVICE
 from ..summaries.steps import rows_of_kinds
-from ..tfviews.nodes import Node, device_names, interned_texts, merge_jobs, nodes_from_rollup, with_counts, wrap_int64
+from ..tfviews.nodes import (
+    STREAM,
+    Node,
+    device_names,
+    interned_texts,
+    merge_jobs,
+    nodes_from_rollup,
+    with_counts,
+    wrap_int64,
+)
 from ..tfviews.parity import DEFAULT, Parity
 from .facts import ALL_FACTS, FLOAT_OPS, GRAPH, NO_JOB_FACTS, SHAPES, STACKS, JobFacts, SelectedTraces, with_stacks
 from .kind_selection import by_name, function_names_of, includes, resolve_kinds, traces_by_kind
@@ -352,7 +361,8 @@ def _window_labels(job: JobReader, names: pa.Table, traces: pa.Table) -> dict[in
     if layout.XSPACE not in set(traces["source"].to_pylist()):
         return {}
     labels = interned_texts(names, LABEL)
-    return {node: text for node, label in job.window_labels().items() if (text := labels.get(label))}
+    streams = [number for number, name in interned_texts(names, DEVICE).items() if STREAM in name]
+    return {node: text for node, label in job.window_labels(streams).items() if (text := labels.get(label))}
 
 
 def _kernels(names: pa.Table, window_labels: Mapping[int, str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -156,9 +156,9 @@ class EngineJob:
             FolderTarget(str(path)).add(self)
             yield from LocalStore(path).jobs()[0].archive()
 
-    def window_labels(self) -> dict[int, int]:
-        """Return node -> one of its labels, for the nodes that profiler windows recorded."""
-        return self.with_sql(sql_queries.window_labels)
+    def window_labels(self, streams: Collection[int]) -> dict[int, int]:
+        """Return node -> one of its labels; ``streams``: devices of kernels."""
+        return self.with_sql(partial(sql_queries.window_labels, streams=streams))
 
     def with_sql(self, action: Callable[[Sql], T]) -> T:
         """Return the result of ``action``, which runs SQL."""

@@ -16,7 +16,7 @@ from .schema import JOB_TABLES, NONE_ID
 from .snapshot import Snapshot
 from .trace_ranges import SealedGeneration, generations
 
-_LABEL_COLUMNS: Final = ("node", "label")
+_LABEL_COLUMNS: Final = ("node", "label", "device")
 TRACE_COLUMNS: Final = ("trace", "step", "base_ns")
 _START_COLUMNS: Final = ("trace", "base_ns")
 _OP_COLUMNS: Final = ("trace", "node", "device", "start_ns", "start_us_fix", "persistent_bytes")
@@ -80,22 +80,27 @@ def persistent_allocations(snapshot: Snapshot) -> list[tuple[int, int, int, int]
     return [row for ops in _op_tables(snapshot) for row in _persistent_rows(ops, traces)]
 
 
-def window_labels(snapshot: Snapshot) -> dict[int, int]:
-    """Return node -> the lowest number of its labels in the traces of profiler sessions."""
+def window_labels(snapshot: Snapshot, streams: Collection[int]) -> dict[int, int]:
+    """Return node -> the lowest number of its labels in the traces of profiler sessions.
+
+    Labels on the devices ``streams`` are names of kernels: they count for nodes without others.
+    """
     traces = snapshot.table("traces", ("trace", "source"))
     is_window = pc.equal(traces["source"], pa.scalar(layout.XSPACE, traces["source"].type))
     windows = sorted(column_list(traces.filter(is_window), "trace"))
-    labels: dict[int, int] = {}
+    labels: dict[int, tuple[bool, int]] = {}
     for ops in _labels_of(snapshot, windows, sorted(column_list(traces, "trace"))) if windows else ():
         # Sealed rows are sorted by node, so most rows repeat the one before.
-        is_new = pc.or_(changes(flat(ops["node"])), changes(flat(ops["label"])))
-        for node, label in row_tuples(ops.filter(is_new), "node", "label"):
-            labels[node] = min(label, labels.get(node, label))
-    return labels
+        node_changes, label_changes, device_changes = (changes(flat(ops[name])) for name in _LABEL_COLUMNS)
+        is_new = pc.or_(pc.or_(node_changes, label_changes), device_changes)
+        for node, label, device in row_tuples(ops.filter(is_new), *_LABEL_COLUMNS):
+            found = device in streams, label
+            labels[node] = min(found, labels.get(node, found))
+    return {node: label for node, (_, label) in labels.items()}
 
 
 def _labels_of(snapshot: Snapshot, traces: Sequence[int], all_traces: Sequence[int]) -> Iterator[pa.Table]:
-    """Yield node and label of the executions of ascending ``traces``, piece by piece."""
+    """Yield node, label and device of the executions of ascending ``traces``, piece by piece."""
     numbers = pa.array(traces, pa.uint32())
     for sealed in generations(snapshot, traces):
         if sealed.is_whole(all_traces):  # reading the numbers of the traces takes most of the time

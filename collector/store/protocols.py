@@ -174,8 +174,11 @@ class JobReader(Protocol):
         """
         ...
 
-    def window_labels(self) -> dict[int, int]:
-        """Return node -> one of its labels, for the nodes that profiler sessions recorded."""
+    def window_labels(self, streams: Collection[int]) -> dict[int, int]:
+        """Return node -> one of its labels, for the nodes that profiler sessions recorded.
+
+        Labels on the devices ``streams`` are names of kernels: they count for nodes without others.
+        """
         ...
 
 

@@ -146,9 +146,9 @@ class LocalJob:
 
         yield from pieces(self.with_snapshot(contents), self.info.state, self.tags(), self.host_samples())
 
-    def window_labels(self) -> dict[int, int]:
-        """Return node -> one of its labels, for the nodes that profiler windows recorded."""
-        return self.with_snapshot(executions.window_labels)
+    def window_labels(self, streams: Collection[int]) -> dict[int, int]:
+        """Return node -> one of its labels; ``streams``: devices of kernels."""
+        return self.with_snapshot(lambda snapshot: executions.window_labels(snapshot, streams))
 
     def with_sql(self, action: Callable[[Sql], T]) -> T:
         """Return the result of ``action``, which runs SQL on one snapshot.

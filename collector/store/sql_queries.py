@@ -74,8 +74,10 @@ _IDENTICAL_GRAPHS: Final = """
         SELECT graph, count(*) AS nodes, sum({hash}(name, op)) AS kind, min(name) AS example
         FROM graph_nodes GROUP BY graph
     ) AS kinds GROUP BY nodes, kind ORDER BY nodes, first"""
+#: Added to the labels of kernels, which have fewer bits, so that other labels come first.
+_KERNEL: Final = 1 << 40
 _WINDOW_LABELS: Final = f"""
-    SELECT node, min(label) AS first FROM ops
+    SELECT node, min(CASE WHEN device IN ({{streams}}) THEN label + {_KERNEL} ELSE label END) AS first FROM ops
     WHERE trace IN (SELECT trace FROM traces WHERE source = {layout.XSPACE})
     GROUP BY node"""  # noqa: S608  # a constant
 
@@ -123,9 +125,13 @@ def last_traces(sql: Sql) -> list[tuple[int, int, int]]:
     return list(row_tuples(sql.query(_LAST_TRACES)))
 
 
-def window_labels(sql: Sql) -> dict[int, int]:
-    """Return node -> one of its labels, for the nodes that profiler sessions recorded."""
-    return dict(row_tuples(sql.query(_WINDOW_LABELS)))
+def window_labels(sql: Sql, streams: Collection[int]) -> dict[int, int]:
+    """Return node -> one of its labels, for the nodes that profiler sessions recorded.
+
+    Labels on the devices ``streams`` are names of kernels: they count for nodes without others.
+    """
+    query = _WINDOW_LABELS.format(streams=", ".join(map(str, streams)) or NONE_ID)
+    return {node: label % _KERNEL for node, label in row_tuples(sql.query(query))}
 
 
 def identical_graphs(sql: Sql) -> list[tuple[int, int, str, int]]:

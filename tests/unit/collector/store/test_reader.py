@@ -184,11 +184,27 @@ def test_labels_of_windows_are_those_that_sql_finds(path, writer):
         if number in (3, 7):
             job.seal()
     reader = LocalStore(path, "here").job("last")
-    assert reader.window_labels() == reader.with_sql(sql_queries.window_labels) != {}
+    for streams in ((), (0,), (0, 1)):
+        of_sql = reader.with_sql(partial(sql_queries.window_labels, streams=streams))
+        assert reader.window_labels(streams) == of_sql != {}
 
 
 def test_a_job_without_windows_has_no_labels_of_windows(job):
-    assert job.window_labels() == job.with_sql(sql_queries.window_labels) == {}
+    assert job.window_labels(()) == job.with_sql(partial(sql_queries.window_labels, streams=())) == {}
+
+
+def test_a_label_that_is_the_name_of_a_kernel_counts_only_without_another_one(path, writer):
+    rows = [
+        {"node": 1, "device": 0, "label": 9},
+        {"node": 1, "device": 2, "label": 3},
+        {"node": 5, "device": 2, "label": 4},
+    ]
+    ops = [ROWS[0][0] | {"trace": 0} | row for row in rows]
+    trace = TRACES.slice(0, 1).to_pylist()[0] | {"trace": 0, "source": layout.XSPACE}
+    writer.job(UID).append({"ops": random_rows.table("ops", ops), "traces": random_rows.table("traces", [trace])}, 3, 1)
+    reader = LocalStore(path, "here").job("last")
+    of_sql = reader.with_sql(partial(sql_queries.window_labels, streams=(2,)))
+    assert reader.window_labels((2,)) == of_sql == {1: 9, 5: 4}
 
 
 def test_sql_sees_all_tables(job):
