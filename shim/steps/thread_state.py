@@ -39,6 +39,12 @@ class ThreadState(object):
         """Whether the thread is in a measured call or a loop: a call may be part of it."""
         return bool(self.loops) or self.outermost_call() is not None
 
+    def is_in_loop(self) -> bool:
+        """Return whether the calling thread is in a loop; end those that an exception has left."""
+        while self.loops and self.loops[-1].end_if_left():
+            pass
+        return bool(self.loops)
+
     def leave(self, key: int, outer: int) -> None:
         """End the activity ``key`` within ``outer``; leave marks around it that have ended."""
         if self.activity == key:

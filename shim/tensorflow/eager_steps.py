@@ -38,7 +38,7 @@ def is_eager() -> bool:
 def idle_state() -> ThreadState | None:
     """Return the thread's state; None in graph mode, in another step, and in an unseen loop."""
     state: ThreadState = local.thread_state
-    return None if state.is_in_step or not is_eager() or is_in_unseen_loop(state) else state
+    return None if state.is_in_loop() or state.is_in_step or not is_eager() or is_in_unseen_loop(state) else state
 
 
 def is_in_unseen_loop(state: ThreadState) -> bool:
@@ -71,7 +71,7 @@ def patch_layers(module: ModuleType) -> None:
 
 def _model_called(model: Any, inputs: Any) -> observer.EndCallback | None:
     state: ThreadState = local.thread_state
-    if state.is_in_step or not hasattr(type(model), _MODEL_METHOD) or idle_state() is None or _is_symbolic(inputs):
+    if not hasattr(type(model), _MODEL_METHOD) or idle_state() is None or _is_symbolic(inputs):
         return None
     return observer.EndCallback(OutermostStep(state, layout.CALL, of_job(getattr, model, "name", "")).end)
 

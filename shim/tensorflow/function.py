@@ -63,7 +63,7 @@ def _measured_class(base: Any, tracker: Tracker) -> Callable[..., object]:
             if state.outermost_call() is not None or name in _NO_STEPS:
                 return
             state.outermost_call, state.traced_ns = ref(self), 0
-            if not state.loops and not graphs.stack:
+            if not (state.loops and state.is_in_loop()) and not graphs.stack:
                 self._step = (not state.pending_kind and take_untimed()) or _begin(name)
 
         def __exit__(self, exc_type: object, value: object, trace: object) -> object:

@@ -47,7 +47,9 @@ class KerasCall(object):
 
     def __init__(self, callbacks: Any, frame: FrameType, kind: int, batch_kind: int) -> None:
         self.kind = kind
-        self._frame_id = clock.identity(_beginning(frame))  # an id: a reference would keep the job's objects alive
+        beginning = _beginning(frame)
+        self._frame_id = clock.identity(beginning)  # an id: a reference would keep the job's objects alive
+        self._is_of_keras = is_of_framework(beginning)
         self.thread_state = local.thread_state
         outer = self.thread_state.loops[-1] if self.thread_state.loops else None
         self.is_eager = is_eager()
@@ -67,7 +69,7 @@ class KerasCall(object):
         self.batches_left: int | None = None
         if kind != layout.FIT and self.steps_per_execution > 1:
             self.batches_left = _batch_count(callbacks, outer)
-        self.start = clock.mono()
+        self.start = self.last_seen = clock.mono()
         self.callbacks: Callable[[], object] = ref(callbacks, self._callbacks_deleted)
         self.thread_state.loops.append(self)
         _open_calls.add(self)
@@ -81,12 +83,12 @@ class KerasCall(object):
         steps = (getattr(self.callbacks(), "params", None) or {}).get("steps")
         self.batches_left = steps if isinstance(steps, int) else None
 
-    def end_epoch(self, flags: int = 0) -> None:
-        """End the epoch."""
+    def end_epoch(self, flags: int = 0, end: int = 0) -> None:
+        """End the epoch, now or at ``end``."""
         self.drop_batch()
         if self.epoch_start:
             start, self.epoch_start = self.epoch_start, 0
-            _tracker(layout.EPOCH).put(layout.EPOCH, start, clock.mono() - start, self.epoch, 0, flags)
+            _tracker(layout.EPOCH).put(layout.EPOCH, start, (end or clock.mono()) - start, self.epoch, 0, flags)
 
     def begin_batch(self) -> None:
         """Begin a batch."""
@@ -97,7 +99,7 @@ class KerasCall(object):
             ordinal = tracker.next()
         steps, left = self.steps_per_execution, self.batches_left
         count = steps if left is None else max(1, min(steps, left))
-        self.batch = Step(tracker, ordinal, 0, self.is_eager, count=count)
+        self.batch, self.last_seen = Step(tracker, ordinal, 0, self.is_eager, count=count), clock.mono()
 
     def begin_own_batch(self) -> None:
         """Begin a batch, in a version that has methods for the batches of each mode."""
@@ -122,8 +124,8 @@ class KerasCall(object):
         if batch.tracker.channel is not None:
             _unused_ordinals[batch.tracker.kind] = (batch.tracker.channel, batch.ordinal)
 
-    def end(self, flags: int = 0) -> None:
-        """End the Keras call and everything open in it."""
+    def end(self, flags: int = 0, end: int = 0) -> None:
+        """End the Keras call and everything open in it, now or at ``end``."""
         # If an exception of the job's interrupted the constructor, the call may be in the thread's
         # list, but not in `_open_calls`. `_begin_call` relies on its removal from the list.
         if self in self.thread_state.loops:
@@ -132,12 +134,20 @@ class KerasCall(object):
             return
         _open_calls.discard(self)
         self.callbacks = no_call  # the weak reference calls nothing after the end
-        if flags:
+        if flags and not end:
             self.end_batch(flags)
         if self.kind == layout.FIT:
-            self.end_epoch(flags)
+            self.end_epoch(flags, end)
         self.drop_batch()
-        self.tracker.put(self.kind, self.start, clock.mono() - self.start, self.ordinal, 0, flags, self.parent)
+        duration = (end or clock.mono()) - self.start
+        self.tracker.put(self.kind, self.start, duration, self.ordinal, 0, flags, self.parent)
+
+    def end_if_left(self) -> bool:
+        """End a call of Keras's that an exception has left; return whether it was one."""
+        if not self._is_of_keras or self.is_running(sys._getframe(1)):
+            return False
+        self.end(layout.FLAG_FAILED, self.last_seen)
+        return True
 
     def is_running(self, frame: FrameType | None) -> bool:
         """Return whether ``frame``, or a caller of it, began the call and has not ended."""
@@ -158,7 +168,7 @@ def _begin_call(callbacks: Any, mode: str, frame: FrameType) -> KerasCall:
     # An open Keras call without frames has ended by an exception that is still being handled.
     loops = local.thread_state.loops
     while loops and not loops[-1].is_running(frame):
-        loops[-1].end(layout.FLAG_FAILED)
+        loops[-1].end(layout.FLAG_FAILED, loops[-1].last_seen)
     return KerasCall(callbacks, frame, *_MODES[mode])
 
 
@@ -267,7 +277,7 @@ def _batch_callback(kind: int, runs_sessions: bool) -> Callable[[object], observ
         if runs_sessions:
             models.remember(model)
         state: ThreadState = local.thread_state
-        if state.is_in_step:
+        if state.is_in_loop() or state.is_in_step:
             return None
         if runs_sessions:
             return observer.EndCallback(OutermostStep(state, kind, needs_window=False).end)

@@ -182,7 +182,7 @@ def enclosing_batch() -> Any:
     """Return the thread's batch if no run of it is recorded: the next traced run is."""
     state = local.thread_state
     # A single batch, such as train_on_batch, is an outermost call; no window can trace its step.
-    step = state.loops[-1].batch if state.loops else getattr(state.outermost_call(), "step", None)
+    step = state.loops[-1].batch if state.is_in_loop() else getattr(state.outermost_call(), "step", None)
     return None if step is None or step.needs_window or step.has_run else step
 
 

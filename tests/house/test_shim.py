@@ -31,8 +31,8 @@ def test_every_interpreter_present_compiles_the_shim(python: Path) -> None:
 
 
 #: Maximum lines of the shim with its C part. A change that raises it says what for: marks 150,
-#: conversions 15.
-LINES_MAX = 7444
+#: conversions 15, loops that an exception has left 16.
+LINES_MAX = 7460
 
 
 def test_the_shim_is_small() -> None:

@@ -63,8 +63,8 @@ def run_job() -> str:
     """Run the job, then `tfprof status` and `tfprof stop`; return the output of the launcher."""
     completed = run("tfprof.agent.launcher.run", sys.executable, "-c", JOB)
     assert completed.returncode == 0
-    for command in ("status", "stop"):
-        assert run("tfprof.cli.main", command).returncode == 0
+    assert run("tfprof.cli.main", "status").returncode in {0, 1}  # 1: a daemon could not start
+    assert run("tfprof.cli.main", "stop").returncode == 0
     return completed.stderr
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import types
 
 import pytest
 from fakes import eager_tensorflow
@@ -131,7 +132,7 @@ def test_calls_in_a_keras_call_or_a_graph_are_not_counted(functions, read):
         step()
     before = read().count(layout.FUNCTION)
     state = thread_state.local.thread_state
-    state.loops.append(object())
+    state.loops.append(types.SimpleNamespace(end_if_left=lambda: False))
     step()
     state.loops.clear()
     eager_tensorflow.enter_graph_construction()

@@ -12,6 +12,7 @@ import pytest
 from fakes import eager_tensorflow
 from fakes.open_channel import open_channel
 from tfprof.formats import layout
+from tfprof.shim import clock
 from tfprof.shim.steps import thread_state, window
 from tfprof.shim.tensorflow import function, keras
 
@@ -211,6 +212,25 @@ def test_a_new_fit_ends_a_failed_one_that_a_context_manager_began(fit_in_context
     fit_in_context(bool)
     reader = read()
     assert (step_count(reader, layout.FIT), step_count(reader, layout.FIT, layout.FLAG_FAILED)) == (2, 1)
+    assert held.value.__traceback__ is not None
+
+
+def test_a_function_after_a_failed_fit_whose_exception_is_held_is_a_step(fake_tf, fit_in_context, read, monkeypatch):
+    now = clock.mono()
+    monkeypatch.setattr(clock, "mono", lambda: now)
+    monkeypatch.setattr(keras, "is_of_framework", lambda frame: frame.f_globals["__name__"].startswith("keras"))
+
+    def work():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as held:
+        fit_in_context(work)
+    now += 3600 * 10**9  # the notebook is at rest
+    fake_tf.functions.Function("train")()
+    reader = read()
+    assert step_count(reader, layout.FUNCTION) == 1
+    assert step_count(reader, layout.FIT, layout.FLAG_FAILED) == 1
+    assert all(span.total < 10**9 for span in reader.of_kind(layout.FIT))
     assert held.value.__traceback__ is not None
 
 
