@@ -50,8 +50,10 @@ def test_each_child_is_shown_with_its_steps_or_counted_as_lost(
     assert completed.returncode == 0, completed.stderr
     assert completed.stdout == f"{count} children\n"
     recorded, lost, without_steps = ("ended", STEPS, STEPS, 0), ("lost", 0, 0, 0), ("exited", 0, 0, 0)
+    running = ("running", 0, 0, 0)
     states = until(
-        lambda: (counts := _states(private_store))[recorded] + counts[lost] == count and counts, "all children"
+        lambda: (counts := _states(private_store))[recorded] + counts[lost] == count and not counts[running] and counts,
+        "all children, and the end of a fork server",
     )
     assert states[without_steps] == 1
     # The fork server may have a channel, too.

@@ -47,6 +47,14 @@ def private_store(private_store: Path) -> Path:
     return private_store
 
 
+def _words(process: psutil.Process) -> list[str]:
+    """Return the command line of ``process``, empty for one that has ended."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
 class WaitingJob:
     """A job that waits for signals, in a new session; ``prefix`` is the command of its launcher."""
 
@@ -147,7 +155,7 @@ def test_a_signal_reaches_the_job_once(way: Callable[[WaitingJob, int], None], n
 def test_a_signal_to_only_the_job_reaches_it_once() -> None:
     waiting_job = WaitingJob(RUN, "15")
     (job,) = (
-        process for process in psutil.Process(waiting_job.process.pid).children() if process.cmdline()[1:2] == ["-c"]
+        process for process in psutil.Process(waiting_job.process.pid).children() if _words(process)[1:2] == ["-c"]
     )
     job.send_signal(15)
     assert waiting_job.wait_end() == (["15"], 7)
@@ -228,7 +236,7 @@ def test_a_launcher_ends_with_its_job_after_a_stop_of_only_the_job(next_signal: 
     launcher = subprocess.Popen([*RUN, sys.executable, "-c", "print('up', flush=True); input()"], stdin=-1, stdout=-1)
     try:
         assert launcher.stdout.readline() == b"up\n"
-        (job,) = (process for process in psutil.Process(launcher.pid).children() if process.cmdline()[1:2] == ["-c"])
+        (job,) = (process for process in psutil.Process(launcher.pid).children() if _words(process)[1:2] == ["-c"])
         job.suspend()
         deadline = time.monotonic() + 10
         while not (_is_stopped(job.pid) and _is_stopped(launcher.pid)):
