@@ -143,7 +143,7 @@ class KerasCall(object):
         self.tracker.put(self.kind, self.start, duration, self.ordinal, 0, flags, self.parent)
 
     def end_if_left(self) -> bool:
-        """End a call of Keras's that an exception has left, unless greenlets may run it; return if so."""
+        """End a call that an exception has left; return whether it was one. Greenlets hide it."""
         if not self._is_of_keras or "greenlet" in sys.modules or self.is_running(sys._getframe(1)):
             return False
         self.end(layout.FLAG_FAILED, self.last_seen)
