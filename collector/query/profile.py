@@ -22,12 +22,12 @@ from ..summaries.kinds import kind_name, range_text
 from ..summaries.op_classes import PIPELINE_DEVICE
 from ..summaries.steps import rows_of_kinds
 from ..tfviews.nodes import (
-    STREAM,
     Node,
     device_names,
     interned_texts,
     merge_jobs,
     nodes_from_rollup,
+    stream_devices,
     with_counts,
     wrap_int64,
 )
@@ -361,8 +361,8 @@ def _window_labels(job: JobReader, names: pa.Table, traces: pa.Table) -> dict[in
     if layout.XSPACE not in set(traces["source"].to_pylist()):
         return {}
     labels = interned_texts(names, LABEL)
-    streams = [number for number, name in interned_texts(names, DEVICE).items() if STREAM in name]
-    return {node: text for node, label in job.window_labels(streams).items() if (text := labels.get(label))}
+    first_labels = job.window_labels(stream_devices(names))
+    return {node: text for node, label in first_labels.items() if (text := labels.get(label))}
 
 
 def _kernels(names: pa.Table, window_labels: Mapping[int, str]) -> dict[str, str]:

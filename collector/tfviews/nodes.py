@@ -183,6 +183,11 @@ def interned_bytes(names: pa.Table, kind: int) -> dict[int, bytes]:
     return dict(zip(ids, contents, strict=True))
 
 
+def stream_devices(names: pa.Table) -> list[int]:
+    """Return the ids of the devices that have the kernels of a GPU."""
+    return [number for number, name in device_names(names).items() if STREAM in name]
+
+
 def interned_texts(names: pa.Table, kind: int) -> dict[int, str]:
     """Return the interned strings of one kind by id."""
     return {number: text.decode("utf-8", "surrogateescape") for number, text in interned_bytes(names, kind).items()}

@@ -12,7 +12,7 @@ from ..store.devices import Devices, device_rows
 from ..store.protocols import JobReader
 from ..store.rollup import sorted_by_node
 from ..store.schema import NONE_ID
-from ..tfviews.nodes import STREAM, device_names
+from ..tfviews.nodes import stream_devices
 
 #: Approximate number of executions in a batch.
 BATCH_ROWS: Final = 60_000
@@ -77,7 +77,7 @@ def _rows(ops: pa.Table, traces: pa.Table, names: pa.Table, canonical: Any) -> p
 
 def _is_counted(node: Any, device: Any, names: pa.Table, canonical: Any) -> Any:
     """Return whether an execution is on the canonical device of its node, or on a stream."""
-    streams = [number for number, name in device_names(names).items() if STREAM in name]
+    streams = stream_devices(names)
     nodes = pa.array(list(canonical), pa.uint32())
     by_node = scatter(nodes, pa.array(list(canonical.values()), pa.uint32()), _size(node), NONE_ID)
     unified = Devices(names).unified
