@@ -105,6 +105,11 @@ def counted(number: int, noun: str) -> str:
     return f"{count(number)} {noun}{'s' * (number != 1)}"
 
 
+def counted_steps(number: int, kind: str) -> str:
+    """Return a number of steps with the name of their kind, which may be empty: 600 batch steps."""
+    return counted(number, f"{kind} step".strip())
+
+
 def quantity(number: float) -> str:
     """Return a number with about three digits: 0.17, 2, 14.5, 3.21 M; "-" if it is not finite."""
     if not math.isfinite(number):

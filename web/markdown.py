@@ -4,7 +4,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..collector.numbers import change_text, count, counted, date_and_time, duration, percent, size, total_cost
+from ..collector.numbers import (
+    change_text,
+    count,
+    counted,
+    counted_steps,
+    date_and_time,
+    duration,
+    percent,
+    size,
+    total_cost,
+)
 from ..collector.query.diffing import Diff, op_spreads, ops_by_change
 from ..collector.render import spread_text
 from ..collector.render.diff_text import host_text, named_runs, partial_text, verdict
@@ -49,7 +59,7 @@ def job_lines(store: StoreReader, job: JobReader) -> Iterator[str]:
         f"{_text(show['user'] or '-')}@{_text(show['host'] or '-')}",
         _text(f"{show['framework']} {show['framework_version']}".strip()),
         f"{duration(show['duration_ns'])} since {date_and_time(show['started_ns'])}",
-        counted(show["steps"], _text(f"{show['step_kind']} step".strip())),
+        _text(counted_steps(show["steps"], show["step_kind"])),
         f"{count(show['traced'])} traced"
         + ("" if show["cost"] is None else f" (cost {total_cost(show['cost'], show['steps_ns'])})"),
         f"{'an unknown number' if show['lost'] is None else count(show['lost'])} lost",

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from ..numbers import count, counted, duration, percent, quantity
+from ..numbers import count, counted, counted_steps, duration, percent, quantity
 from ..summaries.jobs import JobRow
 from ..summaries.top import short_device
 from .jobs_text import framework, start_text, state
@@ -52,7 +52,7 @@ def ops_table(jobs: Sequence[JobRow], ops: Sequence[Mapping[str, Any]]) -> str:
         )
         for op in ops[:OPS_MAX]
     ]
-    names = ", ".join(f"{job.id} {job.name}: {state(job)}, {count(job.steps)} {job.step_kind} steps" for job in jobs)
+    names = ", ".join(f"{job.id} {job.name}: {state(job)}, {counted_steps(job.steps, job.step_kind)}" for job in jobs)
     return _table(names, _OP_TITLES, cells, len(ops) - len(cells))
 
 

@@ -17,13 +17,13 @@ def job_line(row: JobRow) -> str:
     """Return the line for a job that is followed from now on."""
     where = f"{row.user or '-'}@{row.host or '-'}, pid {row.pid or '-'}"
     parts = (f"job {row.id} {row.name or '-'}", state(row), where, framework(row))
-    return _DOT.join((*parts, f"{numbers.counted(row.steps, f'{row.step_kind} step'.strip())} so far"))
+    return _DOT.join((*parts, f"{numbers.counted_steps(row.steps, row.step_kind)} so far"))
 
 
 def end_line(row: JobRow, median_ns: float | None) -> str:
     """Return the line for the end of a job."""
     parts = [f"job {row.id} {row.name or '-'}", state(row), numbers.duration(row.duration_ns)]
-    parts.append(numbers.counted(row.steps, f"{row.step_kind} step".strip()))
+    parts.append(numbers.counted_steps(row.steps, row.step_kind))
     if median_ns is not None:
         parts.append(f"median {numbers.duration(median_ns)}")
     return _DOT.join((*parts, traced_part(row), lost_part(row)))

@@ -67,7 +67,7 @@ def _head(overview: Overview, now_ns: int) -> Iterator[list[str]]:
     since = f"{numbers.duration(row.duration_ns)} since {start_text(row, now_ns)}"
     pid = f"pid {row.pid}" if row.pid else ""
     yield [f"job {row.id} {row.name or '-'}", state(row), since, f"{row.user or '-'}@{row.host or '-'}", pid]
-    steps = numbers.counted(row.steps, f"{row.step_kind} step".strip())
+    steps = numbers.counted_steps(row.steps, row.step_kind)
     epochs = numbers.counted(row.epochs, "epoch") if row.epochs else ""
     traced = f"{numbers.count(row.traced)} traced"
     yield [framework(row), steps, epochs, traced, cost_part(row), lost_part(row), *overview.tags]
