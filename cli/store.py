@@ -66,7 +66,7 @@ def copy(source: str, target: str, selectors: Sequence[str], *, with_running: bo
     if with_running and not writer.takes_running:
         raise UsageError("--running needs a store in ClickHouse: a folder gets a job when it has ended")
     jobs = _chosen(reader, selectors)
-    running = [job.info for job in jobs if not (with_running or job.info.state not in MAY_CONTINUE)]
+    running = [job.info for job in jobs if not with_running and job.info.state in MAY_CONTINUE]
     known = [job.info for job in jobs if writer.has(job.info.uid)]
     left_out = {info.uid for info in (*running, *known)}
     copied = failed = 0

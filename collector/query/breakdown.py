@@ -86,7 +86,8 @@ def _on_snapshot(
 def _check_kinds(job: JobReader, spans: pa.Table, kinds: Sequence[int]) -> None:
     """Raise UsageError ``no-such-kind`` if steps were timed, but none of ``kinds``."""
     counts: Counter[int] = Counter()
-    for kind, key, number in row_tuples(rows_of_kinds(spans, span_kinds.steps()), "kind", "key", "count"):
+    sums = rows_of_kinds(spans, span_kinds.steps()).group_by(["kind", "key"]).aggregate([("count", "sum")])
+    for kind, key, number in row_tuples(sums, "kind", "key", "count_sum"):
         counts[step_kind_of(kind, key)] += number
     if counts and not any(includes(kinds, kind) for kind in counts):
         raise no_such_kind(kinds, "timed", counts, functions_of(job.info))
