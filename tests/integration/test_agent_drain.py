@@ -226,11 +226,14 @@ def test_a_restarted_collector_gets_the_jobs_and_the_records_not_yet_acked(bench
     assert {head.uid for head in opens} == {uid}
 
 
+def let_the_collector_stall(bench: Bench) -> None:
+    """Let the collector of ``bench`` store nothing: its disk is full."""
+    body = json.dumps({"slug": "store-full", "text": "no space left"}).encode()
+    bench.collector.answer = lambda head, _body: [(Head(wire.STALL, head.uid, head.type, head.first, head.last), body)]
+
+
 def test_the_agent_reports_a_stall_and_waits_until_it_ends(bench: Bench) -> None:
-    stall_body = json.dumps({"slug": "store-full", "text": "no space left"}).encode()
-    bench.collector.answer = lambda head, _body: [
-        (Head(wire.STALL, head.uid, head.type, head.first, head.last), stall_body)
-    ]
+    let_the_collector_stall(bench)
     bench.start_agent()
     job, uid = bench.job(10)
     until(lambda: bench.status().get("stall"))
@@ -480,10 +483,7 @@ for _ in range(49):
 
 
 def test_an_agent_that_gives_up_leaves_what_it_knows_to_the_next_collector(bench: Bench) -> None:
-    stall_body = json.dumps({"slug": "store-full", "text": "no space"}).encode()
-    bench.collector.answer = lambda head, _body: [
-        (Head(wire.STALL, head.uid, head.type, head.first, head.last), stall_body)
-    ]
+    let_the_collector_stall(bench)
     bench.start_agent()
     job, uid = bench.job(5)
     until(lambda: bench.status().get("stall"))
