@@ -121,7 +121,7 @@ def why_no_spans(job: JobReader, noun: str) -> str:
     """Return why a job has no steps or spans; ``noun``: step or span."""
     counted = sum(counts_of(job.info).values())
     if counted:
-        return f"no {noun}s with times: {count(counted)} were counted, and no time of them is stored or counts"
+        return f"no {noun} has a time to show: {count(counted)} were counted only"
     if job.info.state == RUNNING:
         return f"no {noun}s yet: the job has not run a session, a fit or a tf.function"
     if job.info.state == IMPORTED:

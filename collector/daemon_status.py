@@ -32,7 +32,7 @@ class DaemonStatus:
         return any(map(_is_failing, (self.agent, self.collector)))
 
 
-#: What a status file has while data is not stored.
+#: Keys of a status file that have the reason why data is not stored.
 _REASONS: Final = ("stall", "stalled", "spool_failure")
 
 

@@ -125,7 +125,7 @@ class _Job:
         parent = enclosing[-1] if enclosing else self._root
         kind, ordinal = slices.steps[step]
         facts = (kind, slices.labels[label].op, ordinal, start_ns, duration_ns)
-        # The same in each export, whatever else is in it.
+        # The id depends on the span alone, so that it is the same in each export.
         number = _id(sha256(b"%s %s" % (self._trace_id, repr(facts).encode("utf-8", "replace"))).digest())
         enclosing.append(number)
         end_ns = start_ns + duration_ns

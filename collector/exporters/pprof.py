@@ -71,7 +71,7 @@ class _Writer:
         self._locations: dict[tuple[int, int], int] = {}
         self._processes: dict[int, bytes] = {}
         self._devices: dict[int, bytes] = {}
-        self._streams: set[int] = set()  # tracks with kernels, whose operations are those of their ops
+        self._streams: set[int] = set()  # tracks of kernels: operations are counted at the ops that start them
         self._stacks: dict[int, list[bytes]] = {}  # process -> stack and node of each label
         self._steps: dict[int, list[bytes]] = {}
 

@@ -112,5 +112,5 @@ def rows_since(job: JobReader, counts: dict[str, int]) -> dict[str, pa.Table]:
 
 
 def followed(store: StoreReader) -> FollowedFolder | PolledStore:
-    """Return ``store`` as one whose jobs are followed."""
+    """Return the source of new jobs and rows of ``store``."""
     return FollowedFolder(store) if isinstance(store, LocalStore) else PolledStore(store)

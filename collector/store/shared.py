@@ -116,7 +116,7 @@ def _share_root(root: Path, readers: int | None) -> None:
         return
     os.setxattr(root, _DEFAULT, of_folder)
     if not _set_lists(root, of_folder, of_file):
-        _set_lists(root, of_folder, of_file)  # what is written since the first time inherits the lists
+        _set_lists(root, of_folder, of_file)  # files that were renamed meanwhile; new files inherit the lists
     os.setxattr(root, _ACCESS, of_folder)  # the last step: an interrupted run is repeated
 
 
