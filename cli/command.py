@@ -12,7 +12,7 @@ import click
 from ..collector.documents.text import pieces
 from ..collector.numbers import count
 from ..collector.store.catalog import IMPORTED, RUNNING
-from ..collector.store.opening import scheme_of
+from ..collector.store.opening import absolute, scheme_of
 from ..collector.store.protocols import JobReader
 from ..collector.summaries.jobs import counts_of
 from ..commands import streams
@@ -30,13 +30,8 @@ class FolderOnlyError(UsageError):
     slug = "folder-only"
 
 
-def store_address(address: str) -> str:
-    """Return the absolute form of a path; a URL stays as it is."""
-    return address if scheme_of(address) else runtime_dir.store_path(address)
-
-
 def _store(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
-    return runtime_dir.require_absolute(runtime_dir.default_store()) if value is None else store_address(value)
+    return runtime_dir.require_absolute(runtime_dir.default_store()) if value is None else absolute(value)
 
 
 def check_folder(address: str, what: str) -> None:

@@ -21,14 +21,13 @@ _ONE_WORD: Final = re.compile(r"[\w.@%+,/-]+", re.ASCII)
 
 def is_job(arguments: Sequence[str]) -> bool:
     """Return whether the first of ``arguments`` selects jobs; the others may contain `--store`."""
-    from ..collector.store.opening import open_reader  # noqa: PLC0415  # few command lines need it here
-    from .command import store_address  # noqa: PLC0415  # it imports this module
+    from ..collector.store.opening import absolute, open_reader  # noqa: PLC0415  # few command lines need it here
 
     word, *options = arguments
     stores = [value for name, value in pairwise(options) if name == "--store"]
     stores += [option.partition("=")[2] for option in options if option.startswith("--store=")]
     try:
-        store = open_reader(store_address(stores[0]) if stores else runtime_dir.default_store())
+        store = open_reader(absolute(stores[0]) if stores else runtime_dir.default_store())
         return bool(store.job(word))
     except NoSuchJobError:
         return bool(matching([job.info for job in store.jobs()], word))

@@ -7,10 +7,9 @@ import click
 from ..collector.errors import StoreError, UsageError
 from ..collector.store.catalog import MAY_CONTINUE, JobInfo
 from ..collector.store.copying import Copied
-from ..collector.store.opening import create, open_reader, open_target, scheme_of
+from ..collector.store.opening import absolute, create, open_reader, open_target, scheme_of
 from ..collector.store.protocols import JobReader, StoreReader
 from ..commands.streams import note, print_lines
-from .command import store_address
 from .values import NON_EMPTY, WHOLE
 
 _ADDRESS = "DIR|URL"
@@ -62,7 +61,7 @@ def copy(source: str, target: str, selectors: Sequence[str], *, with_running: bo
     A job that is there already is left out, so the command can be repeated after an interruption.
     The setting `copy-to` lets the collector copy all jobs while they run.
     """
-    reader, writer = open_reader(store_address(source)), open_target(store_address(target))
+    reader, writer = open_reader(absolute(source)), open_target(absolute(target))
     if with_running and not writer.takes_running:
         raise UsageError("--running needs a store in ClickHouse: a folder gets a job when it has ended")
     jobs = _chosen(reader, selectors)

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from typing import Final
 
 import click
 
@@ -14,9 +13,6 @@ from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import json_option, print_json, store_option, width
 from .values import NON_EMPTY
-
-#: Interval of updates (seconds).
-UPDATE_S: Final = 2.0
 
 
 @click.command()

@@ -31,10 +31,11 @@ from ..collector.store.opening import open_reader, scheme_of
 from ..collector.store.protocols import StoreReader
 from ..collector.summaries.jobs import ENDED
 from ..commands.streams import clean
-from .top import UPDATE_S
 from .top_rows import Item, LineList
 from .trace import trace_next
 
+#: Interval of updates (seconds).
+UPDATE_S: Final = 2.0
 #: Update interval of an opened job, which takes longer to read than the list (seconds).
 OPENED_S: Final = 5.0
 #: Number of steps that a job is ordered to trace when the user presses the trace key.

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ...formats import runtime_dir
 from ..errors import UsageError
 from .protocols import StoreReader
 
@@ -61,6 +62,11 @@ def scheme_of(address: str) -> str:
     """Return the scheme of ``address``, empty for a path."""
     scheme, separator, _ = address.partition("://")
     return scheme if separator and scheme.isalnum() else ""
+
+
+def absolute(address: str) -> str:
+    """Return the absolute form of a path; a URL stays as it is."""
+    return address if scheme_of(address) else runtime_dir.store_path(address)
 
 
 def open_reader(address: str | os.PathLike[str]) -> StoreReader:
