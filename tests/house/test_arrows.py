@@ -7,7 +7,7 @@ import ast
 import importlib
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -326,12 +326,18 @@ def _loaded_names(path: Path) -> set[str]:
     }
 
 
+def _modules(path: Path, names: Iterable[str]) -> Iterator[str]:
+    """Yield the modules of tfprof that have ``names``, except the packages around ``path``."""
+    module = _module(path)
+    for name in names:
+        if name.startswith("tfprof.") and not f"{module}.".startswith(f"{name.removeprefix('tfprof.')}."):
+            yield _module_of(name.removeprefix("tfprof."))
+
+
 def _imported_modules(path: Path) -> Iterator[str]:
     """Yield the modules of tfprof that ``path`` imports or loads, except its own packages."""
-    module = _module(path)
-    for name in (*imports(path), *(f"tfprof.{target.partition(':')[0]}" for target in _loaded_names(path))):
-        if name.startswith("tfprof.") and not module.startswith(f"{name.removeprefix('tfprof.')}."):
-            yield _module_of(name.removeprefix("tfprof."))
+    loaded = (f"tfprof.{target.partition(':')[0]}" for target in _loaded_names(path))
+    return _modules(path, (*imports(path), *loaded))
 
 
 @cache
@@ -365,12 +371,19 @@ def test_a_row_allows_only_what_its_room_imports(room: str) -> None:
     assert not set(ALLOWED[room].split()) - imported - {_room(module) for module in imported}
 
 
-def test_imports_between_rooms_form_no_cycle() -> None:
-    arrows = {room: {_room(module) for module in modules} for room, modules in _arrows().items()}
+def _without_cycles(arrows: dict[str, set[str]]) -> None:
     while arrows:
-        lowest = {room for room, below in arrows.items() if not below & set(arrows)}
-        assert lowest, f"rooms in a cycle, or above a cycle: {' '.join(sorted(arrows))}"
-        arrows = {room: below for room, below in arrows.items() if room not in lowest}
+        lowest = {name for name, below in arrows.items() if not below & set(arrows)}
+        assert lowest, f"in a cycle, or above a cycle: {' '.join(sorted(arrows))}"
+        arrows = {name: below for name, below in arrows.items() if name not in lowest}
+
+
+def test_imports_between_rooms_form_no_cycle() -> None:
+    _without_cycles({room: {_room(module) for module in modules} for room, modules in _arrows().items()})
+
+
+def test_imports_between_modules_form_no_cycle() -> None:
+    _without_cycles({_module(path): set(_modules(path, imports(path))) for path in sources()})
 
 
 def test_names_loaded_on_first_use_are_listed_and_exist() -> None:
