@@ -1,6 +1,6 @@
 """Reads the executions of some traces, only from row groups that may contain them."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from .protocols import Executions
 from .rollup import canonical_after, canonical_of
 from .schema import JOB_TABLES, NONE_ID
 from .snapshot import Snapshot
-from .trace_ranges import SealedGeneration, generations
+from .trace_ranges import generations
 
 _LABEL_COLUMNS: Final = ("node", "label", "device")
 TRACE_COLUMNS: Final = ("trace", "step", "base_ns")
@@ -29,40 +29,41 @@ def executions(snapshot: Snapshot, traces: Collection[int], columns: Sequence[st
     """
     ascending_traces = sorted(traces)
     numbers = pa.array(ascending_traces, pa.uint32())
-    sealed_generations = list(generations(snapshot, ascending_traces))
     allocations, outputs = (
-        _rows_of_traces(_rows(snapshot, name, ascending_traces, sealed_generations), numbers)
-        for name in ("allocations", "output_memory")
+        rows_of_traces(snapshot, name, ascending_traces) for name in ("allocations", "output_memory")
     )
     names, trace_rows = snapshot.table("names"), _rows_of_traces(snapshot.table("traces", TRACE_COLUMNS), numbers)
-    ops = _rows(snapshot, "ops", ascending_traces, sealed_generations, columns)
+    ops = _ops(snapshot, ascending_traces, columns)
     return Executions(ops, trace_rows, names, canonical(snapshot, names), allocations, outputs)
 
 
 def rows_of_traces(snapshot: Snapshot, name: str, traces: Collection[int]) -> pa.Table:
     """Return the rows of ``traces`` in table ``name``; those of a trace are in order of arrival."""
-    ascending_traces = sorted(traces)
-    rows = _rows(snapshot, name, ascending_traces, list(generations(snapshot, ascending_traces)))
+    ascending_traces, columns = sorted(traces), JOB_TABLES[name].names
+    if name == "ops":
+        rows = _ops(snapshot, ascending_traces, columns)
+    else:  # a copy has them in other generations than the ops of their traces, and a trace may have no ops
+        groups = (segment.groups(path, name, ascending_traces, columns) for _, path in snapshot.segments(name))
+        rows = _table(name, columns, [*chain.from_iterable(groups), snapshot.unsealed(name)])
     return _rows_of_traces(rows, pa.array(ascending_traces, pa.uint32()))
 
 
-def _rows(
-    snapshot: Snapshot,
-    name: str,
-    traces: Sequence[int],
-    sealed_generations: Sequence[SealedGeneration],
-    columns: Sequence[str] | None = None,
-) -> pa.Table:
-    """Return the rows of table ``name`` that may belong to the ascending ``traces``.
+def _ops(snapshot: Snapshot, traces: Sequence[int], columns: Sequence[str]) -> pa.Table:
+    """Return the ops that may belong to the ascending ``traces``.
 
-    If one of the traces may be unsealed, all unsealed rows are included.
+    If one of the traces may be unsealed, all unsealed ops are included.
     """
-    columns = JOB_TABLES[name].names if columns is None else columns
-    groups = (snapshot.groups(name, sealed.generation, sealed.traces, columns) for sealed in sealed_generations)
-    tables = [JOB_TABLES[name].empty_table().select(list(columns)), *chain.from_iterable(groups)]
-    if sum(len(sealed.traces) for sealed in sealed_generations) < len(traces):
-        tables.append(snapshot.unsealed(name, columns))
-    return pa.concat_tables(tables)
+    tables, sealed_traces = list[pa.Table](), 0
+    for sealed in generations(snapshot, traces):
+        tables += snapshot.groups("ops", sealed.generation, sealed.traces, columns)
+        sealed_traces += len(sealed.traces)
+    if sealed_traces < len(traces):
+        tables.append(snapshot.unsealed("ops", columns))
+    return _table("ops", columns, tables)
+
+
+def _table(name: str, columns: Sequence[str], parts: Iterable[pa.Table]) -> pa.Table:
+    return pa.concat_tables([JOB_TABLES[name].empty_table().select(list(columns)), *parts])
 
 
 def canonical(snapshot: Snapshot, names: pa.Table) -> dict[int, int]:

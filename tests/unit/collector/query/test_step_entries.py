@@ -90,8 +90,9 @@ def test_only_the_generations_of_the_traces_are_read(job: LocalJob, monkeypatch:
     real_groups = segment.groups
 
     def record_and_read(path: Path, name: str, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
-        reads.append((path.name, traces))
-        return real_groups(path, name, traces, columns)
+        for group in real_groups(path, name, traces, columns):
+            reads.append((path.name, traces))
+            yield group
 
     monkeypatch.setattr(segment, "groups", record_and_read)
     read_entries(job, [3])

@@ -16,7 +16,7 @@ from fakes import random_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tfprof.collector.errors import NoSuchJobError, StoreError
-from tfprof.collector.store import segment, snapshot, sql, sql_queries
+from tfprof.collector.store import copying, segment, snapshot, sql, sql_queries
 from tfprof.collector.store.catalog import STALE
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.schema import JOB_TABLES, STORE_VERSION
@@ -205,6 +205,32 @@ def test_a_label_that_is_the_name_of_a_kernel_counts_only_without_another_one(pa
     reader = LocalStore(path, "here").job("last")
     of_sql = reader.with_sql(partial(sql_queries.window_labels, streams=(2,)))
     assert reader.window_labels((2,)) == of_sql == {1: 9, 5: 4}
+
+
+@pytest.mark.parametrize("is_copy", [False, True])
+def test_the_memory_of_a_trace_is_found_in_any_generation(path, writer, tmp_path, monkeypatch, is_copy):
+    names = ("memory_changes", "block_addresses", "allocations", "output_memory")
+    job, memory_traces = writer.job(UID), []
+    for number in range(COUNT):
+        memory_traces += [number] if number not in (0, 6) else []
+        tables = {name: random_rows.table(name, [{"trace": number}] * memory_traces.count(number)) for name in names}
+        if number % 4 != 3:  # a generation ends with a trace without ops
+            tables["ops"] = random_rows.table("ops", ROWS[number])
+        job.append({**tables, "traces": TRACES.slice(number, 1)}, 3, number + 1)
+        if number in (3, 7):
+            job.seal()
+    job.close("exited")
+    reader = LocalStore(path, "here").job("last")
+    if is_copy:  # in which all memory is in the first generation
+        monkeypatch.setattr(copying, "SEAL_ROWS", 2)
+        copying.FolderTarget(str(tmp_path / "copy")).add(reader)
+        reader = LocalStore(tmp_path / "copy").job("last")
+        assert len(list(reader.folder.glob("ops-*"))) > len(list(reader.folder.glob("allocations-*"))) == 1
+    for traces in (range(COUNT), *([number] for number in range(COUNT))):
+        expected = [number for number in traces if number in memory_traces]
+        assert [reader.rows_of_traces(name, traces)["trace"].to_pylist() for name in names] == [expected] * 4
+        found = reader.executions(traces, ["trace"])
+        assert found.allocations["trace"].to_pylist() == found.output_memory["trace"].to_pylist() == expected
 
 
 def test_sql_sees_all_tables(job):
