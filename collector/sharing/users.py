@@ -42,7 +42,7 @@ LOG_S: Final = 60.0
 #: Maximum number of users without a connection that are remembered.
 _IDLE_MAX: Final = 1_024
 #: The kernel's struct ucred: pid, uid, gid.
-CREDENTIALS: Final = struct.Struct("3i")
+CREDENTIALS: Final = struct.Struct("iII")
 #: The user that the kernel names if the peer's user is unknown in the service's user namespace.
 _UNMAPPED: Final = 65_534
 

@@ -8,6 +8,7 @@ import pwd
 import selectors
 import socket
 import subprocess
+import sys
 
 import pytest
 from tfprof.agent.daemon_start import DaemonSupervisor
@@ -76,6 +77,11 @@ def shared(tmp_path_factory, monkeypatch):
     shared = Shared(folder / "s", monkeypatch)
     yield shared
     shared.close()
+
+
+def test_the_number_of_a_user_may_have_32_bits():
+    pid, uid, gid = (number.to_bytes(4, sys.byteorder) for number in (4711, 3_000_000_000, 7))
+    assert module.CREDENTIALS.unpack(pid + uid + gid) == (4711, 3_000_000_000, 7)
 
 
 def is_closed(client):
