@@ -4,6 +4,7 @@
 or its parent has ended. It prints the progress of each round as a line of JSON.
 """
 
+import contextlib
 import json
 import math
 import os
@@ -38,6 +39,8 @@ NICENESS: Final = 19
 FOLDER: Final = "copied"
 #: Time after its end for which a job is copied again: samples of its host still arrive (ns).
 _SETTLING_NS: Final = MARGIN_NS + 10 * 10**9
+#: Times of files are that much older than the clock, or less (ns).
+_TICK_NS: Final = 20_000_000
 #: Errors about the target as a whole; others are about one job.
 _TARGET_SLUGS: Final = frozenset(
     {
@@ -87,6 +90,8 @@ class CopyRounds:
                 if os.getppid() != self._parent:
                     break
                 self._copy_job(job, version)
+            else:
+                self._copied.set_time(started_ns)
             self._copied_ns = started_ns
             error = next(iter(self._failed.values()), None)
         except TfprofError as target_error:
@@ -122,7 +127,7 @@ class CopyRounds:
         """Copy what is new of ``job``; StoreError if the target as a whole takes nothing."""
         name = job.info.hex
         try:
-            self._add(job)
+            self._add(job, version)
             self._failed.pop(name, None)
         except NoSuchJobError:
             return
@@ -135,12 +140,13 @@ class CopyRounds:
         if job.info.state != RUNNING:
             self._settled[name] = version
 
-    def _add(self, job: LocalJob) -> None:
+    def _add(self, job: LocalJob, version: _Version) -> None:
         info = job.info
         self._target = self._target or open_target(self._url)
         assert self._copied is not None
         is_known = info.uid in self._copied and info.state not in MAY_CONTINUE
-        if is_known and (info.hex not in self._settled or not self._target.has(info.uid)):
+        is_changed = info.hex in self._settled or self._copied.are_newer(version.tags)
+        if is_known and not (is_changed and self._target.has(info.uid)):
             return
         copied = self._target.add(job)
         self._rows += copied.rows - copied.earlier
@@ -153,18 +159,32 @@ class CopyRounds:
 
 
 class _CopiedJobs:
-    """The uids of the jobs that were copied to ``url`` to their end."""
+    """The uids of the jobs that were copied to ``url`` to their end.
+
+    The time of their file is the start of the last complete round.
+    """
 
     def __init__(self, store: Path, url: str) -> None:
         self._path = store / FOLDER / catalog.file_name(url)
         make_folder(self._path.parent)
+        self._time_ns = 0
         try:
+            self._time_ns = self._path.stat().st_mtime_ns
             self._uids = set(store_files.read(self._path, store_files.COPIED).decode(errors="replace").split())
         except FileNotFoundError:
             self._uids = set()
 
     def __contains__(self, uid: int) -> bool:
         return hex_id(uid) in self._uids
+
+    def are_newer(self, tags: FileVersion | None) -> bool:
+        """Whether ``tags`` were changed after the last complete round of earlier processes."""
+        return tags is not None and tags.changed_ns > self._time_ns
+
+    def set_time(self, started_ns: int) -> None:
+        """Note that a complete round began at ``started_ns``."""
+        with contextlib.suppress(OSError):  # no job has been copied to its end
+            os.utime(self._path, ns=(started_ns - _TICK_NS, started_ns - _TICK_NS))
 
     def add(self, uid: int) -> None:
         """Write down ``uid``; StoreError if that fails."""

@@ -2,7 +2,7 @@
 
 The test of a copy needs the Debian package clickhouse-server; without it, it is skipped.
 
-Tests collector/copier.py, collector/copy_rounds.py.
+Tests collector/copier.py.
 """
 
 import json
