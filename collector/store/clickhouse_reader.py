@@ -71,7 +71,7 @@ class EngineJob:
         if stored is None:
             raise NoSuchJobError(f"the job {self.info.hex} is not in the store any more")
         tags = tuple(change(stored.tags))
-        self._store.save(stored.info, tags)
+        self._store.save(stored.info, tags, stored)
         return tags
 
     def size(self) -> int:
@@ -149,12 +149,12 @@ class EngineJob:
     def archive(self) -> Iterator[bytes]:
         """Yield the job as one file: it is first copied into a folder."""
         from .copying import FolderTarget  # noqa: PLC0415  # it needs what writes a store
-        from .reader import LocalStore  # noqa: PLC0415
+        from .reader import LocalJob  # noqa: PLC0415
 
         with tempfile.TemporaryDirectory(prefix="tfprof-") as folder:
             path = Path(folder, "store")
             FolderTarget(str(path)).add(self)
-            yield from LocalStore(path).jobs()[0].archive()
+            yield from LocalJob(catalog.job_folder(path, self.info.uid), self.info).archive()
 
     def window_labels(self, streams: Collection[int]) -> dict[int, int]:
         """Return node -> one of its labels; ``streams``: devices of kernels."""
@@ -225,9 +225,13 @@ class EngineStore:
         rows = self.server.query(f"SELECT {_LATEST.format('removed')} AS last FROM jobs WHERE job = '{uid:016x}'")  # noqa: S608
         return bool(rows["last"].to_pylist()[0])
 
-    def save(self, info: JobInfo, tags: Sequence[str], *, is_removed: bool = False) -> None:
-        """Store the content of a job file and the tags of the job, or that it is removed."""
-        row = place_of(info) | {"changed_ns": time.time_ns(), "info": info.dump().decode()}
+    def save(self, info: JobInfo, tags: Sequence[str], stored: _StoredJob | None, *, is_removed: bool = False) -> None:
+        """Store the content of a job file and the tags of the job, or that it is removed.
+
+        This is the last change, also if the clock of the host that ``stored`` the job is ahead.
+        """
+        changed_ns = max(time.time_ns(), stored.changed_ns + 1 if stored is not None else 0)
+        row = place_of(info) | {"changed_ns": changed_ns, "info": info.dump().decode()}
         row |= {"tags": list(tags), "removed": int(is_removed)}
         self.server.insert("jobs", pa.Table.from_pylist([row], schema=JOBS))
 
@@ -236,7 +240,7 @@ class EngineStore:
         for uid in uids:
             stored = self.stored(uid)
             if stored is not None:
-                self.save(stored.info, stored.tags, is_removed=True)
+                self.save(stored.info, stored.tags, stored, is_removed=True)
             self.sweep(uid)
 
     def sweep(self, uid: int) -> None:

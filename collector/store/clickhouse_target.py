@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ..errors import StoreError
-from .catalog import MAY_CONTINUE
+from .catalog import MAY_CONTINUE, JobInfo
 from .clickhouse_groups import aggregates
 from .clickhouse_ranges import row_counts
 from .clickhouse_reader import EngineJob, EngineStore, place_of
@@ -55,6 +55,7 @@ class EngineTarget:
         self._store = store
         self.address = store.address
         self._batches: dict[tuple[int, str], _Batch] = {}
+        self._tags: dict[int, tuple[str, ...]] = {}  # of the jobs' folders, as they were last copied
 
     def has(self, uid: int) -> bool:
         """Whether job ``uid`` is there as a whole."""
@@ -88,10 +89,17 @@ class EngineTarget:
                 names, unlisted = set(), 0
         if names:
             self._list(uid, place, names)
-        self._store.save(copied_info(job.info, counts), job.tags())
+        self._save(copied_info(job.info, counts), job.tags())
         if job.info.state not in MAY_CONTINUE:
             self._batches = {key: batch for key, batch in self._batches.items() if key[0] != uid}
         return Copied(_row_total(counts), earlier)
+
+    def _save(self, info: JobInfo, tags: tuple[str, ...]) -> None:
+        """Store the job file; tags that were set in the target stay until ``tags`` change."""
+        stored = self._store.stored(info.uid)
+        are_known = stored is not None and self._tags.get(info.uid) == tags
+        self._store.save(info, stored.tags if stored is not None and are_known else tags, stored)
+        self._tags[info.uid] = tags
 
     def _new_pieces(self, job: JobReader, stored: EngineJob) -> Iterator[_Pieces]:
         """Yield the rows that are not ``stored`` yet, by table."""

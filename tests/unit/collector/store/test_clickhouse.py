@@ -16,6 +16,7 @@ import random
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from tfprof.collector.errors import StoreError, UsageError
 from tfprof.collector.store import catalog, clickhouse_target, copying, schema
 from tfprof.collector.store import clickhouse_server as http
 from tfprof.collector.store import clickhouse_tables as tables
+from tfprof.collector.store.archive_import import import_archive
 from tfprof.collector.store.clickhouse_address import Address, Credentials, credentials, parse
 from tfprof.collector.store.clickhouse_ranges import Range, covering, row_counts
 from tfprof.collector.store.clickhouse_reader import EngineStore
@@ -294,6 +296,43 @@ def test_a_running_job_is_copied_bit_by_bit_and_each_row_once(database: str, tmp
     output_of("store", "copy", database, back)
     assert_same_rows(LocalStore(back).jobs()[0], stored)
     assert_same_figures(LocalStore(back).jobs()[0], stored)
+
+
+@needs_chdb
+def test_tags_of_a_running_job_stay_until_those_of_its_folder_change(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, folder = EngineStore(Server(parse(database), credentials())), LocalStoreWriter(tmp_path, HOST)
+    target, writer = EngineTarget(store), folder.job(7)
+    writer.set_identity(IDENTITY)
+    job = LocalStore(tmp_path, HOST).jobs()[0]
+    target.add(job)
+    with monkeypatch.context() as patch:  # the clock of another host is a minute ahead
+        patch.setattr(time, "time_ns", lambda now=time.time_ns: now() + 60 * 10**9)
+        store.jobs()[0].change_tags(lambda _: ("set there",))
+    target.add(job)
+    assert store.jobs()[0].tags() == ("set there",)
+    assert store.jobs()[0].change_tags(lambda tags: (*tags, "too")) == store.jobs()[0].tags() == ("set there", "too")
+    job.change_tags(lambda _: ("set here",))
+    target.add(job)
+    assert store.jobs()[0].tags() == ("set here",)
+    store.remove([7])
+    assert not store.jobs()
+    folder.close()
+
+
+@needs_chdb
+def test_a_running_job_is_exported_as_running_on_the_host_of_its_collector(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: HOST)
+    store, folder = EngineStore(Server(parse(database), credentials())), LocalStoreWriter(tmp_path / "store", HOST)
+    folder.job(7).set_identity(IDENTITY)
+    EngineTarget(store).add(LocalStore(tmp_path / "store").jobs()[0])
+    (tmp_path / "job.tfprof").write_bytes(b"".join(store.jobs()[0].archive()))
+    import_archive(tmp_path / "other", str(tmp_path / "job.tfprof"), HOST)
+    assert LocalStore(tmp_path / "other").jobs()[0].info.state == "detached"
+    folder.close()
 
 
 @pytest.fixture
