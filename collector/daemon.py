@@ -53,6 +53,8 @@ COUNTERS_A_TICK: Final = 1
 #: Intervals (seconds) between writes of the status file, and between removals of expired jobs.
 STATUS_S: Final = 2.0
 REMOVAL_S: Final = 600.0
+#: Time until the first removal (seconds): agents first open the jobs that still run.
+FIRST_REMOVAL_S: Final = 30.0
 #: Work at a monotonic time. Duties run every `TICK_S` while messages arrive, otherwise every
 #: `TURN_MS`. Each runs even if another one fails.
 _Duty = Callable[[float], object]
@@ -110,7 +112,8 @@ class Collector:
         self._alert_command = AlertCommand(options.alert_command)
         self._alert_orders = AlertOrders(options.alert_steps)
         self._copier = Copier(options.store, options.copy_to)
-        self._last_tick_s = self._last_status_s = self._last_removal_s = float("-inf")
+        self._last_tick_s = self._last_status_s = float("-inf")
+        self._last_removal_s = time.monotonic() - REMOVAL_S + min(FIRST_REMOVAL_S, options.idle_s / 2)
 
     def start(self) -> None:
         """Open the store and the socket; TfprofError on failure."""

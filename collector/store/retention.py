@@ -76,6 +76,8 @@ def remove_expired(store: Path, host: str, limits: Limits, now_ns: int, open_uid
     for folder in (catalog.jobs_folder(store), store / "hosts"):
         for leftover in folder.glob(f"{_REMOVED_PREFIX}*"):
             shutil.rmtree(leftover, ignore_errors=True)
+    if limits.max_age_s is None and limits.max_bytes is None:
+        return []
     jobs = [job for folder in catalog.folders(store) for job in _stored_job(folder, host, now_ns, open_uids)]
     other_bytes = sum(map(size_on_disk, catalog.host_folders(store)))
     uids = expired_uids(jobs, limits, now_ns, other_bytes, _baseline_uids(store, limits.baselines))

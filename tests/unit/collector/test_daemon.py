@@ -4,6 +4,7 @@ Tests collector/__main__.py.
 """
 
 import signal
+import time
 from typing import ClassVar
 
 import pytest
@@ -87,6 +88,19 @@ def test_settings_come_from_the_environment_unless_they_are_given(run, monkeypat
     first, second = (collector.options for collector in ScriptedCollector.instances)
     assert (first.idle_s, first.retention.max_age_s, first.retention.max_bytes) == (7.0, 2 * 86_400, 3 * 1024)
     assert second.idle_s == 9.0
+
+
+@pytest.mark.parametrize(("idle_s", "first_s"), [(60.0, 30.0), (float("inf"), 30.0), (10.0, 5.0)])
+def test_the_first_removal_waits_for_the_agents_of_jobs_that_still_run(monkeypatch, private_store, idle_s, first_s):
+    removals = []
+    monkeypatch.setattr(daemon, "remove_expired", lambda *_: removals.append(seconds))
+    collector = daemon.Collector(daemon.CollectorOptions(private_store, idle_s))
+    collector.start()
+    started = time.monotonic()
+    for seconds in (0, first_s - 1, first_s + 1, first_s + daemon.REMOVAL_S - 1, first_s + daemon.REMOVAL_S + 1):
+        collector._tick(started + seconds)
+    collector.close()
+    assert removals == [first_s + 1, first_s + daemon.REMOVAL_S + 1]
 
 
 def test_without_limits_everything_is_kept(run, monkeypatch):

@@ -21,6 +21,12 @@ def test_jobs_older_than_the_limit_are_removed():
     assert expired_uids(jobs, Limits(max_age_s=60), 100 * 10**9) == [1]
 
 
+def test_without_limits_no_job_is_read(tmp_path, monkeypatch):
+    write_jobs(tmp_path, 1)
+    monkeypatch.setattr(catalog, "load", None)
+    assert remove_expired(tmp_path, "here", Limits(baselines=("main",)), 10**20, ()) == []
+
+
 def test_the_oldest_jobs_are_removed_until_the_rest_fits():
     jobs = [StoredJob(uid, uid, 10, is_running=False) for uid in (3, 1, 2, 4)]
     assert expired_uids(jobs, Limits(max_bytes=20), 100) == [1, 2]
