@@ -46,7 +46,7 @@ LOGS_A_SYNC: Final = 40
 class LocalJobWriter:
     """A writer of the tables of one job or host; ``LocalStoreWriter`` opens it.
 
-    After a StoreError other than ``store-removed``, the stored rows are as before.
+    After a StoreError, the stored rows are as before.
     """
 
     def __init__(self, folder: Path, uid: int, collector: Mapping[str, Any]) -> None:
@@ -83,10 +83,9 @@ class LocalJobWriter:
         stored, and the append can be retried. StoreError ``store-removed``: every further append
         fails, too.
         """
-        log = self._open_log()
-        log.append(encode(tables, about, last))
-        if self.is_gone:
+        if self.is_gone:  # asked first: the question may fail, and after it the append is repeated
             raise StoreError(f"{self.folder} was removed or moved away", "store-removed")
+        self._open_log().append(encode(tables, about, last))
         self._log_state.add(tables, about, last)
         if self._totals is not None:
             self._totals.add(tables)

@@ -255,6 +255,18 @@ def test_a_full_disk_stores_nothing_and_the_same_append_works_later(store, monke
     assert (job.acked(3), job.table("ops").num_rows) == (2, 6)
 
 
+def test_a_folder_that_cannot_be_found_for_a_moment_doubles_no_rows(store, monkeypatch):
+    job = store.job(UID)
+    job.append(trace_tables(0), 3, 1)
+    monkeypatch.setattr(durable.FileId, "of", lambda _path: None)
+    with pytest.raises(StoreError) as caught:
+        job.append(trace_tables(1), 3, 2)
+    assert caught.value.slug == "store-removed"
+    monkeypatch.undo()
+    job.append(trace_tables(1), 3, 2)
+    assert (job.acked(3), job.table("ops").num_rows) == (2, 6)
+
+
 def test_a_log_can_start_after_a_full_disk_prevented_its_start(store, monkeypatch):
     job = store.job(UID)
     monkeypatch.setattr(os, "pwritev", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
