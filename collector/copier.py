@@ -42,6 +42,7 @@ class Copier:
         ``now``: the monotonic clock in seconds.
         """
         if self._process is None and self._url and now >= self._not_before:
+            self._not_before = now + RETRY_S
             self._start()
         if self._process is not None:
             self._read(self._process)

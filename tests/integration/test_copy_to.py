@@ -8,6 +8,7 @@ Tests collector/copier.py.
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from fakes.polling import until
 from fakes.round_trip import output_of
 from fakes.same_figures import assert_same_figures, assert_same_rows
 from fakes.wire_agent import WireAgent
+from tfprof.collector.copier import RETRY_S, Copier
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store.opening import open_reader
 from tfprof.collector.store.reader import LocalStore
@@ -119,6 +121,20 @@ def test_an_engine_that_is_away_costs_a_warning(collector: CollectorProcess, mon
     code, errors = collector.wait_end()
     assert code == 0
     assert errors.count("engine-away") == 1
+
+
+def test_a_process_that_cannot_start_is_tried_again_after_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    copier = Copier(tmp_path, "clickhouse://127.0.0.1:1/jobs")
+    for now in (1_000.0, 1_000.0 + RETRY_S):
+        with pytest.raises(BlockingIOError):
+            copier.tick(now)
+        copier.tick(now + RETRY_S - 1)
 
 
 @pytest.mark.parametrize(
