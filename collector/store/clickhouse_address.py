@@ -64,7 +64,8 @@ def parse(url: str) -> Address:
         protocol = options.pop("protocol", ["http"])[-1]
         port = parts.port or _PORTS[protocol]
         database = parts.path.strip("/")
-        is_valid = bool(parts.hostname) and _DATABASE.fullmatch(database) and not options and not parts.fragment
+        is_url = parts.scheme == SCHEME and bool(parts.hostname) and not parts.fragment
+        is_valid = is_url and _DATABASE.fullmatch(database) and not options
     except (ValueError, KeyError):
         is_valid = False
     if not is_valid or not url.isprintable():

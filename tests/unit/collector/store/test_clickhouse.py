@@ -66,6 +66,11 @@ def test_a_url_that_is_none_or_has_a_password_is_refused(url: str) -> None:
     assert "secret" not in str(refused.value)
 
 
+def test_no_tables_are_made_for_the_url_of_a_collector() -> None:
+    with pytest.raises(UsageError, match="'tcp://head/jobs' is not the URL of a store: clickhouse://"):
+        parse("tcp://head/jobs")
+
+
 def test_a_password_file_that_others_can_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "password"
     path.write_text("secret\n")
