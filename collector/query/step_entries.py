@@ -6,6 +6,7 @@ from typing import Final
 from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
+from ..store.sql_queries import persistent_allocations
 from ..tfviews.entries import COLUMNS, EntriesByStep, Entry, entries
 from ..tfviews.nodes import interned_texts
 from .kind_selection import traces_of_job
@@ -87,7 +88,7 @@ def _persistent_bytes(job: JobReader, step_of_trace: Mapping[int, int]) -> dict[
     if not gpu_of_node:
         return {}
     sums: dict[tuple[int, int], int] = {}
-    for trace, node, device, size in job.persistent_allocations():
+    for trace, node, device, size in job.with_sql(persistent_allocations):
         if trace in step_of_trace and gpu_of_node.get(node) == device:
             sums[node, step_of_trace[trace]] = sums.get((node, step_of_trace[trace]), 0) + size
     maxima: dict[int, int] = {}

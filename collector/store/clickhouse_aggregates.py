@@ -120,14 +120,6 @@ def times(query: SqlQuery, devices: Devices) -> pa.Table:
     return typed(rows, pa.schema(list(types.items())))
 
 
-def persistent_allocations(query: SqlQuery, devices: Devices) -> pa.Table:
-    """Return trace, node, device and bytes of executions with persistent bytes and a start."""
-    return query(
-        f"SELECT trace, node, device, persistent_bytes FROM ({_executions(devices)}) AS executions "  # noqa: S608
-        "WHERE persistent_bytes <> 0 AND started ORDER BY row"
-    )
-
-
 def _times(devices: Devices) -> str:
     """Return the query of the time of each node on each device in each trace, in ns."""
     return (

@@ -134,10 +134,6 @@ class EngineJob:
         """Return node -> canonical device."""
         return dict(row_tuples(self._tables.canonical))
 
-    def persistent_allocations(self) -> list[tuple[int, int, int, int]]:
-        """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
-        return list(row_tuples(aggregates.persistent_allocations(self._tables.query, self._tables.devices)))
-
     def rows_of_traces(self, name: str, traces: Collection[int]) -> pa.Table:
         """Return the rows of table ``name`` of ``traces``, in order of arrival."""
         return self._tables.table(name, None, f" AND {is_in('trace', traces)}")

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ...formats import layout
 from . import segment
-from .columns import changes, column_list, flat, floor_divide, pc, row_tuples
+from .columns import changes, column_list, flat, pc, row_tuples
 from .devices import Devices, device_rows
 from .protocols import Executions
 from .rollup import canonical_after, canonical_of
@@ -18,8 +18,6 @@ from .trace_ranges import generations
 
 _LABEL_COLUMNS: Final = ("node", "label", "device")
 TRACE_COLUMNS: Final = ("trace", "step", "base_ns")
-_START_COLUMNS: Final = ("trace", "base_ns")
-_OP_COLUMNS: Final = ("trace", "node", "device", "start_ns", "start_us_fix", "persistent_bytes")
 
 
 def executions(snapshot: Snapshot, traces: Collection[int], columns: Sequence[str]) -> Executions:
@@ -75,12 +73,6 @@ def canonical(snapshot: Snapshot, names: pa.Table) -> dict[int, int]:
     return {node: device for node, device in enumerate(devices) if device != NONE_ID}
 
 
-def persistent_allocations(snapshot: Snapshot) -> list[tuple[int, int, int, int]]:
-    """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
-    traces = snapshot.table("traces", _START_COLUMNS)
-    return [row for ops in _op_tables(snapshot) for row in _persistent_rows(ops, traces)]
-
-
 def window_labels(snapshot: Snapshot, streams: Collection[int]) -> dict[int, int]:
     """Return node -> the lowest number of its labels in the traces of profiler sessions.
 
@@ -115,19 +107,3 @@ def _labels_of(snapshot: Snapshot, traces: Sequence[int], all_traces: Sequence[i
 
 def _rows_of_traces(table: pa.Table, numbers: Any) -> pa.Table:
     return table.filter(pc.is_in(table["trace"], value_set=numbers))
-
-
-def _op_tables(snapshot: Snapshot) -> Iterator[pa.Table]:
-    """Yield the ops of each segment, then those of the log."""
-    for _, path in snapshot.segments("ops"):
-        yield segment.read(path, "ops", _OP_COLUMNS)
-    yield snapshot.unsealed("ops", _OP_COLUMNS)
-
-
-def _persistent_rows(ops: pa.Table, traces: pa.Table) -> Iterator[tuple[int, int, int, int]]:
-    ops = ops.filter(pc.not_equal(ops["persistent_bytes"], 0))
-    indexes = pc.index_in(flat(ops["trace"]), value_set=flat(traces["trace"]))
-    start = pc.add(pc.fill_null(flat(traces["base_ns"]).take(indexes), 0), flat(ops["start_ns"]))
-    has_start = pc.greater(pc.add(floor_divide(start, 1000), flat(ops["start_us_fix"])), 0)
-    started_ops = ops.filter(has_start)
-    yield from row_tuples(started_ops, "trace", "node", "device", "persistent_bytes")

@@ -142,10 +142,6 @@ class JobReader(Protocol):
         """Return node -> canonical device."""
         ...
 
-    def persistent_allocations(self) -> Iterable[tuple[int, int, int, int]]:
-        """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
-        ...
-
     def rows_of_traces(self, name: str, traces: Collection[int]) -> pa.Table:
         """Return the rows of ``traces``, in order of arrival within each trace.
 

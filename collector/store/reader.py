@@ -123,10 +123,6 @@ class LocalJob:
         """Return node -> canonical device."""
         return self.with_snapshot(lambda snapshot: executions.canonical(snapshot, snapshot.table("names")))
 
-    def persistent_allocations(self) -> list[tuple[int, int, int, int]]:
-        """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
-        return self.with_snapshot(executions.persistent_allocations)
-
     def rows_of_traces(self, name: str, traces: Collection[int]) -> pa.Table:
         """Return the rows of table ``name`` of ``traces``."""
         return self.with_snapshot(lambda snapshot: executions.rows_of_traces(snapshot, name, traces))

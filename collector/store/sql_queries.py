@@ -68,6 +68,8 @@ _MEMORY_LEVELS: Final = """
         CAST(CASE WHEN max(in_use_bytes) > 0 THEN max(in_use_bytes) ELSE max(level) END AS Int64) AS peak,
         CAST(CASE WHEN max(in_use_bytes) > 0 THEN argMin(in_use_bytes - bytes, t_us) ELSE -1 END AS Int64) AS before
     FROM ({levels}) GROUP BY trace, device, allocator ORDER BY trace, device, allocator"""
+_PERSISTENT: Final = """
+    SELECT trace, node, device, persistent_bytes, start_ns, start_us_fix FROM ops WHERE persistent_bytes <> 0"""
 _LAST_TRACES: Final = "SELECT node, device, max(trace) AS last FROM ops GROUP BY node, device"
 _IDENTICAL_GRAPHS: Final = """
     SELECT count(*) AS graphs, nodes, min(example) AS name, min(graph) AS first FROM (
@@ -111,6 +113,16 @@ def kept_memory(sql: Sql, traces: Collection[int], allocator: int) -> list[tuple
 def memory_left(sql: Sql) -> list[tuple[int, int, int]]:
     """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
     return list(row_tuples(sql.query(_MEMORY_LEFT)))
+
+
+def persistent_allocations(sql: Sql) -> list[tuple[int, int, int, int]]:
+    """Return (trace, node, device, bytes) of executions with persistent bytes and a start."""
+    bases_ns = dict(row_tuples(sql.query("SELECT trace, base_ns FROM traces")))
+    return [
+        (trace, node, device, size)
+        for trace, node, device, size, start_ns, us_fix in row_tuples(sql.query(_PERSISTENT))
+        if (bases_ns.get(trace, 0) + start_ns) // 1000 + us_fix > 0
+    ]
 
 
 def new_nodes(sql: Sql, left_out: Collection[int]) -> dict[int, int]:
