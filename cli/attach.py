@@ -22,7 +22,6 @@ from ..collector.numbers import duration
 from ..collector.query.explanations import untraced_reason
 from ..collector.query.job_selection import ids_of
 from ..collector.store.opening import open_reader
-from ..collector.store.selectors import short_ids
 from ..collector.summaries.jobs import main_steps
 from ..commands import settings_files
 from ..commands.streams import note, print_lines
@@ -34,6 +33,7 @@ from ..formats.settings import SETTINGS
 from .attach_host import attach_on
 from .command import folder_option, json_option, print_json, width
 from .hosts import host_option
+from .job_names import short_id
 from .outputs import Outputs, output_option, write_outputs
 from .process_ids import complete_pids
 from .report import report
@@ -334,7 +334,7 @@ def _print_attached(attachments: Sequence[Attachment], store: str) -> None:
 
 def _detach_command(attachment: Attachment, store: str) -> str:
     """Return the command that detaches from a job, to be run on the host of its collector."""
-    command = f"tfprof detach {_id(attachment, store)}"
+    command = f"tfprof detach {short_id(hex_id(attachment.channel.identity.uid), store)}"
     return f"ssh {remote_endpoint(store).host} {command}" if is_remote(store) else command
 
 
@@ -401,15 +401,6 @@ def _how(method: str, stopped_ns: int) -> str:
 def _title(attachment: Attachment) -> str:
     hello = attachment.channel.hello()
     return f"{attachment.process.pid} {hello.get('name') or ''}".strip()
-
-
-def _id(attachment: Attachment, store: str) -> str:
-    """Return the job's short id, as `tfprof jobs` shows it."""
-    uid = hex_id(attachment.channel.identity.uid)
-    known_ids: list[str] = []
-    with suppress(TfprofError):  # the store may not exist yet
-        known_ids = [job.info.hex for job in open_reader(store).jobs()]
-    return short_ids(list({*known_ids, uid}))[uid]
 
 
 def _watch(
@@ -510,7 +501,7 @@ def _finish(attachments: Sequence[Attachment], outputs: Outputs, store: str) -> 
         elif problem is not None:
             note(problem)
         else:
-            job = _id(attachment, store)
+            job = short_id(hex_id(attachment.channel.identity.uid), store)
             if is_remote(store):
                 host = remote_endpoint(store).host
                 note(f"detached; more with  ssh {host} tfprof op {job}")

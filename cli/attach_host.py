@@ -22,6 +22,7 @@ from ..formats.orders import Order
 from ..formats.requests import ATTACH
 from .command import width
 from .hosts import one_reply
+from .job_names import short_id
 from .outputs import Outputs, write_outputs
 from .report import report
 from .trace import giver
@@ -78,7 +79,7 @@ class _Job(NamedTuple):
     @property
     def id(self) -> str:
         """The start of the id, by which users name it."""
-        return self.uid[:4]
+        return short_id(self.uid, self.store)
 
     @property
     def reader(self) -> JobReader | None:

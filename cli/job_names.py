@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Final
 
@@ -33,6 +34,16 @@ def is_job(arguments: Sequence[str]) -> bool:
         return bool(matching([job.info for job in store.jobs()], word))
     except TfprofError:
         return False
+
+
+def short_id(uid: str, address: str) -> str:
+    """Return the start of ``uid`` that names a job in the store at ``address``, if only soon."""
+    from ..collector.store.opening import open_reader  # noqa: PLC0415  # few command lines need it here
+
+    known_ids: list[str] = []
+    with suppress(TfprofError):  # the store may not exist yet
+        known_ids = [job.info.hex for job in open_reader(address).jobs()]
+    return short_ids(list({*known_ids, uid}))[uid]
 
 
 def complete_jobs(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -1,5 +1,6 @@
 """`tfprof keys`: which other hosts may send to the collector of this one."""
 
+import shlex
 from pathlib import Path
 
 import click
@@ -46,10 +47,11 @@ def add(node: str, path: str | None) -> None:
     except (OSError, TfprofError):
         target.unlink()
         raise
+    word = shlex.quote(str(target))
     print_lines(
         [
             f"wrote {target}, which is secret: move it to ~/.config/tfprof/collector.key on {name}, for example by",
-            f"ssh {name} install -Dm600 /dev/stdin .config/tfprof/collector.key < {target} && rm {target}",
+            f"ssh {name} install -Dm600 /dev/stdin .config/tfprof/collector.key < {word} && rm {word}",
         ]
     )
 

@@ -1,7 +1,7 @@
-"""The end of a `tfprof-run`: its report, and the requested profiles.
+"""The end of a `tfprof-run`: its report and the requested profiles, or how its runs compare.
 
-python -m tfprof.cli.report LAUNCH --store DIR [--problem TEXT] [--dump-steps N,M --dump-dir DIR]
-    [--output FILE]... [--quiet] [--brief]
+python -m tfprof.cli.report LAUNCH|SERIES --store DIR [--problem TEXT]
+    [--dump-steps N,M --dump-dir DIR] [--output FILE]... [--quiet] [--brief]
 """
 
 import argparse
@@ -27,6 +27,7 @@ from ..collector.query.profile import Profile
 from ..collector.render import colors, report_text
 from ..collector.render.report_text import JobSummary
 from ..collector.render.wrapping import wrapped
+from ..collector.store.catalog import SERIES_PREFIX
 from ..collector.store.opening import open_reader
 from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.summaries.jobs import JobRow, functions_of, job_rows
@@ -129,6 +130,17 @@ def write_files(store: StoreReader, launch: str, paths: Sequence[str]) -> Iterat
         yield f"tfprof: {text}", is_written
 
 
+def _comparison(store: StoreReader, series: str) -> Iterator[str]:
+    """Yield the lines that compare the runs of ``series``."""
+    from .diff import compared, text_lines  # noqa: PLC0415  # few launches are series
+
+    try:
+        result = compared(store, [series])
+        yield from ("", *text_lines(result, "run", width()), f"tfprof: more with  tfprof diff {series}")
+    except TfprofError as error:
+        yield f"tfprof: no comparison: {error}"
+
+
 def _lines(options: argparse.Namespace) -> Iterator[str]:
     """Yield the lines to print.
 
@@ -136,6 +148,9 @@ def _lines(options: argparse.Namespace) -> Iterator[str]:
     written. If nothing of the launch is stored, the report says so even with ``--quiet``.
     """
     store = open_reader(options.store)
+    if options.launch.startswith(SERIES_PREFIX):
+        yield from _comparison(store, options.launch)
+        return
     if not options.quiet or not _jobs(store, options.launch):
         # The whole report is made before the first line is printed, since it may fail.
         yield from list(report(store, options.launch, options.problem, width(), is_brief=options.brief))
@@ -153,7 +168,7 @@ def _lines(options: argparse.Namespace) -> Iterator[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the report; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("launch", help="id of the launch: 16 hexadecimal digits")
+    parser.add_argument("launch", help="id of the launch: 16 hexadecimal digits; or a series: repeat:ID")
     parser.add_argument("--store", required=True, help="the folder with the results")
     parser.add_argument("--problem", help="why the profile is incomplete")
     parser.add_argument("--dump-steps", help="write profile_N into --dump-dir for each step N of this list")

@@ -12,7 +12,8 @@ from ..formats import layout
 #: Maximum number of consecutive entries of one kind that get a line each. If there are more, they
 #: share one line.
 LINES_MAX: Final = 10
-_ENTRIES_MAX: Final = layout.SPAN_COUNT
+#: Maximum number of entries that are read at once. The job may write as many meanwhile.
+_ENTRIES_MAX: Final = layout.SPAN_COUNT // 2
 _STATES: Final = ((layout.FLAG_FAILED, "failed"), (layout.FLAG_TRACED, "traced"), (layout.FLAG_SETUP, "setup"))
 _TRACED_BY_JOB: Final = layout.FLAG_TRACED | layout.FLAG_REQUESTED
 

@@ -16,12 +16,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from ..commands.daemons import StatusFile, allow_descriptors
+from ..commands.daemons import allow_descriptors
 from ..commands.key_files import collector_pair
 from ..commands.service_manager import ServiceManager
 from ..commands.streams import WARNING, log
 from ..formats.addresses import Endpoint, local_endpoint
 from ..formats.ids import hex_id
+from ..formats.private_files import write_json
 from ..formats.runtime_dir import LIVE, make_instance
 from ..formats.settings import SETTINGS
 from ..formats.version import VERSION
@@ -135,7 +136,7 @@ class Collector:
             listen = Listen(self._options.listen, collector_pair() if self._options.is_encrypted else None)
         self._receiver = Receiver(local_endpoint(self._instance), self._ingest, self._stats, welcome, listen)
         self._given_up = GivenUpFiles(self._instance, self._ingest, self._stats)
-        self._status = StatusFile(f"{self._instance}/{NAME}.json")
+        self._status_path = f"{self._instance}/{NAME}.json"
         self._duties: tuple[_Duty, ...] = (
             lambda _now: self._receiver.retry(),
             lambda _now: self._upkeep.hand_over_counters(jobs_max=COUNTERS_A_TICK),
@@ -253,11 +254,11 @@ class Collector:
             "quarantined": {hex_id(uid): reason for uid, reason in self._ingest.failures.quarantined.items()},
         }
         try:
-            self._status.write(status)
+            write_json(self._status_path, status)
         except OSError as error:
-            log(f"tfprof: cannot write {self._status.path}: {error.strerror}", level=WARNING)
+            log(f"tfprof: cannot write {self._status_path}: {error.strerror}", level=WARNING)
             with contextlib.suppress(OSError):  # the time of the file shows that this collector does not hang
-                os.utime(self._status.path)
+                os.utime(self._status_path)
 
     def _write_live(self, now: float) -> None:
         with contextlib.suppress(OSError):  # readers then read the rows

@@ -23,8 +23,6 @@ T = TypeVar("T")
 
 #: Time limit for the transport of a request and its reply, added to that of the command (seconds).
 TRANSPORT_S: Final = 5.0
-#: Time in which an agent ends a command that exceeds its time limit (seconds).
-_KILL_S: Final = 5.0
 _LINE_MAX: Final = 1 << 20
 
 
@@ -79,7 +77,7 @@ def ask(store: str, hosts: Sequence[str], request: Request) -> Iterator[HostRepl
         number = secrets.randbits(62) | 1
         body = json.dumps({**request.document(), "hosts": list(hosts)}).encode()
         socket.send_multipart((wire.pack(Head(wire.ASK, 0, 0, 0, number)), body))
-        yield from _replies(socket, number, hosts, requests.LIMITS_S[request.command] + _KILL_S)
+        yield from _replies(socket, number, hosts, requests.LIMITS_S[request.command] + requests.END_S)
 
 
 def _replies(socket: Any, number: int, hosts: Sequence[str], seconds: float) -> Iterator[HostReply]:

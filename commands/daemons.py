@@ -124,17 +124,6 @@ class PidFileLock:
         self.close()
 
 
-class StatusFile:
-    """A JSON file that one process replaces as a whole and others read."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def write(self, status: dict[str, Any]) -> None:
-        """Replace the file by ``status``; OSError when that fails."""
-        write_json(self.path, status)
-
-
 def resident_bytes() -> int:
     """Return the resident memory of this process in bytes."""
     with open("/proc/self/statm", encoding="ascii") as file:

@@ -23,7 +23,7 @@ _MEMORY_OF_ONE = "MemoryMax=2G"
 _MEMORY_OF_ALL = "MemoryMax=25%\nOOMPolicy=continue"
 #: Variables of folders, and of the settings that the collector reads. The unit gets their values,
 #: since systemd starts a service without the variables of a shell.
-_FOLDERS = ("XDG_CONFIG_HOME", "XDG_STATE_HOME")
+_FOLDERS = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR")
 _SETTINGS = tuple(row.variable for row in SETTINGS.values() if "collector" in row.users)
 
 #: These options also work without root. An alert command has the same limits.

@@ -35,22 +35,9 @@ OTHERS = "others"  # its bits in a key are 0
 ) = range(1, 14)
 #: Categories of what the job's code marks.
 MARKS = (MARK, PART)
-#: The one table of categories: number -> name.
-CATEGORIES = {
-    INPUT: "input",
-    CHECKPOINT: "checkpoint",
-    SUMMARY: "summary",
-    CALLBACK: "callback",
-    PYTHON_FUNCTION: "python_function",
-    GC: "gc",
-    TRACING: "tracing",
-    FIRST_RUN: "first_run",
-    MARK: "mark",
-    PART: "part",
-    FETCH: "fetch",
-    CONVERSION: "conversion",
-    THREAD: "thread",
-}
+#: The one table of categories: number -> name. The names have the order of the categories.
+_NAMES = "input checkpoint summary callback python_function gc tracing first_run mark part fetch conversion thread"
+CATEGORIES = dict(enumerate(_NAMES.split(), INPUT))
 
 
 def key_of(category: int, name: str) -> int:

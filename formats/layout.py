@@ -131,26 +131,11 @@ SPAN_TOTAL, SPAN_TAG, SPAN_MIN, SPAN_MAX = 1, 3, 5, 6
     CALL,  # a direct call of a Keras model, outside of all steps above
     ACTIVITY,  # no step: what else the job's Python does; its key has the category (activities.py)
 ) = range(1, 19)
-SPAN_NAMES = {
-    RUN: "run",
-    BATCH: "batch",
-    TEST_BATCH: "test_batch",
-    PREDICT_BATCH: "predict_batch",
-    EPOCH: "epoch",
-    FIT: "fit",
-    EVALUATE: "evaluate",
-    PREDICT: "predict",
-    FUNCTION: "function",
-    PARTIAL_RUN: "partial_run",
-    TRAIN: "train",
-    INIT: "init",
-    CHECKPOINT: "checkpoint",
-    SUMMARY: "summary",
-    INPUT: "input",
-    EAGER: "eager",
-    CALL: "call",
-    ACTIVITY: "activity",
-}
+_NAMES = (  # in the order of the kinds
+    "run batch test_batch predict_batch epoch fit evaluate predict function partial_run "
+    "train init checkpoint summary input eager call activity"
+)
+SPAN_NAMES = dict(enumerate(_NAMES.split(), RUN))
 #: Kinds of a session's runs.
 RUN_KINDS = (TRAIN, RUN, SUMMARY, CHECKPOINT, INIT, INPUT)
 #: Step kinds, with the weight of each kind's time in the choice of the main kind.

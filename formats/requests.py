@@ -11,6 +11,9 @@ from .orders import NO_SLUG, Giver, giver_of
 PS, DOCTOR, ATTACH = "ps", "doctor", "attach"
 #: Time limits of these commands (seconds).
 LIMITS_S = {PS: 20.0, DOCTOR: 20.0, ATTACH: 150.0}
+#: Time from SIGTERM to SIGKILL for a command that exceeds its time limit; longer than detaching
+#: takes (seconds).
+END_S = 15.0
 #: Options of `attach` that a request may have.
 ATTACH_OPTIONS = ("name", "trace", "trace-level", "steps", "method")
 #: Maximum sizes of the bodies of a request and of a reply (bytes).

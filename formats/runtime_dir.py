@@ -20,13 +20,16 @@ _STORE = "store"  # a file with the path of the instance's store
 def store_path(path: str) -> str:
     """Return the absolute form of ``path``, a store that the user names.
 
-    A store may also be the address of a collector on another host. UsageError when it is empty or
-    no such address. FolderError when the working folder is needed and does not exist.
+    A store may also be the address of a collector on another host. UsageError when it is empty, no
+    such address, or another URL. FolderError when the working folder is needed and does not exist.
     """
     if not path.strip():
         raise UsageError("the path of the store is empty (--store or TFPROF_STORE)")
     if is_remote(path):
         return remote_endpoint(path).url
+    scheme, separator, _ = path.partition("://")
+    if separator and scheme.isalnum():
+        raise UsageError("the store is a folder, not %s (--store or TFPROF_STORE)" % path, "folder-only")
     try:
         return os.path.abspath(os.path.expanduser(path))
     except OSError as error:

@@ -1,33 +1,15 @@
 """Where the agent's data goes: to a local collector, which it keeps running, or to a service."""
 
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from ...formats.addresses import Endpoint, local_endpoint
 from ...formats.runtime_dir import endpoint_elsewhere
-from .. import daemon_start
+from ..daemon_start import COLLECTOR, DaemonSupervisor
 
 #: Minimum time that data of ended jobs waits for a collector (seconds). A local one starts within
 #: seconds; a host or a service may be away for longer.
 LOCAL_WAIT_S: Final = 15.0
 REMOTE_WAIT_S: Final = 3600.0
-
-
-class Supervisor(Protocol):
-    """Keeps a collector running, as far as that is this host's task."""
-
-    @property
-    def pid(self) -> int:
-        """The pid of the collector on this host, 0 if there is none."""
-
-    @property
-    def failure(self) -> dict[str, str] | None:
-        """The reason why the collector does not run, None if none is known."""
-
-    def ensure_running(self) -> bool:
-        """Start the collector if it does not run; DaemonError when that fails."""
-
-    def reset_delay(self) -> None:
-        """Forget earlier failures."""
 
 
 class NoSupervisor:
@@ -48,7 +30,7 @@ class Destination(NamedTuple):
     """A collector: its endpoint, its supervisor, and the minimum time to wait for it (seconds)."""
 
     endpoint: Endpoint
-    supervisor: Supervisor
+    supervisor: DaemonSupervisor | NoSupervisor
     wait_s: float
 
 
@@ -57,5 +39,5 @@ def destination(store: str, instance_dir: str) -> Destination:
     elsewhere = endpoint_elsewhere(store)
     if elsewhere is not None:
         return Destination(elsewhere, NoSupervisor(), REMOTE_WAIT_S)
-    supervisor = daemon_start.DaemonSupervisor(instance_dir, store, daemon_start.COLLECTOR)
+    supervisor = DaemonSupervisor(instance_dir, store, COLLECTOR)
     return Destination(local_endpoint(instance_dir), supervisor, LOCAL_WAIT_S)

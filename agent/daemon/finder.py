@@ -1,6 +1,7 @@
 """Finds the channels of an instance through announcements and scans of /proc."""
 
 import os
+import resource
 import time
 from collections import Counter
 from typing import Final, NamedTuple
@@ -27,8 +28,11 @@ OPENED_PER_CALL_MAX: Final = 32
 OPENING_S: Final = 0.05
 #: Maximum channels per process: it has one, and one more after each exec.
 CHANNELS_PER_PROCESS_MAX: Final = 16
-#: Maximum open channels; further ones wait.
+#: Maximum open channels; further ones wait. Fewer are open if the limit of open files is low: a
+#: channel takes descriptors for its file, its mapping and its process, and the agent has others.
 OPEN_CHANNELS_MAX: Final = 1000
+_DESCRIPTORS_EACH: Final = 3
+_DESCRIPTORS_OTHER: Final = 64
 
 
 class FoundChannel(NamedTuple):
@@ -158,11 +162,12 @@ class Finder:
         """Open queued channels in turn by process, so that one process cannot block the others."""
         channels: list[FoundChannel] = []
         self._second_scan = None
+        channels_max = _channels_max()
         deadline = time.monotonic() + OPENING_S
         for inode in _round_robin(self._queue):
             if (
                 len(channels) == OPENED_PER_CALL_MAX
-                or len(self._open_channels) >= OPEN_CHANNELS_MAX
+                or len(self._open_channels) >= channels_max
                 or time.monotonic() > deadline
             ):
                 break
@@ -246,6 +251,13 @@ class Finder:
 
     def _open_uids(self) -> set[int]:
         return {channel.uid for channel in self._open_channels.values()}
+
+
+def _channels_max() -> int:
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return OPEN_CHANNELS_MAX
+    return min(OPEN_CHANNELS_MAX, (limit - _DESCRIPTORS_OTHER) // _DESCRIPTORS_EACH)
 
 
 def _round_robin(queue: dict[Inode, list[DescriptorHolder]]) -> list[Inode]:

@@ -16,7 +16,7 @@ from ..processes import TICK_S, Process, ProcessUsage, thread_times, usage
 #: and the values change rarely.
 SLOW_QUERIES_S: Final = 10.0
 _SECTOR: Final = 512  # unit of /proc/diskstats, independent of the disk
-_READ_BYTES: Final = 1 << 14
+_DISKS: Final = "/sys/block"
 #: Minimum time (seconds) that a thread uses a CPU from one sample to the next to be in the sample,
 #: and maximum number of such threads.
 BUSY_MIN_S: Final = 0.1
@@ -96,46 +96,39 @@ def _total(usages: Iterable[ProcessUsage]) -> ProcessUsage:
     return ProcessUsage(*map(sum, columns)) if columns else ProcessUsage()
 
 
-class _ProcFile:
-    """A file of /proc that stays open between reads; it reads as empty where it does not exist."""
+def _lines(path: str) -> list[bytes]:
+    """Return the lines of a file of /proc; none where it does not exist."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
 
-    def __init__(self, path: str) -> None:
-        try:
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            self._fd = -1
 
-    def lines(self) -> list[bytes]:
-        """Return the current lines of the file."""
-        data, has_more = b"", self._fd >= 0
-        while has_more:
-            part = os.pread(self._fd, _READ_BYTES, len(data))
-            data, has_more = data + part, bool(part)
-        return data.splitlines()
-
-    def __del__(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
+def _disk_names() -> set[bytes]:
+    """Return the disks whose bytes are counted: the devices, not what is made of them, if known."""
+    names = os.listdir(_DISKS)
+    devices = [name for name in names if os.path.lexists(f"{_DISKS}/{name}/device")]
+    return {os.fsencode(name) for name in devices or names}
 
 
 class HostSampler:
-    """Measures the host; reads four /proc files in a fifth of the time that psutil takes."""
+    """Measures the host; reads four /proc files in a third of the time that psutil takes."""
 
     def __init__(self) -> None:
         self._last_refresh_s = -SLOW_QUERIES_S
         self._swap_bytes = self._cpus = 0
         self._disks: set[bytes] = set()
-        self._stat, self._memory = _ProcFile("/proc/stat"), _ProcFile("/proc/meminfo")
-        self._disk_stats, self._net = _ProcFile("/proc/diskstats"), _ProcFile("/proc/net/dev")
 
     def sample(self) -> dict[str, float]:
         """Return a row of the store's `host_samples`, without its time, which is now."""
         # user, nice, system, idle, iowait, irq, softirq, steal; user time includes guest time
-        ticks = [int(field) for line in self._stat.lines()[:1] for field in line.split()[1:9]] or [0] * 8
+        ticks = [int(field) for line in _lines("/proc/stat")[:1] for field in line.split()[1:9]] or [0] * 8
         self._refresh_slow_values(time.monotonic())  # takes long, so only after the ticks are read
-        memory = dict(line.split()[:2] for line in self._memory.lines()[:_MEMORY_LINES])
-        disks = [fields for line in self._disk_stats.lines() if (fields := line.split())[2] in self._disks]
-        interfaces = [line.rpartition(b":")[2].split() for line in self._net.lines()[2:]]
+        memory = dict(line.split()[:2] for line in _lines("/proc/meminfo")[:_MEMORY_LINES])
+        disks = [fields for line in _lines("/proc/diskstats") if (fields := line.split())[2] in self._disks]
+        interfaces = [line.rpartition(b":") for line in _lines("/proc/net/dev")[2:]]
+        networks = [fields.split() for name, _, fields in interfaces if name.strip() != b"lo"]
         return {
             "cpus": self._cpus,
             "cpu_busy_s": (sum(ticks) - ticks[3] - ticks[4]) * TICK_S,
@@ -146,8 +139,8 @@ class HostSampler:
             "swap_used_bytes": self._swap_bytes,
             "disk_read_bytes": sum(int(fields[5]) for fields in disks) * _SECTOR,
             "disk_write_bytes": sum(int(fields[9]) for fields in disks) * _SECTOR,
-            "net_received_bytes": sum(int(fields[0]) for fields in interfaces),
-            "net_sent_bytes": sum(int(fields[8]) for fields in interfaces),
+            "net_received_bytes": sum(int(fields[0]) for fields in networks),
+            "net_sent_bytes": sum(int(fields[8]) for fields in networks),
         }
 
     def _refresh_slow_values(self, now: float) -> None:
@@ -156,4 +149,4 @@ class HostSampler:
         self._last_refresh_s = now
         self._swap_bytes, self._cpus = psutil.swap_memory().used, psutil.cpu_count() or 1
         with contextlib.suppress(OSError):
-            self._disks = {os.fsencode(name) for name in os.listdir("/sys/block")}
+            self._disks = _disk_names()

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from ...commands import daemons
+from ...formats.private_files import write_json
 from .. import launches
 from . import leftovers
 from .finder import Finder
@@ -28,7 +28,6 @@ class Instance:
         self.is_gone = False
         self._finder = finder
         self._results = results
-        self._status = daemons.StatusFile(os.path.join(folder, "agent.json"))
         self._next_tidy_s = 0.0
 
     def attempt(self, action: Callable[[], None]) -> None:
@@ -55,7 +54,8 @@ class Instance:
 
     def write_status(self, status: dict[str, Any]) -> None:
         """Write the status file."""
-        self.attempt(lambda: self._status.write({**status, "last_error": self.error}))
+        path = os.path.join(self.folder, "agent.json")
+        self.attempt(lambda: write_json(path, {**status, "last_error": self.error}))
 
     def tidy_if_due(self, now: float, jobs: Jobs) -> None:
         """Remove what launches, exports and deleted stores have left, once in TIDY_S.

@@ -55,9 +55,14 @@ def remove_instances(own_instance: str) -> None:
 
 
 def _is_stale(instance_dir: str) -> bool:
-    """Whether the store of the instance is gone and no process uses the instance."""
+    """Whether the store of the instance is gone and no process uses the instance.
+
+    A store on a network may come back. What is kept about data that was given up is then stored.
+    """
     store = runtime_dir.store_of(instance_dir)
     if store is None or is_remote(store) or os.path.lexists(store) or _is_recent(instance_dir):
+        return False
+    if _names(os.path.join(instance_dir, runtime_dir.GIVEN_UP)):
         return False
     if any(daemons.running_pid(instance_dir, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)):
         return False

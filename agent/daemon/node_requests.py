@@ -18,8 +18,7 @@ from ..transport.message_queue import Send, encode
 
 #: Maximum number of commands at a time.
 RUNNING_MAX: Final = 4
-#: Time from SIGTERM to SIGKILL, longer than detaching takes; and for sending a reply (seconds).
-END_S: Final = 15.0
+#: Time for sending a reply (seconds).
 SEND_S: Final = 10.0
 #: Maximum size of the output, which may double in JSON, and of the last messages (bytes).
 _OUTPUT_MAX: Final = requests.REPLY_MAX // 4
@@ -129,7 +128,7 @@ class NodeRequests:
 
     @staticmethod
     def _end(running: _Running, failure: TfprofError, now: float) -> None:
-        running.failure, running.deadline_s = failure, now + END_S
+        running.failure, running.deadline_s = failure, now + requests.END_S
         running.process.terminate()
 
     def _put(self, number: int, reply: Reply) -> bool:

@@ -37,7 +37,7 @@ COLLECT_S: Final = 0.02
 #: Intervals of checks for ended jobs and launch results, and of the status file (seconds).
 CHECK_S: Final = 1.0
 STATUS_S: Final = 2.0
-#: Limit of open files to ask for: each job takes two descriptors.
+#: Limit of open files to ask for: each job takes three descriptors.
 DESCRIPTORS: Final = 4096
 
 

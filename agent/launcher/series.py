@@ -17,7 +17,6 @@ SIDES: Final = ("before", "after")
 #: Fewest and most runs of a command.
 RUNS_MIN: Final = 2
 RUNS_MAX: Final = 1000
-_COMPARISON: Final = "tfprof.cli.series_report"
 #: Time limit of the comparison (seconds). It reads each run.
 _COMPARISON_TIMEOUT_S: Final = 120.0
 
@@ -90,7 +89,7 @@ class Series:
         name = f"{SERIES_TAG}:{self._id}"
         log = os.path.join(runtime_dir.make_instance(store), "report.log")
         ending = report.run_report(
-            daemons.isolated_command(_COMPARISON, [name, "--store", store]), log, _COMPARISON_TIMEOUT_S
+            daemons.isolated_command(report.REPORT, [name, "--store", store]), log, _COMPARISON_TIMEOUT_S
         )
         if ending.has_failed or ending.is_late:
             reason = "it took too long" if ending.is_late else f"see {log}"

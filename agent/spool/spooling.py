@@ -77,8 +77,9 @@ class Spooling:
         if is_available and self._head_stall is None:
             self._available_s = now
         is_away = now >= self._available_s + (URGENT_AWAY_S if is_urgent else AWAY_S)
-        if is_away and has_jobs and self._spool is None and now >= self._next_open_s:
-            self._open(now)
+        is_needed = is_away and has_jobs
+        if self._spool is None and now >= self._next_open_s and (is_needed or self._failure is not None):
+            self._open(now, only_existing=not is_needed)
         change = self.route, self._chosen(is_away, is_urgent)
         self.route = change[1]
         if self._spool is not None and change == (Route.DIRECT, Route.SPOOL):
@@ -94,7 +95,9 @@ class Spooling:
     @property
     def failure(self) -> dict[str, str] | None:
         """The reason why messages cannot be kept on the disk now, None if none is known."""
-        return self._failure if self._spool is None else self._spool.failure
+        if self._spool is None:
+            return self._failure
+        return self._spool.failure if self.route is Route.SPOOL else None
 
     def stall(self, direct: dict[str, str] | None) -> dict[str, str] | None:
         """Return why no data is stored; ``direct``: why the collector is not reached, if known."""
@@ -177,6 +180,7 @@ class Spooling:
         """Open the spool, if it may be used; `_failure` has the reason why it cannot be opened."""
         if not self.is_enabled or not (self._bytes_max or only_existing):
             return
+        self._failure = None
         try:
             root = os.path.join(runtime_dir.require_absolute(runtime_dir.state_home()), "tfprof-spool")
             name = self._name()
@@ -188,7 +192,6 @@ class Spooling:
             self._failure = {"slug": slug, "text": error.args[0]}
             self._next_open_s = now + RETRY_S
             return
-        self._failure = None
         self._delivery = Delivery(self._spool, self._report)
 
     def _name(self) -> str:

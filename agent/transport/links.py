@@ -3,8 +3,8 @@
 import contextlib
 import math
 import struct
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Mapping
+from typing import Final
 
 import zmq
 
@@ -35,26 +35,6 @@ _TAKEN: Final = (zmq.EVENT_CONNECTED, zmq.EVENT_HANDSHAKE_SUCCEEDED)
 _FAILED_HANDSHAKES: Final = (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
 
 
-class Link(Protocol):
-    """The way to one endpoint.
-
-    ``failure``: the reason why there is no connection, if known. ``is_attended``: whether a service
-    of this host has taken the connection. It starts the collector if none runs.
-    """
-
-    failure: dict[str, str] | None
-    is_attended: bool
-
-    def check(self, now: float) -> bool:
-        """Connect if that is due; return whether a connection was made since the last call."""
-
-    def renew(self, now: float) -> None:
-        """Connect anew, with the key as it is then: the collector has withdrawn this one."""
-
-    def close(self) -> None:
-        """Release what the link has besides the socket."""
-
-
 class LocalLink:
     """A link to a socket of this user on this host: it needs no key."""
 
@@ -79,7 +59,9 @@ class LocalLink:
 class RemoteLink:
     """A link to a collector on another host, or to a service of this host.
 
-    ``key`` is the setting `collector-key`. A service of this host needs none.
+    ``key`` is the setting `collector-key`. A service of this host needs none. ``failure``: the
+    reason why there is no connection, if known. ``is_attended``: whether a service of this host has
+    taken the connection. It starts the collector if none runs.
     """
 
     def __init__(self, socket: "zmq.Socket[bytes]", endpoint: Endpoint, key: str) -> None:
@@ -156,10 +138,11 @@ class RemoteLink:
         elif self._endpoint.scheme == TCP and event in _FAILED_HANDSHAKES:
             text = f"what answers at {self._endpoint.place} does not have the collector's key that this host knows"
             self.failure = {"slug": "collector-key", "text": text}
+            self.renew(now)
         elif event == zmq.EVENT_CLOSED or self.failure is None:
             text = f"no collector answers at {self._endpoint.place}"
             self.failure = {"slug": "collector-away", "text": text}
 
 
 #: The link for each scheme.
-LINKS: Final[Mapping[str, Callable[[Any, Endpoint, str], Link]]] = {IPC: LocalLink, USER: RemoteLink, TCP: RemoteLink}
+LINKS: Final[Mapping[str, type[LocalLink] | type[RemoteLink]]] = {IPC: LocalLink, USER: RemoteLink, TCP: RemoteLink}

@@ -18,6 +18,7 @@ from ...commands import daemons, settings_files
 from ...commands.service_manager import ServiceManager
 from ...commands.streams import WARNING, log
 from ...formats.addresses import local_endpoint
+from ...formats.private_files import write_json
 from ...formats.runtime_dir import instance_dir
 from ...formats.settings import SETTINGS
 from ...formats.version import VERSION
@@ -97,7 +98,7 @@ class SharingService:
         self._selector.register(self._wakeup, selectors.EVENT_READ)
         signal.set_wakeup_fd(wakeup.detach(), warn_on_full_buffer=False)
         status = {"pid": os.getpid(), "version": VERSION, "store": str(self._store), "service": True}
-        daemons.StatusFile(f"{instance_dir(str(self._store))}/{COLLECTOR}.json").write(status)
+        write_json(f"{instance_dir(str(self._store))}/{COLLECTOR}.json", status)
         log(f"tfprof: {self._description}, pid {os.getpid()}; SIGTERM or Ctrl-C ends it")
         self.manager.ready(self._description)
 

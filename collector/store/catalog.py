@@ -292,6 +292,7 @@ def make(store: Path) -> None:
     A store of an older readable version is raised to STORE_VERSION. StoreError if the version is
     not readable, or if the store cannot be written.
     """
+    _check_local(str(store))
     if shared.is_shared(store):
         raise StoreError(f"{store} is shared, and only its service writes it: use another --store", "store-foreign")
     durable.make_folder(store, may_be_link=True)

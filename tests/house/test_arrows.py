@@ -195,7 +195,6 @@ STARTED_MODULES = {
     "agent/attach/helper_process.py": {"agent.attach.__main__"},
     "agent/daemon_start.py": {"agent.__main__", "collector.__main__"},
     "agent/launcher/report.py": {"cli.report"},
-    "agent/launcher/series.py": {"cli.series_report"},
     "cli/serve.py": {"collector.__main__", "collector.sharing.__main__"},
     "collector/copier.py": {"collector.copy_rounds"},
     "commands/isolated.py": {"agent.launcher.run", "cli.main"},

@@ -36,7 +36,6 @@ TERMINAL_FILES = {
     "cli/progress.py": "sys.stderr, import rich",  # the names of files, cleaned
     "cli/report.py": "import argparse",  # the arguments of this process
     "cli/rm.py": "click.confirm, sys.stderr",  # a question with two numbers; whether there is a terminal
-    "cli/series_report.py": "import argparse",  # the arguments of this process
     "cli/shell.py": "sys.stdout",  # whether it is a terminal, its end
     "cli/shell_terminal.py": "import prompt_toolkit",  # the user's own lines, and cleaned completions
     "cli/top.py": "sys.stdout, sys.stderr",  # whether they are terminals

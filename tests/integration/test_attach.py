@@ -1,7 +1,7 @@
 """Attaches to loops that run without tfprof, profiles them, and detaches; nothing remains.
 
 Tests shim/attached.py, agent/attach/__main__.py, agent/attach/payload.py, agent/attach/scripts.py,
-cli/attach.py, cli/watching.py.
+cli/attach.py.
 """
 
 import contextlib

@@ -1,7 +1,4 @@
-"""A job under `tfprof-run` has the arguments, streams, signals and exit status of the command.
-
-Tests cli/series_report.py.
-"""
+"""A job under `tfprof-run` has the arguments, streams, signals and exit status of the command."""
 
 import json
 import os

@@ -41,3 +41,11 @@ def test_a_node_cannot_name_a_job_of_another_node(store: str, capsys: pytest.Cap
 def test_without_steps_the_command_returns_at_once(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert attach_on(store, "node1", 7, {}, None, NO_OUTPUTS) == 0
     assert "tfprof detach a000" in capsys.readouterr().err
+
+
+def test_the_job_is_named_by_a_start_of_its_id_that_no_other_job_has(
+    store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_job(Path(store), UID + (1 << 44), {}, identity={"host": "node2", "node": "node2"})
+    attach_on(store, "node1", 7, {}, None, NO_OUTPUTS)
+    assert "tfprof detach a0000\n" in capsys.readouterr().err

@@ -14,6 +14,7 @@ import pytest
 from fakes.command import Run
 from fakes.made_store import SECOND, START_NS, rows, span, trace_tables, write_job
 from fakes.run_metadata import node, text
+from tfprof.cli import report
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.formats import layout
 
@@ -201,6 +202,16 @@ def test_a_series_of_one_command_has_a_spread(run: Run, series: Path) -> None:
     conv = next(line.split() for line in others if line.startswith("Conv2D"))
     assert conv[2:8] == ["999", "µs", "989", "µs", "1.01", "ms"]
     assert sum(line.startswith("run ") for line in others) == 3
+
+
+def test_the_end_of_a_series_shows_how_its_runs_compare(
+    run: Run, series: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = run("diff", "repeat:77aa01", "--store", str(series))[1].splitlines()
+    assert report.main(["repeat:77aa01", "--store", str(series)]) == 0
+    assert capsys.readouterr().out.splitlines() == ["", *lines, "tfprof: more with  tfprof diff repeat:77aa01"]
+    assert report.main(["repeat:77aa02", "--store", str(series)]) == 0
+    assert "no comparison: no job 'repeat:77aa02'" in capsys.readouterr().out
 
 
 def test_a_side_of_a_series_is_compared_with_other_runs(run: Run, series: Path) -> None:

@@ -135,6 +135,18 @@ def test_a_failed_import_leaves_nothing(run: Run, tmp_path: Path, words: list[st
 
 
 @pytest.mark.parametrize(
+    ("store", "slug"), [("tcp://head:7199", "store-remote"), ("clickhouse://127.0.0.1/jobs", "folder-only")]
+)
+def test_no_folder_is_made_for_a_url(run: Run, monkeypatch: pytest.MonkeyPatch, store: str, slug: str) -> None:
+    monkeypatch.setenv("TFPROF_STORE", store)
+    files = list(Path().iterdir())
+    code, _, err = run("import", "--graph_path", "graph")
+    assert code != 0
+    assert f"[{slug}]" in err
+    assert list(Path().iterdir()) == files
+
+
+@pytest.mark.parametrize(
     ("words", "status", "message"),
     [
         (["last"], 2, "nothing to write: give -o FILE, or --op-log FILE [usage]"),

@@ -46,11 +46,13 @@ def test_a_users_unit_has_the_folders_and_settings_of_the_shell(run, tmp_path, m
     (tmp_path / "config/tfprof").mkdir(parents=True)
     (tmp_path / "config/tfprof/config.toml").write_text("keep-days = 3\n")
     monkeypatch.setenv("TFPROF_ALERT_COMMAND", HOSTILE)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))  # without XDG_RUNTIME_DIR, it has the runtime folder
     status, text, errors = run("serve", "--print")
     assert (status, errors) == (0, "")
     environment = lines_of(text, "Environment")
     assert f"XDG_RUNTIME_DIR={tmp_path}/run" in environment
     assert f"XDG_STATE_HOME={tmp_path}/state" in environment
+    assert f"TMPDIR={tmp_path}/tmp" in environment
     assert '"TFPROF_ALERT_COMMAND=a b%%n$X\\"\\\\"' in environment
     assert not [line for line in environment if "KEEP_DAYS" in line], "a value from a file can be reloaded"
     assert lines_of(text, "ExecStart")[0].endswith(" serve")

@@ -44,7 +44,7 @@ def test_a_lock_is_free_when_its_holder_is_killed(tmp_path) -> None:
 def test_a_status_says_whether_its_daemon_lives(tmp_path) -> None:
     folder = str(tmp_path)
     assert daemons.read_status(folder, "agent") is None
-    daemons.StatusFile(str(tmp_path / "agent.json")).write({"jobs": 3})
+    private_files.write_json(str(tmp_path / "agent.json"), {"jobs": 3})
     assert daemons.read_status(folder, "agent") == {"jobs": 3, "alive": False}
     lock = daemons.PidFileLock(folder, "agent")
     lock.acquire()

@@ -40,6 +40,7 @@ def test_invalid_kinds_are_left_out(kinds: Any) -> None:
 
 def test_kinds_in_the_notation_of_the_hello_are_read_as_they_are() -> None:
     kinds = {number: span_kinds.Kind(*row) for number, row in layout.KINDS.items()}
+    assert all(getattr(layout, kind.name.upper()) == number for number, kind in kinds.items())
     assert span_kinds.declared(span_kinds.document(kinds)) == kinds
     assert span_kinds.declare(span_kinds.document(kinds)) == {}
 

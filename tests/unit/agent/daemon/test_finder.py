@@ -4,6 +4,7 @@ Tests agent/daemon/announced_channels.py, agent/daemon/missing_channels.py.
 """
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -286,8 +287,10 @@ def test_each_surplus_channel_of_a_process_is_counted_once(instance) -> None:
     assert instance.take(instance.finder.scan()) == []
 
 
-def test_the_number_of_open_channels_is_limited_and_the_others_wait(instance, monkeypatch) -> None:
-    monkeypatch.setattr(finder, "OPEN_CHANNELS_MAX", 2)
+@pytest.mark.parametrize(("channels", "files"), [(2, 4096), (2, resource.RLIM_INFINITY), (1000, 70)])
+def test_the_number_of_open_channels_is_limited_and_the_others_wait(instance, monkeypatch, channels, files) -> None:
+    monkeypatch.setattr(finder, "OPEN_CHANNELS_MAX", channels)
+    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (files, files))
     for _ in range(3):
         instance.job()
     assert len(instance.take(instance.finder.scan())) == 2

@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 
+import pytest
 from tfprof.agent import processes
+from tfprof.agent.daemon import host
 from tfprof.agent.daemon.host import HostSampler, TreeSampler
 from tfprof.collector.store import schema
 from tfprof.formats.ids import ALL_THREADS
@@ -42,6 +44,21 @@ def test_a_sample_of_the_host_has_memory_processors_and_busy_time() -> None:
     assert sample["cpus"] == os.cpu_count()
     assert 0 < sample["memory_available_bytes"] <= sample["memory_total_bytes"]
     assert sample["cpu_busy_s"] > 0
+
+
+@pytest.mark.parametrize(("disks", "counted"), [("vda loop0 dm-0", "vda"), ("loop0 dm-0", "loop0 dm-0")])
+def test_the_bytes_of_a_disk_count_once(monkeypatch, tmp_path, disks: str, counted: str) -> None:
+    for name in disks.split():
+        (tmp_path / name / ("device" if name == "vda" else "slaves")).mkdir(parents=True)
+    lines = {
+        "/proc/diskstats": [b" 7 0 %s 1 0 3 1 1 0 5 1" % name for name in (b"vda", b"vda1", b"loop0", b"dm-0")],
+        "/proc/net/dev": [b"", b"", *(b"  %s: 7 0 0 0 0 0 0 0 9 0" % name for name in (b"lo", b"eth0"))],
+    }
+    monkeypatch.setattr(host, "_DISKS", str(tmp_path))
+    monkeypatch.setattr(host, "_lines", lambda path: lines.get(path, []))
+    sample, number = HostSampler().sample(), len(counted.split())
+    assert (sample["disk_read_bytes"], sample["disk_write_bytes"]) == (3 * 512 * number, 5 * 512 * number)
+    assert (sample["net_received_bytes"], sample["net_sent_bytes"]) == (7, 9)
 
 
 def test_the_main_thread_has_its_own_times() -> None:

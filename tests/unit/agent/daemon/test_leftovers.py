@@ -124,15 +124,16 @@ def test_folders_in_use_stay(stores: Path) -> None:
     unknown = instance(stores / "unknown")
     (unknown / "store").write_text("/of/another")
     os.utime(unknown, (OLD, OLD))
+    given_up = instance(stores / "unmounted")
+    (given_up / runtime_dir.GIVEN_UP / "7").touch()
     foreign = Path(runtime_dir.runtime_root(), "0123456789ab")
     foreign.symlink_to(stores)
     young = instance(stores / "young")
     os.utime(young)
     leftovers.remove_instances(str(own))
     lock.release()
-    assert [instance_dir.exists() for instance_dir in (own, existing, served, launched, unknown, foreign, young)] == [
-        True
-    ] * 7
+    kept = (own, existing, served, launched, unknown, given_up, foreign, young)
+    assert [instance_dir.exists() for instance_dir in kept] == [True] * 8
     assert not ended.exists()
 
 

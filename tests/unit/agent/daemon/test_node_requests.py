@@ -60,7 +60,7 @@ def test_the_output_and_the_status_of_the_command_are_the_reply(agent: Callable[
 
 def test_a_command_without_an_end_is_ended(agent: Callable[..., Agent], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(requests.LIMITS_S, requests.PS, 0.3)
-    monkeypatch.setattr(node_requests, "END_S", 0.3)
+    monkeypatch.setattr(requests, "END_S", 0.3)
     asked = agent("import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)")
     asked.ask()
     assert asked.reply().slug == "command-timeout"

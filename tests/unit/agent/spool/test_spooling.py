@@ -40,8 +40,8 @@ class Node:
         self.sent.append(head)
         return True
 
-    def put(self, head: Head = OPEN) -> bool:
-        return self.spooling.send(self._send)(head, b"{}")
+    def put(self, head: Head = OPEN, body: bytes = b"{}") -> bool:
+        return self.spooling.send(self._send)(head, body)
 
     def acknowledge(self) -> bool:
         head = self.sent.pop(0)
@@ -156,3 +156,27 @@ def test_a_spool_that_cannot_be_opened_is_told_and_tried_again(home: Path) -> No
     assert node.spooling.status()["spool_failure"]["slug"] == "spool"
     home.unlink()
     assert node.turn(RETRY_S + 1, is_available=False) == (Route.SPOOL, True)
+    node.spooling.close()
+
+
+def test_a_full_spool_is_told_until_it_is_empty(home: Path) -> None:
+    del home
+    node = Node(limit=500)
+    node.turn(module.AWAY_S + 1, is_available=False)
+    assert node.put()
+    assert not node.put(Head(wire.OPEN, 8, 0, 0, 1), b" " * 500)
+    assert node.spooling.status()["spool_failure"]["slug"] == "spool-full"
+    node.turn(is_available=True)
+    node.acknowledge()
+    node.turn(is_available=True)
+    assert node.turn(is_available=True)[0] is Route.DIRECT
+    assert node.spooling.status()["spool_failure"] is None
+
+
+def test_a_spool_that_could_not_be_opened_is_told_until_the_collector_is_back(home: Path) -> None:
+    home.write_text("a file in its place")
+    node = Node()
+    node.turn(module.AWAY_S + 1, is_available=False)
+    assert node.spooling.failure is not None
+    node.turn(RETRY_S + 1, is_available=True)
+    assert node.spooling.failure is None

@@ -145,11 +145,13 @@ def test_a_revoked_key_is_named_and_replaced_without_a_restart(head: FakeHead) -
     head.until(lambda: head.is_accepted)
 
 
-def test_another_collector_is_told_from_the_one_of_the_key(head: FakeHead) -> None:
+def test_another_collector_is_told_from_the_one_of_the_key_which_is_replaced_without_a_restart(head: FakeHead) -> None:
     head.listen()
     head.write_key(collector=node_keys.new_pair())
     head.connect()
     head.until(lambda: head.slug == "collector-key")
+    head.write_key()
+    head.until(lambda: head.is_accepted)
 
 
 @pytest.mark.parametrize("is_encrypted", [True, False])

@@ -19,6 +19,7 @@ from tfprof.collector.store import catalog
 from tfprof.commands import daemons
 from tfprof.commands.daemons import DaemonError
 from tfprof.formats.addresses import local_endpoint
+from tfprof.formats.private_files import write_json
 from tfprof.formats.runtime_dir import instance_dir, make_instance
 
 
@@ -219,17 +220,17 @@ def test_the_error_of_a_start_closes_the_connection(shared, monkeypatch):
 def test_a_collector_that_writes_no_status_is_killed_unless_it_is_starting(shared, monkeypatch):
     shared.listen(7)
     shared.connect(7)
-    status = daemons.StatusFile(f"{instance_dir(str(shared.store / 'users/7'))}/collector.json")
+    path = f"{instance_dir(str(shared.store / 'users/7'))}/collector.json"
     with subprocess.Popen(["sleep", "60"]) as process:
         monkeypatch.setattr(daemons, "running_pid", lambda *_: process.pid)
         times = iter(range(0, 10**6, 10**3))  # after a pause of the service, too, each check counts once
         for pid in (process.pid, process.pid, process.pid - 1):  # the last status is of an earlier process
-            status.write({"pid": pid})
+            write_json(path, {"pid": pid})
             for _ in range(watch.CHECKS if pid == process.pid else 2 * watch.CHECKS):
                 shared.users.tick(next(times))
             assert process.poll() is None
         assert shared.log == []
-        status.write({"pid": process.pid})
+        write_json(path, {"pid": process.pid})
         for _ in range(watch.CHECKS + 1):
             shared.users.tick(next(times))
         assert process.wait(10) == -9

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from fakes.open_channel import open_channel
+from tfprof.formats import activities as categories
 from tfprof.formats import layout
 from tfprof.formats.activities import (
     CALLBACK,
@@ -205,6 +206,7 @@ def test_a_forked_child_begins_anew(clock, spans):
 
 def test_every_category_has_a_number_that_fits_the_key():
     assert sorted(CATEGORIES) == list(range(1, len(CATEGORIES) + 1))
+    assert all(getattr(categories, name.upper()) == number for number, name in CATEGORIES.items())
     assert all(category_of(key_of(number, "x")) == name for number, name in CATEGORIES.items())
     assert max(key_of(number, "x") for number in CATEGORIES) < 1 << 32
 
