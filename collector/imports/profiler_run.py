@@ -39,7 +39,7 @@ class RunFile(NamedTuple):
 
 
 def run_files(folder: str) -> list[RunFile]:
-    """Return the files of all runs in ``folder``: a folder of logs, one of a run, or one file.
+    """Return the files of all runs in ``folder``: one of logs, of runs, or of a run; or one file.
 
     TfprofError ``io`` if it cannot be read; BadFileError if there is none.
     """
@@ -48,7 +48,10 @@ def run_files(folder: str) -> list[RunFile]:
         if not path.is_dir():
             paths = [path] if path.stat() else []
         else:
-            paths = sorted(path.glob(f"*{SUFFIX}")) or sorted(path.rglob(f"{_RUNS}/*/*{SUFFIX}"))
+            files = sorted(path.rglob(f"*{SUFFIX}"))
+            paths = [file for file in files if file.parent == path] or [
+                file for file in files if file.absolute().match(f"{_RUNS}/*/*")
+            ]
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise TfprofError(f"cannot read {folder}: {reason}", slug="io") from None
