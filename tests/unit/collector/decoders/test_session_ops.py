@@ -3,6 +3,8 @@
 Tests collector/decoders/calls.py.
 """
 
+from typing import Any
+
 import pytest
 from fakes.xspaces import BEGAN_NS, Plane, session
 from tfprof.collector.decoders.session_ops import HOST_DEVICE, Execution, executions
@@ -205,7 +207,8 @@ def test_kernels_have_the_name_of_their_op_and_the_device_stream_all() -> None:
 
 
 def test_a_device_without_streams_has_its_xla_ops() -> None:
-    plane = Plane(b"/device:TPU:0").line((b"fusion.1", 0, 5), name=b"XLA Ops").line((b"step", 0, 9), name=b"Steps")
+    kernels = (b"while.2", 0, 9, {b"tf_op": b"while:While"}), (b"fusion.1", 0, 5), (b"conditional", 5, 8)
+    plane = Plane(b"/device:TPU:0").line(*kernels, name=b"XLA Ops").line((b"step", 0, 9), name=b"Steps")
     assert [(row.device, row.node) for row in _read(plane)] == [(b"/device:TPU:0/stream:all", b"fusion.1")]
 
 
@@ -272,6 +275,19 @@ def test_ops_of_functions_that_tf_data_calls_have_a_device_of_their_own() -> Non
     beside = {f"tf.data/{name}".encode() for name in ("mapped", "called_by_mapped", "begun_before", "unseen")}
     assert {node for node, device in devices.items() if device == PIPELINE_DEVICE} == beside
     assert {node for node, device in devices.items() if device == HOST_DEVICE} == {b"own", b"after_a_batch"}
+
+
+def test_memory_of_the_input_pipeline_belongs_to_its_ops() -> None:
+    def allocation(call: int, at: int, op: bytes = b"MatMul") -> tuple[object, ...]:
+        stats = {b"requested_bytes": 8, b"addr": call, b"id": call, **({b"tf_op": op} if op else {})}
+        return b"MemoryAllocation", at, at, stats
+
+    plane = Plane().line((b"FunctionRun", 10, 90, {b"id": 1}), *_call(1, "MatMul", start=12), allocation(1, 13))
+    plane.line((b"InstantiatedCapturedFunction::Run", 1, 99, {b"id": 4}), allocation(4, 14), thread=8)
+    plane.line(allocation(9, 15), allocation(9, 16, b""), name=b"tf_data_private_threadpool/3", thread=9)
+    memory: list[Any] = []
+    list(executions(session(plane), 0, memory=memory))
+    assert [event.node for event in memory] == [b"MatMul", b"tf.data/MatMul", b"tf.data/MatMul", b""]
 
 
 def test_a_call_in_progress_belongs_to_another_thread_if_other_threads_call_functions() -> None:
