@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate, chain
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from ..store.devices import ITERATOR_DEVICE, PIPELINE_DEVICE, PIPELINE_SCOPE
 from . import compiled
 from .calls import EVENTS as CALL_EVENTS
 from .calls import PROCESS, PROPAGATE, UNSEEN, Calls, call_id, in_pool, is_of_pipeline
 from .memory_changes import FRAGMENTATION, SIGNS, MemoryEvent, memory_event, number_in
-from .proto.xplane_pb2 import XEvent, XEventMetadata, XLine, XStat, XStatMetadata
+from .proto.xplane_pb2 import XEvent, XEventMetadata, XLine, XStat
+from .session import Plane, Session
 
 #: Name of the first CPU in RunMetadata.
 HOST_DEVICE: Final = b"/job:localhost/replica:0/task:0/device:CPU:0"
@@ -125,40 +126,8 @@ class _OpenOp:
     memory: OpMemory | None = None
 
 
-class Plane(Protocol):
-    """Interface of an XPlane; its lines need not all be in memory."""
-
-    @property
-    def name(self) -> bytes:
-        """Name of the plane."""
-
-    @property
-    def lines(self) -> Iterable[XLine]:
-        """Lines of the plane; each access starts a new iteration."""
-
-    @property
-    def event_metadata(self) -> Mapping[int, XEventMetadata]:
-        """Event metadata by number."""
-
-    @property
-    def stat_metadata(self) -> Mapping[int, XStatMetadata]:
-        """Stat metadata by number."""
-
-    @property
-    def stats(self) -> Iterable[XStat]:
-        """Stats of the plane itself."""
-
-
-class SessionReader(Protocol):
-    """Interface of an XSpace, the recording of a profiler session."""
-
-    @property
-    def planes(self) -> Iterable[Plane]:
-        """Planes of the session; each access starts a new iteration."""
-
-
 def executions(
-    space: SessionReader,
+    space: Session,
     started_ns: int,
     caller: int = 0,
     memory: list[MemoryEvent] | None = None,
@@ -221,7 +190,7 @@ class Marker(NamedTuple):
     duration_ns: int
 
 
-def markers(space: SessionReader, started_ns: int) -> Iterator[Marker]:
+def markers(space: Session, started_ns: int) -> Iterator[Marker]:
     """Yield the marked steps and the calls of functions of a session.
 
     ``started_ns``: start of the session (real time), used if the XSpace has none.
@@ -250,7 +219,7 @@ def _line_markers(plane: "_Plane", line: XLine) -> Iterator[Marker]:
             yield Marker(event.name, event.display_name, number, thread, *times)
 
 
-def runs_no_op(space: SessionReader, *, may_be_idle: bool = False) -> bool:
+def runs_no_op(space: Session, *, may_be_idle: bool = False) -> bool:
     """Return whether the events of a session without ops show that this process ran no op.
 
     ``may_be_idle``: a session without any event shows this, too.
