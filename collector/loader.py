@@ -1,6 +1,7 @@
-"""Imports objects by name, so that a module can be imported on first use."""
+"""Imports by name: objects on first use, and the C extensions, which need not be there."""
 
 import importlib
+from types import ModuleType
 from typing import Any
 
 
@@ -8,3 +9,11 @@ def load(target: str) -> Any:
     """Return the object called ``module:name``."""
     module, name = target.split(":")
     return getattr(importlib.import_module(module), name)
+
+
+def load_extension(name: str) -> ModuleType | None:
+    """Return a C extension of the collector, such as `store._rollup`; None if it was not built."""
+    try:
+        return importlib.import_module(f"tfprof.collector.{name}")
+    except ImportError:
+        return None

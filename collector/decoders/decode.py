@@ -15,8 +15,7 @@ from ..store.columns import pc
 from ..store.schema import ALLOCATIONS, BLOCK_ADDRESSES, MEMORY_CHANGES, NONE_ID, OPS
 from . import fallback
 from .columns import from_columns
-from .interner import Interner
-from .native import walker
+from .interner import Interner, walker
 
 #: A serialized RunMetadata, which describes one step.
 Serialized = bytes | memoryview

@@ -15,6 +15,8 @@ from .columns import from_rows
 #: table, since its stacks are lists of indexes.
 ROWS_MAX: Final = 1 << 20
 TEXT_MAX: Final = 64 << 20
+#: Upper bound of the number of a record's first stack; a record has fewer stacks than that, too.
+_FIRST_MAX: Final = 1 << 31
 
 #: Label of variables, by the key of the record that lists them.
 _VARIABLES: Final = {"variables": TRAINABLE, "others": UNTRAINED, "state": STATE}
@@ -43,6 +45,7 @@ def frames(data: bytes | memoryview, graph: int) -> FrameRows:
         frame_table = _frame_table(record["files"], record["functions"], entries, starts)
         stacks = [_elements_at(frame_table, stack) for stack in _checked_list(record["stacks"])]
         nodes = {str(name): _checked_index(number, len(stacks)) for name, number in record["nodes"].items()}
+        first = _checked_index(record.get("first_stack", 0), _FIRST_MAX)
         _check_size(stacks)
         variables = [
             row for key, label in _VARIABLES.items() for row in _variables(record.get(key, {}), graph, [label])
@@ -51,13 +54,16 @@ def frames(data: bytes | memoryview, graph: int) -> FrameRows:
         variable_ops = [str(name) for name in _checked_list(record.get("variable_ops", [])) if name not in parameters]
         auxiliary = dict.fromkeys(name for name in variable_ops if _is_auxiliary(stacks[nodes[name]]))
         variables += _variables(auxiliary, graph, [STATE])
-        return FrameRows(_frame_rows(stacks, graph), _stack_rows(nodes, graph), from_rows(variables, "op_log"))
+        return FrameRows(
+            _frame_rows(stacks, graph, first), _stack_rows(nodes, graph, first), from_rows(variables, "op_log")
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, pa.ArrowException) as error:
         raise DecodeError(f"the frames of graph {graph} cannot be read: {error!r}") from error
 
 
 def _frame_table(files: Any, functions: Any, entries: Any, starts: Any) -> list[_FrameRow]:
     """Return all frames of a record."""
+    files, functions = _storable(files), _storable(functions)
     return [
         (
             _elements_at(files, [file])[0],
@@ -67,6 +73,11 @@ def _frame_table(files: Any, functions: Any, entries: Any, starts: Any) -> list[
         )
         for (file, line, function), start in zip(entries, starts, strict=True)
     ]
+
+
+def _storable(texts: Any) -> list[str]:
+    """Return ``texts`` as valid UTF-8; the path of a file may contain any bytes."""
+    return [text.encode("utf-8", "replace").decode() for text in _checked_list(texts)]
 
 
 def _checked_number(value: Any) -> int:
@@ -98,15 +109,17 @@ def _check_size(stacks: Sequence[Sequence[_FrameRow]]) -> None:
         raise ValueError(f"more than {TEXT_MAX} characters of text")
 
 
-def _frame_rows(stacks: Sequence[Sequence[_FrameRow]], graph: int) -> pa.RecordBatch:
+def _frame_rows(stacks: Sequence[Sequence[_FrameRow]], graph: int, first: int) -> pa.RecordBatch:
     rows = [
-        (graph, number, position, *row, "") for number, stack in enumerate(stacks) for position, row in enumerate(stack)
+        (graph, number, position, *row, "")
+        for number, stack in enumerate(stacks, first)
+        for position, row in enumerate(stack)
     ]
     return from_rows(rows, "frames")
 
 
-def _stack_rows(nodes: dict[str, int], graph: int) -> pa.RecordBatch:
-    return from_rows([(graph, name, stack) for name, stack in nodes.items()], "stacks")
+def _stack_rows(nodes: dict[str, int], graph: int, first: int) -> pa.RecordBatch:
+    return from_rows([(graph, name, first + stack) for name, stack in nodes.items()], "stacks")
 
 
 def _is_auxiliary(stack: Sequence[_FrameRow]) -> bool:

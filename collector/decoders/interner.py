@@ -7,15 +7,17 @@ from typing import Final, NamedTuple, Protocol
 import pyarrow as pa
 
 from ..errors import FormatError
+from ..loader import load_extension
 from ..store.schema import ALLOCATOR, DEVICE, LABEL, NAMES, NODE, NONE_ID, OUTPUTS
 from .columns import from_rows
-from .native import walker
 
 KINDS: Final = (NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS)
 #: Maximum number of names of one kind, and bytes of all names, in a job; data with more is refused.
 NAMES_MAX: Final = 1 << 20
 TEXT_MAX: Final = 32 << 20
 _BATCH_ROWS: Final = 16_384
+#: The C decoder.
+walker: Final = load_extension("decoders._walker")
 
 Counts = tuple[int, ...]
 

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate, chain
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from ..store.devices import ITERATOR_DEVICE, PIPELINE_DEVICE, PIPELINE_SCOPE
 from . import compiled
 from .calls import EVENTS as CALL_EVENTS
 from .calls import PROCESS, PROPAGATE, UNSEEN, Calls, call_id, in_pool, is_of_pipeline
 from .memory_changes import FRAGMENTATION, SIGNS, MemoryEvent, memory_event, number_in
-from .proto.xplane_pb2 import XEvent, XEventMetadata, XLine, XStat, XStatMetadata
+from .proto.xplane_pb2 import XEvent, XEventMetadata, XLine, XStat
+from .session import Plane, Session
 
 #: Name of the first CPU in RunMetadata.
 HOST_DEVICE: Final = b"/job:localhost/replica:0/task:0/device:CPU:0"
@@ -125,40 +126,8 @@ class _OpenOp:
     memory: OpMemory | None = None
 
 
-class Plane(Protocol):
-    """Interface of an XPlane; its lines need not all be in memory."""
-
-    @property
-    def name(self) -> bytes:
-        """Name of the plane."""
-
-    @property
-    def lines(self) -> Iterable[XLine]:
-        """Lines of the plane; each access starts a new iteration."""
-
-    @property
-    def event_metadata(self) -> Mapping[int, XEventMetadata]:
-        """Event metadata by number."""
-
-    @property
-    def stat_metadata(self) -> Mapping[int, XStatMetadata]:
-        """Stat metadata by number."""
-
-    @property
-    def stats(self) -> Iterable[XStat]:
-        """Stats of the plane itself."""
-
-
-class SessionReader(Protocol):
-    """Interface of an XSpace, the recording of a profiler session."""
-
-    @property
-    def planes(self) -> Iterable[Plane]:
-        """Planes of the session; each access starts a new iteration."""
-
-
 def executions(
-    space: SessionReader,
+    space: Session,
     started_ns: int,
     caller: int = 0,
     memory: list[MemoryEvent] | None = None,
@@ -221,7 +190,7 @@ class Marker(NamedTuple):
     duration_ns: int
 
 
-def markers(space: SessionReader, started_ns: int) -> Iterator[Marker]:
+def markers(space: Session, started_ns: int) -> Iterator[Marker]:
     """Yield the marked steps and the calls of functions of a session.
 
     ``started_ns``: start of the session (real time), used if the XSpace has none.
@@ -250,7 +219,7 @@ def _line_markers(plane: "_Plane", line: XLine) -> Iterator[Marker]:
             yield Marker(event.name, event.display_name, number, thread, *times)
 
 
-def runs_no_op(space: SessionReader, *, may_be_idle: bool = False) -> bool:
+def runs_no_op(space: Session, *, may_be_idle: bool = False) -> bool:
     """Return whether the events of a session without ops show that this process ran no op.
 
     ``may_be_idle``: a session without any event shows this, too.
@@ -366,10 +335,10 @@ class _Plane:
 
 @dataclass(slots=True)
 class _OtherEvents:
-    """The events of asynchronous ops, of batches and of HLO instructions.
+    """The events of asynchronous ops, of batches, of HLO instructions and of allocators.
 
-    ``batches``: the batches that iterators returned, by step. ``instructions``: each with its
-    thread. ``ends_ps``: the ends of instructions, by id.
+    ``batches``: the batches that iterators returned, by step. ``instructions`` and ``memory``: each
+    with its thread. ``ends_ps``: the ends of instructions, by id.
     """
 
     async_starts: dict[object, tuple[_Event, int]] = field(default_factory=dict)
@@ -377,10 +346,13 @@ class _OtherEvents:
     batches: dict[object, list[_Batch]] = field(default_factory=dict)
     instructions: list[tuple[_Event, int]] = field(default_factory=list)
     ends_ps: dict[object, int] = field(default_factory=dict)
+    memory: list[tuple[_Event, int]] = field(default_factory=list)
 
     def add(self, plane: _Plane, event: _Event, thread: int) -> None:
         """Add ``event`` if it is of one of these types."""
-        if event.name == _ASYNC_START:
+        if event.name in SIGNS:
+            self.memory.append((event, thread))
+        elif event.name == _ASYNC_START:
             self.async_starts[_link(plane.stats(event), b"_p")] = event, thread
         elif event.name == _ASYNC_DONE:
             self.async_ends_ps[_link(plane.stats(event), b"_c")] = event.start_ps
@@ -402,30 +374,29 @@ def _host_ops(plane: _Plane, calls: Calls, memory: list[MemoryEvent]) -> Iterato
     pipeline_threads = set()
     for line in plane.lines:
         calls.add_line(line.id)
+        thread = line.id & 0xFFFFFFFF
         if is_of_pipeline(line):
-            pipeline_threads.add(line.id & 0xFFFFFFFF)
+            pipeline_threads.add(thread)
         events = plane.events(line, relevant_only=True)
         ops += _nested_ops(plane, events, line, calls)
         for event in events:
-            if event.name in SIGNS:
-                memory.append(_memory_event(plane, event))
-            else:
-                others.add(plane, event, line.id & 0xFFFFFFFF)
+            others.add(plane, event, thread)
 
-    def is_beside(op: Execution) -> bool:
-        """Return whether a function of the input pipeline runs ``op``."""
-        return calls.is_in_pipeline(op.call, on_data_thread=op.thread in pipeline_threads)
+    def is_beside(call: int, thread: int) -> bool:
+        """Return whether an op of ``call`` on ``thread`` is one of the input pipeline."""
+        return calls.is_in_pipeline(call, on_data_thread=thread in pipeline_threads)
 
+    memory += [_memory_event(plane, event, thread, is_beside) for event, thread in others.memory]
     if others.instructions:
         ops = [op for op in ops if op.label not in _RUNS_PROGRAM]  # they wait for the instructions
         ops += _instruction_ops(plane, others)
     elif plane.programs:
-        ops += _program_ops(plane, others, [op for op in ops if not is_beside(op)])
+        ops += _program_ops(plane, others, [op for op in ops if not is_beside(op.call, op.thread)])
     ops = list(_with_parts(_asynchronous_ops(plane, others), ops))
     if calls.has_other_callers:
         ops = [op for op in _with_known_calls(plane, ops) if not calls.belongs_to_other_thread(op.call, op.start_ns)]
     for op in ops:
-        yield _of_pipeline(op) if op.device == HOST_DEVICE and is_beside(op) else op
+        yield _of_pipeline(op) if op.device == HOST_DEVICE and is_beside(op.call, op.thread) else op
 
 
 def _of_pipeline(op: Execution) -> Execution:
@@ -610,10 +581,12 @@ def _remove_allocation(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> 
     memory.live -= memory.block_sizes.pop(number_in(stats, b"addr"), 0)
 
 
-def _memory_event(plane: _Plane, event: _Event) -> MemoryEvent:
+def _memory_event(plane: _Plane, event: _Event, thread: int, is_beside: Callable[[int, int], bool]) -> MemoryEvent:
     stats = plane.stats(event)
-    op = stats.get(b"tf_op", b"")
+    op = stats.get(b"tf_op")
     node = _INLINED.sub(b"", op, count=1) if isinstance(op, bytes) else b""
+    if node and is_beside(call_id(stats), thread):
+        node = PIPELINE_SCOPE + node
     return memory_event(event.start_ps, event.name, node, stats, plane.fraction(event, FRAGMENTATION))
 
 
@@ -621,7 +594,8 @@ def _accelerator_ops(plane: _Plane, _calls: Calls, _memory: list[MemoryEvent]) -
     """Yield the kernels and copies of a device.
 
     If the device has streams, the other lines are skipped: XLA derives them from the streams. A
-    device without streams has its kernels in the line `XLA Ops`.
+    device without streams has its kernels in the line `XLA Ops`, beside the loops and branches that
+    only run them.
     """
     device = plane.name + b"/stream:all"
     has_streams = any(line.name.startswith(b"Stream") for line in plane.lines)
@@ -629,9 +603,12 @@ def _accelerator_ops(plane: _Plane, _calls: Calls, _memory: list[MemoryEvent]) -
         if not (line.name.startswith(b"Stream") if has_streams else line.name == b"XLA Ops"):
             continue
         for event in plane.events(line):
+            name = event.display_name or event.name
+            if not has_streams and compiled.runs_others(name):
+                continue
             tf_op = plane.stats(event).get(b"tf_op", b"")
             op_match = _OP.match(tf_op) if isinstance(tf_op, bytes) else None
-            node = _INLINED.sub(b"", op_match[1], count=1) if op_match else event.display_name or event.name
+            node = _INLINED.sub(b"", op_match[1], count=1) if op_match else name
             duration_ns = (event.end_ps - event.start_ps) // 1000
             yield Execution(
                 device, node, event.name, line.id & 0xFFFFFFFF, event.start_ps // 1000, duration_ns, NO_MEMORY

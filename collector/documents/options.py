@@ -22,7 +22,7 @@ class OptionsDocument(TypedDict):
     min_cpu_micros: Annotated[int | str, "-min_cpu_micros, µs, or a share of the total, such as 10%."]
     min_params: Annotated[int | str, "-min_params, or a share of the total, such as 10%."]
     min_float_ops: Annotated[int | str, "-min_float_ops, or a share of the total, such as 10%."]
-    min_occurrence: Annotated[int | str, "-min_occurrence, or a share of the total, such as 10%."]
+    min_occurrence: Annotated[int, "-min_occurrence."]
     step: Annotated[int, "-step; -1 for all steps."]
     order_by: Annotated[str, "What rows are sorted by."]
     account_type_regexes: Annotated[list[str], "-account_type_regexes."]
@@ -48,7 +48,7 @@ def options_document(options: Options) -> OptionsDocument:
         "min_cpu_micros": _minimum(options.min_cpu_micros),
         "min_params": _minimum(options.min_params),
         "min_float_ops": _minimum(options.min_float_ops),
-        "min_occurrence": _minimum(options.min_occurrence),
+        "min_occurrence": options.min_occurrence,
         "step": options.step,
         "order_by": options.order_by,
         "account_type_regexes": list(options.account_type_regexes),

@@ -40,8 +40,8 @@ def float_ops(
 ) -> int | None:
     """Return the operations of one execution.
 
-    ``inputs`` and ``outputs``: shapes by position; control inputs are None. Return None if ``op``
-    has no formula, or if a necessary shape or attribute is unknown.
+    ``inputs`` and ``outputs``: shapes by position. Return None if ``op`` has no formula, or if a
+    necessary shape or attribute is unknown.
     """
     count = formula(op, parity)
     if count is None:

@@ -16,10 +16,7 @@ class UnknownError(Exception):
 
 
 class FormulaArguments(NamedTuple):
-    """Arguments of a formula: AttrValues by name, and shapes by position.
-
-    A shape is None for a control input and for an unknown rank.
-    """
+    """Arguments of a formula: AttrValues by name, and shapes by position; None: an unknown rank."""
 
     attrs: Mapping[str, Any]
     inputs: Sequence[Dims | None]

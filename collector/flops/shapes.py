@@ -188,12 +188,12 @@ class StepShapes:
         return node.inputs if info is None or info.inputs is None else info.inputs
 
     def inputs(self, node: Definition, info: LabelInfo | None = None) -> Outputs:
-        """Return the shapes of a node's inputs; control inputs are None.
+        """Return the shapes of a node's data inputs.
 
         The inputs are those in ``info`` if it has any, else those in the graph.
         """
         sources = self._sources(node, info)
-        return tuple(None if source.is_control else self.output(node.graph, source) for source in sources)
+        return tuple(self.output(node.graph, source) for source in sources if not source.is_control)
 
     def output(self, graph: int, source: InputSource) -> Dims | None:
         """Return the shape of a node's output; unknown sizes are -1, None is an unknown rank."""

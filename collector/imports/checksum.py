@@ -1,23 +1,15 @@
 """Checksums of TensorFlow's checkpoints: CRC-32C (Castagnoli), stored masked."""
 
-import importlib
-from types import ModuleType
 from typing import Final
+
+from ..loader import load_extension
 
 _POLYNOMIAL: Final = 0x82F63B78
 #: Constant that masks stored CRCs. A CRC of data that itself contains CRCs would be weak.
 _MASK: Final = 0xA282EAD8
 _WORD: Final = 0xFFFFFFFF
 
-
-def _load() -> ModuleType | None:
-    try:
-        return importlib.import_module("tfprof.collector.imports._checksum")
-    except ImportError:
-        return None
-
-
-native = _load()
+native = load_extension("imports._checksum")
 
 
 def crc32c(data: bytes | memoryview, crc: int = 0) -> int:

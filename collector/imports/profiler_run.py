@@ -13,7 +13,9 @@ from ...formats import layout
 from ..decoders.columns import from_rows
 from ..decoders.compiled import program_rows
 from ..decoders.interner import Interner, NamesFullError
-from ..decoders.xspace import Session, step_rows
+from ..decoders.session import Session, xspace_errors
+from ..decoders.session_ops import executions, markers
+from ..decoders.xspace import step_rows
 from ..errors import DecodeError, TfprofError
 from ..ingest.parsing import trace_of_step, trace_rows
 from ..store.columns import as_table
@@ -39,7 +41,7 @@ class RunFile(NamedTuple):
 
 
 def run_files(folder: str) -> list[RunFile]:
-    """Return the files of all runs in ``folder``: a folder of logs, one of a run, or one file.
+    """Return the files of all runs in ``folder``: one of logs, of runs, or of a run; or one file.
 
     TfprofError ``io`` if it cannot be read; BadFileError if there is none.
     """
@@ -48,7 +50,10 @@ def run_files(folder: str) -> list[RunFile]:
         if not path.is_dir():
             paths = [path] if path.stat() else []
         else:
-            paths = sorted(path.glob(f"*{SUFFIX}")) or sorted(path.rglob(f"{_RUNS}/*/*{SUFFIX}"))
+            files = sorted(path.rglob(f"*{SUFFIX}"))
+            paths = [file for file in files if file.parent == path] or [
+                file for file in files if file.absolute().match(f"{_RUNS}/*/*")
+            ]
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise TfprofError(f"cannot read {folder}: {reason}", slug="io") from None
@@ -79,7 +84,7 @@ def read_run(file: RunFile) -> ImportedRun:
     NotRepresentableError if it is too large.
     """
     path = str(file.path)
-    with _file_errors(path):
+    with _file_errors(path), xspace_errors():
         mode = file.path.stat().st_mode
         if not stat.S_ISREG(mode):
             raise BadFileError(f"{path} is not a regular file")
@@ -89,10 +94,10 @@ def read_run(file: RunFile) -> ImportedRun:
             raise BadFileError(f"{path} is not a valid XSpace: it is compressed; decompress it with gunzip")
         session = Session(data, BYTES_MAX, _EVENTS_MAX)
         programs: dict[bytes, bytes] = {}
-        ops = session.executions(modified_ns, programs=programs)
+        ops = list(executions(session, modified_ns, programs=programs))
         if not ops:
             raise BadFileError(f"{path} has no executions of ops")
-        steps = session_steps(session.markers(modified_ns), ops)
+        steps = session_steps(list(markers(session, modified_ns)), ops)
     starts, ends = zip(*((step.start_ns, step.start_ns + step.duration_ns) for step, _, _ in steps), strict=True)
     first_ns = min(chain(starts, (op.start_ns for op in ops)))
     last_ns = max(chain(ends, (op.start_ns + op.own_ns for op in ops)))

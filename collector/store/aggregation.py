@@ -3,12 +3,11 @@
 The module also converts the inputs and outputs of the C extension.
 """
 
-import importlib
-from types import ModuleType
 from typing import Any, Final
 
 import pyarrow as pa
 
+from ..loader import load_extension
 from .columns import changes, floor_divide, integer, pc, row_numbers, run_sums
 from .schema import ROLLUP
 
@@ -42,15 +41,7 @@ RESULTS: Final = (
 
 Columns = dict[str, Any]
 
-
-def _load() -> ModuleType | None:
-    try:
-        return importlib.import_module("tfprof.collector.store._rollup")
-    except ImportError:
-        return None
-
-
-native = _load()
+native = load_extension("store._rollup")
 
 
 def values_of(column: Any) -> memoryview:

@@ -290,7 +290,8 @@ def nodes_from_rollup(
 def merge_jobs(jobs: Sequence[Sequence[Node]]) -> list[Node]:
     """Merge the results of ``nodes_from_rollup`` for several jobs by name.
 
-    Op type and static facts of a node are those of the first job that has them.
+    Op type and static facts of a node are those of the first job that has them. A job without the
+    node's graph may have the node's name as op type.
     """
     nodes: dict[str, Node] = {}
     for node in chain.from_iterable(jobs):
@@ -305,7 +306,8 @@ def _merge_pair(first: Node, second: Node) -> Node:
     facts = second.facts if first.facts is NO_FACTS else first.facts
     stats = first.stats.plus(second.stats)
     in_graph = first.in_graph or second.in_graph
-    return Node(first.name, first.op, devices, stats, facts, sum(counts) if counts else None, in_graph)
+    op = second.op if first.op == first.name else first.op
+    return Node(first.name, op, devices, stats, facts, sum(counts) if counts else None, in_graph)
 
 
 def rounded_quotient(number: int, divisor: int) -> int:

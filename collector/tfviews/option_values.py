@@ -200,19 +200,19 @@ class Share(float):
     __slots__ = ()
 
 
-def _quantity(units: Mapping[str, int], example: str) -> Callable[[str, str], int | Share]:
-    """Return a parser of percentages, and of numbers with or without one of ``units``.
+def _quantity(units: Mapping[str, int], examples: str, *, has_shares: bool = True) -> Callable[[str, str], int | Share]:
+    """Return a parser of numbers with or without one of ``units``.
 
-    ``example`` is for the error.
+    ``examples`` are for the error. ``has_shares``: percentages are accepted, too.
     """
 
     def parse(name: str, value: str) -> int | Share:
-        if percentage := _PERCENTAGE.fullmatch(value.strip()):
+        if has_shares and (percentage := _PERCENTAGE.fullmatch(value.strip())):
             return Share(float(percentage[1]) / 100)
         match = _QUANTITY.fullmatch(value.strip().lower())
         if match is None or match[2] not in units:
             if not _NUMBER.fullmatch(value.strip()):
-                raise invalid(name, value, f"a whole number of at most 64 bits, or for example {example} or 10%")
+                raise invalid(name, value, f"a whole number of at most 64 bits, or for example {examples}")
             return _number(name, value)
         return _number(name, str(math.ceil(Decimal(match[1]) * units[match[2]])))
 
@@ -308,9 +308,11 @@ class ValueType(NamedTuple):
 
 
 NUMBER: Final = ValueType(_number, _integer)
-MICROS: Final = ValueType(_quantity(_TIME_UNITS, "1.5ms"), _integer)
-BYTES: Final = ValueType(_quantity(_BYTE_UNITS, "10MB or 4KiB"), _integer)
-COUNT: Final = ValueType(_quantity(_COUNT_UNITS, "2M"), _integer)
+MICROS: Final = ValueType(_quantity(_TIME_UNITS, "1.5ms or 10%"), _integer)
+BYTES: Final = ValueType(_quantity(_BYTE_UNITS, "10MB or 4KiB or 10%"), _integer)
+COUNT: Final = ValueType(_quantity(_COUNT_UNITS, "2M or 10%"), _integer)
+#: How often a node ran; a total of such numbers has no meaning.
+OCCURRENCE: Final = ValueType(_quantity(_COUNT_UNITS, "2k", has_shares=False), _integer)
 ORDER: Final = ValueType(_order, text_of)
 REGEXES: Final = ValueType(_regexes, _texts, ())
 BOOLEAN: Final = ValueType(_boolean, _flag)

@@ -15,6 +15,7 @@ from .option_values import (
     FILE,
     MICROS,
     NUMBER,
+    OCCURRENCE,
     ORDER,
     ORDERS,
     OUTPUT,
@@ -196,7 +197,7 @@ TABLE: Final = (
     ),
     Option(
         "min_occurrence",
-        COUNT,
+        OCCURRENCE,
         "N",
         "Hide nodes that ran less often.",
         op="Hide op types with fewer nodes in the graph.",
@@ -266,9 +267,7 @@ def multiplied(options: Options, factors: Mapping[str, int]) -> Options:
 def without_shares(options: Options, total: Stats) -> Options:
     """Return ``options`` with numbers in place of minima that are shares of ``total``."""
     shares = {name: value for name in MINIMA if isinstance(value := getattr(options, name), Share)}
-    minima: dict[str, Any] = {
-        name: math.ceil(share * getattr(total, MINIMA[name], 0)) for name, share in shares.items()
-    }
+    minima: dict[str, Any] = {name: math.ceil(share * getattr(total, MINIMA[name])) for name, share in shares.items()}
     return replace(options, **minima)
 
 

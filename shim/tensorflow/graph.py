@@ -144,7 +144,7 @@ def _send(graph: Any, state: _GraphState, channel: Channel) -> None:
         state.node_count += len(ops)
         record = frames(ops)
         state.add(variables.changed_nodes(graph, state.known_keys))
-        record.update(state.variables)
+        record.update(state.variables, first_stack=state.node_count - len(ops))  # at most one stack per op
         state.variables = {}
         state.pending = json.dumps(record, separators=(",", ":")).encode()
     if state.pending is not None and _put(channel, state, layout.FRAMES, state.pending):

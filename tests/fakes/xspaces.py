@@ -1,6 +1,8 @@
 """Builds XSpaces of profiler sessions."""
 
 from tfprof.collector.decoders.proto.xplane_pb2 import XPlane, XSpace
+from tfprof.collector.decoders.session import Session
+from tfprof.collector.decoders.xspace import BYTES_MAX, EVENTS_MAX
 
 BEGAN_NS = 1_700_000_000_000_000_000
 
@@ -43,3 +45,8 @@ def session(*planes, began_ns=BEGAN_NS):
         stat.uint64_value = began_ns
         space.planes.append(environment.plane)
     return space
+
+
+def opened(*planes, began_ns=BEGAN_NS):
+    """Return the session of ``planes`` as the collector reads it."""
+    return Session(session(*planes, began_ns=began_ns).SerializeToString(), BYTES_MAX, EVENTS_MAX)

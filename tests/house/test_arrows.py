@@ -108,7 +108,7 @@ ALLOWED = {
         "collector.errors collector.ingest collector.selfstats collector.store collector.summaries commands formats"
     ),
     "collector.daemon_status": "collector.decoders collector.errors collector.store commands formats",
-    "collector.decoders": "collector.errors collector.store formats",
+    "collector.decoders": "collector.errors collector.loader collector.store formats",
     "collector.documents": (
         "collector.advice collector.daemon_status collector.errors collector.imports collector.query "
         "collector.store collector.summaries collector.tfviews formats"
@@ -127,7 +127,7 @@ ALLOWED = {
     "collector.forms": "collector.export collector.loader collector.query collector.render collector.tfviews",
     "collector.growth": "",
     "collector.imports": (
-        "collector.decoders collector.errors collector.export collector.flops collector.ingest "
+        "collector.decoders collector.errors collector.export collector.flops collector.ingest collector.loader "
         "collector.store collector.summaries.op_classes collector.tfviews formats"
     ),
     "collector.ingest": (
@@ -151,7 +151,7 @@ ALLOWED = {
     ),
     "collector.selfstats": "collector.errors commands formats",
     "collector.moment": "",
-    "collector.store": "collector.errors collector.moment collector.suggestion formats",
+    "collector.store": "collector.errors collector.loader collector.moment collector.suggestion formats",
     "collector.sharing": "agent.daemon_start collector.errors collector.store commands formats",
     "collector.suggestion": "",
     "collector.summaries": (

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,11 @@ import pytest
 pytestmark = pytest.mark.tf
 
 JOB = Path(__file__).parent / "jobs" / "python_lines.py"
-MARKED_LINE = next(number for number, line in enumerate(JOB.read_text().splitlines(), 1) if line.endswith("# here"))
-FRAME = f"python_lines.py:{MARKED_LINE}:product"
+LINES = dict(zip(JOB.read_text().splitlines(), count(1), strict=False))
+FRAME, LATER_FRAME = (
+    f"python_lines.py:{next(number for line, number in LINES.items() if line.endswith(mark))}:{function}"
+    for mark, function in (("# here", "product"), ("# later", "difference"))
+)
 #: Options of `pprof` for the counts of the script's own lines.
 OWN_LINES = ("-top", "-nodefraction=0", "-unit=count", "-show=^python_lines:")
 #: A row of `pprof -top`: flat, share, sum of shares, cumulative, share, name.
@@ -43,7 +47,7 @@ def job(request: pytest.FixtureRequest, shared_store: Path) -> str:
     version, kind = request.param.split("-")
     python = request.getfixturevalue(f"{version}_python")
     report = run(TFPROF + "-run", "--trace", "all", str(python), str(JOB), kind, TF_CPP_MIN_LOG_LEVEL="3").stderr
-    assert "5 steps traced" in report or "6 steps traced" in report
+    assert f"{5 if kind == 'function' else 7} steps traced" in report
     return kind
 
 
@@ -80,6 +84,12 @@ def test_products_and_their_gradients_are_at_the_line_that_made_them(job: str) -
     assert len(products) >= 2, "products and their gradients"
     assert products <= nodes_below(view, FRAME, FRAME + " (gradient)")
     assert len(nodes_below(view, FRAME) & products) == 1
+
+
+def test_ops_that_a_graph_gets_after_a_step_are_at_their_own_lines(job: str) -> None:
+    if job == "session":
+        names = nodes_below(ask("code", "-show_name_regexes", ".*"), LATER_FRAME)
+        assert {name.partition("/")[0] for name in names} == {"later"}
 
 
 def test_all_gradients_are_beside_the_lines_of_their_forward_ops(job: str) -> None:

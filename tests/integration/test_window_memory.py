@@ -5,8 +5,9 @@ from collections import Counter
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob
-from tfprof.collector.decoders.proto.xplane_pb2 import XSpace
+from tfprof.collector.decoders.session import Session
 from tfprof.collector.decoders.session_ops import executions
+from tfprof.collector.decoders.xspace import BYTES_MAX, EVENTS_MAX
 from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
@@ -28,7 +29,7 @@ def job(onednn, tf2_python, tmp_path_factory):
 def test_the_ops_of_a_window_have_the_memory_of_a_traced_session_run(job):
     window, *_ = [record for record in job.channel.records_of(layout.XSPACE) if record.flags == layout.FUNCTION]
     bytes_of_type = Counter()
-    for row in executions(XSpace.FromString(window.data[layout.XSPACE_HEAD.size :]), 0):
+    for row in executions(Session(window.data[layout.XSPACE_HEAD.size :], BYTES_MAX, EVENTS_MAX), 0):
         bytes_of_type[row.label.decode()] += row.memory.total
     op_types = {op_type for op_type, size in job.report["ops"].items() if size > 1000}
     assert {"_MklNativeConv2D" if job.onednn else "Conv2D", "TopKV2"} <= op_types

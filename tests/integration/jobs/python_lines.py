@@ -12,6 +12,10 @@ def product(matrix, weights):
     return tf.matmul(matrix, weights)  # here
 
 
+def difference(weights):
+    return tf.subtract(weights, 1.0, name="later")  # later
+
+
 def in_session():
     v1 = tf.compat.v1
     v1.disable_eager_execution()
@@ -23,6 +27,7 @@ def in_session():
         session.run(v1.global_variables_initializer())
         for _ in range(5):
             session.run(train, {matrix: np.ones([SIZE, SIZE])})
+        session.run(difference(weights))
 
 
 def in_function():

@@ -1,7 +1,7 @@
 """Op executions of programs that XLA compiled."""
 
 import pytest
-from fakes.xspaces import Plane, session
+from fakes.xspaces import Plane, opened
 from tfprof.collector.decoders.compiled import origins, program_rows
 from tfprof.collector.decoders.proto.hlo_pb2 import HloProto
 from tfprof.collector.decoders.session_ops import Execution, executions
@@ -36,7 +36,7 @@ def _instruction(name: bytes, start: int, end: int, link: int = 0) -> tuple[byte
 
 
 def _read(*planes: Plane) -> list[tuple[bytes, bytes, float]]:
-    rows: list[Execution] = sorted(executions(session(*planes), 0), key=lambda row: row.start_ns)
+    rows: list[Execution] = sorted(executions(opened(*planes), 0), key=lambda row: row.start_ns)
     return [(row.node, row.label, row.own_ns / 1000) for row in rows]
 
 

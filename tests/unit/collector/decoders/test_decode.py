@@ -12,7 +12,7 @@ from fakes.run_metadata import node, number, run_metadata, text
 from fakes.step_stats import CHUNK, FIXED32, FIXED64, GROUP, GROUP_END, VARINT, tag, varint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tfprof.collector.decoders import decode, fallback, native
+from tfprof.collector.decoders import decode, fallback
 from tfprof.collector.decoders.decode import DecodedStep, decoder
 from tfprof.collector.decoders.interner import Interner, name_table
 from tfprof.collector.errors import UsageError
@@ -402,7 +402,7 @@ def test_step_stats_in_two_fields_are_merged(kind: str) -> None:
 
 @BOTH_DECODERS
 def test_a_step_with_too_many_rows_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fallback.ROWS_MAX == native.walker.ROWS_MAX
+    assert fallback.ROWS_MAX == decode.walker.ROWS_MAX
     empty = text(2, b"")
     largest = text(1, text(1, empty * fallback.ROWS_MAX))
     too_large = text(1, text(1, empty * (fallback.ROWS_MAX + 1)))
@@ -445,25 +445,25 @@ def test_no_messages_give_no_rows(kind: str) -> None:
 def test_the_walker_lays_out_the_columns_of_the_schema() -> None:
     for rows in (0, 1, 15, 16, 17, 1000):
         sizes = [-(-rows * kind.bit_width // 8 // 64) * 64 for kind in OPS.types]
-        assert native.walker.block_size(rows) == sum(sizes)
+        assert decode.walker.block_size(rows) == sum(sizes)
 
 
 def test_the_walker_refuses_a_block_that_is_too_small() -> None:
     with pytest.raises(ValueError, match="do not fit"):
-        native.walker.walk([], [], name_table(), bytearray(native.walker.block_size(10) - 1), 10)
+        decode.walker.walk([], [], name_table(), bytearray(decode.walker.block_size(10) - 1), 10)
     with pytest.raises(ValueError, match="do not fit"):
-        native.walker.walk([], [], name_table(), bytearray(100), -1)
+        decode.walker.walk([], [], name_table(), bytearray(100), -1)
     with pytest.raises((ValueError, OverflowError)):
-        native.walker.block_size(1 << 40)
+        decode.walker.block_size(1 << 40)
 
 
 def test_the_walker_refuses_other_types_than_bytes() -> None:
     with pytest.raises(TypeError):
-        native.walker.count(["text"])
+        decode.walker.count(["text"])
     with pytest.raises(TypeError):
-        native.walker.walk([b"", "text"], [0, 1], name_table(), bytearray(64), 0)
+        decode.walker.walk([b"", "text"], [0, 1], name_table(), bytearray(64), 0)
     with pytest.raises((IndexError, TypeError)):
-        native.walker.walk([b""], [], name_table(), bytearray(64), 0)
+        decode.walker.walk([b""], [], name_table(), bytearray(64), 0)
 
 
 def test_rows_do_not_change_when_more_are_decoded() -> None:
@@ -485,9 +485,9 @@ def test_a_buffer_that_is_too_small_loses_no_rows() -> None:
 
 
 def test_the_walker_returns_none_if_the_buffer_is_too_small() -> None:
-    block = bytearray(native.walker.block_size(2))
-    assert native.walker.walk([_metadata(b"", b"", b"")], [0], name_table(), block, 2) is None
-    assert native.walker.walk([_metadata(b"", b"")], [0], name_table(), block, 2) == ([(2, 0, 0, 0)], [b""] * 7)
+    block = bytearray(decode.walker.block_size(2))
+    assert decode.walker.walk([_metadata(b"", b"", b"")], [0], name_table(), block, 2) is None
+    assert decode.walker.walk([_metadata(b"", b"")], [0], name_table(), block, 2) == ([(2, 0, 0, 0)], [b""] * 7)
 
 
 def test_a_build_without_the_walker_decodes_by_python(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,22 @@ def test_stacks_become_rows_of_frames() -> None:
     ]
 
 
+def test_the_stacks_of_a_later_record_continue_the_numbers_of_the_graph() -> None:
+    rows, stacks, _ = frames(_json(first_stack=7, files=["train.py", "/x/optimizers/adam.py"], variable_ops=["x"]), 4)
+    assert rows["stack"].to_pylist() == [7, 7, 8]
+    assert dict(zip(stacks["name"].to_pylist(), stacks["stack"].to_pylist(), strict=True)) == {
+        "dense/MatMul": 7,
+        "x": 8,
+        "dense/Add": 7,
+    }
+
+
+def test_a_path_that_is_not_utf8_loses_its_odd_bytes_only() -> None:
+    rows, stacks, op_log = frames(_json(files=["tr\udce4in.py", "\ud800"], variables={"w": None}), 4)
+    assert rows["file"].to_pylist() == ["tr?in.py", "?", "tr?in.py"]
+    assert (stacks.num_rows, op_log.num_rows) == (3, 1)
+
+
 def test_a_graph_without_stacks_has_no_rows() -> None:
     rows, stacks, op_log = frames(_json(files=[], functions=[], frames=[], stacks=[], nodes={}), 0)
     assert (rows.num_rows, stacks.num_rows, op_log.num_rows) == (0, 0, 0)
@@ -104,7 +120,10 @@ def test_other_files_make_parameters() -> None:
         {"stacks": "01"},
         {"nodes": {"a": 3}},
         {"nodes": [0]},
-        {"files": ["\ud800", ""]},
+        {"first_stack": -1},
+        {"first_stack": 1 << 31},
+        {"first_stack": True},
+        {"first_stack": None},
         {"variable_ops": "x"},
         {"variable_ops": ["unknown"]},
         {"starts": [1]},
@@ -145,7 +164,7 @@ VALUES = st.recursive(
 
 
 @settings(max_examples=200)
-@given(st.sampled_from([*RECORD, "starts", "variables"]), VALUES)
+@given(st.sampled_from([*RECORD, "starts", "variables", "first_stack"]), VALUES)
 def test_random_records_are_read_or_refused(key: str, value: object) -> None:
     try:
         tables = frames(_json(**{key: value}), 0)

@@ -3,15 +3,17 @@
 Tests collector/decoders/calls.py.
 """
 
+from typing import Any
+
 import pytest
-from fakes.xspaces import BEGAN_NS, Plane, session
+from fakes.xspaces import BEGAN_NS, Plane, opened
 from tfprof.collector.decoders.session_ops import HOST_DEVICE, Execution, executions
 from tfprof.collector.store.devices import ITERATOR_DEVICE, PIPELINE_DEVICE
 from tfprof.formats import layout
 
 
 def _read(*planes: Plane, began_ns: int = BEGAN_NS, started_ns: int = 0) -> list[Execution]:
-    return list(executions(session(*planes, began_ns=began_ns), started_ns))
+    return list(executions(opened(*planes, began_ns=began_ns), started_ns))
 
 
 def _own_us(rows: list[Execution]) -> dict[str, float]:
@@ -205,7 +207,8 @@ def test_kernels_have_the_name_of_their_op_and_the_device_stream_all() -> None:
 
 
 def test_a_device_without_streams_has_its_xla_ops() -> None:
-    plane = Plane(b"/device:TPU:0").line((b"fusion.1", 0, 5), name=b"XLA Ops").line((b"step", 0, 9), name=b"Steps")
+    kernels = (b"while.2", 0, 9, {b"tf_op": b"while:While"}), (b"fusion.1", 0, 5), (b"conditional", 5, 8)
+    plane = Plane(b"/device:TPU:0").line(*kernels, name=b"XLA Ops").line((b"step", 0, 9), name=b"Steps")
     assert [(row.device, row.node) for row in _read(plane)] == [(b"/device:TPU:0/stream:all", b"fusion.1")]
 
 
@@ -246,7 +249,7 @@ def _ops_of_step(caller: int, *other_events: tuple[object, ...], has_regions: bo
     data = (b"InstantiatedCapturedFunction::Run", 1, 99, {b"id": 4})
     plane.line(data, *_call(4, "mapped", start=2), name=b"tf_data_private_threadpool/3", thread=10)
     plane.line((b"before:Mul", 1, 2), (b"after:Mul", 40, 41), *other_events, thread=11)
-    rows = executions(session(plane), 0, caller)
+    rows = executions(opened(plane), 0, caller)
     return {row.node.decode() for row in rows}
 
 
@@ -268,17 +271,30 @@ def test_ops_of_functions_that_tf_data_calls_have_a_device_of_their_own() -> Non
     plane.line(*_call(5, "called_by_mapped", start=36), name=b"tf_Compute", thread=9)
     in_progress = *_call(9, "begun_before", start=3), (b"unseen:Mul", 80, 81)
     plane.line(*in_progress, name=b"tf_data_private_threadpool/3", thread=10)
-    devices = {row.node: row.device for row in executions(session(plane), 0, OWN)}
+    devices = {row.node: row.device for row in executions(opened(plane), 0, OWN)}
     beside = {f"tf.data/{name}".encode() for name in ("mapped", "called_by_mapped", "begun_before", "unseen")}
     assert {node for node, device in devices.items() if device == PIPELINE_DEVICE} == beside
     assert {node for node, device in devices.items() if device == HOST_DEVICE} == {b"own", b"after_a_batch"}
+
+
+def test_memory_of_the_input_pipeline_belongs_to_its_ops() -> None:
+    def allocation(call: int, at: int, op: bytes = b"MatMul") -> tuple[object, ...]:
+        stats = {b"requested_bytes": 8, b"addr": call, b"id": call, **({b"tf_op": op} if op else {})}
+        return b"MemoryAllocation", at, at, stats
+
+    plane = Plane().line((b"FunctionRun", 10, 90, {b"id": 1}), *_call(1, "MatMul", start=12), allocation(1, 13))
+    plane.line((b"InstantiatedCapturedFunction::Run", 1, 99, {b"id": 4}), allocation(4, 14), thread=8)
+    plane.line(allocation(9, 15), allocation(9, 16, b""), name=b"tf_data_private_threadpool/3", thread=9)
+    memory: list[Any] = []
+    list(executions(opened(plane), 0, memory=memory))
+    assert [event.node for event in memory] == [b"MatMul", b"tf.data/MatMul", b"tf.data/MatMul", b""]
 
 
 def test_a_call_in_progress_belongs_to_another_thread_if_other_threads_call_functions() -> None:
     plane = Plane().line((b"FunctionRun", 10, 90, {b"id": 1}), name=b"python", thread=OWN)
     plane.line(*_call(1, "a", start=12), *_call(2, "b", start=70))
     ops_alone, ops_beside_others = (
-        list(executions(session(plane), 0, OWN | flag)) for flag in (0, layout.XSPACE_OTHER_THREADS)
+        list(executions(opened(plane), 0, OWN | flag)) for flag in (0, layout.XSPACE_OTHER_THREADS)
     )
     assert [row.node for row in ops_alone] == [b"a", b"b"]
     assert [row.node for row in ops_beside_others] == [b"a"]
@@ -293,7 +309,7 @@ def test_an_op_outside_of_a_recorded_executor_gets_its_call_from_the_next_propag
         plane.line(*_call(1, f"of_own_call{call}", start=-40), region, (op, 25, 30), propagation, thread=call)
     plane.line(region, (b"last:Mul", 25, 30), thread=4)
     plane.line(region, (b"Iterator::Map", 25, 30), name=b"tf_data_private_threadpool/3", thread=5)
-    own_ops = {row.node for row in executions(session(plane), 0, OWN)}
+    own_ops = {row.node for row in executions(opened(plane), 0, OWN)}
     assert own_ops == {b"of_own_call1", b"of_own_call2", b"of_own_call3", b"own", b"Iterator::Map"}
-    other_ops = {row.node for row in executions(session(plane), 0, OTHER)}
+    other_ops = {row.node for row in executions(opened(plane), 0, OTHER)}
     assert other_ops == {b"other", b"Iterator::Map"}

@@ -1,4 +1,7 @@
-"""Decoding of profiler sessions into the op executions of their step."""
+"""Decoding of profiler sessions into the op executions of their step.
+
+Tests collector/decoders/session.py.
+"""
 
 from pathlib import Path
 

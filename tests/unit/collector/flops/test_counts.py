@@ -95,9 +95,10 @@ def test_a_fused_gradient_counts_as_the_gradients_of_the_normalization_and_of_th
 
 def test_a_fused_op_without_parts_in_the_graph_is_counted_from_its_inputs() -> None:
     graph = [node("y", "BiasAdd", ["z", "b"], (4, 7)), node("z", "Unknown", (), (4, 7))]
-    executions = {"y": execution("_FusedMatMul", "y", "a, m, b", (4, 7)), "a": execution("V", "a", "", (4, 5))}
     steps = equivalent_steps(1, row("a", (4, 5)), row("y", (4, 7)))
-    assert count([graph], executions, steps).counts == {"y": Count(2 * 4 * 5 * 7 + 4 * 7)}
+    for inputs in ("a, m, b", "a, m, b, ^c"):
+        executions = {"y": execution("_FusedMatMul", "y", inputs, (4, 7)), "a": execution("V", "a", "", (4, 5))}
+        assert count([graph], executions, steps).counts == {"y": Count(2 * 4 * 5 * 7 + 4 * 7)}
 
 
 def test_nodes_without_a_graph_are_counted_from_their_labels() -> None:

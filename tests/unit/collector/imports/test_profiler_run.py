@@ -151,7 +151,9 @@ def test_each_file_is_a_job(run: Run) -> None:
         ("run1", "host2.cluster", 1),
         ("run2", "host1", 1),
     ]
-    assert len(json.loads(run("import", "logs/fit/plugins/profile/run1", "--json")[1])["jobs"]) == 2
+    write(data, "logs/fit/plugins/copies/run3/host1.xplane.pb")
+    for folder, jobs in (("", 3), ("/plugins", 3), ("/plugins/profile", 3), ("/plugins/profile/run1", 2)):
+        assert len(json.loads(run("import", f"logs/fit{folder}", "--json")[1])["jobs"]) == jobs
     assert len(json.loads(run("import", "logs/fit/plugins/profile/run1/host1.xplane.pb", "--json")[1])["jobs"]) == 1
 
 

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 from fakes.nodes import CPU, GPU, STREAM, graph, names, node_row, rollup
-from tfprof.collector.tfviews.nodes import average, nodes_from_rollup, total_of, with_counts
+from tfprof.collector.tfviews.nodes import average, merge_jobs, nodes_from_rollup, total_of, with_counts
 from tfprof.collector.tfviews.parity import Parity
 
 UNIT_TIMES = pa.schema([("node", pa.uint32()), ("device", pa.uint32()), ("ns", pa.int64())])
@@ -81,6 +81,16 @@ def test_a_node_without_a_graph_has_its_name_as_op_type() -> None:
 def test_a_node_without_a_graph_has_the_op_type_from_the_profiler() -> None:
     rows = rollup([{"node": 0, "device": 0, "runs": 1, "sum_us": 1}, node_row(0, 1, 0)])
     assert [node.op for node in build(rows, names(["dense/MatMul"], [CPU]), graph(), {0: "MatMul"})] == ["MatMul"]
+
+
+def test_merged_jobs_take_the_op_type_from_a_job_with_a_graph() -> None:
+    rows = rollup([{"node": 0, "device": 0, "runs": 1, "sum_us": 1}, node_row(0, 1, 0)])
+    bare, known = (build(rows, names(["a"], [CPU]), graph(*nodes)) for nodes in ((), [("a", "Add")]))
+    assert [node.op for jobs in ([bare, known], [known, bare], [bare, bare]) for node in merge_jobs(jobs)] == [
+        "Add",
+        "Add",
+        "a",
+    ]
 
 
 def test_recv_source_and_memcpy_are_nodes_only_if_a_graph_has_them() -> None:

@@ -51,6 +51,7 @@ def test_every_order_is_accepted(order: str) -> None:
         ("min_micros", "9223372036854775808", "64 bits"),
         ("min_micros", "9" * 5000, "64 bits"),
         ("min_bytes", "1.5", "a whole number"),
+        ("min_occurrence", "10%", "or for example 2k)"),
         ("step", "-9223372036854775809", "64 bits"),
         ("order_by", "colour", "one of name"),
         ("select", "micros,colour", "one of bytes"),
@@ -84,6 +85,7 @@ def test_booleans_are_spelled_as_in_the_tf_profilers_shell(text: str, value: boo
         ("min_output_bytes", "1.5K", 1536),
         ("min_params", "2M", 2_000_000),
         ("min_float_ops", "0.5g", 500_000_000),
+        ("min_occurrence", "2k", 2000),
     ],
 )
 def test_minima_may_have_units(name: str, text: str, value: int) -> None:

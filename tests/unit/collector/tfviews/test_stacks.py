@@ -84,6 +84,16 @@ def test_a_sent_stack_is_read_back_unchanged() -> None:
     assert result == {"x": (outer, inner), "y": (inner,), "z": (outer, inner)}
 
 
+def test_nodes_that_a_graph_gets_later_have_their_own_stacks() -> None:
+    texts = [
+        b'{"files": ["t.py"], "functions": ["f"], "frames": [[0, %d, 0]], "stacks": [[0]], "nodes": {"%b": 0}%b}' % row
+        for row in ((3, b"x", b""), (9, b"y", b', "first_stack": 1'))
+    ]
+    records = [frames(text, 2) for text in texts]
+    frame_table, stack_table = (pa.Table.from_batches([r[at] for r in records]) for at in (0, 1))
+    assert stacks(frame_table, stack_table) == {"x": (Frame("t.py", 3, "f"),), "y": (Frame("t.py", 9, "f"),)}
+
+
 def test_the_largest_numbers_of_graphs_and_stacks_are_found() -> None:
     last = (1 << 32) - 1
     frame_dicts = [{"graph": last, "stack": last, "position": 0, **A._asdict()}]

@@ -86,6 +86,7 @@ def test_a_graph_is_sent_once_and_later_only_its_new_nodes(graph_channel, reader
     assert [record.kind for record in records] == [layout.GRAPH, layout.FRAMES] * 2
     assert [node_names(record) for record in records[::2]] == [["a", "b"], ["c"]]
     assert {record.step for record in records} == {1}
+    assert [json.loads(record.data)["first_stack"] for record in records[1::2]] == [0, 2]
 
 
 def test_graphs_are_numbered_and_none_is_kept_alive(graph_channel, reader):
