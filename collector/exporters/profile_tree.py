@@ -138,11 +138,10 @@ class _Tree:
         ]
 
     def _summary(self) -> Summary:
-        numbers = [step.number for step in self._steps]
-        is_all = not self._request.selection.since_ns and not self._chosen.left_out
-        steps = self._request.selection.steps if is_all else (min(numbers), max(numbers))
+        selection = self._request.selection
         kinds = tuple(dict.fromkeys(step.kind for step in self._steps))
-        ranking = rank_ops(self._job, steps, kinds, self._request.selection.device)
+        since_ns = pc.min(self._chosen.traces["start_ns"]).as_py()
+        ranking = rank_ops(self._job, selection.steps, kinds, selection.device, since_ns)
         return Summary(self._job, self._timed(), ranking.ops if ranking else [])
 
     def _model_stats(self, steps: Sequence[_Step]) -> Iterator[bytes]:
