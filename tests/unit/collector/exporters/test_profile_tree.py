@@ -15,6 +15,7 @@ from fakes import exported_slices
 from fakes.command import Run, caller
 from fakes.made_store import START_NS, rows, write_job
 from fakes.many_executions import CPU, write_many_executions
+from tfprof.collector.export.folders import Folder, write_folder
 from tfprof.collector.proto.tensorflow_pb2 import RunMetadata, StepStats
 from tfprof.collector.store import schema
 from tfprof.formats import layout
@@ -199,3 +200,18 @@ def test_a_folder_appears_when_it_is_whole(run: Run, tmp_path: Path) -> None:
     assert run("export", "dir/many.py", "-o", "full/", "--force")[0] == 0
     assert run("export", "dir/many.py", "-o", "full/", "--force")[0] == 0
     assert "full/mine" not in files()
+
+
+def test_an_interrupt_leaves_the_old_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_folder(str(tmp_path / "p"), Folder("", [("file", [b"old"])]))
+    rename = Path.rename
+
+    def interrupted(path: Path, target: Path) -> Path:
+        if target.name == "p" and (path / "file").read_bytes() == b"new":
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(str(tmp_path / "p"), Folder("", [("file", [b"new"])]))
+    assert [(path.name, path.read_bytes()) for path in tmp_path.rglob("*") if path.is_file()] == [("file", b"old")]
