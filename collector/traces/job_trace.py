@@ -44,7 +44,12 @@ class JobTrace:
     """
 
     def __init__(
-        self, process: Process, chosen: JobTraces, tracks: Iterator[int], window_ns: tuple[int, int] | None
+        self,
+        process: Process,
+        chosen: JobTraces,
+        tracks: Iterator[int],
+        window_ns: tuple[int, int] | None,
+        labels: Labels | None = None,
     ) -> None:
         job = self._job = chosen.job
         self._chosen = chosen
@@ -63,7 +68,7 @@ class JobTrace:
                 (job.table("alerts"), "found_ns"),
             )
         )
-        self._labels = Labels(job, chosen.traces)
+        self._labels = labels or Labels(job, chosen.traces)
         self._steps: list[Step] = []
 
     def starts_ns(self) -> Iterator[int]:

@@ -9,6 +9,7 @@ from ..query.job_selection import ids_of
 from ..store.protocols import JobReader
 from .chosen import chosen_traces
 from .job_trace import JobTrace
+from .labels import Labels
 from .model import Part, Process
 
 #: The highest process id of Linux.
@@ -26,15 +27,18 @@ class Trace:
     traced steps of each job that has some, with their executions.
     """
 
-    def __init__(self, selection: Selection, rows_max: int | None = None) -> None:
-        """Choose the traced steps; errors as in `chosen_traces`."""
+    def __init__(self, selection: Selection, rows_max: int | None = None, labels: Labels | None = None) -> None:
+        """Choose the traced steps; errors as in `chosen_traces`.
+
+        ``labels``: labels of the only job, which several traces share.
+        """
         chosen = chosen_traces(selection, rows_max)
         self.left_out = sum(traces.left_out for traces in chosen)
         self.steps = sum(traces.traces.num_rows for traces in chosen)
         is_part = selection.steps is not None or selection.since_ns > 0 or self.left_out > 0
         tracks = count(1)
         self.jobs = [
-            JobTrace(process, traces, tracks, (traces.window_ns or _NOTHING) if is_part else None)
+            JobTrace(process, traces, tracks, (traces.window_ns or _NOTHING) if is_part else None, labels)
             for process, traces in zip(_processes(selection.jobs), chosen, strict=True)
         ]
         starts_ns = [start for job in self.jobs for start in job.starts_ns()]
