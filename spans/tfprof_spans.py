@@ -84,8 +84,9 @@ def step(number=0, name="step", **attributes):
 
 
 def _marked(category, name, attributes):
-    if type(name) is not str:
+    if not isinstance(name, str):
         return _decorated(name, category, "", 0)
+    name = str.__str__(name)  # the text of an enumeration's member, for example
     # The text of attributes takes longer than all else.
     return _Mark(category, name if _begin is _no_listener else _text(name, attributes), 0)
 
@@ -293,7 +294,7 @@ def step_end(graph, step=None):
 def finalize():
     """End what the calling thread has begun and not ended."""
     thread = threading.get_ident()
-    for key in [key for key in _started if key[0] == thread]:
+    for key in [key for key in list(_started) if key[0] == thread]:  # other threads change it
         while key in _started:
             _end(*key[1:])
 

@@ -18,8 +18,8 @@ _OPEN_FILE_PREFIXES: Final = ("/dev/fd/", "/dev/stdout", "/dev/stderr", "/proc/"
 
 
 def check_is_new(path: str | os.PathLike[str]) -> None:
-    """Raise TfprofError ``file-exists`` if ``path`` is an existing regular file."""
-    if Path(path).is_file():
+    """Raise TfprofError ``file-exists`` if `write` would replace ``path``."""
+    if Path(path).is_file() and not _is_open(os.fspath(path)):
         raise TfprofError(f"{os.fspath(path)} exists: --force replaces it", slug="file-exists")
 
 
@@ -53,7 +53,11 @@ def _is_special(path: str, target: Path) -> bool:
 
     ``target``: the file to which ``path`` leads.
     """
-    return path.startswith(_OPEN_FILE_PREFIXES) or (target.exists() and not target.is_file())
+    return _is_open(path) or (target.exists() and not target.is_file())
+
+
+def _is_open(path: str) -> bool:
+    return path.startswith(_OPEN_FILE_PREFIXES)
 
 
 def _replace(target: Path, pieces: Iterable[bytes]) -> None:

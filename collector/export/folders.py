@@ -89,10 +89,11 @@ def _replace(target: Path, staging: Path, files: Iterable[tuple[str, Iterable[by
             _check_has_no_others(target, staged)
         if target.is_dir():
             staged.chmod(target.stat().st_mode & 0o7777)
-            target.rename(old)
         try:
+            if target.is_dir():
+                target.rename(old)
             staged.rename(target)
-        except OSError:
+        except BaseException:
             with suppress(OSError):
                 old.rename(target)
             raise

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from ..export.sink import Sink
 from ..tables.table import rows_of
 from .request import Request
-from .sink import Sink
 
 
 def pieces(request: Request) -> Iterator[bytes]:

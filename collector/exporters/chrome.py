@@ -13,6 +13,7 @@ from ...formats.version import VERSION
 from ..store.columns import flat, pc
 from ..tfviews.encoding import valid_utf8
 from ..traces.model import Curve, Label, Mark, Process, Slices, Step, Track
+from ..traces.trace import Trace
 from .request import Request
 from .timelines import trace_of, written
 
@@ -25,8 +26,12 @@ _THOUSANDTHS: Final = pa.array([b".%03d" % number for number in range(1000)], _T
 
 
 def pieces(request: Request) -> Iterator[bytes]:
-    """Yield the file; errors are those of `trace_of`."""
-    trace = trace_of(request)
+    """Return the pieces of the file; errors are those of `trace_of`."""
+    return trace_pieces(trace_of(request))
+
+
+def trace_pieces(trace: Trace) -> Iterator[bytes]:
+    """Yield the file with ``trace``."""
     writer = _Writer(trace.origin_ns)
     yield b'{"displayTimeUnit":"ns","otherData":%b,"traceEvents":[\n' % _json(
         {"tool": f"tfprof {VERSION}", "origin_ns": str(trace.origin_ns)}

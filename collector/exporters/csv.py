@@ -7,10 +7,10 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow.csv import CSVWriter, WriteOptions
 
+from ..export.sink import Sink
 from ..store.columns import flat, pc
 from ..tables.table import rows_of
 from .request import Request
-from .sink import Sink
 
 #: A spreadsheet takes a text with this beginning for a formula, and runs it.
 _FORMULA: Final = r"^[=+\-@\t\r]"

@@ -49,19 +49,17 @@ class Spans(NamedTuple):
 
 
 def spans(request: Request) -> Iterator[Spans]:
-    """Yield the spans of all jobs, in batches; the span of a job comes last.
+    """Yield the spans of all jobs, in batches; those of the jobs themselves come last.
 
     Errors are those of `Trace`; StoreError ``no-data`` if no job has a step or phase.
     """
     jobs = request.selection.jobs
-    trace = Trace(request.selection)
-    writer: _Job | None = None
+    writers: list[_Job] = []
     is_empty = True
-    for part in trace.parts(with_executions=False, with_curves=False):
-        if isinstance(part, Process):
-            yield from writer.end() if writer else ()
-            writer = _Job(part, jobs[part.number - 1])
-        elif writer is not None:
+    for job, job_trace in zip(jobs, Trace(request.selection).jobs, strict=True):
+        writer = _Job(job_trace.process, job)
+        writers.append(writer)
+        for part in job_trace.parts(with_executions=False, with_curves=False):
             if isinstance(part, Track):
                 writer.groups[part.number] = part.group
             elif isinstance(part, Mark):
@@ -71,7 +69,8 @@ def spans(request: Request) -> Iterator[Spans]:
                 yield from writer.slices(part)
     if is_empty:
         raise StoreError(untraced_reason(jobs[0]), slug="no-data")
-    yield from writer.end() if writer else ()
+    for writer in writers:
+        yield from writer.end()
 
 
 def _id(digest: bytes) -> int:
@@ -105,7 +104,7 @@ class _Job:
         The spans of steps include the traced ones. A job that was imported from files without such
         spans has its traced steps instead.
         """
-        group = self.groups[slices.table["track"][0].as_py()] if slices.table.num_rows else ""
+        group = self.groups[slices.table["track"][0].as_py()]
         self._has_spans = self._has_spans or group == SPANS
         if group == SPANS or (group == TRACED_STEPS and not self._has_spans):
             yield self._batch([self._span(slices, *row) for row in slices.rows()])

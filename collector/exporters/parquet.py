@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..export.sink import Sink
 from ..tables.table import rows_of
 from .request import Request
-from .sink import Sink
 
 
 def pieces(request: Request) -> Iterator[bytes]:

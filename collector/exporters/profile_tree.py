@@ -28,6 +28,7 @@ from ..traces.chosen import SLICES_MAX, JobTraces, chosen_traces
 from ..traces.executions import Batch, batches
 from ..traces.labels import Labels
 from ..traces.model import OP
+from ..traces.trace import Trace
 from . import chrome
 from .profile_summary import Summary, TracedStep
 from .request import Request
@@ -78,6 +79,10 @@ class _Tree:
         self._steps = list(_steps(chosen))
         self._functions = functions_of(chosen.job.info)
         self._durations: dict[int, int] = dict(row_tuples(chosen.traces, "trace", "duration_ns"))
+        # These are read once: there may be thousands of steps.
+        self._labels = Labels(self._job, chosen.traces)
+        self._sources = dict(row_tuples(self._job.table("traces", ["trace", "source"]), "trace", "source"))
+        self._memory = self._job.table("output_memory")
 
     def files(self) -> Iterator[tuple[str, Iterable[bytes]]]:
         """Yield name and content of each file."""
@@ -90,7 +95,7 @@ class _Tree:
 
     def _timeline(self, step: _Step) -> Iterator[bytes]:
         selection = replace(self._request.selection, steps=(step.number, step.number), kinds=(step.kind,), since_ns=0)
-        return chrome.pieces(replace(self._request, selection=selection))
+        return chrome.trace_pieces(Trace(selection, labels=self._labels))
 
     def _traces(self, steps: Sequence[_Step]) -> pa.Table:
         """Return the traces of ``steps``, those of a step one after another."""
@@ -99,15 +104,13 @@ class _Tree:
 
     def _step_stats(self, step: _Step) -> Iterator[bytes]:
         traces = self._traces([step])
-        sources = dict(row_tuples(self._job.table("traces", ["trace", "source"]), "trace", "source"))
-        memory = self._job.table("output_memory")
         message = tensorflow_pb2.StepStats()
         for rows, names in batches(self._job, traces, self._chosen.devices, COLUMNS):
             texts = Names.of(names)
             for trace in integers(pc.unique(flat(rows["trace"]))):
                 part = rows.filter(pc.equal(rows["trace"], pa.scalar(trace, pa.uint32())))
-                sizes = _output_sizes(part, memory, trace)
-                message.MergeFromString(step_stats(part, texts, sources.get(trace, layout.RUN_METADATA), sizes))
+                sizes = _output_sizes(part, self._memory, trace)
+                message.MergeFromString(step_stats(part, texts, self._sources.get(trace, layout.RUN_METADATA), sizes))
         yield message.SerializeToString()
 
     def _summary_json(self) -> Iterator[bytes]:
@@ -138,22 +141,20 @@ class _Tree:
         ]
 
     def _summary(self) -> Summary:
-        numbers = [step.number for step in self._steps]
-        is_all = not self._request.selection.since_ns and not self._chosen.left_out
-        steps = self._request.selection.steps if is_all else (min(numbers), max(numbers))
+        selection = self._request.selection
         kinds = tuple(dict.fromkeys(step.kind for step in self._steps))
-        ranking = rank_ops(self._job, steps, kinds, self._request.selection.device)
+        since_ns = pc.min(self._chosen.traces["start_ns"]).as_py()
+        ranking = rank_ops(self._job, selection.steps, kinds, selection.device, since_ns)
         return Summary(self._job, self._timed(), ranking.ops if ranking else [])
 
     def _model_stats(self, steps: Sequence[_Step]) -> Iterator[bytes]:
         traces = self._traces(steps)
-        labels = Labels(self._job, traces)
         step_of = {trace: step for step in steps for trace in step.traces}
         host = valid_utf8(self._job.info.host) or "localhost"
         comma = b""
         pending: dict[int, _StepOps] = {}  # by number, in the order of the steps
         for batch in batches(self._job, traces, self._chosen.devices, ("outputs",)):
-            self._add(batch, labels, step_of, pending)
+            self._add(batch, step_of, pending)
             if not pending:
                 continue
             *complete, last = pending.values()
@@ -164,7 +165,7 @@ class _Tree:
         for step_ops in pending.values():
             yield comma + step_ops.dump(host)
 
-    def _add(self, batch: Batch, labels: Labels, step_of: Mapping[int, _Step], ops: dict[int, "_StepOps"]) -> None:
+    def _add(self, batch: Batch, step_of: Mapping[int, _Step], ops: dict[int, "_StepOps"]) -> None:
         """Add the executions of a batch to ``ops``."""
         rows, names = batch
         texts = Names.of(names)
@@ -173,9 +174,9 @@ class _Tree:
             if trace in present:
                 ops.setdefault(step.number, _StepOps(step))
         columns = (integers(rows[name]) for name in ("trace", "device", "duration_ns", "requested_bytes", "outputs"))
-        executions = zip(integers(labels.of_executions(rows, names)), *columns, strict=True)
+        executions = zip(integers(self._labels.of_executions(rows, names)), *columns, strict=True)
         for number, trace, device, ns, size, outputs in executions:
-            label = labels.all[number]
+            label = self._labels.all[number]
             if label.category == OP:
                 name = short_device(texts.devices.get(device, ""))
                 signature = texts.signatures.get(outputs)

@@ -12,7 +12,7 @@ from ..errors import StoreError
 from ..export.folders import Folder
 from ..query.explanations import untraced_reason
 from ..store.protocols import JobReader
-from ..traces.model import Mark, Part, Process, Slices, Track
+from ..traces.model import Mark, Process, Slices, Track
 from ..traces.trace import Trace
 from .request import Request
 from .timelines import trace_of
@@ -53,42 +53,19 @@ def _window(trace: Trace) -> tuple[int, int]:
 
 def _files(request: Request, trace: Trace) -> Iterator[tuple[str, Iterable[bytes]]]:
     """Yield the file of each job, as the parts of the jobs are read."""
-    parts = _Parts(trace.parts(with_curves=False))
     names: set[str] = set()
     window = _window(trace)
-    for process in parts.processes():
-        host = _ODD.sub("_", process.host)[:_HOST_MAX].strip(".") or "host"
-        host = f"{host}_{process.id}" if host in names else host
+    for job in trace.jobs:
+        host = _ODD.sub("_", job.process.host)[:_HOST_MAX].strip(".") or "host"
+        host = f"{host}_{job.process.id}" if host in names else host
         names.add(host)
-        with XSpace(host, window, trace.left_out) as space:
-            for part in parts.of_process():
+        with XSpace(host, window, job.left_out) as space:
+            for part in job.parts(with_curves=False):
                 _WRITERS[type(part)](space, part)
             space.finish()
             if space.size > BYTES_MAX:
                 request.notes.append(f"{host}{_SUFFIX} is larger than 2 GiB, which XProf does not read: select --steps")
             yield f"{host}{_SUFFIX}", space.pieces()
-
-
-class _Parts:
-    """The parts of a trace, job by job."""
-
-    def __init__(self, parts: Iterator[Part]) -> None:
-        self._parts = parts
-        self._next: Part | None = next(parts, None)
-
-    def processes(self) -> Iterator[Process]:
-        """Yield the processes; the parts of one are read before the next one."""
-        while isinstance(self._next, Process):
-            yield self._next
-
-    def of_process(self) -> Iterator[Part]:
-        """Yield the parts of the current process."""
-        process, self._next = self._next, next(self._parts, None)
-        if process is not None:
-            yield process
-        while self._next is not None and not isinstance(self._next, Process):
-            part, self._next = self._next, next(self._parts, None)
-            yield part
 
 
 _WRITERS: Final[dict[type[Any], Any]] = {

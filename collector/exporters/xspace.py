@@ -133,7 +133,7 @@ class XSpace:
 
     def slices(self, slices: Slices) -> None:
         """Add slices: those of a line as a line of the same id."""
-        group = self._lines[slices.table["track"][0].as_py()].group if slices.table.num_rows else ""
+        group = self._lines[slices.table["track"][0].as_py()].group
         if group == TRACED_STEPS:
             self._add_steps(slices)
         elif group == SPANS:

@@ -131,12 +131,15 @@ def rank_ops(
     steps: tuple[int, int] | None = None,
     kinds: Sequence[int] | None = None,
     device: str | None = None,
+    since_ns: int = 0,
 ) -> Ranking | None:
     """Return the op types of the selected traced steps, None if there are none.
 
-    ``steps``, ``kinds`` and ``device`` select as in `profile`. Raises UsageError as `profile` does.
+    The arguments select as in `profile`. Raises UsageError as `profile` does.
     """
-    job_profile = profile(job, steps=steps, kinds=kinds, device=device, averaged=False, required_facts=(STACKS,))
+    job_profile = profile(
+        job, steps=steps, kinds=kinds, since_ns=since_ns, device=device, averaged=False, required_facts=(STACKS,)
+    )
     if job_profile is None or not job_profile.trace_count:
         return None
     times = node_times(job_profile).by_node

@@ -38,14 +38,22 @@ _LAST_NS: Final = (1 << 63) - 1
 
 
 class JobTrace:
-    """One job of a trace; ``window_ns``: only what overlaps this interval, None for everything."""
+    """One job of a trace; ``window_ns``: only what overlaps this interval, None for everything.
+
+    ``left_out``: number of traced steps that were left out because there were too many.
+    """
 
     def __init__(
-        self, process: Process, chosen: JobTraces, tracks: Iterator[int], window_ns: tuple[int, int] | None
+        self,
+        process: Process,
+        chosen: JobTraces,
+        tracks: Iterator[int],
+        window_ns: tuple[int, int] | None,
+        labels: Labels | None = None,
     ) -> None:
         job = self._job = chosen.job
         self._chosen = chosen
-        self._process = process
+        self.process, self.left_out = process, chosen.left_out
         self._groups = Groups(process, tracks)
         self._flow_numbers = count(process.number * _FLOWS_MAX)
         self._functions = functions_of(job.info)
@@ -60,7 +68,7 @@ class JobTrace:
                 (job.table("alerts"), "found_ns"),
             )
         )
-        self._labels = Labels(job, chosen.traces)
+        self._labels = labels or Labels(job, chosen.traces)
         self._steps: list[Step] = []
 
     def starts_ns(self) -> Iterator[int]:
@@ -79,13 +87,13 @@ class JobTrace:
 
     def parts(self, *, with_executions: bool = True, with_curves: bool = True) -> Iterator[Part]:
         """Yield the parts of the job."""
-        yield self._process
+        yield self.process
         yield from self._step_slices(SPANS, SPAN, self._spans, "ordinal", "total_ns")
         yield from self._step_slices(TRACED_STEPS, STEP, self._chosen.traces, "step", "duration_ns")
         yield from self._marks()
         if with_curves:
-            yield from curves(self._process.number, self._job, self._samples)
-            yield from memory_curves(self._process.number, self._job, self._chosen.traces)
+            yield from curves(self.process.number, self._job, self._samples)
+            yield from memory_curves(self.process.number, self._job, self._chosen.traces)
         if with_executions:
             yield from self._executions()
 
@@ -173,7 +181,7 @@ class JobTrace:
             new_tracks, slices = self._groups.pack(group, rows, nested=nested)
             yield from new_tracks
             for at in range(0, slices.num_rows, PART_ROWS):
-                yield Slices(self._process.number, slices.slice(at, PART_ROWS), self._labels.all, self._steps)
+                yield Slices(self.process.number, slices.slice(at, PART_ROWS), self._labels.all, self._steps)
 
 
 def _within(table: pa.Table, starts: Any, ends: Any, window: Sequence[int]) -> pa.Table:

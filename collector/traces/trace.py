@@ -9,6 +9,7 @@ from ..query.job_selection import ids_of
 from ..store.protocols import JobReader
 from .chosen import chosen_traces
 from .job_trace import JobTrace
+from .labels import Labels
 from .model import Part, Process
 
 #: The highest process id of Linux.
@@ -22,32 +23,35 @@ class Trace:
 
     ``origin_ns``: the start of the earliest part (real time, ns). ``is_empty``: there is nothing to
     show. ``steps``: number of traced steps; ``left_out``: number of those that were left out
-    because they are too many. ``windows_ns``: start and end of the traced steps of each job that
-    has some, with their executions.
+    because they are too many. ``jobs``: the jobs, one by one. ``windows_ns``: start and end of the
+    traced steps of each job that has some, with their executions.
     """
 
-    def __init__(self, selection: Selection, rows_max: int | None = None) -> None:
-        """Choose the traced steps; errors as in `chosen_traces`."""
+    def __init__(self, selection: Selection, rows_max: int | None = None, labels: Labels | None = None) -> None:
+        """Choose the traced steps; errors as in `chosen_traces`.
+
+        ``labels``: labels of the only job, which several traces share.
+        """
         chosen = chosen_traces(selection, rows_max)
         self.left_out = sum(traces.left_out for traces in chosen)
         self.steps = sum(traces.traces.num_rows for traces in chosen)
         is_part = selection.steps is not None or selection.since_ns > 0 or self.left_out > 0
         tracks = count(1)
-        self._jobs = [
-            JobTrace(process, traces, tracks, (traces.window_ns or _NOTHING) if is_part else None)
+        self.jobs = [
+            JobTrace(process, traces, tracks, (traces.window_ns or _NOTHING) if is_part else None, labels)
             for process, traces in zip(_processes(selection.jobs), chosen, strict=True)
         ]
-        starts_ns = [start for job in self._jobs for start in job.starts_ns()]
+        starts_ns = [start for job in self.jobs for start in job.starts_ns()]
         self.windows_ns = [window for traces in chosen for window in (traces.executed_ns,) if window]
         self.is_empty, self.origin_ns = not starts_ns, min(starts_ns, default=0)
 
-    def parts(self, *, with_executions: bool = True, with_curves: bool = True) -> Iterator[Part]:
+    def parts(self, *, with_curves: bool = True) -> Iterator[Part]:
         """Yield the parts: of each job its process, its spans, marks and curves, its executions.
 
         A track comes before what is on it. Executions are read in batches of whole steps.
         """
-        for job in self._jobs:
-            yield from job.parts(with_executions=with_executions, with_curves=with_curves)
+        for job in self.jobs:
+            yield from job.parts(with_curves=with_curves)
 
 
 def _processes(jobs: Sequence[JobReader]) -> Iterator[Process]:

@@ -114,14 +114,11 @@ ALLOWED = {
         "collector.store collector.summaries collector.tfviews formats"
     ),
     "collector.errors": "formats",
-    "collector.export": (
-        "collector.advice collector.errors collector.flops collector.store.devices collector.store.output_signatures "
-        "collector.tfviews formats.pb_wire"
-    ),
+    "collector.export": "collector.advice collector.errors collector.store.devices collector.tfviews formats.pb_wire",
     "collector.exporters": (
-        "collector.errors collector.export collector.forms collector.loader collector.numbers "
-        "collector.query collector.store collector.summaries collector.tables collector.tfviews collector.traces "
-        "commands formats"
+        "collector.errors collector.export collector.flops.attributes collector.forms collector.loader "
+        "collector.numbers collector.query collector.store collector.summaries collector.tables collector.tfviews "
+        "collector.traces commands formats"
     ),
     "collector.flops": "collector.errors collector.store.output_signatures collector.tfviews",
     "collector.forms": "collector.export collector.loader collector.query collector.render collector.tfviews",

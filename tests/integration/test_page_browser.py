@@ -97,6 +97,31 @@ def test_the_menu_of_downloads_fits_a_narrow_window(server: PageServer) -> None:
         assert box["x"] + box["width"] <= 400
 
 
+def test_a_download_comes_as_a_file_and_an_error_as_its_text(server: PageServer) -> None:
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        address = opened(page, server)
+        page.open(address + f"/job/{UID}", "Alerts, events and losses")
+        page.page.locator(".menu > summary").first.click()
+        with page.page.expect_download() as coming:
+            page.page.locator(".menu a", has_text="csv").click()
+        assert coming.value.suggested_filename.endswith(".csv")
+        page.page.goto(address + f"/job/{UID}/step/999?kind=run")
+        page.page.locator(".menu > summary").click()
+        page.page.locator(".menu a", has_text="csv").click()
+        page.page.wait_for_url("**/export/csv?*")
+        assert "step 999" in json.loads(page.text())["error"]
+
+
+def test_times_of_a_run_are_rounded_before_they_are_split(server: PageServer) -> None:
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        opened(page, server)
+        module = "import('/static/pictures/curve.js')"
+        texts = page.page.evaluate(
+            module + ".then((m) => [[119.6], [3599.7], [119.996, 0.01]].map((a) => m.timeOfRun(...a)))"
+        )
+        assert texts == ["2m 00s", "1h 00m", "2m 00.00s"]
+
+
 def check_figures(page: Page, run: Run) -> None:
     """Check figures of a job's page against the documents of the commands."""
     show, steps, alerts = document(run, "show", UID), document(run, "steps", UID), document(run, "alerts", UID)

@@ -234,6 +234,16 @@ def test_pairs_of_calls(listener):
     assert listener.events[1] == ("begin", "step", "model", 1)
 
 
+def test_names_of_a_subclass_of_str(listener):
+    class Phase(str):
+        __slots__ = ()
+
+    with spans.span(Phase("train")), spans.part(Phase("train"), size=3):
+        pass
+    assert listener.short == ["+train", "+train (size=3)", "-train (size=3)", "-train"]
+    assert type(listener.events[0][2]) is str
+
+
 def test_trace_level_0_turns_pairs_of_calls_off(monkeypatch):
     monkeypatch.setenv("TENSORFLOW_MODELS_TRACE_LEVEL", "0")
     module = _load("tfprof_spans_off")

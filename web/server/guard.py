@@ -2,7 +2,6 @@
 
 import hmac
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
 from urllib.parse import parse_qs, urlencode
 
@@ -70,12 +69,9 @@ class Guard:
             await self._app(scope, _bounded(receive), _with_headers(send))
 
     def _has_cookie(self, headers: Mapping[str, str]) -> bool:
-        try:
-            cookies = SimpleCookie(headers.get("cookie", ""))
-        except CookieError:
-            return False
-        value = cookies[self._cookie].value if self._cookie in cookies else ""
-        return self._is_token(value)
+        # SimpleCookie would refuse all of them for one that a server at another port has set.
+        pairs = (pair.strip().partition("=") for pair in headers.get("cookie", "").split(";"))
+        return any(name == self._cookie and self._is_token(value) for name, _, value in pairs)
 
     def _is_token(self, value: str) -> bool:
         return hmac.compare_digest(value.encode("utf-8", "surrogateescape"), self._token.encode())

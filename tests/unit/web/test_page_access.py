@@ -165,6 +165,14 @@ def test_the_secret_becomes_a_cookie_and_leaves_the_address(port: PageServer) ->
     assert moved.headers["location"] == "/evil.example/"
 
 
+@pytest.mark.parametrize("other", ['theme={"mode": "dark"}', "a b=1", "=", "COOKIE"])
+def test_cookies_of_other_ports_shut_nobody_out(port: PageServer, other: str) -> None:
+    name = cookie(port).partition("=")[0]
+    cookies = f"{other.replace('COOKIE', name)}; {cookie(port)}; other"
+    assert port.ask("/api/jobs", Cookie=cookies).status == 200
+    assert port.ask("/api/jobs", Cookie=f"{name}=x; x{cookie(port)}").status == 403
+
+
 def test_a_cookie_does_not_help_another_page(port: PageServer) -> None:
     answer = port.ask("/api/jobs", Cookie=cookie(port), Origin="http://evil.example")
     assert answer.status == 403

@@ -1,6 +1,6 @@
 """The documents of the page are those that the commands print, byte by byte.
 
-Tests collector/export/zipped.py, web/documents.py.
+Tests collector/export/sink.py, collector/export/zipped.py, web/documents.py.
 """
 
 import io

@@ -64,7 +64,8 @@ export function giveUp() {
   pending = new AbortController();
 }
 
-async function read(path) {
+/** Return the document at `path` from a request of its own; it throws a `Problem` if there is none. */
+export async function read(path) {
   if (report !== null) {
     const { documents } = await report;
     if (!(path in documents)) throw new Problem("not part of this report", 404);

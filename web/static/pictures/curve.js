@@ -53,8 +53,10 @@ function marksPlugin(marks) {
 /** Seconds since the start of a run, so exact that marks `step` seconds apart differ. */
 export function timeOfRun(seconds, step = 1) {
   if (seconds < 100) return duration(seconds * 1e9);
-  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
-  const rest = (seconds % 60).toFixed(step < 1 ? 2 : 0).padStart(step < 1 ? 5 : 2, "0");
+  const digits = step < 1 ? 2 : 0;
+  const shown = Number(seconds.toFixed(digits)); // before it is split: otherwise 119.6 s are 1m 60s
+  const [hours, minutes] = [Math.floor(shown / 3600), Math.floor((shown % 3600) / 60)];
+  const rest = (shown % 60).toFixed(digits).padStart(step < 1 ? 5 : 2, "0");
   const text = `${hours ? `${hours}h ` : ""}${hours ? String(minutes).padStart(2, "0") : minutes}m`;
   return hours && Number(rest) === 0 ? text : `${text} ${rest}s`;
 }

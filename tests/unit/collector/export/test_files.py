@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tfprof.collector.errors import TfprofError
-from tfprof.collector.export.files import write
+from tfprof.collector.export.files import check_is_new, write
 
 
 def test_a_file_is_replaced_without_a_left_over_temporary_file(tmp_path: Path) -> None:
@@ -57,6 +57,7 @@ def test_a_file_in_shared_memory_is_replaced() -> None:
 
 def test_an_open_file_is_written_into(tmp_path: Path) -> None:
     with (tmp_path / "redirected").open("w+b") as file:
+        check_is_new(f"/proc/self/fd/{file.fileno()}")
         write(f"/proc/self/fd/{file.fileno()}", b"x")
         assert file.read() == b"x"
 

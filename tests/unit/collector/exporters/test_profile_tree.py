@@ -15,6 +15,7 @@ from fakes import exported_slices
 from fakes.command import Run, caller
 from fakes.made_store import START_NS, rows, write_job
 from fakes.many_executions import CPU, write_many_executions
+from tfprof.collector.export.folders import Folder, write_folder
 from tfprof.collector.proto.tensorflow_pb2 import RunMetadata, StepStats
 from tfprof.collector.store import schema
 from tfprof.formats import layout
@@ -154,6 +155,31 @@ def test_models_are_functions_and_kinds(run: Run, tmp_path: Path) -> None:
     assert len(summary("p")["op_stats"]) == 5
 
 
+def test_the_page_covers_the_steps_that_the_folder_has(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers of the written steps of one kind are those of earlier steps of another kind."""
+    monkeypatch.setattr("tfprof.collector.exporters.profile_tree.SLICES_MAX", 3)
+    steps = [(layout.BATCH, 1), (layout.BATCH, 2), (layout.TEST_BATCH, 1), (layout.TEST_BATCH, 2), (layout.BATCH, 3)]
+    traces = [
+        {"trace": at, "kind": kind, "step": step, "rows": 1, "source": layout.RUN_METADATA}
+        | {"start_ns": START_NS + at * 10**7, "base_ns": START_NS + at * 10**7, "duration_ns": 10**6}
+        for at, (kind, step) in enumerate(steps)
+    ]
+    texts = [(schema.NODE, 0, b"early"), (schema.NODE, 1, b"late"), (schema.DEVICE, 0, CPU)]
+    tables = {
+        "ops": rows("ops", [{"trace": at, "node": int(at > 1), "op_end_ns": 5000} for at in range(5)]),
+        "traces": rows("traces", traces),
+        "names": rows("names", [{"kind": kind, "id": number, "text": text} for kind, number, text in texts]),
+        "graph_nodes": rows("graph_nodes", [{"name": "early", "op": "EarlyOp"}, {"name": "late", "op": "LateOp"}]),
+    }
+    write_job(tmp_path / "store", 9 << 60, tables, identity={"name": "odd.py"})
+    status, _, notes = run("export", "odd.py", "--kind", "all", "-o", "p/")
+    assert (status, "the last 3 of 5 traced steps" in notes) == (0, True)
+    page = Path("p/summary.md").read_text()
+    assert ("EarlyOp" in page, "LateOp" in page) == (False, True)
+
+
 def test_a_folder_appears_when_it_is_whole(run: Run, tmp_path: Path) -> None:
     Path("file").touch()
     assert run("export", "last", "-o", "file/")[0] == 1
@@ -174,3 +200,18 @@ def test_a_folder_appears_when_it_is_whole(run: Run, tmp_path: Path) -> None:
     assert run("export", "dir/many.py", "-o", "full/", "--force")[0] == 0
     assert run("export", "dir/many.py", "-o", "full/", "--force")[0] == 0
     assert "full/mine" not in files()
+
+
+def test_an_interrupt_leaves_the_old_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_folder(str(tmp_path / "p"), Folder("", [("file", [b"old"])]))
+    rename = Path.rename
+
+    def interrupted(path: Path, target: Path) -> Path:
+        if target.name == "p" and (path / "file").read_bytes() == b"new":
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(str(tmp_path / "p"), Folder("", [("file", [b"new"])]))
+    assert [(path.name, path.read_bytes()) for path in tmp_path.rglob("*") if path.is_file()] == [("file", b"old")]

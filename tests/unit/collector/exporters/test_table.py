@@ -28,7 +28,6 @@ HELPERS = {
     "otel",
     "profile_summary",
     "request",
-    "sink",
     "stacks",
     "step_stats",
     "table",

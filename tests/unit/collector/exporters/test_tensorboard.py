@@ -122,6 +122,19 @@ def test_each_job_is_a_host_of_one_run(exported: Callable[..., dict[str, bytes]]
         assert Counter(event.line.split(" (")[0] for event in events(data))["/device:CPU:0"] == 40
 
 
+def test_each_host_has_its_own_number_of_steps_left_out(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfprof.collector.exporters.timelines.SLICES_MAX", 80)
+    write_many_executions(tmp_path / "store", 1, host="node1")
+    write_many_executions(tmp_path / "store", 2, name="b.py", host="node2")
+    words = ("train.py", "b.py", "--format", "tensorboard", "-o", tmp_path / "logs")
+    assert "the last 2 of 6 traced steps" in run("export", *words)[2]
+    files = list((tmp_path / "logs").rglob("*.xplane.pb"))
+    assert len(files) == 2
+    assert all(b"2 traced steps before these" in path.read_bytes() for path in files)
+
+
 def test_waiting_for_input_is_an_event_that_xprof_knows(
     exported: Callable[..., dict[str, bytes]], tmp_path: Path
 ) -> None:

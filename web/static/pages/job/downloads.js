@@ -10,10 +10,11 @@ export function Downloads({ uid, query = "" }) {
     <summary>Download</summary>
     <div>
       ${table.formats.map(
-        (format) => html`<a key=${format.name} href=${`/api/job/${uid}/export/${format.name}?download=1${query ? `&${query}` : ""}`} download>
+        (format) => html`<a key=${format.name} href=${`/api/job/${uid}/export/${format.name}?download=1${query ? `&${query}` : ""}`}>
           <span>${format.name}</span><span class="muted small">${format.title}${format.reader ? ` (${format.reader})` : ""}</span>
         </a>`,
       )}
+      ${query === "" && html`<p class="muted small">Timelines and folders have the last traced steps, up to 200,000 executions: <code>tfprof export --steps all</code> writes all.</p>`}
     </div>
   </details>`;
 }

@@ -1,9 +1,10 @@
 /** Orders to a running job: trace steps, end the order. */
 import { html, useState } from "../../lib/dom.js";
+import { Problem, read } from "../../lib/documents.js";
 
 /** Give an order to job `uid`; the answer is a line of text. Each order needs a new token of the server. */
 async function give(uid, order) {
-  const form = await (await fetch("/api/form")).json();
+  const form = await read("/api/form");
   const answer = await fetch(`/api/job/${uid}/order`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -24,8 +25,8 @@ export function Orders({ uid }) {
     let text;
     try {
       text = await give(uid, order);
-    } catch {
-      text = "no connection to tfprof web";
+    } catch (problem) {
+      text = problem instanceof Problem ? problem.message : "no connection to tfprof web";
     }
     setState({ text, isBusy: false });
   };

@@ -14,10 +14,14 @@ class Sink(io.BytesIO):
         """Return the number of bytes written so far."""
         return self._taken + super().tell()
 
+    def seek(self, _offset: int, _whence: int = 0, /) -> int:
+        """Raise UnsupportedOperation: what was written may be taken."""
+        raise io.UnsupportedOperation
+
     def take(self) -> bytes:
         """Return the content that was not taken yet."""
         content = self.getvalue()
-        self.seek(0)
+        super().seek(0)
         self.truncate()
         self._taken += len(content)
         return content

@@ -1,7 +1,6 @@
 """Live and imported jobs as ProfileProtos.
 
-Tests collector/export/code_defs.py, collector/export/op_log.py,
-collector/exporters/profile_proto.py, collector/query/recorded_job.py, cli/profile_proto.py.
+Tests collector/export/code_defs.py, collector/exporters/op_log.py, cli/profile_proto.py.
 """
 
 from collections.abc import Iterable
@@ -15,12 +14,11 @@ from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto.graph_pb2 import GraphDef
 from tfprof.collector.errors import NoSuchStepError, StoreError
 from tfprof.collector.export.code_defs import CodeDefs
+from tfprof.collector.exporters import profile_proto as profile_proto_module
 from tfprof.collector.exporters.op_log import op_log
-from tfprof.collector.exporters.profile_proto import job_pieces
+from tfprof.collector.exporters.profile_proto import job_pieces, renumbered
 from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
 from tfprof.collector.proto.tfprof_log_pb2 import ProfileProto
-from tfprof.collector.query import recorded_job as recorded_job_module
-from tfprof.collector.query.recorded_job import renumbered
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.nodes import Frame
 from tfprof.formats import layout
@@ -90,7 +88,7 @@ def test_a_range_of_steps_contains_only_their_executions(job: LocalJob) -> None:
 
 def test_the_file_is_the_same_in_one_piece_or_in_several(job: LocalJob, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = b"".join(job_pieces(job))
-    monkeypatch.setattr(recorded_job_module, "PART_ROWS", 1)
+    monkeypatch.setattr(profile_proto_module, "PART_ROWS", 1)
     assert len(list(job_pieces(job))) > 5
     assert ProfileProto.FromString(b"".join(job_pieces(job))) == ProfileProto.FromString(whole)
 
