@@ -10,12 +10,12 @@ from ...formats import layout, span_kinds
 from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..summaries.jobs import functions_of
-from ..summaries.kinds import function_key, kind_name, span_kind, step_kind_of
+from ..summaries.kinds import kind_name, span_kind
 from ..summaries.op_classes import ITERATOR_DEVICE, PIPELINE_DEVICE, phases
 from ..summaries.part_times import break_down
 from ..summaries.parts import Breakdown, Recording
 from ..summaries.step_records import StepTrace, TimedSteps
-from ..summaries.steps import rows_of_kinds
+from ..summaries.steps import rows_of_kinds, sums_by_kind
 from ..tfviews.nodes import Node
 from .facts import GRAPH, STACKS
 from .job_steps import no_such_timed_step
@@ -85,10 +85,7 @@ def _on_snapshot(
 
 def _check_kinds(job: JobReader, spans: pa.Table, kinds: Sequence[int]) -> None:
     """Raise UsageError ``no-such-kind`` if steps were timed, but none of ``kinds``."""
-    counts: Counter[int] = Counter()
-    sums = rows_of_kinds(spans, span_kinds.steps()).group_by(["kind", "key"]).aggregate([("count", "sum")])
-    for kind, key, number in row_tuples(sums, "kind", "key", "count_sum"):
-        counts[step_kind_of(kind, key)] += number
+    counts = sums_by_kind(spans, "count")
     if counts and not any(includes(kinds, kind) for kind in counts):
         raise no_such_kind(kinds, "timed", counts, functions_of(job.info))
 
@@ -126,18 +123,8 @@ def _present(spans: pa.Table, kinds: Sequence[int]) -> tuple[int, ...]:
 
     Each function is a kind of its own; the longest time comes first.
     """
-    present = []
-    for kind in kinds:
-        rows = rows_of_kinds(spans, (kind,))
-        if not rows.num_rows:
-            continue
-        if span_kind(kind) == layout.FUNCTION and not function_key(kind):
-            sums = rows.group_by("key").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
-            keys: list[Any] = sums["key"].to_pylist()
-            present += [step_kind_of(layout.FUNCTION, key) for key in keys]
-        else:
-            present.append(kind)
-    return tuple(dict.fromkeys(present))
+    timed = sums_by_kind(spans, "total_ns")
+    return tuple(dict.fromkeys(each for kind in kinds for each in timed if includes((kind,), each)))
 
 
 def _of_kind(

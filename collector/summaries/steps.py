@@ -1,5 +1,6 @@
 """Step times of untraced and of traced steps, and the cost of tracing a step."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -10,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...formats import layout, run_keys, span_kinds
-from ..store.columns import constant, flagged, integers
-from .kinds import KINDS_BY_NAME, NO_FUNCTION_NAMES, FunctionNames, function_key
+from ..store.columns import constant, flagged, integers, row_tuples
+from .kinds import KINDS_BY_NAME, NO_FUNCTION_NAMES, FunctionNames, function_key, step_kind_of
 from .series import Spread, spread, timed_step_count
 
 #: Flags of special steps, whose times are not representative: traced, failed and setup steps. Other
@@ -179,6 +180,19 @@ def rows_of_kinds(rows: pa.Table, kinds: Collection[int]) -> pa.Table:
         is_call = pc.equal(rows["kind"], constant(layout.FUNCTION, pa.uint16()))
         condition = pc.or_(condition, pc.and_(is_call, pc.is_in(rows["key"], pa.array(keys, pa.uint32()))))
     return rows.filter(condition)
+
+
+def sums_by_kind(spans: pa.Table, column: str) -> dict[int, int]:
+    """Return the sum of ``column`` over the steps of each kind in ``spans``, the largest one first.
+
+    Each function is a kind.
+    """
+    step_spans = rows_of_kinds(spans, span_kinds.steps())
+    sums = step_spans.group_by(["kind", "key"]).aggregate([(column, "sum")])
+    by_kind = Counter[int]()
+    for kind, key, number in row_tuples(sums, "kind", "key", f"{column}_sum"):
+        by_kind[step_kind_of(kind, key)] += number
+    return dict(by_kind.most_common())
 
 
 def normal_spans(spans: pa.Table, kind: int) -> pa.Table:
