@@ -21,7 +21,7 @@ from .facts import GRAPH, STACKS
 from .job_steps import no_such_timed_step
 from .job_usage import thread_use, use_between
 from .kind_selection import COLUMNS, includes, no_such_kind, traces_by_kind, traces_of_job
-from .profile import profile
+from .profile import TRACE_COLUMNS, no_step_since, no_such_step, profile
 from .recorded_steps import (
     StepsOfKind,
     activities_of,
@@ -61,8 +61,9 @@ def breakdowns(
 ) -> JobBreakdown:
     """Return the parts of the steps of ``kinds``, None for the main kind.
 
-    ``steps``: the first and the last step that count. ``since_ns``: only steps that began then or
-    later (real time), 0 for all. UsageError ``no-such-kind`` and ``no-such-step`` as for views.
+    ``steps``: the first and the last step that count; short steps that are stored together count
+    together. ``since_ns``: only steps that began then or later (real time), 0 for all. UsageError
+    ``no-such-kind`` and ``no-such-step`` as for views.
     """
     return job.on_one_snapshot(lambda snapshot: _on_snapshot(snapshot, kinds, steps, since_ns))
 
@@ -80,6 +81,9 @@ def _on_snapshot(
         step_spans = rows_of_kinds(spans, span_kinds.steps())
         if step_spans.num_rows:
             raise no_such_timed_step(step_spans, steps, since_ns)
+        traces = job.table("traces", TRACE_COLUMNS)
+        if traces.num_rows:  # those of an imported job
+            raise no_such_step([(job, traces)], selected, *steps) if steps else no_step_since([traces], since_ns)
     return JobBreakdown(job, found)
 
 
@@ -140,7 +144,7 @@ def _of_kind(
     timed = tuple(
         group
         for group in recorded.steps
-        if group.start_ns >= since_ns and (steps is None or steps[0] <= group.ordinal <= steps[1])
+        if group.start_ns >= since_ns and (steps is None or (steps[0] <= group.last and group.ordinal <= steps[1]))
     )
     if not timed:
         return None
