@@ -10,8 +10,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from ..collector.errors import UsageError
-from ..collector.query.engine import Selection
-from ..collector.query.job_selection import check_criteria, choose
+from ..collector.query.job_selection import Selection, check_criteria, choose
 from ..collector.store.opening import open_reader
 from ..collector.store.selectors import matching
 from ..collector.summaries.kinds import LAST_STEP, parse_kinds

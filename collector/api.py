@@ -20,9 +20,9 @@ from .forms import advice_lines, empty_message, message
 from .job_tables import JobTables
 from .loader import load
 from .moment import parse_moment
-from .query.engine import VIEWS, QueryEngine, Selection
+from .query.engine import VIEWS, QueryEngine
 from .query.explanations import incomplete_reason, left_out, slowdown
-from .query.job_selection import choose
+from .query.job_selection import Selection, choose
 from .query.listing import listed_jobs
 from .render.wrapper_text import AFTER, BEFORE, BETWEEN, table
 from .store.opening import open_reader

@@ -27,7 +27,8 @@ from ..collector.query.breakdown import breakdowns
 from ..collector.query.compiled import compiled
 from ..collector.query.curves import job_curves
 from ..collector.query.diffing import diff
-from ..collector.query.engine import QueryEngine, Selection
+from ..collector.query.engine import QueryEngine
+from ..collector.query.job_selection import Selection
 from ..collector.query.job_source import job_source
 from ..collector.query.job_steps import StepSelection, job_spans, job_steps
 from ..collector.query.job_usage import job_usage
@@ -106,7 +107,7 @@ def _view(name: str) -> Document:
 #: All documents by the name of their command.
 DOCUMENTS: Final = {
     "jobs": Document(lambda store, _jobs, _: jobs_document(job_listing(store, time.time_ns())), 0),
-    "show": Document(lambda store, jobs, _: show_document(overview(store, jobs[0].info.hex))),
+    "show": Document(lambda _store, jobs, _: show_document(overview(jobs[0]))),
     "breakdown": Document(lambda _store, jobs, _: breakdown_document(breakdowns(jobs[0]))),
     "curves": Document(lambda _store, jobs, _: curves_document(job_curves(jobs[0]))),
     "steps": Document(lambda _store, jobs, _: steps_document(job_steps(jobs[0], StepSelection(_LISTED_STEPS)))),

@@ -18,7 +18,6 @@ from ..summaries.step_records import StepTrace, TimedSteps
 from ..summaries.steps import rows_of_kinds, sums_by_kind
 from ..tfviews.nodes import Node
 from .facts import GRAPH, STACKS
-from .job_steps import no_such_timed_step
 from .job_usage import thread_use, use_between
 from .kind_selection import COLUMNS, includes, no_such_kind, traces_by_kind, traces_of_job
 from .profile import TRACE_COLUMNS, no_step_since, no_such_step, profile
@@ -28,6 +27,7 @@ from .recorded_steps import (
     latest_traces,
     main_kind,
     marked_parts,
+    no_such_timed_step,
     pipeline_functions,
     steps_of_kind,
 )

@@ -13,7 +13,7 @@ from ..advice.verdict import findings
 from ..store import catalog
 from ..store.catalog import integer_of
 from ..store.columns import pc
-from ..store.protocols import JobReader, StoreReader
+from ..store.protocols import JobReader
 from ..summaries.events import EventSummary, events
 from ..summaries.host import Series, cpus, host_series, job_series
 from ..summaries.jobs import JobRow, functions_of, job_row
@@ -26,7 +26,6 @@ from ..summaries.top import TopOp, top_ops
 from .advising import JobAdvice, advise
 from .alerts import stored_alerts
 from .breakdown import main_breakdown
-from .engine import Selection
 from .explanations import (
     cost_note,
     has_programs,
@@ -36,7 +35,7 @@ from .explanations import (
     untested_versions,
     untraced_reason,
 )
-from .job_selection import ids_of
+from .job_selection import Selection, ids_of
 from .job_usage import host_samples
 from .listing import all_tags
 from .node_times import rank_ops
@@ -96,13 +95,11 @@ class Overview:
     advice: list[AdviceItem]
 
 
-def overview(store: StoreReader, selector: str, *, with_advice: bool = True) -> Overview:
-    """Return the summary of the job that ``selector`` names, with advice if ``with_advice``.
+def overview(job: JobReader, *, with_advice: bool = True) -> Overview:
+    """Return the summary of ``job``, with advice if ``with_advice``.
 
-    All parts are read from one snapshot of the job. NoSuchJobError unless ``selector`` selects one
-    job.
+    All parts are read from one snapshot of the job.
     """
-    job = store.job(selector)
     short_id = ids_of([job])[job.info.hex]
     return job.on_one_snapshot(lambda snapshot: _overview(snapshot, short_id, with_advice))
 

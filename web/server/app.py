@@ -16,7 +16,7 @@ from ...collector.documents.text import pieces as document_pieces
 from ...collector.errors import NoSuchJobError, TfprofError, UsageError
 from ...collector.exporters.request import Request as ExportRequest
 from ...collector.exporters.table import content_of, file_type
-from ...collector.query.engine import Selection
+from ...collector.query.job_selection import Selection
 from ...collector.store.opening import open_reader
 from ...collector.store.protocols import JobReader
 from ...collector.summaries.kinds import parse_kinds

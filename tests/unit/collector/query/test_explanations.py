@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fakes.made_store import MS, START_NS, rows, span, trace, write_job
-from tfprof.collector.query.engine import QueryEngine, Selection
+from tfprof.collector.query.engine import QueryEngine
 from tfprof.collector.query.explanations import (
     main_warnings,
     missed_steps_note,
@@ -15,6 +15,7 @@ from tfprof.collector.query.explanations import (
     untested_versions,
     untraced_reason,
 )
+from tfprof.collector.query.job_selection import Selection
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.options import from_texts
 from tfprof.formats import layout
