@@ -1,6 +1,5 @@
 """The documents of the page: what the commands print with `--json`, byte by byte."""
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -36,12 +35,11 @@ from ..collector.query.listing import job_listing
 from ..collector.query.memory import job_memory
 from ..collector.query.overview import overview
 from ..collector.store.protocols import JobReader, StoreReader
-from ..collector.summaries.kinds import LAST_STEP, parse_kinds
+from ..collector.summaries.kinds import parse_kinds, parse_steps
 from ..collector.tfviews.options import from_texts
 from ..collector.tfviews.parity import Parity
 
 Parameters = Mapping[str, str]
-_RANGE: Final = re.compile(r"([0-9]{1,18})(?:(-)([0-9]{1,18})?)?", re.ASCII)
 #: Number of steps that `tfprof steps` lists by default.
 _LISTED_STEPS: Final = 10
 _VIEW_OPTIONS: Final = ("max_depth", "min_micros", "order_by", "show_name_regexes", "step")
@@ -76,15 +74,6 @@ def pieces(store: StoreReader, name: str, jobs: Sequence[str], parameters: Param
     return text.pieces(document(store, name, jobs, parameters))
 
 
-def step_range(value: str) -> tuple[int, int]:
-    """Return the first and the last step of `5`, `5-9` or `5-`; UsageError for anything else."""
-    match = _RANGE.fullmatch(value)
-    first, last = (int(match[1]), int(match[3] or (LAST_STEP if match[2] else match[1]))) if match else (1, 0)
-    if first > last:
-        raise UsageError(f"no range of steps: '{value}'")
-    return first, last
-
-
 def _alerts(store: StoreReader, jobs: Sequence[JobReader], _parameters: Parameters) -> Mapping[str, Any]:
     return alerts_document(alerts_of(jobs) if jobs else all_alerts(store)[0])
 
@@ -93,7 +82,7 @@ def _view(name: str) -> Document:
     def make(_store: StoreReader, jobs: Sequence[JobReader], parameters: Parameters) -> Mapping[str, Any]:
         selection = Selection(
             tuple(jobs),
-            step_range(parameters["steps"]) if "steps" in parameters else None,
+            parse_steps(parameters.get("steps")),
             parameters.get("device"),
             kinds=parse_kinds(parameters["kind"]) if "kind" in parameters else None,
         )

@@ -9,12 +9,12 @@ import pyarrow as pa
 from ...formats import layout
 from ..store.columns import flagged, pc
 from ..store.protocols import JobReader
-from ..summaries.host import Series, cpus, host_series, job_series
+from ..summaries.host import Series
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import kind_name
 from ..summaries.series import Buckets, bucket_steps, bucket_values
 from ..summaries.steps import SPECIAL, rows_of_kinds, sums_by_kind
-from .job_usage import host_samples
+from .job_usage import job_usage
 
 #: Maximum number of points of a curve, each with a minimum and a maximum. Maximum number of kinds
 #: of steps.
@@ -56,12 +56,10 @@ def job_curves(job: JobReader, points_max: int = POINTS_MAX) -> JobCurves:
 
     The kinds of steps are in order of their total time, largest first.
     """
-    samples = job.table("samples")
-    host_rows, damage = host_samples(job, samples)
-    cores = cpus(host_rows)
-    all_series = (("job", job_series(samples, cores)), ("host", host_series(host_rows)))
+    usage = job_usage(job)
+    all_series = (("job", usage.job_series), ("host", usage.host_series))
     resources = [curve for scope, series in all_series for curve in _resources(scope, series, points_max)]
-    return JobCurves(job, tuple(_steps(job, points_max)), tuple(resources), cores, damage)
+    return JobCurves(job, tuple(_steps(job, points_max)), tuple(resources), usage.cpus, usage.damage)
 
 
 def _steps(job: JobReader, points_max: int) -> Iterator[StepCurve]:
