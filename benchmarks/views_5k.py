@@ -17,7 +17,8 @@ from pathlib import Path
 import _processes
 import pyarrow as pa
 from tfprof.collector.decoders.proto import graph_pb2
-from tfprof.collector.query.engine import QueryEngine, Selection
+from tfprof.collector.query.engine import QueryEngine
+from tfprof.collector.query.job_selection import Selection
 from tfprof.collector.store import schema
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter

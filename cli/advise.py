@@ -8,9 +8,8 @@ from ..collector.documents.advice import advice_document
 from ..collector.forms import advice_lines
 from ..collector.query import advising
 from ..collector.query.advising import JobAdvice
-from ..collector.query.engine import Selection
 from ..collector.query.explanations import untraced_reason
-from ..collector.query.job_selection import choose, ids_of
+from ..collector.query.job_selection import Selection, choose, ids_of
 from ..collector.store.opening import open_reader
 from ..collector.tfviews.parity import COMPAT, Parity
 from ..commands.streams import note, print_lines

@@ -9,11 +9,12 @@ from ..collector.errors import UsageError
 from ..collector.exporters.request import Request
 from ..collector.exporters.table import write_exports
 from ..collector.render.table import Column, render
+from ..collector.summaries.kinds import parse_steps
 from ..commands.streams import note, print_lines
 from ..formats.exports import DEFAULT_TABLE, FORMATS, TABLES
 from .command import jobs_argument, pid_option, store_option, width
 from .progress import progress
-from .selection_options import device_option, hosts_option, kind_option, selection_from, since_option, step_range
+from .selection_options import device_option, hosts_option, kind_option, selection_from, since_option
 from .values import NON_EMPTY
 
 _ALL_STEPS: Final = "all"
@@ -25,8 +26,8 @@ _COLUMNS: Final = (
 )
 
 
-def _steps(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-    return value if value == _ALL_STEPS else step_range(context, parameter, value)
+def _steps(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Any:
+    return value if value == _ALL_STEPS else parse_steps(value)
 
 
 def _print_formats(context: click.Context, _parameter: click.Parameter, value: bool) -> None:

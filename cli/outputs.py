@@ -10,7 +10,7 @@ import click
 from ..collector.errors import TfprofError
 from ..collector.exporters.request import Request
 from ..collector.exporters.table import STDOUT_PATH, exporter_for, write_exports
-from ..collector.query.engine import Selection
+from ..collector.query.job_selection import Selection
 from ..collector.store.protocols import JobReader
 from ..commands.new_outputs import ID, NAME, problems
 from ..formats.exports import JOB, SINCE

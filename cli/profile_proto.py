@@ -7,7 +7,7 @@ import click
 from ..collector.errors import UsageError
 from ..collector.exporters.request import Request
 from ..collector.exporters.table import write_exports
-from ..collector.query.engine import Selection
+from ..collector.query.job_selection import Selection
 from ..collector.store.opening import open_reader
 from ..collector.tfviews.parity import COMPAT, Parity
 from .command import job_argument, store_option

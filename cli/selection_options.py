@@ -3,18 +3,15 @@
 Commands of this class accept the TF profiler's spelling of options.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import click
 
-from ..collector.errors import UsageError
-from ..collector.query.engine import Selection
-from ..collector.query.job_selection import check_criteria, choose
+from ..collector.query.job_selection import Selection, check_criteria, choose
 from ..collector.store.opening import open_reader
 from ..collector.store.selectors import matching
-from ..collector.summaries.kinds import LAST_STEP, parse_kinds
+from ..collector.summaries.kinds import parse_kinds, parse_steps
 from ..collector.tfviews.options import TABLE
 from ..collector.tfviews.parity import COMPAT, DEFAULT, Parity
 from .arguments import spellings, translate
@@ -23,28 +20,12 @@ from .values import MOMENT, NON_EMPTY, WHOLE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_RANGE: Final = re.compile(r"([0-9]{1,18})(?:(-)([0-9]{1,18})?)?", re.ASCII)
 #: Sections of a view's help: heading, and the parameters below it.
 _SECTIONS: Final = (
     ("Jobs and steps", ("hosts", "pids", "kinds", "steps", "since_ns", "device", "store")),
     ("View (one dash or two)", tuple(option.name for option in TABLE)),
     ("Form", ("by", "top", "as_json", "compat", "exact")),
 )
-
-
-def step_range(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    """Parse the value of `--steps`: one step, or the first and the last with a dash between.
-
-    Without a last step, the range is open.
-    """
-    if value is None:
-        return None
-    match = _RANGE.fullmatch(value)
-    first, last = (int(match[1]), int(match[3] or (LAST_STEP if match[2] else match[1]))) if match else (1, 0)
-    if first > last:
-        hint = "the first and the last step, such as 10-20 or 10-"
-        raise UsageError(f"Invalid option '--steps' value: '{value}' ({hint})")
-    return first, last
 
 
 def step_kinds(text: str | None) -> tuple[int, ...] | None:
@@ -71,8 +52,9 @@ def since_option(what: str) -> Callable[[F], F]:
 
 def steps_option(what: str) -> Callable[[F], F]:
     """Return the option `--steps`; its help says ``what`` it selects."""
+    text = f"Only {what} from A to B, or from A on (A-)."
     return click.option(
-        "--steps", metavar="A-B", callback=step_range, help=f"Only {what} from A to B, or from A on (A-)."
+        "--steps", metavar="A-B", callback=lambda _context, _option, value: parse_steps(value), help=text
     )
 
 

@@ -9,8 +9,8 @@ import click
 
 from ..collector.api import invalid_argument
 from ..collector.errors import NoSuchStepError, RefusedOutputError, TfprofError, UsageError
-from ..collector.query.engine import VIEWS, QueryEngine, Selection
-from ..collector.query.job_selection import ids_of
+from ..collector.query.engine import VIEWS, QueryEngine
+from ..collector.query.job_selection import Selection, ids_of
 from ..collector.render.wrapper_text import table
 from ..collector.summaries.kinds import parse_kinds
 from ..collector.tfviews.options import TABLE, Options, from_texts, warnings

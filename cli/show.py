@@ -27,7 +27,7 @@ def show(job: str, store: str, as_json: bool, top: int) -> None:
     main kind, as in `tfprof op`.
     """
     check_top(top, as_json=as_json)
-    job_overview = overview(open_reader(store), job)
+    job_overview = overview(open_reader(store).job(job))
     if as_json:
         print_json(show_document(job_overview))
         return

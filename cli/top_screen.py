@@ -138,7 +138,7 @@ class JobScreen(OrderScreen):
 
     def _read_text(self) -> Iterator[Message]:
         try:
-            job_overview = overview(self._store, self._uid, with_advice=False)
+            job_overview = overview(self._store.job(self._uid), with_advice=False)
             lines = overview_text.lines(job_overview, time.time_ns(), self.app.size.width)
             yield JobTextRead("\n".join(map(clean, lines)))
         finally:

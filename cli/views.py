@@ -11,8 +11,9 @@ import click
 from ..collector.errors import NoSuchJobError, UsageError, ViewOptionError
 from ..collector.forms import message
 from ..collector.query import own_layout
-from ..collector.query.engine import QueryEngine, Selection
+from ..collector.query.engine import QueryEngine
 from ..collector.query.explanations import incomplete_reason, notes_of
+from ..collector.query.job_selection import Selection
 from ..collector.suggestion import suggestion
 from ..collector.tfviews.option_values import NONE, STDOUT
 from ..collector.tfviews.options import BY, Options, from_texts, warnings

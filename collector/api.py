@@ -20,10 +20,10 @@ from .forms import advice_lines, empty_message, message
 from .job_tables import JobTables
 from .loader import load
 from .moment import parse_moment
-from .query.engine import VIEWS, QueryEngine, Selection
+from .query.engine import VIEWS, QueryEngine
 from .query.explanations import incomplete_reason, left_out, slowdown
-from .query.job_selection import choose
-from .query.listing import listed_jobs
+from .query.job_selection import Selection, choose
+from .query.listing import job_listing
 from .render.wrapper_text import AFTER, BEFORE, BETWEEN, table
 from .store.opening import open_reader
 from .summaries.jobs import JobRow, job_rows
@@ -262,7 +262,7 @@ class OpenStore:
         now_ns = time.time_ns()
         listed = [
             job.row if job.traced is None else replace(job.row, traced=job.traced)
-            for job in listed_jobs(self._store, now_ns)
+            for job in job_listing(self._store, now_ns).jobs
         ]
         return str(load("tfprof.collector.render.html:jobs_table")(listed, now_ns))
 

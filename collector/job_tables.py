@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from .query.engine import Selection
+from .query.job_selection import Selection
 from .tables.table import rows_of
 
 

@@ -7,8 +7,9 @@ from ..formats.exports import VIEW_EXPORTERS
 from .errors import RefusedOutputError
 from .forms import lines
 from .loader import load
-from .query.engine import Answer, QueryEngine, Selection
+from .query.engine import Answer, QueryEngine
 from .query.explanations import notes_of
+from .query.job_selection import Selection
 from .tfviews.option_values import NONE, STDOUT
 from .tfviews.options import Options
 

@@ -1,6 +1,5 @@
 """The documents of the page: what the commands print with `--json`, byte by byte."""
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -27,7 +26,8 @@ from ..collector.query.breakdown import breakdowns
 from ..collector.query.compiled import compiled
 from ..collector.query.curves import job_curves
 from ..collector.query.diffing import diff
-from ..collector.query.engine import QueryEngine, Selection
+from ..collector.query.engine import QueryEngine
+from ..collector.query.job_selection import Selection
 from ..collector.query.job_source import job_source
 from ..collector.query.job_steps import StepSelection, job_spans, job_steps
 from ..collector.query.job_usage import job_usage
@@ -35,12 +35,11 @@ from ..collector.query.listing import job_listing
 from ..collector.query.memory import job_memory
 from ..collector.query.overview import overview
 from ..collector.store.protocols import JobReader, StoreReader
-from ..collector.summaries.kinds import LAST_STEP, parse_kinds
+from ..collector.summaries.kinds import parse_kinds, parse_steps
 from ..collector.tfviews.options import from_texts
 from ..collector.tfviews.parity import Parity
 
 Parameters = Mapping[str, str]
-_RANGE: Final = re.compile(r"([0-9]{1,18})(?:(-)([0-9]{1,18})?)?", re.ASCII)
 #: Number of steps that `tfprof steps` lists by default.
 _LISTED_STEPS: Final = 10
 _VIEW_OPTIONS: Final = ("max_depth", "min_micros", "order_by", "show_name_regexes", "step")
@@ -75,15 +74,6 @@ def pieces(store: StoreReader, name: str, jobs: Sequence[str], parameters: Param
     return text.pieces(document(store, name, jobs, parameters))
 
 
-def step_range(value: str) -> tuple[int, int]:
-    """Return the first and the last step of `5`, `5-9` or `5-`; UsageError for anything else."""
-    match = _RANGE.fullmatch(value)
-    first, last = (int(match[1]), int(match[3] or (LAST_STEP if match[2] else match[1]))) if match else (1, 0)
-    if first > last:
-        raise UsageError(f"no range of steps: '{value}'")
-    return first, last
-
-
 def _alerts(store: StoreReader, jobs: Sequence[JobReader], _parameters: Parameters) -> Mapping[str, Any]:
     return alerts_document(alerts_of(jobs) if jobs else all_alerts(store)[0])
 
@@ -92,7 +82,7 @@ def _view(name: str) -> Document:
     def make(_store: StoreReader, jobs: Sequence[JobReader], parameters: Parameters) -> Mapping[str, Any]:
         selection = Selection(
             tuple(jobs),
-            step_range(parameters["steps"]) if "steps" in parameters else None,
+            parse_steps(parameters.get("steps")),
             parameters.get("device"),
             kinds=parse_kinds(parameters["kind"]) if "kind" in parameters else None,
         )
@@ -106,7 +96,7 @@ def _view(name: str) -> Document:
 #: All documents by the name of their command.
 DOCUMENTS: Final = {
     "jobs": Document(lambda store, _jobs, _: jobs_document(job_listing(store, time.time_ns())), 0),
-    "show": Document(lambda store, jobs, _: show_document(overview(store, jobs[0].info.hex))),
+    "show": Document(lambda _store, jobs, _: show_document(overview(jobs[0]))),
     "breakdown": Document(lambda _store, jobs, _: breakdown_document(breakdowns(jobs[0]))),
     "curves": Document(lambda _store, jobs, _: curves_document(job_curves(jobs[0]))),
     "steps": Document(lambda _store, jobs, _: steps_document(job_steps(jobs[0], StepSelection(_LISTED_STEPS)))),

@@ -9,9 +9,9 @@ from typing import Final
 
 from ..errors import StoreError, UsageError
 from ..export.wire import bytes_field, number_field, text_field, varint
-from ..query.engine import Selection
 from ..query.explanations import untraced_reason
 from ..query.facts import FLOAT_OPS
+from ..query.job_selection import Selection
 from ..query.profile import profile
 from ..store.columns import row_tuples
 from ..tfviews.nodes import STREAM

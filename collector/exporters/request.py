@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ..query.engine import Selection
+from ..query.job_selection import Selection
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from ..advice.verdict import findings, verdict
 from ..errors import UsageError
 from ..store.protocols import JobReader
 from ..tfviews.parity import DEFAULT, Parity
-from .engine import Selection
 from .evidence import gather
+from .job_selection import Selection
 
 
 class JobAdvice(NamedTuple):

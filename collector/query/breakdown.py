@@ -10,24 +10,24 @@ from ...formats import layout, span_kinds
 from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..summaries.jobs import functions_of
-from ..summaries.kinds import function_key, kind_name, span_kind, step_kind_of
+from ..summaries.kinds import kind_name, span_kind
 from ..summaries.op_classes import ITERATOR_DEVICE, PIPELINE_DEVICE, phases
 from ..summaries.part_times import break_down
 from ..summaries.parts import Breakdown, Recording
 from ..summaries.step_records import StepTrace, TimedSteps
-from ..summaries.steps import rows_of_kinds
+from ..summaries.steps import rows_of_kinds, sums_by_kind
 from ..tfviews.nodes import Node
 from .facts import GRAPH, STACKS
-from .job_steps import no_such_timed_step
 from .job_usage import thread_use, use_between
 from .kind_selection import COLUMNS, includes, no_such_kind, traces_by_kind, traces_of_job
-from .profile import profile
+from .profile import TRACE_COLUMNS, no_step_since, no_such_step, profile
 from .recorded_steps import (
     StepsOfKind,
     activities_of,
     latest_traces,
     main_kind,
     marked_parts,
+    no_such_timed_step,
     pipeline_functions,
     steps_of_kind,
 )
@@ -61,8 +61,9 @@ def breakdowns(
 ) -> JobBreakdown:
     """Return the parts of the steps of ``kinds``, None for the main kind.
 
-    ``steps``: the first and the last step that count. ``since_ns``: only steps that began then or
-    later (real time), 0 for all. UsageError ``no-such-kind`` and ``no-such-step`` as for views.
+    ``steps``: the first and the last step that count; short steps that are stored together count
+    together. ``since_ns``: only steps that began then or later (real time), 0 for all. UsageError
+    ``no-such-kind`` and ``no-such-step`` as for views.
     """
     return job.on_one_snapshot(lambda snapshot: _on_snapshot(snapshot, kinds, steps, since_ns))
 
@@ -80,15 +81,15 @@ def _on_snapshot(
         step_spans = rows_of_kinds(spans, span_kinds.steps())
         if step_spans.num_rows:
             raise no_such_timed_step(step_spans, steps, since_ns)
+        traces = job.table("traces", TRACE_COLUMNS)
+        if traces.num_rows:  # those of an imported job
+            raise no_such_step([(job, traces)], selected, *steps) if steps else no_step_since([traces], since_ns)
     return JobBreakdown(job, found)
 
 
 def _check_kinds(job: JobReader, spans: pa.Table, kinds: Sequence[int]) -> None:
     """Raise UsageError ``no-such-kind`` if steps were timed, but none of ``kinds``."""
-    counts: Counter[int] = Counter()
-    sums = rows_of_kinds(spans, span_kinds.steps()).group_by(["kind", "key"]).aggregate([("count", "sum")])
-    for kind, key, number in row_tuples(sums, "kind", "key", "count_sum"):
-        counts[step_kind_of(kind, key)] += number
+    counts = sums_by_kind(spans, "count")
     if counts and not any(includes(kinds, kind) for kind in counts):
         raise no_such_kind(kinds, "timed", counts, functions_of(job.info))
 
@@ -126,18 +127,8 @@ def _present(spans: pa.Table, kinds: Sequence[int]) -> tuple[int, ...]:
 
     Each function is a kind of its own; the longest time comes first.
     """
-    present = []
-    for kind in kinds:
-        rows = rows_of_kinds(spans, (kind,))
-        if not rows.num_rows:
-            continue
-        if span_kind(kind) == layout.FUNCTION and not function_key(kind):
-            sums = rows.group_by("key").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
-            keys: list[Any] = sums["key"].to_pylist()
-            present += [step_kind_of(layout.FUNCTION, key) for key in keys]
-        else:
-            present.append(kind)
-    return tuple(dict.fromkeys(present))
+    timed = sums_by_kind(spans, "total_ns")
+    return tuple(dict.fromkeys(each for kind in kinds for each in timed if includes((kind,), each)))
 
 
 def _of_kind(
@@ -153,7 +144,7 @@ def _of_kind(
     timed = tuple(
         group
         for group in recorded.steps
-        if group.start_ns >= since_ns and (steps is None or steps[0] <= group.ordinal <= steps[1])
+        if group.start_ns >= since_ns and (steps is None or (steps[0] <= group.last and group.ordinal <= steps[1]))
     )
     if not timed:
         return None

@@ -6,15 +6,15 @@ from typing import Final
 
 import pyarrow as pa
 
-from ...formats import layout, span_kinds
+from ...formats import layout
 from ..store.columns import flagged, pc
 from ..store.protocols import JobReader
-from ..summaries.host import Series, cpus, host_series, job_series
+from ..summaries.host import Series
 from ..summaries.jobs import functions_of
-from ..summaries.kinds import kind_name, step_kind_of
+from ..summaries.kinds import kind_name
 from ..summaries.series import Buckets, bucket_steps, bucket_values
-from ..summaries.steps import SPECIAL, rows_of_kinds
-from .job_usage import host_samples
+from ..summaries.steps import SPECIAL, rows_of_kinds, sums_by_kind
+from .job_usage import job_usage
 
 #: Maximum number of points of a curve, each with a minimum and a maximum. Maximum number of kinds
 #: of steps.
@@ -56,32 +56,21 @@ def job_curves(job: JobReader, points_max: int = POINTS_MAX) -> JobCurves:
 
     The kinds of steps are in order of their total time, largest first.
     """
-    samples = job.table("samples")
-    host_rows, damage = host_samples(job, samples)
-    cores = cpus(host_rows)
-    all_series = (("job", job_series(samples, cores)), ("host", host_series(host_rows)))
+    usage = job_usage(job)
+    all_series = (("job", usage.job_series), ("host", usage.host_series))
     resources = [curve for scope, series in all_series for curve in _resources(scope, series, points_max)]
-    return JobCurves(job, tuple(_steps(job, points_max)), tuple(resources), cores, damage)
+    return JobCurves(job, tuple(_steps(job, points_max)), tuple(resources), usage.cpus, usage.damage)
 
 
 def _steps(job: JobReader, points_max: int) -> Iterator[StepCurve]:
     names = functions_of(job.info)
-    spans = rows_of_kinds(job.table("spans"), span_kinds.steps())
+    spans = job.table("spans")
     spans = spans.filter(pc.invert(flagged(spans, layout.FLAG_FAILED | layout.FLAG_SETUP)))
-    is_function = pc.equal(spans["kind"], pa.scalar(layout.FUNCTION, pa.uint16()))
-    key = pc.if_else(is_function, spans["key"], pa.scalar(0, pa.uint32()))
-    spans = spans.append_column("call", key)
-    totals = spans.group_by(["kind", "call"]).aggregate([("total_ns", "sum")])
-    rows = totals.sort_by([("total_ns_sum", "descending")]).slice(0, _KINDS_MAX).to_pylist()
-    for row in rows:
-        is_of_kind = pc.and_(
-            pc.equal(spans["kind"], pa.scalar(row["kind"], pa.uint16())),
-            pc.equal(spans["call"], pa.scalar(row["call"], pa.uint32())),
-        )
-        of_kind = spans.filter(is_of_kind)
+    for kind in list(sums_by_kind(spans, "total_ns"))[:_KINDS_MAX]:
+        of_kind = rows_of_kinds(spans, (kind,))
         is_traced = flagged(of_kind, SPECIAL)
         yield StepCurve(
-            kind_name(step_kind_of(row["kind"], row["call"]), names),
+            kind_name(kind, names),
             _points(of_kind.filter(pc.invert(is_traced)), points_max),
             _points(of_kind.filter(is_traced), points_max),
         )

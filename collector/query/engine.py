@@ -11,10 +11,11 @@ from ..store.protocols import JobReader
 from ..tfviews.nodes import total_of
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, TIME_MINIMA, Options, multiplied, without_shares
-from ..tfviews.parity import DEFAULT, Parity
+from ..tfviews.parity import Parity
 from ..tfviews.tensors import Tensor, ValueLookup
 from ..tfviews.tree import TreeView
 from .facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
+from .job_selection import Selection
 from .profile import Profile, profile
 
 #: Result of a view's fold function.
@@ -52,24 +53,6 @@ VIEWS: Final = {
         View("code", "tfprof.collector.tfviews.code:code_view", frozenset({STACKS})),
     )
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What a view covers: jobs, traced steps, a device and kinds of steps.
-
-    ``steps`` are the numbers of the first and the last step, None for all. ``device`` is a pattern,
-    None for all devices. ``kinds`` None means the main kind of the jobs, or all kinds if all steps
-    are selected and ``parity`` does not separate kinds. ``parity``: how closely the view follows
-    the TF profiler. ``since_ns``: only steps that began then or later (real time), 0 for all.
-    """
-
-    jobs: tuple[JobReader, ...]
-    steps: tuple[int, int] | None = None
-    device: str | None = None
-    parity: Parity = DEFAULT
-    kinds: tuple[int, ...] | None = None
-    since_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

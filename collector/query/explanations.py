@@ -260,8 +260,8 @@ def _uncounted_text(profile: Profile, options: Options) -> str | None:
 def slowdown(answer: Answer) -> str | None:
     """Return since when the steps of a job are slower: an answer about the whole job hides that.
 
-    None without an alert about that, for several jobs, for selected steps, and in the TF profiler's
-    layout.
+    None without an alert about that, for several jobs, for selected steps or other kinds, and in
+    the TF profiler's layout.
     """
     selection = answer.selection
     is_part = selection.steps is not None or selection.since_ns > 0
@@ -271,7 +271,7 @@ def slowdown(answer: Answer) -> str | None:
         return None
     from .step_shift import shift_note  # noqa: PLC0415  # few jobs have such an alert
 
-    return shift_note(selection.jobs[0])
+    return shift_note(selection.jobs[0], selection.kinds)
 
 
 def left_out(answer: Answer) -> str | None:

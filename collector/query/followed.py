@@ -100,14 +100,12 @@ FollowedRows = RowFollower | PolledRows
 def rows_since(job: JobReader, counts: dict[str, int]) -> dict[str, pa.Table]:
     """Return the rows of the tables in ``counts`` after the first ones, and count them.
 
-    ``counts``: how many rows of each table were read. Tables without new rows are left out.
+    ``counts``: how many rows of each table were read. It stays as it is if a table cannot be read.
+    Tables without new rows are left out.
     """
-    new_rows = {}
-    for name, start in counts.items():
-        pieces = [piece for piece in job.pieces(name, start) if piece.num_rows]
-        if pieces:
-            new_rows[name] = pa.concat_tables(pieces)
-            counts[name] += new_rows[name].num_rows
+    pieces = {name: [piece for piece in job.pieces(name, start) if piece.num_rows] for name, start in counts.items()}
+    new_rows = {name: pa.concat_tables(parts) for name, parts in pieces.items() if parts}
+    counts.update({name: counts[name] + rows.num_rows for name, rows in new_rows.items()})
     return new_rows
 
 

@@ -97,7 +97,7 @@ class JobFollower:
         NoSuchJobError if a job was removed. StoreError if the only followed job is damaged. If one
         of several jobs is damaged, it is not followed any more, and `damage` has the error.
         """
-        if self._launches and now_ns - self._scanned_ns >= _SCAN_NS:
+        if self._launches and not 0 <= now_ns - self._scanned_ns < _SCAN_NS:  # the clock may be set back
             self._scanned_ns = now_ns
             self._scan(now_ns)
         changes: list[JobChange] = []
@@ -191,7 +191,7 @@ class JobFollower:
 
         The agent of a running job starts another collector.
         """
-        if now_ns - max(job.last_rows_ns, job.collector_checked_ns) < _CHECK_NS:
+        if 0 <= now_ns - max(job.last_rows_ns, job.collector_checked_ns) < _CHECK_NS:
             return
         job.collector_checked_ns = now_ns
         is_gone = self._source.is_stale(info)

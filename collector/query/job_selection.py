@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -11,9 +12,28 @@ from ..store.catalog import RUNNING, STALE, JobInfo
 from ..store.protocols import JobReader, StoreReader
 from ..store.selectors import select, short_ids
 from ..summaries.events import EventSummary, events
+from ..tfviews.parity import DEFAULT, Parity
 
 #: Maximum number of hosts that an error lists.
 _NAMES_MAX: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a view covers: jobs, traced steps, a device and kinds of steps.
+
+    ``steps`` are the numbers of the first and the last step, None for all. ``device`` is a pattern,
+    None for all devices. ``kinds`` None means the main kind of the jobs, or all kinds if all steps
+    are selected and ``parity`` does not separate kinds. ``parity``: how closely the view follows
+    the TF profiler. ``since_ns``: only steps that began then or later (real time), 0 for all.
+    """
+
+    jobs: tuple[JobReader, ...]
+    steps: tuple[int, int] | None = None
+    device: str | None = None
+    parity: Parity = DEFAULT
+    kinds: tuple[int, ...] | None = None
+    since_ns: int = 0
 
 
 def ids_of(jobs: Sequence[JobReader]) -> dict[str, str]:

@@ -11,8 +11,9 @@ from ...commands.streams import clean
 from ..store.protocols import JobReader
 from ..summaries.op_parts import LineCost, line_costs, shown_lines
 from ..tfviews.nodes import total_of
-from .engine import QueryEngine, Selection
+from .engine import QueryEngine
 from .facts import STACKS
+from .job_selection import Selection
 
 #: The option -step that selects all steps.
 _ALL_STEPS: Final = -1

@@ -9,8 +9,6 @@ from typing import Final
 import pyarrow as pa
 
 from ...formats import layout, run_keys, span_kinds
-from ..errors import UsageError
-from ..numbers import count, date_and_time
 from ..store.catalog import RUNNING
 from ..store.columns import integers, pc, row_tuples
 from ..store.protocols import JobReader
@@ -18,12 +16,12 @@ from ..store.schema import NODE, NONE_ID
 from ..summaries.activities import ActivityNode, activity_tree
 from ..summaries.events import EventSummary, events
 from ..summaries.jobs import counts_of, functions_of
-from ..summaries.kinds import range_text
 from ..summaries.spans import SpanNode, span_tree
 from ..summaries.steps import RunName, Steps, rows_of_kinds, spans_since, spans_within
 from ..summaries.steps import steps as summarize
 from ..tfviews.nodes import interned_texts
 from .explanations import missed_steps_note
+from .recorded_steps import no_such_timed_step
 
 #: The op that returns a fetch: the node, its output, and the position of the fetch.
 _RETURNED: Final = re.compile(r"_retval_(?P<node>.+)_(?P<output>\d+)_(?P<position>\d+)", re.DOTALL)
@@ -101,16 +99,6 @@ def _counts(spans: pa.Table) -> dict[str, int]:
     for kind, number in row_tuples(spans, "kind", "count"):
         numbers[span_kinds.name_of(kind)] += number
     return dict(numbers)
-
-
-def no_such_timed_step(spans: pa.Table, steps: tuple[int, int] | None, since_ns: int) -> UsageError:
-    """Return the error that no step in ``spans`` is one of ``steps`` since ``since_ns``."""
-    what = f"no step {range_text(*steps)}" if steps else "no step"
-    since = f" began since {date_and_time(since_ns)}" if since_ns else ""
-    last = spans.sort_by("start_ns").slice(spans.num_rows - 1).to_pylist()[0]
-    number = count(last["ordinal"] + last["count"] - 1)
-    text = f"{what}{since}: the last one is {span_kinds.name_of(last['kind'])} {number}"
-    return UsageError(f"{text}, of {date_and_time(last['start_ns'])}", slug="no-such-step")
 
 
 def run_names(job: JobReader) -> dict[int, RunName]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ from ..summaries.kinds import (
     span_kind,
     step_kind_of,
 )
-from ..summaries.steps import rows_of_kinds
+from ..summaries.steps import rows_of_kinds, sums_by_kind
 from ..tfviews.nodes import interned_texts
 
 #: Columns of TRACES that this module reads.
@@ -116,11 +116,8 @@ def _main_function(jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[i
     times = dict.fromkeys(kinds, 0)
     training_kinds: set[int] = set()
     for job, table in jobs:
-        calls = rows_of_kinds(job.table("spans", _SPAN_COLUMNS), (layout.FUNCTION,))
-        rows: list[Any] = calls.group_by("key").aggregate([("total_ns", "sum")]).to_pylist()
-        for row in rows:
-            kind = step_kind_of(layout.FUNCTION, row["key"])
-            times[kind] = times.get(kind, 0) + row["total_ns_sum"]
+        for kind, total_ns in sums_by_kind(job.table("spans", _SPAN_COLUMNS), "total_ns").items():
+            times[kind] = times.get(kind, 0) + total_ns
         training_kinds.update(kind for kind in kinds if _computes_gradients(job, rows_of_kinds(table, (kind,))))
     return max(kinds, key=lambda kind: (kind in training_kinds, times[kind]))
 

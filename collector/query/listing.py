@@ -109,13 +109,6 @@ def job_listing(store: StoreReader, now_ns: int, job_filter: JobFilter = ALL_JOB
     return JobListing(store.address, list(_matching_jobs(jobs, rows, job_filter)), unreadable, len(jobs))
 
 
-def listed_jobs(store: StoreReader, now_ns: int, job_filter: JobFilter = ALL_JOBS) -> list[ListedJob]:
-    """Return the jobs that ``job_filter`` selects, in the order in which they were opened."""
-    jobs = store.jobs()
-    rows = job_rows([job.info for job in jobs], now_ns)
-    return list(_matching_jobs(jobs, rows, job_filter))
-
-
 def _matching_jobs(jobs: Sequence[JobReader], rows: Sequence[JobRow], job_filter: JobFilter) -> Iterator[ListedJob]:
     infos = [job.info for job in jobs]
     meant = {info.uid for word in job_filter.selectors for info in matching(infos, word) or [select(infos, word)]}
@@ -164,7 +157,7 @@ def selected_jobs(store: StoreReader, selectors: Sequence[str], now_ns: int) -> 
     selects one job.
     """
     uids = {store.job(selector).info.uid for selector in selectors}
-    jobs = [listed_job for listed_job in listed_jobs(store, now_ns) if listed_job.job.info.uid in uids]
+    jobs = [listed_job for listed_job in job_listing(store, now_ns).jobs if listed_job.job.info.uid in uids]
     for listed_job in jobs:
         _check_not_running(listed_job.job.info.uid, store)
     return [Removable(listed_job, listed_job.job.size()) for listed_job in jobs]
@@ -177,7 +170,7 @@ def ended_jobs(store: StoreReader, job_filter: JobFilter, before_ns: int, now_ns
     data counts as its end.
     """
     jobs = []
-    for listed_job in listed_jobs(store, now_ns, job_filter):
+    for listed_job in job_listing(store, now_ns, job_filter).jobs:
         job = listed_job.job
         if not may_run(job.info) and (listed_job.row.ended_ns or job.last_write_ns()) < before_ns:
             jobs.append(Removable(listed_job, job.size()))

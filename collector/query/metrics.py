@@ -132,10 +132,12 @@ class MetricsReader:
     def _totals_of(self, info: JobInfo) -> JobTotals:
         """Return the totals of a job; those of a job that was never seen running are read once."""
         if info.uid not in self._totals:
-            totals = self._totals[info.uid] = JobTotals()
-            with suppress(TfprofError):  # the job is damaged, or was removed meanwhile
+            totals = JobTotals()
+            with suppress(TfprofError):  # the job is damaged, or was removed meanwhile, or is read again
                 job = self._reader(info)
                 totals.add({name: job.table(name) for name in _ROWS_TAKEN})
+                self._totals[info.uid] = totals
+            return totals
         return self._totals[info.uid]
 
     def _reader(self, info: JobInfo) -> JobReader:

@@ -14,9 +14,9 @@ from ..summaries.operators import Operator, Shapes
 from ..summaries.top import Times, TopOp, short_device, top_ops
 from ..tfviews.nodes import STREAM, Node, canonical_devices, device_names, interned_texts, with_counts
 from ..tfviews.parity import Parity
-from .engine import QueryEngine, Selection
+from .engine import QueryEngine
 from .facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
-from .job_selection import ids_of
+from .job_selection import Selection, ids_of
 from .kind_selection import function_names_of
 from .profile import TRACE_COLUMNS, Profile, SelectedJob, matching_devices, nodes_of, profile
 

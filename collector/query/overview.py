@@ -13,9 +13,8 @@ from ..advice.verdict import findings
 from ..store import catalog
 from ..store.catalog import integer_of
 from ..store.columns import pc
-from ..store.protocols import JobReader, StoreReader
+from ..store.protocols import JobReader
 from ..summaries.events import EventSummary, events
-from ..summaries.host import Series, cpus, host_series, job_series
 from ..summaries.jobs import JobRow, functions_of, job_row
 from ..summaries.kinds import KINDS_BY_NAME, kind_name
 from ..summaries.parts import Breakdown
@@ -26,7 +25,6 @@ from ..summaries.top import TopOp, top_ops
 from .advising import JobAdvice, advise
 from .alerts import stored_alerts
 from .breakdown import main_breakdown
-from .engine import Selection
 from .explanations import (
     cost_note,
     has_programs,
@@ -36,8 +34,8 @@ from .explanations import (
     untested_versions,
     untraced_reason,
 )
-from .job_selection import ids_of
-from .job_usage import host_samples
+from .job_selection import Selection, ids_of
+from .job_usage import JobUsage, job_usage
 from .listing import all_tags
 from .node_times import rank_ops
 
@@ -85,24 +83,18 @@ class Overview:
     parts: Breakdown | None
     ops: TopOps
     is_compiled: bool
-    host: str
-    cpus: int | None
-    samples: int
-    job_series: list[Series]
-    host_series: list[Series]
+    usage: JobUsage
     alerts: list[str]
     warnings: list[EventSummary]
     notes: list[str]
     advice: list[AdviceItem]
 
 
-def overview(store: StoreReader, selector: str, *, with_advice: bool = True) -> Overview:
-    """Return the summary of the job that ``selector`` names, with advice if ``with_advice``.
+def overview(job: JobReader, *, with_advice: bool = True) -> Overview:
+    """Return the summary of ``job``, with advice if ``with_advice``.
 
-    All parts are read from one snapshot of the job. NoSuchJobError unless ``selector`` selects one
-    job.
+    All parts are read from one snapshot of the job.
     """
-    job = store.job(selector)
     short_id = ids_of([job])[job.info.hex]
     return job.on_one_snapshot(lambda snapshot: _overview(snapshot, short_id, with_advice))
 
@@ -111,9 +103,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
     now_ns = time.time_ns()
     spans = job.table("spans")
     row = job_row(_current_info(job, spans), short_id, now_ns)
-    samples = job.table("samples")
-    host_rows, host_damage = host_samples(job, samples)
-    cores = cpus(host_rows)
+    usage = job_usage(job)
     advice = _advice(job) if with_advice else None
     tree = span_tree(spans, functions_of(job.info), live=job.info.state == catalog.RUNNING)
     ops = _ops_of(job, advice.evidence) if advice else _top_ops(job)
@@ -130,11 +120,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
         parts=advice.evidence.breakdown if advice else main_breakdown(job, spans),
         ops=ops,
         is_compiled=is_compiled,
-        host=row.host,
-        cpus=cores,
-        samples=samples.num_rows,
-        job_series=job_series(samples, cores),
-        host_series=host_series(host_rows),
+        usage=usage,
         alerts=[f"{job_alert.text} [{job_alert.alert.slug}]" for job_alert in stored_alerts(job)],
         warnings=sorted(
             (event for event in events(job.table("events")) if not event.is_harmless),
@@ -147,7 +133,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
                 missed_steps_note(job),
                 own_traces_note(job),
                 cost_note(job, row),
-                host_damage,
+                usage.damage,
                 programs_note(job) if is_compiled else None,
             )
             if text

@@ -26,9 +26,10 @@ from ..tfviews.rows import (
     tree_rows,
     with_unattributed_row,
 )
-from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, in_time_units, required_facts
+from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, in_time_units, required_facts
 from .explanations import notes_of
 from .facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
+from .job_selection import Selection
 from .kind_selection import steps_run
 from .node_times import NodeTimes, node_times
 

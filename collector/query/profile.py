@@ -180,7 +180,7 @@ def _select_jobs(
             _selected(job, table, rows) for job, table, rows in selections if rows.num_rows or not table.num_rows
         ]
         if since_ns and traced_jobs and not selected_jobs:
-            raise no_step_since([table for _, table in traced_jobs], since_ns)
+            raise no_step_since([rows_of_kinds(table, kinds) for _, table in traced_jobs], since_ns)
         return selected_jobs, trace_counts
     if steps is not None and not steps[0] <= first <= steps[1]:
         raise UsageError(f"step {step} is not one of the steps {range_text(*steps)}", slug="no-such-step")
@@ -261,7 +261,7 @@ def no_such_step(
         f" … {steps[-1]}" if len(steps) > _STEPS_LISTED_MAX else ""
     )
     what = f"step {first} was not traced" if first == last else f"no step of {range_text(first, last)} was traced"
-    text = f"{what}: traced are {listed}"
+    text = f"{what}: {f'traced are {listed}' if steps else 'there are no traced steps'}"
     trace_counts = traces_by_kind(tables)
     if not all(includes(kinds, kind) for kind in trace_counts):
         text += f" (of the kind {' or '.join(kind_name(kind, names) for kind in kinds)}"

@@ -7,6 +7,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from ...formats import activities, layout, span_kinds
+from ..errors import UsageError
+from ..numbers import date_and_time
 from ..store.columns import pc, row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE
@@ -17,6 +19,7 @@ from ..summaries.kinds import (
     function_key,
     kind_name,
     main_kind_of,
+    range_text,
     span_kind,
     step_kind_of,
 )
@@ -51,6 +54,16 @@ def timed_steps(job: JobReader, spans: pa.Table) -> tuple[str, tuple[TimedSteps,
     if kind is None:
         return "", ()
     return span_kinds.name_of(kind), steps_of_kind(spans, kind, functions_of(job.info)).steps
+
+
+def no_such_timed_step(spans: pa.Table, steps: tuple[int, int] | None, since_ns: int) -> UsageError:
+    """Return the error that no step in ``spans`` is one of ``steps`` since ``since_ns``."""
+    what = f"no step {range_text(*steps)}" if steps else "no step"
+    since = f" began since {date_and_time(since_ns)}" if since_ns else ""
+    last = spans.sort_by("start_ns").slice(spans.num_rows - 1).to_pylist()[0]
+    number = last["ordinal"] + last["count"] - 1
+    text = f"{what}{since}: the last one is {span_kinds.name_of(last['kind'])} {number:,}"
+    return UsageError(f"{text}, of {date_and_time(last['start_ns'])}", slug="no-such-step")
 
 
 class StepsOfKind(NamedTuple):

@@ -1,6 +1,6 @@
 """Finds the step from which on a job's main kind of step takes longer, or the pauses after it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from statistics import median
 from typing import Final
 
@@ -15,6 +15,7 @@ from ..summaries.part_times import median_step_ns
 from ..summaries.series import level_shift
 from ..summaries.step_records import TimedSteps, periods
 from .alerts import changed_ops
+from .kind_selection import includes
 from .recorded_steps import timed_steps
 
 #: Each side of a shift must have at least this share of the time of all steps. A few slow steps at
@@ -38,14 +39,14 @@ def shifts(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> tuple[Step
     return (of_steps, None) if of_pauses is None else (None, of_pauses)
 
 
-def shift_note(job: JobReader) -> str | None:
+def shift_note(job: JobReader, kinds: Collection[int] | None = None) -> str | None:
     """Return a sentence about the increase of step times, and how to show the steps since then.
 
-    None if the steps did not become slower.
+    None if the steps of the main kind did not become slower, or if it is none of ``kinds``.
     """
     kind, steps = timed_steps(job, job.table("spans"))
     shift, _ = shifts(job, kind, steps)
-    if shift is None:
+    if shift is None or not (kinds is None or includes(kinds, KINDS_BY_NAME[kind])):
         return None
     return f"{shift_text(shift, kind)} Only these: --steps {shift.step}-{steps[-1].last}"
 

@@ -92,7 +92,9 @@ class StoreWatch:
     def _job(self, job: JobReader, short_id: str, now_ns: int) -> WatchedJob:
         info, row = job.info, job_row(job.info, short_id, now_ns)
         if info.state != RUNNING:
-            self._running.pop(info.uid, None)
+            if info.uid in self._running:
+                self._running[info.uid].read(job)  # its last rows
+                del self._running[info.uid]
             return WatchedJob(info, row, NO_PACE, CurrentUsage(), (), None)
         if info.uid not in self._running:
             self._running[info.uid] = _RunningJob(self._taker and self._taker(info.uid))

@@ -140,7 +140,7 @@ class _RunningJob:
 
     def read_names(self, now_ns: int) -> None:
         """Read the names of the devices, unless they are known."""
-        if self.live.devices or now_ns - self.names_read_ns < _RESCAN_NS:
+        if self.live.devices or 0 <= now_ns - self.names_read_ns < _RESCAN_NS:
             return
         self.names_read_ns = now_ns
         with suppress(TfprofError):
@@ -224,7 +224,7 @@ class Watch:
             self._running.pop(removed_uid, None)
             self._ended.pop(removed_uid, None)
             self._versions.pop(removed_uid, None)
-        is_rescan = now_ns - self._scanned_ns >= _RESCAN_NS
+        is_rescan = not 0 <= now_ns - self._scanned_ns < _RESCAN_NS  # the clock may be set back
         if is_rescan:
             self._scanned_ns = now_ns
             self._damaged.clear()

@@ -120,10 +120,10 @@ _SERIES: Final[tuple[tuple[str, bool, str, Callable[[float | None], str]], ...]]
 
 def _use_rows(overview: Overview, width: int | None) -> Iterator[list[str]]:
     for name, is_host, title, format_value in _SERIES:
-        for series in overview.host_series if is_host else overview.job_series:
+        for series in overview.usage.host_series if is_host else overview.usage.job_series:
             is_little_io = format_value is numbers.rate and (series.maximum or 0) < _IO_MIN
             if series.name == name and series.values and not is_little_io:
-                total = f" of {overview.cpus}" if is_host and name == "cpu_cores" and overview.cpus else ""
+                total = f" of {overview.usage.cpus}" if is_host and name == "cpu_cores" and overview.usage.cpus else ""
                 values = format_value(series.mean), format_value(series.maximum)
                 yield [title + total, *values, _bars(series.values, width)]
 

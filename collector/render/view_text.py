@@ -16,7 +16,7 @@ from .table import render
 from .wrapping import wrapped
 
 if TYPE_CHECKING:
-    from ..query.engine import Selection
+    from ..query.job_selection import Selection
     from ..query.own_layout import AnswerRows
 
 #: Columns that move above the table if all rows have the same value, with the text there.

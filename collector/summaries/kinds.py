@@ -29,6 +29,7 @@ _FUNCTION_NAME: Final = re.compile(r"[^,\s#][^,\s]{0,62}")
 #: Names of functions by the keys of their spans.
 FunctionNames = Mapping[int, str]
 NO_FUNCTION_NAMES: Final[FunctionNames] = {}
+_RANGE: Final = re.compile(r"([0-9]{1,18})(?:(-)([0-9]{1,18})?)?", re.ASCII)
 #: The last step of a range without an end.
 LAST_STEP: Final = (1 << 63) - 1
 
@@ -91,6 +92,18 @@ def parse_kinds(text: str) -> tuple[int, ...]:
         raise UsageError(f"no kind of step is called '{unknown[:40]}': {choices}, or {ALL}", slug="no-such-kind")
     order = span_kinds.steps().index
     return tuple(sorted({kind for kind in kinds.values() if kind is not None}, key=lambda kind: order(span_kind(kind))))
+
+
+def parse_steps(text: str | None) -> tuple[int, int] | None:
+    """Parse `A`, `A-B`, or `A-` without a last step; None selects all steps, as None."""
+    if text is None:
+        return None
+    match = _RANGE.fullmatch(text)
+    first, last = (int(match[1]), int(match[3] or (LAST_STEP if match[2] else match[1]))) if match else (1, 0)
+    if first > last:
+        hint = "the first and the last step, such as 10-20 or 10-"
+        raise UsageError(f"Invalid option '--steps' value: '{text}' ({hint})")
+    return first, last
 
 
 def by_kind(numbers: object) -> dict[int, int]:

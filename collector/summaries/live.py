@@ -25,7 +25,8 @@ SAMPLES_MAX: Final = 6
 SAMPLE_AGE_NS: Final = 10 * SECOND_NS
 #: Number of points in a trend.
 TREND_POINTS: Final = 8
-#: Maximum number of kinds of steps of a job whose pace is kept; each function is a kind.
+#: Maximum number of kinds of steps of a job whose pace is kept, those with the most time; each
+#: function is a kind.
 _KINDS_MAX: Final = 50
 #: Maximum number of devices of a job that are kept.
 _DEVICES_MAX: Final = 64
@@ -141,14 +142,14 @@ class LiveJob:
             kind = step_kind_of(kind_of_span, key)
             if span_kinds.is_step(kind_of_span):
                 self._last[kind_of_span] = max(self._last.get(kind_of_span, 0), ordinal + count - 1)
-            is_known = kind in self._paces or kind in by_kind
-            if span_kinds.is_step(kind_of_span) and (is_known or len(self._paces.keys() | by_kind.keys()) < _KINDS_MAX):
                 steps = max(1, count)  # a forged log may have 0
                 by_kind.setdefault(kind, []).append(SpanRow(start, total, steps, flags))
         for kind, spans in by_kind.items():
             self._paces.setdefault(kind, PaceKeeper()).add(spans)
             self._steps[kind] = self._steps.get(kind, 0) + sum(span.steps for span in spans)
             self._times[kind] = self._times.get(kind, 0) + sum(span.total_ns for span in spans)
+        for kind in sorted(self._times, key=self._times.__getitem__, reverse=True)[_KINDS_MAX:]:
+            del self._paces[kind], self._steps[kind], self._times[kind]
 
     def add_samples(self, samples: Iterable[Sequence[Any]]) -> None:
         """Add samples, each the values of SAMPLE_COLUMNS."""

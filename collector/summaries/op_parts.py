@@ -102,7 +102,7 @@ def line_costs(nodes: Sequence[Node], steps: int) -> dict[tuple[str, int], LineC
     by_line: dict[tuple[str, int], list[Node]] = {}
     for node in nodes:
         frame = own_frame(stack_of(node))
-        if frame is not None and node.stats.micros:
+        if frame is not None and frame.line > 0 and node.stats.micros:  # generated code may have no line
             by_line.setdefault((frame.file, frame.line), []).append(node)
     costs = {place: _cost(group, [layer_of(node) for node in group], steps) for place, group in by_line.items()}
     return dict(sorted(costs.items(), key=lambda item: (-item[1].time_ns, item[0])))

@@ -1,7 +1,7 @@
 """The step times of each kind of step, and the pace of its latest steps."""
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final, NamedTuple
@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from ...formats import layout
 from ...formats.layout import SECOND_NS
-from ..store.columns import flagged, occurrences, pc
+from ..store.columns import flagged, pc
 from .jobs import JobRow
-from .kinds import KINDS_BY_NAME, kind_name, span_kind, step_kind_of
+from .kinds import KINDS_BY_NAME, function_key, kind_name, span_kind
 from .series import Spread, spread
-from .steps import SPECIAL, requested_steps, rows_of_kinds
+from .steps import SPECIAL, requested_steps, rows_of_kinds, sums_by_kind
 
 #: Steps are grouped by their start into parts of this length (ns).
 PART_NS: Final = 5 * SECOND_NS
@@ -202,12 +202,15 @@ class StepTimes:
 def step_times_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) -> list[StepTimes]:
     """Return the step times of each kind: the job's main kind first, then by total time.
 
-    Each function is a separate kind; ``functions``: the names of functions by key.
+    Each function is a separate kind, and those with the most time are returned; ``functions``: the
+    names of functions by key.
     """
+    kinds = list(sums_by_kind(spans, "total_ns"))
+    left_out = [kind for kind in kinds if function_key(kind)][_FUNCTIONS_MAX:]
     times_by_kind = (
-        (kind, times_of_steps(kind_name(kind, functions), kind_spans))
-        for kind_of_span in KINDS_BY_NAME.values()
-        for kind, kind_spans in _by_kind(kind_of_span, rows_of_kinds(spans, (kind_of_span,)))
+        (kind, times_of_steps(kind_name(kind, functions), rows_of_kinds(spans, (kind,))))
+        for kind in kinds
+        if kind not in left_out
     )
     main_kind = KINDS_BY_NAME.get(row.step_kind)
     timed = [
@@ -225,19 +228,6 @@ def median_step(row: JobRow, step_times: Collection[StepTimes], kinds: Collectio
     """
     main_times = [times for times in step_times if times.kind.partition(":")[0] == row.step_kind and not times.traced]
     return next((times for times in main_times if times.kind in kinds), next(iter(main_times), None))
-
-
-def _by_kind(kind_of_span: int, spans: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """Yield the kinds of steps in ``spans``, each with its spans.
-
-    All ``spans`` have the span kind ``kind_of_span``. Each function is a kind; only the functions
-    with the most span entries are yielded.
-    """
-    if kind_of_span != layout.FUNCTION:
-        yield kind_of_span, spans
-        return
-    for key, _ in sorted(occurrences(spans["key"]), key=lambda key_count: -key_count[1])[:_FUNCTIONS_MAX]:
-        yield step_kind_of(kind_of_span, key), spans.filter(pc.equal(spans["key"], pa.scalar(key, pa.uint32())))
 
 
 def times_of_steps(name: str, spans: pa.Table) -> StepTimes | None:

@@ -1,5 +1,6 @@
 """Step times of untraced and of traced steps, and the cost of tracing a step."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -10,13 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...formats import layout, run_keys, span_kinds
-from ..store.columns import constant, flagged, integers
-from .kinds import KINDS_BY_NAME, NO_FUNCTION_NAMES, FunctionNames, function_key
+from ..store.columns import constant, flagged, integers, row_tuples
+from .kinds import KINDS_BY_NAME, NO_FUNCTION_NAMES, FunctionNames, function_key, step_kind_of
 from .series import Spread, spread, timed_step_count
 
 #: Flags of special steps, whose times are not representative: traced, failed and setup steps. Other
 #: steps are normal.
 SPECIAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
+_BY_KEY: Final[Any] = [("kind", "ascending"), ("key", "ascending")]
 #: Label of all calls of a kind.
 ALL_CALLS: Final = "all calls"
 #: End of the label of several calls that ran once each.
@@ -181,6 +183,19 @@ def rows_of_kinds(rows: pa.Table, kinds: Collection[int]) -> pa.Table:
     return rows.filter(condition)
 
 
+def sums_by_kind(spans: pa.Table, column: str) -> dict[int, int]:
+    """Return the sum of ``column`` over the steps of each kind in ``spans``, the largest one first.
+
+    Each function is a kind.
+    """
+    step_spans = rows_of_kinds(spans, span_kinds.steps())
+    sums = step_spans.group_by(["kind", "key"]).aggregate([(column, "sum")])
+    by_kind = Counter[int]()
+    for kind, key, number in row_tuples(sums, "kind", "key", f"{column}_sum"):
+        by_kind[step_kind_of(kind, key)] += number
+    return dict(by_kind.most_common())
+
+
 def normal_spans(spans: pa.Table, kind: int) -> pa.Table:
     """Return the spans of ``kind`` that are neither traced nor failed, nor of setup."""
     of_kind = rows_of_kinds(spans, (kind,))
@@ -197,9 +212,9 @@ def _step_count(spans: pa.Table) -> int:
 
 
 class _Calls(NamedTuple):
-    """The keys of a group of steps, None for all keys of their kind, and the label of the group."""
+    """The keys of a group of steps, none for all keys of their kind, and the label of the group."""
 
-    keys: Sequence[int] | None
+    keys: Sequence[int]
     label: str
 
 
@@ -221,10 +236,8 @@ def _calls(rows: Sequence[Mapping[str, Any]], names: FunctionNames, runs: RunNam
         yield kind, _Calls(keys, own if len(keys) == 1 else ", ".join(filter(None, (label, ONCE))))
 
 
-def _group(kind: int, calls: "_Calls", step_spans: pa.Table) -> StepGroup:
-    spans = rows_of_kinds(step_spans, (kind,))
-    if calls.keys is not None:
-        spans = spans.filter(pc.is_in(spans["key"], pa.array(calls.keys, pa.uint32())))
+def _group(kind: int, calls: "_Calls", spans: pa.Table) -> StepGroup:
+    """Return the group of ``spans``, all of ``kind`` and of the keys of ``calls``."""
     failed = flagged(spans, layout.FLAG_FAILED)
     successful_spans = spans.filter(pc.invert(failed))
     setup = flagged(successful_spans, layout.FLAG_SETUP)
@@ -233,7 +246,7 @@ def _group(kind: int, calls: "_Calls", step_spans: pa.Table) -> StepGroup:
     return StepGroup(
         span_kinds.name_of(kind),
         calls.label,
-        calls.keys[0] if calls.keys is not None and len(calls.keys) == 1 else 0,
+        calls.keys[0] if len(calls.keys) == 1 else 0,
         spread(regular_spans.filter(pc.invert(traced))),
         spread(regular_spans.filter(traced)),
         _step_count(spans.filter(failed)),
@@ -277,7 +290,7 @@ def _kind_groups(groups: Sequence[StepGroup], step_spans: pa.Table) -> tuple[Ste
         if not others or kind == layout.FUNCTION:
             kind_groups += [first, *others]
         else:
-            kind_groups.append(_group(kind, _Calls(None, ALL_CALLS), step_spans))
+            kind_groups.append(_group(kind, _Calls((), ALL_CALLS), rows_of_kinds(step_spans, (kind,))))
     return tuple(kind_groups)
 
 
@@ -286,6 +299,16 @@ def _by_kind(groups: Sequence[StepGroup]) -> dict[str, list[StepGroup]]:
     for group in groups:
         groups_by_kind.setdefault(group.kind, []).append(group)
     return groups_by_kind
+
+
+def _spans_by_key(step_spans: pa.Table, keys: pa.Table) -> dict[tuple[int, int], pa.Table]:
+    """Return the spans of each kind and key; ``keys``: their numbers, in order."""
+    ordered_spans = step_spans.sort_by(_BY_KEY).combine_chunks()
+    spans, first = {}, 0
+    for kind, key, number in row_tuples(keys, "kind", "key", "key_count"):
+        spans[kind, key] = ordered_spans.slice(first, number)
+        first += number
+    return spans
 
 
 def steps(
@@ -301,9 +324,11 @@ def steps(
     ``longest``: list the longest entries instead. ``names`` and ``runs``: as for `call_label`.
     """
     step_spans = rows_of_kinds(spans, span_kinds.steps()).combine_chunks()
-    keys = step_spans.group_by(["kind", "key"]).aggregate([("total_ns", "sum"), ("count", "sum")])
+    sums = step_spans.group_by(["kind", "key"]).aggregate([("total_ns", "sum"), ("count", "sum"), ("key", "count")])
+    keys = sums.sort_by(_BY_KEY)
+    spans_by_key = _spans_by_key(step_spans, keys)
     groups = [
-        _group(kind, calls, step_spans)
+        _group(kind, calls, pa.concat_tables(spans_by_key[kind, key] for key in calls.keys).combine_chunks())
         for kind, calls in _calls(keys.sort_by([("total_ns_sum", "descending")]).to_pylist(), names, runs)
     ]
     groups.sort(key=lambda group: -group.total_ns)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ..query.engine import Selection
+from ..query.job_selection import Selection
 from ..store.columns import flat, pc
 from ..store.schema import DEVICE
 from ..tfviews.nodes import interned_texts

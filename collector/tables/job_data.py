@@ -6,7 +6,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from ..decoders.proto.graph_pb2 import NodeDef
-from ..query.engine import Selection
+from ..query.job_selection import Selection
 from ..store.columns import row_tuples
 from ..tfviews.places import own_frame
 from ..tfviews.stacks import FRAME_COLUMNS, stacks

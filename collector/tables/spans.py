@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 import pyarrow as pa
 
 from ...formats import span_kinds
-from ..query.engine import Selection
+from ..query.job_selection import Selection
 from ..store.columns import flagged, row_tuples
 from ..store.protocols import JobReader
 from ..summaries.jobs import functions_of

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from ...formats.exports import DEFAULT_TABLE, TABLES
 from ..errors import UsageError
-from ..query.engine import Selection
+from ..query.job_selection import Selection
 from . import columns
 from .executions import executions
 from .job_data import events, graph, host

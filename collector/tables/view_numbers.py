@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from ..query.engine import QueryEngine, Selection
+from ..query.engine import QueryEngine
 from ..query.facts import FLOAT_OPS, GRAPH, STACKS
+from ..query.job_selection import Selection
 from ..summaries.top import heaviest
 from ..tfviews.nodes import Node, Stats
 from ..tfviews.places import Places

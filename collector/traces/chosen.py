@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from ..query.engine import Selection
+from ..query.job_selection import Selection
 from ..query.kind_selection import resolve_kinds
 from ..query.profile import matching_devices, no_step_since, no_such_device, no_such_step, traces_since
 from ..store.columns import integer, pc

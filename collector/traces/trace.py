@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Final
 
-from ..query.engine import Selection
-from ..query.job_selection import ids_of
+from ..query.job_selection import Selection, ids_of
 from ..store.protocols import JobReader
 from .chosen import chosen_traces
 from .job_trace import JobTrace

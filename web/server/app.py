@@ -16,14 +16,14 @@ from ...collector.documents.text import pieces as document_pieces
 from ...collector.errors import NoSuchJobError, TfprofError, UsageError
 from ...collector.exporters.request import Request as ExportRequest
 from ...collector.exporters.table import content_of, file_type
-from ...collector.query.engine import Selection
+from ...collector.query.job_selection import Selection
 from ...collector.store.opening import open_reader
 from ...collector.store.protocols import JobReader
-from ...collector.summaries.kinds import parse_kinds
+from ...collector.summaries.kinds import parse_kinds, parse_steps
 from ...commands.streams import log
 from ...formats.exports import FORMATS
 from ..assets import PAGE, contents
-from ..documents import DOCUMENTS, pieces, step_range
+from ..documents import DOCUMENTS, pieces
 from . import memory
 from .fence import caught, limited
 from .forms import Forms
@@ -191,7 +191,7 @@ class Page:
         job = open_reader(self._path).job(uid)
         selection = Selection(
             (job,),
-            step_range(parameters["steps"]) if "steps" in parameters else None,
+            parse_steps(parameters.get("steps")),
             kinds=parse_kinds(parameters["kind"]) if "kind" in parameters else None,
         )
         content = iter(content_of(FORMATS[name], ExportRequest(selection, table=parameters.get("table"))))

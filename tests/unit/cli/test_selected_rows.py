@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from fakes import page_store
 from fakes.command import Run
-from fakes.made_store import SECOND, START_NS, rows, span, write_job
+from fakes.made_store import SECOND, START_NS, rows, span, trace, write_job
 from tfprof.collector.summaries.spans import SpanNode, largest_lines
 from tfprof.formats import activities, layout
 
@@ -105,6 +105,25 @@ def test_alerts_that_were_found_before_are_left_out(run: Run) -> None:
 def test_show_has_as_many_op_types_as_wanted(run: Run) -> None:
     many, one = (run("show", "aa10", "--top", top)[1] for top in ("9", "1"))
     assert len(many.splitlines()) == len(one.splitlines()) + 2
+
+
+def test_steps_that_are_stored_together_are_selected_by_any_of_their_numbers(run: Run, tmp_path: Path) -> None:
+    spans = [span(layout.BATCH, 1 + 64 * number, 100 * number, 64.0, count=64) for number in range(20)]
+    write_job(tmp_path / "short", 0xAA << 56, {"spans": rows("spans", spans)}, identity={"name": "loop.py"})
+    for steps, count in (("70", 64), ("66-130", 128)):
+        words = ("breakdown", "aa", "--steps", steps, "--json", "--store", str(tmp_path / "short"))
+        (parts,) = json.loads(run(*words)[1])["kinds"]
+        assert parts["steps"] == count
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "reason"), [("--steps", "7-9", "7-9 was"), ("--since", SINCE, "was traced since")]
+)
+def test_what_an_imported_job_lacks_is_an_error(run: Run, tmp_path: Path, option: str, value: str, reason: str) -> None:
+    tables = {"traces": rows("traces", [trace(0, 5, 0, 0)])}
+    write_job(tmp_path / "imported", 0xAA << 56, tables, state="imported")
+    status, _, err = run("breakdown", "aa", option, value, "--store", str(tmp_path / "imported"))
+    assert (status, reason in err) == (2, True)
 
 
 def test_marked_parts_are_those_of_the_selected_steps(run: Run, tmp_path: Path) -> None:

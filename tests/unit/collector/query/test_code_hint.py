@@ -1,8 +1,9 @@
 """Notes beside a code view: how to show only the user's lines; gradients of ops without a stack."""
 
 from fakes.nodes import node, with_stack
-from tfprof.collector.query.engine import VIEWS, Answer, Selection
+from tfprof.collector.query.engine import VIEWS, Answer
 from tfprof.collector.query.explanations import hint, incomplete_reason
+from tfprof.collector.query.job_selection import Selection
 from tfprof.collector.query.profile import Profile
 from tfprof.collector.tfviews.code import code_view
 from tfprof.collector.tfviews.nodes import Frame, Node

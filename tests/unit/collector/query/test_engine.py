@@ -13,8 +13,9 @@ from tfprof.collector.exporters.table import outputs
 from tfprof.collector.forms import FORMS, empty_message
 from tfprof.collector.loader import load
 from tfprof.collector.query import engine as engine_module
-from tfprof.collector.query.engine import VIEWS, QueryEngine, Selection, required_facts
+from tfprof.collector.query.engine import VIEWS, QueryEngine, required_facts
 from tfprof.collector.query.facts import ALL_FACTS, FLOAT_OPS, GRAPH, SHAPES, STACKS
+from tfprof.collector.query.job_selection import Selection
 from tfprof.collector.store.catalog import RUNNING, STALE
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.option_values import TYPES

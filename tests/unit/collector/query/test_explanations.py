@@ -5,17 +5,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.made_store import rows, trace, write_job
-from tfprof.collector.query.engine import QueryEngine, Selection
+from fakes.made_store import MS, START_NS, rows, span, trace, write_job
+from tfprof.collector.query.engine import QueryEngine
 from tfprof.collector.query.explanations import (
     main_warnings,
     missed_steps_note,
     notes_of,
+    slowdown,
     untested_versions,
     untraced_reason,
 )
+from tfprof.collector.query.job_selection import Selection
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.options import from_texts
+from tfprof.formats import layout
 
 
 def ended_job(folder: Path, policy: str = "", tables: Any = None, **counters: Any) -> LocalJob:
@@ -91,6 +94,17 @@ def test_the_op_view_says_that_no_op_of_the_traced_steps_ran_here(tmp_path: Path
     assert [
         note for note in notes_of(answer, in_own_layout=True) if "ran in this process: XLA or a remote server" in note
     ]
+
+
+def test_a_slowdown_is_named_unless_other_kinds_are_selected(tmp_path: Path) -> None:
+    spans = [span(layout.BATCH, number, number * 100, 10 if number < 100 else 50) for number in range(200)]
+    alert = {"found_ns": START_NS, "slug": "slower", "kind": layout.BATCH, "step": 100}
+    traces = [trace(0, 3, 0, 1) | {"kind": layout.BATCH}, trace(1, 3, 0, 1) | {"kind": layout.TEST_BATCH}]
+    tables = {"spans": rows("spans", spans), "alerts": rows("alerts", [alert]), "traces": rows("traces", traces)}
+    job = ended_job(tmp_path, tables=tables, counts={"batch": 200}, times={"batch": 6_000 * MS})
+    for kinds, is_named in ((None, True), ((layout.BATCH,), True), ((layout.TEST_BATCH,), False)):
+        answer = QueryEngine().ask(Selection((job,), kinds=kinds), "op", from_texts({}))
+        assert ("Only these: --steps 100-199" in (slowdown(answer) or "")) == is_named
 
 
 def test_missed_steps_are_counted(tmp_path: Path) -> None:

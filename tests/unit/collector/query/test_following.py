@@ -101,6 +101,8 @@ def test_later_jobs_of_a_launch_are_followed(writer: LocalStoreWriter) -> None:
     assert brief(follower.update(NOW)) == [("job", "a000")]
     append_steps(job(writer, 0xB << 60, launch=launch), 1)
     assert brief(follower.update(NOW + 3 * SECOND)) == [("job", "b000"), ("steps", "b000", 1)]
+    job(writer, 0xC << 60, launch=launch)
+    assert brief(follower.update(NOW - 3600 * SECOND)) == [("job", "c000")], "the clock was set back"
     writer.job(0xA << 60).close("exited", {})
     assert brief(follower.update(NOW + 4 * SECOND)) == [("end", "a000")]
     assert not follower.is_over

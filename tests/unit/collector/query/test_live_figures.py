@@ -17,6 +17,7 @@ from tfprof.collector.store import schema
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.row_follower import RowFollower
 from tfprof.collector.store.writer import LocalStoreWriter
+from tfprof.collector.summaries.kinds import step_kind_of
 from tfprof.collector.summaries.live import LiveJob, figures_of
 from tfprof.formats import layout, runtime_dir, wire
 from tfprof.formats.wire import Head
@@ -117,6 +118,15 @@ def test_the_devices_of_traced_ops_are_shown_whatever_their_names_are() -> None:
     assert job.devices == ("CPU:0",)
     job.add_names(pa.Table.from_pylist(rows, schema=schema.NAMES))
     assert figures_of(json.loads(json.dumps(job.figures().document()))).devices == ("GPU:0", "GPU:1")
+
+
+def test_of_many_functions_those_with_the_most_time_are_kept() -> None:
+    job = LiveJob()
+    job.add_spans((layout.FUNCTION, key, key, key * SECOND, SECOND // 100, 1, 0) for key in range(1, 100))
+    job.add_spans([(layout.FUNCTION, 100, 100, 100 * SECOND, SECOND, 1, 0)])
+    main = job.figures().main("function")
+    assert main is not None
+    assert (main.kind, main.pace.step_ns) == (step_kind_of(layout.FUNCTION, 100), SECOND)
 
 
 def test_old_figures_and_those_of_another_collector_are_not_used(collector: Collector) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fakes.made_store import IDENTITY, MS, SECOND, START_NS, raise_error, rows, span
+from tfprof.collector.errors import StoreError
 from tfprof.collector.query import metrics
 from tfprof.collector.query.metrics import JobMetrics, MetricsReader, StoreMetrics
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -167,6 +168,22 @@ def test_the_kinds_of_a_job_are_bounded(writer: LocalStoreWriter, reader: Metric
     assert (len(times), found.left_out["steps"]) == (KINDS_MAX, 39 - KINDS_MAX)
     assert {"function:#1", "function:train", "function:#3"} <= times.keys()
     assert only(found).steps == {"function": 39}
+
+
+def test_an_ended_job_that_cannot_be_read_is_read_again(
+    writer: LocalStoreWriter, reader: MetricsReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = start(writer)
+    job.append(steps(5))
+    job.close("exited", {"t_ns": NOW, "status": 0})
+
+    def fail(*_: Any) -> None:
+        raise StoreError("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "_reader", fail)
+        assert only(reader.update(NOW)).steps == {}
+    assert only(reader.update(NOW)).steps == {"batch": 5}
 
 
 def test_a_removed_job_is_forgotten(writer: LocalStoreWriter, reader: MetricsReader) -> None:

@@ -35,7 +35,7 @@ def job(tmp_path: Path) -> Iterator[LocalJobWriter]:
 
 
 def test_counts_include_the_stored_steps_of_a_running_job(tmp_path: Path, job: LocalJobWriter) -> None:
-    summary = overview(LocalStore(tmp_path, HOST), "abcd")
+    summary = overview(LocalStore(tmp_path, HOST).job("abcd"))
     assert (summary.row.id, summary.row.steps, summary.row.step_kind, summary.row.epochs) == ("abcd", 10, "batch", 3)
     assert (summary.row.traced, summary.row.step_ns, summary.steps[0].count) == (2, 9e6, 10)
 
@@ -51,10 +51,10 @@ def test_all_parts_are_of_one_moment(tmp_path: Path, job: LocalJobWriter, monkey
         return span_tree(*arguments, **options)
 
     monkeypatch.setattr(module, "span_tree", append_and_build_tree)
-    summary = overview(LocalStore(tmp_path, HOST), "abcd")
+    summary = overview(LocalStore(tmp_path, HOST).job("abcd"))
     assert (summary.row.steps, summary.row.traced, summary.steps[0].count, summary.warnings) == (10, 2, 10, [])
     monkeypatch.undo()
-    summary = overview(LocalStore(tmp_path, HOST), "abcd")
+    summary = overview(LocalStore(tmp_path, HOST).job("abcd"))
     assert (summary.row.steps, summary.row.traced, summary.steps[0].count) == (11, 3, 11)
     assert [warning.slug for warning in summary.warnings] == ["gap"]
 
@@ -62,6 +62,6 @@ def test_all_parts_are_of_one_moment(tmp_path: Path, job: LocalJobWriter, monkey
 def test_steps_since_a_slowdown_are_a_row_beside_those_of_the_whole_life(tmp_path: Path, job: LocalJobWriter) -> None:
     times_ms = [2.0] * 100 + [16.0] * 40
     job.append({"spans": rows("spans", [span(layout.BATCH, 11 + at, 200 * at, ms) for at, ms in enumerate(times_ms)])})
-    whole_life, since = overview(LocalStore(tmp_path, HOST), "abcd").steps[:2]
+    whole_life, since = overview(LocalStore(tmp_path, HOST).job("abcd")).steps[:2]
     assert (whole_life.since, whole_life.count, whole_life.spread.p50_ns) == (0, 150, 2e6)
     assert (since.kind, since.since, since.count, since.spread.p50_ns) == ("batch", 111, 40, 16e6)

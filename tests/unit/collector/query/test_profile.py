@@ -6,15 +6,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from fakes.made_store import trace_tables, write_job
+from fakes.made_store import SECOND, START_NS, rows, trace, trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.errors import UsageError
+from tfprof.collector.numbers import date_and_time
 from tfprof.collector.query.profile import Profile, profile
 from tfprof.collector.store.devices import PIPELINE_DEVICE
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.collector.tfviews.parity import Parity
+from tfprof.formats import layout
 
 EXACT = Parity(exact=True)
 #: The middle of the bucket of 10 µs.
@@ -90,6 +92,25 @@ def test_the_error_about_untraced_steps_lists_the_traced_ones(jobs: list[LocalJo
         profile(jobs[0], steps=(7, 9))
     with pytest.raises(UsageError, match="step 1 is not one of the steps 2-3"):
         profile(jobs[0], 1, steps=(2, 3))
+
+
+def test_the_error_about_a_graph_says_that_there_are_no_traced_steps(tmp_path: Path) -> None:
+    write_job(tmp_path / "store", 1, {}, state="imported")
+    with pytest.raises(UsageError, match="step 3 was not traced: there are no traced steps"):
+        profile(LocalStore(tmp_path / "store").jobs(), 3)
+
+
+def test_the_last_step_of_an_error_is_of_the_selected_kinds(tmp_path: Path) -> None:
+    traces = [
+        trace(number, number, 0, START_NS) | {"kind": kind, "start_ns": START_NS + number * SECOND, "duration_ns": ms}
+        for number, kind, ms in ((0, layout.BATCH, 9), (600, layout.TEST_BATCH, 1))
+    ]
+    write_job(tmp_path / "store", 1, {"traces": rows("traces", traces)})
+    (job,) = LocalStore(tmp_path / "store").jobs()
+    with pytest.raises(UsageError) as raised:
+        profile(job, since_ns=START_NS + 500 * SECOND)
+    assert str(raised.value).startswith(f"no step was traced since {date_and_time(START_NS + 500 * SECOND)}")
+    assert f"the last one at {date_and_time(START_NS)}" in str(raised.value)
 
 
 def test_the_steps_of_several_jobs_add_up(jobs: list[LocalJob]) -> None:

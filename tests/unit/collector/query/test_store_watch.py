@@ -1,9 +1,13 @@
 """A watch by the protocol of a store shows what the watch of its folder shows."""
 
 import socket
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from fakes.made_store import IDENTITY, SECOND, START_NS, rows, span
+from tfprof.collector.errors import StoreError
+from tfprof.collector.query.followed import rows_since
 from tfprof.collector.query.metrics import MetricsReader
 from tfprof.collector.query.store_watch import StoreWatch, open_watch
 from tfprof.collector.query.watching import Watch
@@ -65,6 +69,28 @@ def test_metrics_of_a_store_that_is_no_folder_are_the_same(
         pass
 
     monkeypatch.setattr("tfprof.collector.query.store_watch.LocalStore", OtherStore)
-    reader = MetricsReader(str(writer.path), SECOND, LocalStore)
+    reader = MetricsReader(str(writer.path), 10 * SECOND, LocalStore)
     assert reader.update(NOW) == expected
     assert isinstance(reader._watch, StoreWatch)
+    add_steps(job, 100, 50, 20)
+    job.close("exited", {"t_ns": NOW, "status": 0})
+    (ended,) = reader.update(NOW + 5 * SECOND).jobs
+    assert (ended.row.phase, sum(ended.times["batch"].counts)) == ("ended", 150)
+
+
+def test_no_row_is_lost_if_a_table_cannot_be_read() -> None:
+    class Job:
+        errors = 1
+
+        def pieces(self, name: str, start: int) -> list[pa.Table]:
+            if name == "samples" and self.errors:
+                self.errors -= 1
+                raise StoreError("no answer")
+            return [rows(name, [{}] * 5).slice(start)]
+
+    job: Any = Job()
+    counts = {"spans": 0, "samples": 2}
+    with pytest.raises(StoreError):
+        rows_since(job, counts)
+    assert {name: table.num_rows for name, table in rows_since(job, counts).items()} == {"spans": 5, "samples": 3}
+    assert rows_since(job, counts) == {}

@@ -78,6 +78,15 @@ def test_a_forged_span_without_steps_hides_no_other_job(writer: LocalStoreWriter
     assert jobs_by_id(Watch(LocalStore(writer.path))).keys() == {"a000", "b000"}
 
 
+def test_a_job_that_runs_again_is_found_after_the_clock_was_set_back(writer: LocalStoreWriter) -> None:
+    store_job(writer, 0xA << 60, (10, 100))
+    writer.job(0xA << 60).close("detached", {"t_ns": NOW})
+    watch = Watch(LocalStore(writer.path), shows_all=True)
+    assert jobs_by_id(watch)["a000"].row.state == "detached"
+    store_job(writer, 0xA << 60, (10, 100))
+    assert jobs_by_id(watch, NOW - 3600 * SECOND)["a000"].row.state == "running"
+
+
 def test_slow_and_idle_jobs_come_first(writer: LocalStoreWriter) -> None:
     store_job(writer, 0xA << 60, (2000, 100))
     store_job(writer, 0xB << 60, (1500, 100), (100, 300))

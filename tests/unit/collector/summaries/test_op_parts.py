@@ -1,13 +1,20 @@
 """The parts of op types."""
 
 import pytest
-from fakes.nodes import node
-from tfprof.collector.summaries.op_parts import _PARTS_OF, by_part
+from fakes.nodes import node, with_stack
+from tfprof.collector.summaries.op_parts import _PARTS_OF, by_part, line_costs
+from tfprof.collector.tfviews.nodes import Frame
 from tfprof.collector.tfviews.options import BY, STEP
 
 
 def test_there_is_a_rule_for_each_word() -> None:
     assert set(BY) == {STEP, *_PARTS_OF}
+
+
+def test_code_without_a_line_has_no_cost_of_its_own() -> None:
+    file = "/home/ada/train.py"
+    nodes = [with_stack(node(f"n{line}", "Op", micros=9), Frame(file, line, "main")) for line in (-1, 0, 5)]
+    assert list(line_costs(nodes, 1)) == [(file, 5)]
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,14 @@ def test_the_median_step_is_of_the_function_whose_ops_are_shown(kinds: list[str]
     assert times.kind == name
 
 
+def test_of_many_functions_those_with_the_most_time_have_step_times() -> None:
+    spans = [span(layout.FUNCTION, number, number, 1, key=2 + number % 20) for number in range(200)]
+    spans += [span(layout.FUNCTION, 200, 300, 9000, key=1), span(layout.RUN, 1, 9999, 0.1)]
+    kinds = [times.kind for times in step_times_of(replace(ROW, step_kind="function"), rows("spans", spans), FUNCTIONS)]
+    assert len(kinds) == 17
+    assert (kinds[0], kinds[-1]) == ("function:train_step", "run")
+
+
 def test_there_is_no_median_step_if_every_step_was_traced() -> None:
     spans = rows("spans", [span(layout.TRAIN, 1, 1, 1, flags=layout.FLAG_TRACED), span(layout.RUN, 2, 2, 1)])
     row = replace(ROW, step_kind="train")
