@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from ...formats.errors import TfprofError
+from .. import python_command
 from .forwarding import Forwarding, asks_for_end
 from .signal_receiver import BLOCKABLE_SIGNALS, Signal, SignalReceiver
 
@@ -139,7 +140,7 @@ def execute(command: Sequence[str], environ: Mapping[str, str], inherited_signal
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, inherited_signals.mask)
     failure: OSError | None = None
-    for path in paths(command[0], environ):
+    for path in python_command.paths(command[0], environ):
         try:
             os.execve(path, list(command), dict(environ))
         except OSError as error:
@@ -150,13 +151,6 @@ def execute(command: Sequence[str], environ: Mapping[str, str], inherited_signal
             if failure is None or failure.errno in (errno.ENOENT, errno.ENOTDIR):
                 failure = error
     raise failure or FileNotFoundError(errno.ENOENT, command[0])
-
-
-def paths(name: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the paths at which the command ``name`` is looked for, in order."""
-    if "/" in name:
-        return [name]
-    return [os.path.join(folder, name) for folder in os.get_exec_path(dict(environ))]
 
 
 def not_started_error(name: str, code: int) -> NotStartedError:
