@@ -182,41 +182,33 @@ def wait(
     ``watch`` returns the seconds to its next call. It is called at once when ``wake_fd`` becomes
     readable. ``stopping`` returns the context in which this process stops.
     """
-    receiver = _receiver()
+    child, receiver = _Child(pid), _receiver()
+    next_watch_s = time.monotonic()
     receiver.listen(wake_fd)
     try:
-        return _wait(_Child(pid), watch, forwarding, stopping)
+        while True:
+            wake_s = min(next_watch_s, forwarding.due_at)
+            received_signal = receiver.next(wake_s - time.monotonic())
+            now = time.monotonic()
+            if received_signal is None and now < wake_s:
+                next_watch_s = now
+            if received_signal is not None and received_signal.number == signal.SIGCHLD:
+                outcome = child.poll()
+                if outcome is not None:
+                    return outcome
+            if received_signal is not None and not (
+                received_signal.number == signal.SIGCHLD and received_signal.code > 0
+            ):
+                forwarding.add(received_signal, now)
+            for signal_to_forward in forwarding.take_ready(now):
+                _forward(signal_to_forward, child)
+            if child.stopped_by and not forwarding.may_forward(signal.SIGCONT):
+                with stopping():
+                    child.stop_together()
+            if now >= next_watch_s:
+                next_watch_s = watch() + time.monotonic()
     finally:
         receiver.forget(wake_fd)
-
-
-def _wait(
-    child: "_Child",
-    watch: Callable[[], float],
-    forwarding: Forwarding,
-    stopping: Callable[[], contextlib.AbstractContextManager[object]],
-) -> Outcome:
-    next_watch_s = time.monotonic()
-    receiver = _receiver()
-    while True:
-        wake_s = min(next_watch_s, forwarding.due_at)
-        received_signal = receiver.next(wake_s - time.monotonic())
-        now = time.monotonic()
-        if received_signal is None and now < wake_s:
-            next_watch_s = now
-        if received_signal is not None and received_signal.number == signal.SIGCHLD:
-            outcome = child.poll()
-            if outcome is not None:
-                return outcome
-        if received_signal is not None and not (received_signal.number == signal.SIGCHLD and received_signal.code > 0):
-            forwarding.add(received_signal, now)
-        for signal_to_forward in forwarding.take_ready(now):
-            _forward(signal_to_forward, child)
-        if child.stopped_by and not forwarding.may_forward(signal.SIGCONT):
-            with stopping():
-                child.stop_together()
-        if now >= next_watch_s:
-            next_watch_s = watch() + time.monotonic()
 
 
 class _Child:
