@@ -160,8 +160,8 @@ def test_a_failure_has_the_slug_of_the_last_log_line_unless_that_line_is_old(tmp
 
 def test_a_daemon_that_a_user_has_stopped_is_told_from_one_that_was_started_since(tmp_path, clock, starts) -> None:
     supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
-    assert not supervisor.was_stopped
+    states = [supervisor.was_stopped]
     private_files.write_json(str(tmp_path / f"{NAME}.json"), {"stopped": True})
-    assert supervisor.was_stopped
+    states.append(supervisor.was_stopped)
     supervisor.ensure_running()
-    assert not supervisor.was_stopped
+    assert [*states, supervisor.was_stopped] == [False, True, False]
