@@ -7,7 +7,7 @@ from typing import Final
 
 from ..commands import daemons
 from ..formats.errors import FolderError
-from ..formats.private_files import read_file
+from ..formats.private_files import read_file, read_json
 
 AGENT: Final = "agent"
 COLLECTOR: Final = "collector"
@@ -97,6 +97,12 @@ class DaemonSupervisor:
             self._up_pid = self.pid
             self.reset_delay()
         return is_running
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether a user stopped the daemon, and this object has not started it since."""
+        status = read_json(os.path.join(self._instance_dir, f"{self._name}.json"))
+        return status is not None and bool(status.get("stopped")) and self.starts == 0
 
     def reset_delay(self) -> None:
         """Forget earlier failures, whose cause may be gone: a start is due at once."""

@@ -67,6 +67,7 @@ def check_command(command: Sequence[str]) -> Iterator[Finding]:
 
     If the command runs Python, its interpreter is started once, without the command's script.
     """
+    command = python_command.with_python(list(command))
     program = shutil.which(command[0])
     if program is None:
         yield Finding("program", NO, f"{command[0]} is not found, or cannot be executed")

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*")
@@ -38,6 +38,24 @@ class PythonCommand(NamedTuple):
     def keeps_path(self) -> bool:
         """Whether PYTHONPATH stays on `sys.path`, but no sitecustomize removes a folder from it."""
         return set(self.isolating_options) == {"S"}
+
+
+def paths(name: str, environ: Mapping[str, str]) -> list[str]:
+    """Return the paths at which the command ``name`` is looked for, in order."""
+    if "/" in name:
+        return [name]
+    return [os.path.join(folder, name) for folder in os.get_exec_path(dict(environ))]
+
+
+def with_python(command: list[str]) -> list[str]:
+    """Return ``command``; a Python file that is no command is run by the Python on PATH, if any."""
+    script = command[0]
+    is_command = any(os.access(path, os.X_OK) for path in paths(script, os.environ))
+    if is_command or not script.endswith(".py") or not os.path.isfile(script):
+        return command
+    pythons = (path for name in ("python", "python3") for path in paths(name, os.environ))
+    python = next((path for path in pythons if os.access(path, os.X_OK)), None)
+    return command if python is None else [python, *command]
 
 
 def is_python(path: str) -> bool:

@@ -232,20 +232,29 @@ def _attach_as_json(options: AttachOptions, pids: Sequence[int], *, has_step_cou
         raise UsageError("--json attaches to processes of its own user only", "other-user")
     for signal_number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(signal_number, signal.default_int_handler)
-    attached, failed = [], []
-    for pid in dict.fromkeys(pids):
-        attachments: list[Attachment] = []
-        try:
-            _attach_to(_process(pid), options, attachments, has_step_count=has_step_count)
-        except TfprofError as error:
-            failed.append(Unattached(pid, error.slug, str(error.args[0])))
+    attachments: list[Attachment] = []
+    failed = []
+    try:
+        for pid in dict.fromkeys(pids):
+            try:
+                _attach_to(_process(pid), options, attachments, has_step_count=has_step_count)
+            except TfprofError as error:
+                failed.append(Unattached(pid, error.slug, str(error.args[0])))
         _await_listed(attachments, options.store)
-        for one in attachments:
-            name = str(one.channel.hello().get("name") or "")
-            attached.append(Attached(pid, one.channel.identity.uid, name, one.method, one.stopped_ns))
-            one.end()
-    print_json(attach_document(attached, failed))
+        print_json(attach_document(list(map(_attached, attachments)), failed))
+    except BaseException:  # nothing names the jobs then, to detach from them
+        for attachment in attachments:
+            _detach(attachment)
+        raise
+    finally:
+        for attachment in attachments:
+            attachment.end()
     return int(bool(failed))
+
+
+def _attached(attachment: Attachment) -> Attached:
+    name, uid = str(attachment.channel.hello().get("name") or ""), attachment.channel.identity.uid
+    return Attached(attachment.process.pid, uid, name, attachment.method, attachment.stopped_ns)
 
 
 def _process(pid: int) -> Process:
@@ -450,8 +459,8 @@ def _watch(
                 attachment.end()
                 del readers[attachment]
         if attachments and time.monotonic() > agent_checked_s + AGENT_POLL_S:
+            attachments[0].ensure_agent(again=agent_checked_s > 0)
             agent_checked_s = time.monotonic()
-            attachments[0].ensure_agent()
             untraced.update(attachments)
         time.sleep(POLL_S)
     show()

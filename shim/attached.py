@@ -70,9 +70,8 @@ def _core() -> Any:
 
 
 def _arm(request: dict[str, Any]) -> dict[str, Any]:
-    """Arm the process; return whether it is armed, was armed before, and has a channel."""
-    core = _core()
-    before = core is not None and core.state() is not None
+    """Arm the process; return the fields of `ShimAnswer` (agent/attach/payload.py)."""
+    before = _core() is not None and _core().state() is not None
     if not before:
         _remove_modules()
         _make_packages(request["sources"])
@@ -88,7 +87,8 @@ def _arm(request: dict[str, Any]) -> dict[str, Any]:
     if state is None:
         _remove_modules()
         return {"armed": False, "before": False}
-    return {"armed": True, "before": before, "channel": state.channel is not None, "refused": state.refused}
+    loaded, channel = bool(state.loaded_frameworks), state.channel is not None
+    return {"armed": True, "before": before, "loaded": loaded, "channel": channel, "refused": state.refused}
 
 
 def _disarm(request: dict[str, Any]) -> dict[str, Any]:

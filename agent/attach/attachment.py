@@ -23,7 +23,10 @@ CHANNEL: Final = "channel"
 ALL_METHODS: Final = (CHANNEL, *METHODS)
 #: Slugs of errors after which there is nothing to disarm. After a long wait, an attempt would wait
 #: as long again.
-_UNCHANGED: Final = ("already-profiled", "attach-unanswered", "holds-gil", "job-stopped", "no-new-code")
+_UNCHANGED: Final = frozenset(
+    {"already-profiled", "attach-busy", "attach-unanswered", "holds-gil", "job-stopped"}
+    | {"no-new-code", "no-remote-debugging", "other-user", "process-gone", "traceback-timer"}
+)
 #: Time limit for a new channel (seconds).
 CHANNEL_TIMEOUT_S: Final = 5.0
 #: Time limit for a found channel to become valid (seconds).
@@ -91,7 +94,7 @@ class Attachment:
         except BaseException as error:  # also KeyboardInterrupt
             if not (isinstance(error, AttachError) and error.slug in _UNCHANGED):
                 with contextlib.suppress(AttachError):
-                    helper.disarm(self.process, launch.launch)
+                    helper.disarm(self.process, launch.launch, methods)
             self.close_launch()
             raise
         if answer.before:
@@ -123,6 +126,8 @@ class Attachment:
             raise RefusedError(targets.SETUID, "set-uid")
         if answer.refused:
             raise AttachError("the process cannot create a channel: it gets no memory for it", "channel-memory")
+        if answer.before and answer.loaded and not answer.channel:  # a forked child without a step
+            raise _already_profiled(": its next step opens its channel")
         # A process that is armed and maps TensorFlow, but has no channel, is still importing it.
         timeout_s = CHANNEL_TIMEOUT_S if answer.channel else LOADING_TIMEOUT_S if self._maps_tensorflow() else 0
         deadline = time.monotonic() + timeout_s
@@ -165,9 +170,13 @@ class Attachment:
         """Whether the job runs with this channel."""
         return self.is_open and self.process.is_alive and not self.channel.word("detached")
 
-    def ensure_agent(self) -> None:
-        """Start the agent if none runs; DaemonError if that fails."""
-        self._supervisor.ensure_running()
+    def ensure_agent(self, *, again: bool = False) -> None:
+        """Start the agent if none runs; DaemonError if that fails.
+
+        ``again``: it stays stopped if a user stopped it.
+        """
+        if not (again and self._supervisor.was_stopped):
+            self._supervisor.ensure_running()
 
     @property
     def is_ours(self) -> bool:
@@ -219,8 +228,8 @@ class Attachment:
         return result
 
 
-def _already_profiled() -> RefusedError:
-    return RefusedError("it is already profiled", "already-profiled")
+def _already_profiled(remark: str = "") -> RefusedError:
+    return RefusedError(f"it is already profiled{remark}", "already-profiled")
 
 
 def _channel(process: Process) -> ChannelReader | None:

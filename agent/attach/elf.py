@@ -5,7 +5,6 @@ elsewhere by now, or nowhere, as in another mount namespace, below another root,
 upgrade.
 """
 
-import os
 import re
 import struct
 from collections.abc import Mapping
@@ -18,8 +17,7 @@ _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT: Final = struct.Struct("<IIQQQQQQ")
 _DYNAMIC: Final = struct.Struct("<QQ")
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
-_MAGIC: Final = b"\x7fELF"
-_MAGIC_64_LITTLE: Final = _MAGIC + b"\x02\x01"
+_MAGIC_64_LITTLE: Final = b"\x7fELF\x02\x01"
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ = 5, 6, 10
 #: Limits: segments, bytes of the dynamic section, and bytes of the tables of strings and symbols.
@@ -27,11 +25,6 @@ _SEGMENTS_MAX: Final = 128
 _DYNAMIC_MAX: Final = 1 << 16
 _TABLE_MAX: Final = 64 << 20
 _ADDRESS_MAX: Final = 1 << 47
-
-#: Machines by their number in the header, and the positions of that number and of the byte order.
-MACHINES: Final = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64", 21: "ppc64", 22: "s390x"}
-_MACHINE: Final = slice(18, 20)
-_ORDER_AT: Final = 5
 
 
 class ElfError(AttachError):
@@ -43,22 +36,6 @@ class _Segment(NamedTuple):
     offset: int
     address: int
     size: int
-
-
-def machine(path: str) -> str:
-    """Return the machine that the ELF file at ``path`` is for.
-
-    ElfError if the file is not an ELF file, OSError if it cannot be read.
-    """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        head = os.pread(fd, _MACHINE.stop, 0)
-    finally:
-        os.close(fd)
-    if not head.startswith(_MAGIC) or len(head) < _MACHINE.stop:
-        raise ElfError(f"{path} is not an ELF file")
-    number = int.from_bytes(head[_MACHINE], "little" if head[_ORDER_AT] == 1 else "big")
-    return MACHINES.get(number, f"machine {number}")
 
 
 class Image:

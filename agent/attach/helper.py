@@ -40,9 +40,9 @@ def arm(process: Process, environ: Mapping[str, str], methods: tuple[str, ...] =
     return _ask({**request, "methods": methods})
 
 
-def disarm(process: Process, launch: int) -> InjectionResult:
+def disarm(process: Process, launch: int, methods: tuple[str, ...] = METHODS) -> InjectionResult:
     """Disarm the shim in ``process`` if ``launch`` armed it; AttachError if that fails."""
-    return _ask(disarming_request(process.pid, process.started, launch))
+    return _ask({**disarming_request(process.pid, process.started, launch), "methods": methods})
 
 
 def _ask(request: dict[str, Any]) -> InjectionResult:

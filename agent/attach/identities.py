@@ -5,6 +5,7 @@ Then root creates no files in that user's folders.
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import pwd
@@ -105,12 +106,13 @@ def as_user(user_id: int, pid: int, work: Callable[[RequestHandler], int], answe
     """
     root_end, user_end = socket.socketpair()
     environ = _environment(pid, user_id)
+    numbers = itertools.count(1)
     child = os.fork()
     if child == 0:
         root_end.close()
         _become(user_id, environ)
         _check_installation(user_id)
-        return work(lambda request: _send_request(user_end, request))
+        return work(lambda request: _send_request(user_end, {**request, "number": next(numbers)}))
     user_end.close()
     with _signals_forwarded(child), root_end:
         _serve(root_end, user_id, answer)
@@ -173,25 +175,32 @@ def _check_installation(user_id: int) -> None:
 
 
 def _send_request(connection: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
-    try:
+    """Send ``request`` and return its reply.
+
+    Replies to earlier requests are skipped: Ctrl-C has ended the wait for them.
+    """
+    with contextlib.suppress(OSError), connection.makefile("rb") as file:
         connection.sendall(json.dumps(request).encode() + b"\n")
-        with connection.makefile("rb") as file:
-            line = file.readline()
-    except OSError:
-        line = b""
-    reply: dict[str, Any] = json.loads(line or b'{"slug": "attach-failed", "text": "the process of root has ended"}')
-    return reply
+        for line in file:
+            reply: dict[str, Any] = json.loads(line)
+            if reply["number"] in (None, request["number"]):
+                return reply
+    return {"slug": "attach-failed", "text": "the process of root has ended"}
 
 
 def _serve(connection: socket.socket, user_id: int, answer: RequestHandler) -> None:
     """Answer requests until the child ends."""
     with connection.makefile("rb") as file:
         for line in file:
+            number = None
             try:
-                reply = answer({**json.loads(line), "user_id": user_id})
-            except (ValueError, TypeError):
+                request = json.loads(line)
+                number = request["number"]
+                reply = answer({**request, "user_id": user_id})
+            except (ValueError, TypeError, KeyError):
                 reply = {"slug": "attach-failed", "text": "an unknown request"}
-            connection.sendall(json.dumps(reply).encode() + b"\n")
+            with contextlib.suppress(OSError):  # the child has ended
+                connection.sendall(json.dumps({**reply, "number": number}).encode() + b"\n")
 
 
 @contextlib.contextmanager

@@ -58,30 +58,11 @@ class RawResult(NamedTuple):
     answer: str
 
 
-class NoAnswerError(AttachError):
-    """The work did not begin in time, and does nothing later."""
-
-    slug = "attach-unanswered"
-
-
 class NoCallbackError(AttachError):
-    """The main thread is in no system call, or waits for the GIL: no callback can run in it."""
+    """No callback can run in the main thread: it is in no system call, or waits for the GIL.
 
-
-class HoldsLockError(NoCallbackError):
-    """The main thread is in a system call and holds the GIL, so no Python code can run.
-
-    In a process that has ever had a second interpreter, CPython cannot tell whether this is so, and
-    reports it always.
+    With the slug `holds-gil` or `no-new-code`, this holds for as long as it stays where it is.
     """
-
-    slug = "holds-gil"
-
-
-class NoNewCodeError(NoCallbackError):
-    """The process may not make memory executable."""
-
-    slug = "no-new-code"
 
 
 def inject(
@@ -269,7 +250,8 @@ class _Injection:
             raise NoCallbackError("its main thread waits for the GIL, where no callback can run")
         python, code = self.functions.python, self._area.address + self._area.size
         if not thread.make_executable(self.functions.mprotect, code, PAGE):
-            raise NoNewCodeError("the process may not make memory executable (PR_SET_MDWE, or a rule of the host)")
+            text = "the process may not make memory executable (PR_SET_MDWE, or a rule of the host)"
+            raise NoCallbackError(text, "no-new-code")
         end_registers = thread.run(
             code,
             r12=python["PyGILState_Check"],
@@ -279,18 +261,19 @@ class _Injection:
             rbp=text_at,
         )
         if end_registers.r12:
-            raise HoldsLockError(
-                "its main thread holds the GIL in a system call, or the process has several interpreters"
-            )
+            # In a process that has ever had a second interpreter, CPython cannot tell whether this
+            # is so, and reports it always.
+            text = "its main thread holds the GIL in a system call, or the process has several interpreters"
+            raise NoCallbackError(text, "holds-gil")
 
     def _why_not_begun(self) -> AttachError:
         """Return the error for work that has not begun in time."""
         if self._process.is_stopped:
             return stopped_error(self._pid)
         text = "its main thread did not return to Python code of its main interpreter in time; nothing was changed"
-        if isinstance(self._obstacle, (HoldsLockError, NoNewCodeError)):
-            return NoAnswerError(f"{text} (no callback: {self._obstacle.args[0]})", self._obstacle.slug)
-        return NoAnswerError(text)
+        if self._obstacle is not None and self._obstacle.slug != NoCallbackError.slug:
+            return AttachError(f"{text} (no callback: {self._obstacle.args[0]})", self._obstacle.slug)
+        return AttachError(text, "attach-unanswered")
 
 
 def _answer_text(progress: WorkProgress, why_not_begun: Callable[[], AttachError]) -> str:

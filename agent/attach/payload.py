@@ -22,12 +22,14 @@ _PACKAGE_FILE: Final = "__init__.py"
 class ShimAnswer(NamedTuple):
     """The answer of a job.
 
-    ``armed``: the shim is armed; ``before``: it was armed before the request. ``channel``: the
-    process has a channel; ``refused``: it could not create one.
+    ``armed``: the shim is armed; ``before``: it was armed before the request. ``loaded``: a
+    framework is loaded. ``channel``: the process has a channel; ``refused``: it could not create
+    one.
     """
 
     armed: bool
     before: bool
+    loaded: bool = False
     channel: bool = False
     refused: bool = False
 

@@ -39,62 +39,17 @@ _POLL_S: Final = 0.005
 ALL_BLOCKED: Final = ~sum(1 << number - 1 for number in _SYNCHRONOUS) & (1 << 64) - 1
 
 
+#: The names of the general registers, in the kernel's order.
+_REGISTERS: Final = (
+    "r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss "
+    "fs_base gs_base ds es fs gs"
+)
+
+
 class Registers(ctypes.Structure):
     """The general registers of x86-64, in the kernel's layout."""
 
-    _fields_ = tuple(
-        (name, ctypes.c_uint64)
-        for name in [
-            "r15",
-            "r14",
-            "r13",
-            "r12",
-            "rbp",
-            "rbx",
-            "r11",
-            "r10",
-            "r9",
-            "r8",
-            "rax",
-            "rcx",
-            "rdx",
-            "rsi",
-            "rdi",
-            "orig_rax",
-            "rip",
-            "cs",
-            "eflags",
-            "rsp",
-            "ss",
-            "fs_base",
-            "gs_base",
-            "ds",
-            "es",
-            "fs",
-            "gs",
-        ]
-    )
-    r12: int
-    r13: int
-    r14: int
-    r15: int
-    rbp: int
-    rbx: int
-    rax: int
-    rdx: int
-    rsi: int
-    rdi: int
-    rcx: int
-    r8: int
-    r9: int
-    r10: int
-    r11: int
-    orig_rax: int
-    rip: int
-    cs: int
-    eflags: int
-    rsp: int
-    ss: int
+    _fields_ = tuple((name, ctypes.c_uint64) for name in _REGISTERS.split())
 
     def copy(self) -> "Registers":
         """Return a copy."""

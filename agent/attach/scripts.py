@@ -5,6 +5,12 @@ A work area is described in work_area.py.
 
 from typing import Final
 
+#: Offset of the answer in a work area, and its maximum length (bytes).
+ANSWER_AT: Final = 16
+ANSWER_MAX: Final = 4096 - ANSWER_AT - 1
+#: Time limit for reading the answer (seconds); after it the job frees the work area.
+_ANSWER_TIMEOUT_S: Final = 30.0
+
 #: The interpreter runs this script in the namespace of `__main__`, so it must bind no name.
 _OUTER_SCRIPT: Final = """\
 try:
@@ -138,24 +144,16 @@ if not is_released:
 """
 
 
-def in_memory(area: int, mapped_size: int, answer_at: int, answer_max: int, answer_timeout_s: float) -> str:
+def in_memory(area: int, mapped_size: int) -> str:
     """Return the script for the work area at ``area``, which has ``mapped_size`` bytes."""
-    return _wrap(
-        _IN_MEMORY.format(
-            area=area,
-            mapped_size=mapped_size,
-            answer_at=answer_at,
-            answer_max=answer_max,
-            answer_timeout_s=answer_timeout_s,
-            work=_WORK,
-        )
-    )
+    return _filled(_IN_MEMORY, area=area, mapped_size=mapped_size, answer_timeout_s=_ANSWER_TIMEOUT_S)
 
 
-def in_file(path: str, answer_at: int, answer_max: int) -> str:
+def in_file(path: str) -> str:
     """Return the script for the work area in the file ``path``."""
-    return _wrap(_IN_FILE.format(path=path, answer_at=answer_at, answer_max=answer_max, work=_WORK))
+    return _filled(_IN_FILE, path=path)
 
 
-def _wrap(work: str) -> str:
+def _filled(script: str, **values: object) -> str:
+    work = script.format(**values, answer_at=ANSWER_AT, answer_max=ANSWER_MAX, work=_WORK)
     return _OUTER_SCRIPT % (_START_SCRIPT % (_THREAD_SCRIPT % work))

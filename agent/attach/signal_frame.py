@@ -20,24 +20,7 @@ _FLAGS: Final = 1 | 2 | 4
 #: An alternate stack that the kernel refuses to set, so that the thread keeps its own.
 _NO_STACK: Final = (0, 0x7FFF, 0)
 _CONTEXT: Final = struct.Struct("<QQQiiQ16QQQHHHHQQQQQ64sQ")
-_REGISTER_ORDER: Final = [
-    "r8",
-    "r9",
-    "r10",
-    "r11",
-    "r12",
-    "r13",
-    "r14",
-    "r15",
-    "rdi",
-    "rsi",
-    "rbp",
-    "rbx",
-    "rdx",
-    "rax",
-    "rcx",
-    "rsp",
-]
+_REGISTER_ORDER: Final = "r8 r9 r10 r11 r12 r13 r14 r15 rdi rsi rbp rbx rdx rax rcx rsp"
 
 #: The part of the extended state that is reserved for software (`sw_reserved`): its offset, its
 #: layout, and the two magic numbers that mark a valid frame.
@@ -81,7 +64,7 @@ def build(state: SavedState) -> SignalFrame:
     extended_at = (registers.rsp - _DISTANCE - len(extended)) // _ALIGNMENT * _ALIGNMENT
     address = (extended_at - _CONTEXT.size) // _ALIGNMENT * _ALIGNMENT
     restored_registers = _restart_registers(registers)
-    values = [getattr(restored_registers, name) for name in _REGISTER_ORDER]
+    values = [getattr(restored_registers, name) for name in _REGISTER_ORDER.split()]
     context = _CONTEXT.pack(
         _FLAGS,
         0,

@@ -9,10 +9,11 @@ from typing import Final, NamedTuple
 from .. import identity, processes, python_command
 from ..processes import Process
 from . import maps
-from .elf import machine
-from .errors import AttachError, RefusedError, stopped_error
+from .errors import RefusedError, stopped_error
 
+#: The machine that attaching is for, and its number in the header of an ELF file.
 ARCHITECTURE: Final = "x86_64"
+_MACHINE: Final = (62).to_bytes(2, "little")
 #: The oldest minor version of Python 3 that the shim runs in.
 PYTHON_MIN: Final = 7
 #: Another user's Python process is listed from this size on: its mapped files cannot be read.
@@ -211,14 +212,13 @@ def _has_capability() -> bool:
 
 def _check_architecture(pid: int, _status: dict[str, str]) -> RefusedError | None:
     try:
-        architecture = machine(f"/proc/{pid}/exe")
-    except (OSError, AttachError):
+        with open(f"/proc/{pid}/exe", "rb") as file:
+            head = file.read(20)
+    except OSError:
         return None
-    if architecture == os.uname().machine == ARCHITECTURE:
+    if os.uname().machine == ARCHITECTURE and head[18:] == _MACHINE:
         return None
-    return RefusedError(
-        f"attaching is for {ARCHITECTURE}, this is {architecture}: start the job with tfprof-run", "other-architecture"
-    )
+    return RefusedError(f"attaching is for {ARCHITECTURE}: start the job with tfprof-run", "other-architecture")
 
 
 def _check_python(pid: int, status: dict[str, str]) -> RefusedError | None:

@@ -26,10 +26,6 @@ from .memory import Memory
 #: Size of a memory page.
 PAGE: Final = 4096
 _WORDS: Final = struct.Struct("<IIII")
-_ANSWER_AT: Final = 16
-_ANSWER_MAX: Final = PAGE - _ANSWER_AT - 1
-#: Time limit for reading the answer (seconds); after it the job frees the work area.
-_ANSWER_TIMEOUT_S: Final = 30.0
 #: Time limit for the job to free the work area after its answer is read (seconds). A job takes this
 #: long only if it gets no processor.
 _FREE_TIMEOUT_S: Final = 5.0
@@ -98,7 +94,7 @@ class WorkArea:
     def place_in_file(self, file: Memory, path: str) -> bytes:
         """Fill the work area in ``file``, which is at ``path``; return the text to run."""
         self._put(file, 0, b"")
-        return scripts.in_file(path, _ANSWER_AT, _ANSWER_MAX).encode()
+        return scripts.in_file(path).encode()
 
     def _put(self, memory: Memory, address: int, texts: bytes) -> None:
         self._memory, self.address = memory, address
@@ -143,10 +139,9 @@ class WorkArea:
         assert self._memory is not None
         data = self._memory.read(self.address, PAGE).ljust(PAGE, b"\0")  # a file may have been truncated
         state = WorkState(min(_WORDS.unpack_from(data)[0], WorkState.FAILED))
-        return WorkProgress(state, data[_ANSWER_AT:].partition(b"\0")[0].decode("utf-8", "replace"))
+        return WorkProgress(state, data[scripts.ANSWER_AT :].partition(b"\0")[0].decode("utf-8", "replace"))
 
 
 def _text(mapped_size: int) -> bytes:
     """Return the text for a work area of ``mapped_size`` bytes at the address _ADDRESS_MAX."""
-    script = scripts.in_memory(_ADDRESS_MAX, mapped_size, _ANSWER_AT, _ANSWER_MAX, _ANSWER_TIMEOUT_S)
-    return script.encode() + b"\0"
+    return scripts.in_memory(_ADDRESS_MAX, mapped_size).encode() + b"\0"

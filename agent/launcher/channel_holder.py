@@ -4,11 +4,11 @@ import contextlib
 import functools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from ...commands import daemons
-from ...formats import private_files, runtime_dir
+from ...formats import runtime_dir
 from ...formats.errors import FormatError, TfprofError
 from ...formats.ids import hex_id
 from .. import daemon_start, identity, launches, processes
@@ -110,7 +110,7 @@ class ChannelHolder:
         is_active = now < self._active_until_s
         if now >= self._next_check_s:
             self._next_check_s = now + (AGENT_POLL_S if is_active else IDLE_AGENT_POLL_S)
-            if not (self._supervisor.is_running() or self._was_stopped()):
+            if not (self._supervisor.is_running() or (self._has_checked_agent and self._supervisor.was_stopped)):
                 self.ensure_agent()
             self._has_checked_agent = True
         return POLL_S if is_active else IDLE_POLL_S
@@ -165,16 +165,6 @@ class ChannelHolder:
         self._channels.clear()
         self.announcements.close()
 
-    def _was_stopped(self) -> bool:
-        """Whether a user stopped the agent; it is not restarted then."""
-        status = private_files.read_json(os.path.join(self._instance_dir, "agent.json"))
-        return (
-            self._has_checked_agent
-            and status is not None
-            and bool(status.get("stopped"))
-            and self._supervisor.starts == 0
-        )
-
     def _handle(self, announcement: Announcement, channels_of: _ChannelsOf, scan: _Scan) -> None:
         if announcement.launch not in (0, self._launch):
             return
@@ -185,25 +175,26 @@ class ChannelHolder:
                 self.launch_announcements += 1
             return
         pid = announcement.pid
-        if not any(self._open(inode, pid, path, announcement.uid) for inode, path in channels_of(pid).items()):
+        holders = ((inode, [processes.DescriptorHolder(pid, path)]) for inode, path in channels_of(pid).items())
+        if not any(self._open(inode, holder, announcement.uid) for inode, holder in holders):
             self._find_by_scan(announcement.uid, scan)
 
     def _find_by_scan(self, uid: int, scan: _Scan) -> None:
         """Scan all processes for the channel ``uid``: in a container the announced pid differs."""
         for inode, holders in scan(os.geteuid()).items():
-            if self._open(inode, *holders[0], uid):
+            if self._open(inode, holders, uid):
                 return
         self.unmatched_announcements += 1
 
-    def _open(self, inode: processes.Inode, pid: int, path: str, uid: int) -> bool:
-        """Return whether the channel at ``path`` has ``uid``; hold it if it is of this launch.
+    def _open(self, inode: processes.Inode, holders: Sequence[processes.DescriptorHolder], uid: int) -> bool:
+        """Return whether the channel of ``holders`` has ``uid``; hold it if it is of this launch.
 
-        ``pid`` is the process that ``path`` belongs to.
+        One of ``holders`` may be its process; the agent may be another one.
         """
         if inode in self._channels:
             return False
         try:
-            fd = open_file(path, os.O_RDONLY)
+            fd = open_file(holders[0].path, os.O_RDONLY)
         except OSError:
             return False
         try:
@@ -211,7 +202,8 @@ class ChannelHolder:
         except (OSError, FormatError):
             channel_identity = None  # the agent reports what is wrong with it
         if channel_identity is not None and channel_identity.launch == self._launch:
-            self._channels[inode] = _HeldChannel(fd, channel_identity, processes.process(pid))
+            pids = (holder.pid for holder in holders if processes.ns_pid(holder.pid) == channel_identity.pid)
+            self._channels[inode] = _HeldChannel(fd, channel_identity, processes.process(next(pids, 0)))
             self.launch_announcements += 1
         else:
             os.close(fd)

@@ -164,7 +164,7 @@ def parse(argv: Sequence[str]) -> RunOptions:
     outputs = () if arguments.execute else _outputs(arguments.output)
     repetition = _repetition(arguments)
     return RunOptions(
-        command=_with_python(command, os.environ),
+        command=python_command.with_python(command),
         store=store,
         name=arguments.name if arguments.name is None else _name(arguments.name),
         records_command=arguments.record_command,
@@ -218,21 +218,10 @@ def _alternate(text: str) -> list[str]:
         raise UsageError(f"--alternate: {error} in {text!r}") from None
     if not words:
         raise UsageError("--alternate is empty")
-    command = _with_python(words, os.environ)
-    if not any(map(os.path.exists, supervise.paths(command[0], os.environ))):
+    command = python_command.with_python(words)
+    if not any(map(os.path.exists, python_command.paths(command[0], os.environ))):
         raise supervise.not_started_error(command[0], errno.ENOENT)
     return command
-
-
-def _with_python(command: list[str], environ: Mapping[str, str]) -> list[str]:
-    """Return ``command``; a Python file that is no command is run by the Python on PATH, if any."""
-    script = command[0]
-    is_command = any(os.access(path, os.X_OK) for path in supervise.paths(script, environ))
-    if is_command or not script.endswith(".py") or not os.path.isfile(script):
-        return command
-    pythons = (path for name in ("python", "python3") for path in supervise.paths(name, environ))
-    python = next((path for path in pythons if os.access(path, os.X_OK)), None)
-    return command if python is None else [python, *command]
 
 
 def _dump_request(steps: str | None, folder: str | None) -> DumpRequest | None:
@@ -344,6 +333,7 @@ class Run:
     def execute(self) -> NoReturn:
         """Replace this process by the command."""
         self._update_launch(job_pid=os.getpid())
+        self._explain_option()
         holder = self._channel_holder()
         if holder is not None:
             holder.ensure_agent()
@@ -384,9 +374,7 @@ class Run:
             self._update_launch(ended_ns=time.time_ns(), status=error.exit_code)
             raise
         self._update_launch(job_pid=pid)
-        if self._python.isolating_option is not None:
-            text = f"python {self._python.isolating_option} does not load the shim"
-            self._explain({"slug": "not-armed", "text": text})
+        self._explain_option()
         holder = self._channel_holder()
         forwarding = Forwarding(
             running_witness.signals,
@@ -444,6 +432,12 @@ class Run:
 
             report.print_no_profile(reason)
 
+    def _explain_option(self) -> None:
+        """Say which option of the command's Python keeps the shim out, if one does."""
+        if self._python.isolating_option is not None:
+            text = f"python {self._python.isolating_option} does not load the shim"
+            self._explain({"slug": "not-armed", "text": text})
+
     def _report(self, holder: "ChannelHolder | None", duration_s: float) -> None:
         if self._problem is not None or holder is None or self._launch is None:
             self._explain(self._problem or {"slug": "runtime-dir", "text": "there is no runtime folder"})
@@ -470,7 +464,7 @@ class Run:
 
 def _python_of(command: Sequence[str], environ: Mapping[str, str]) -> PythonCommand:
     """Return the options of the Python that runs ``command``; none if no Python runs it."""
-    path = next((path for path in supervise.paths(command[0], environ) if os.path.isfile(path)), "")
+    path = next((path for path in python_command.paths(command[0], environ) if os.path.isfile(path)), "")
     interpreter = python_command.interpreter_of(path)
     parsed_command = python_command.parse(command if interpreter == [path] else interpreter or [])
     return parsed_command or PythonCommand()

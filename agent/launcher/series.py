@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, Protocol
 
 from ...commands import daemons, streams
 from ...formats import runtime_dir
+from ...formats.errors import TfprofError
 from ..launches import SERIES_TAG
 from . import report, supervise
 from .supervise import Outcome
@@ -87,12 +88,14 @@ class Series:
         if self._quiet or sys.stderr is None:
             return
         name = f"{SERIES_TAG}:{self._id}"
-        log = os.path.join(runtime_dir.make_instance(store), "report.log")
-        ending = report.run_report(
-            daemons.isolated_command(report.REPORT, [name, "--store", store]), log, _COMPARISON_TIMEOUT_S
-        )
-        if ending.has_failed or ending.is_late:
-            reason = "it took too long" if ending.is_late else f"see {log}"
+        command = daemons.isolated_command(report.REPORT, [name, "--store", store])
+        try:
+            log = os.path.join(runtime_dir.make_instance(store), "report.log")
+            ending = report.run_report(command, log, _COMPARISON_TIMEOUT_S)
+            reason = "it took too long" if ending.is_late else f"see {log}" if ending.has_failed else None
+        except (OSError, TfprofError) as error:  # the exit status must not depend on the comparison
+            reason = str(getattr(error, "strerror", error))
+        if reason is not None:
             streams.note(f"no comparison: {reason}; `tfprof diff {name}` makes it, too")
 
     def _say(self, text: str) -> None:

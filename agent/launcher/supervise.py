@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from ...formats.errors import TfprofError
+from .. import python_command
 from .forwarding import Forwarding, asks_for_end
 from .signal_receiver import BLOCKABLE_SIGNALS, Signal, SignalReceiver
 
@@ -139,7 +140,7 @@ def execute(command: Sequence[str], environ: Mapping[str, str], inherited_signal
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, inherited_signals.mask)
     failure: OSError | None = None
-    for path in paths(command[0], environ):
+    for path in python_command.paths(command[0], environ):
         try:
             os.execve(path, list(command), dict(environ))
         except OSError as error:
@@ -150,13 +151,6 @@ def execute(command: Sequence[str], environ: Mapping[str, str], inherited_signal
             if failure is None or failure.errno in (errno.ENOENT, errno.ENOTDIR):
                 failure = error
     raise failure or FileNotFoundError(errno.ENOENT, command[0])
-
-
-def paths(name: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the paths at which the command ``name`` is looked for, in order."""
-    if "/" in name:
-        return [name]
-    return [os.path.join(folder, name) for folder in os.get_exec_path(dict(environ))]
 
 
 def not_started_error(name: str, code: int) -> NotStartedError:
@@ -188,41 +182,33 @@ def wait(
     ``watch`` returns the seconds to its next call. It is called at once when ``wake_fd`` becomes
     readable. ``stopping`` returns the context in which this process stops.
     """
-    receiver = _receiver()
+    child, receiver = _Child(pid), _receiver()
+    next_watch_s = time.monotonic()
     receiver.listen(wake_fd)
     try:
-        return _wait(_Child(pid), watch, forwarding, stopping)
+        while True:
+            wake_s = min(next_watch_s, forwarding.due_at)
+            received_signal = receiver.next(wake_s - time.monotonic())
+            now = time.monotonic()
+            if received_signal is None and now < wake_s:
+                next_watch_s = now
+            if received_signal is not None and received_signal.number == signal.SIGCHLD:
+                outcome = child.poll()
+                if outcome is not None:
+                    return outcome
+            if received_signal is not None and not (
+                received_signal.number == signal.SIGCHLD and received_signal.code > 0
+            ):
+                forwarding.add(received_signal, now)
+            for signal_to_forward in forwarding.take_ready(now):
+                _forward(signal_to_forward, child)
+            if child.stopped_by and not forwarding.may_forward(signal.SIGCONT):
+                with stopping():
+                    child.stop_together()
+            if now >= next_watch_s:
+                next_watch_s = watch() + time.monotonic()
     finally:
         receiver.forget(wake_fd)
-
-
-def _wait(
-    child: "_Child",
-    watch: Callable[[], float],
-    forwarding: Forwarding,
-    stopping: Callable[[], contextlib.AbstractContextManager[object]],
-) -> Outcome:
-    next_watch_s = time.monotonic()
-    receiver = _receiver()
-    while True:
-        wake_s = min(next_watch_s, forwarding.due_at)
-        received_signal = receiver.next(wake_s - time.monotonic())
-        now = time.monotonic()
-        if received_signal is None and now < wake_s:
-            next_watch_s = now
-        if received_signal is not None and received_signal.number == signal.SIGCHLD:
-            outcome = child.poll()
-            if outcome is not None:
-                return outcome
-        if received_signal is not None and not (received_signal.number == signal.SIGCHLD and received_signal.code > 0):
-            forwarding.add(received_signal, now)
-        for signal_to_forward in forwarding.take_ready(now):
-            _forward(signal_to_forward, child)
-        if child.stopped_by and not forwarding.may_forward(signal.SIGCONT):
-            with stopping():
-                child.stop_together()
-        if now >= next_watch_s:
-            next_watch_s = watch() + time.monotonic()
 
 
 class _Child:

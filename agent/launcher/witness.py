@@ -168,7 +168,7 @@ class Witness:
 class NoWitness:
     """Stands for a witness that could not be started."""
 
-    pid = 0
+    pid = -1  # no signal is of it; 0 is a sender outside of this pid namespace
 
     def announce_job(self) -> None:
         """Do nothing."""

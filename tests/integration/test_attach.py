@@ -1,7 +1,6 @@
 """Attaches to loops that run without tfprof, profiles them, and detaches; nothing remains.
 
-Tests shim/attached.py, agent/attach/__main__.py, agent/attach/payload.py, agent/attach/scripts.py,
-cli/attach.py.
+Tests shim/attached.py, agent/attach/__main__.py, agent/attach/payload.py, agent/attach/scripts.py.
 """
 
 import contextlib
@@ -12,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
@@ -21,11 +21,15 @@ import pytest
 from fakes import exported_slices
 from fakes.polling import until
 from tfprof.agent import processes
-from tfprof.agent.attach.attachment import Attachment, AttachOptions
+from tfprof.agent.attach.attachment import LOADING_TIMEOUT_S, Attachment, AttachOptions
+from tfprof.agent.attach.errors import RefusedError
 from tfprof.agent.attach.memory import ProcessMemory
+from tfprof.cli.attach import AGENT_POLL_S
 from tfprof.collector.query.explanations import untraced_reason
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.summaries.events import events
+from tfprof.commands import daemons
+from tfprof.formats import runtime_dir
 
 JOBS = Path(__file__).parent / "jobs"
 #: Number of attachments to each loop; more with TFPROF_TEST_ATTACHES=40.
@@ -271,6 +275,19 @@ def test_the_command_says_why_it_waits(loop, private_store):
     assert_unchanged(job.end())
 
 
+def test_the_agent_stays_stopped_while_the_command_shows_steps(loop, private_store):
+    job = loop("tf1", "session")
+    command = start_attached(job)
+    subprocess.run([*TFPROF, "stop"], capture_output=True, timeout=60, check=True)
+    time.sleep(3 * AGENT_POLL_S)
+    instance_dir = runtime_dir.instance_dir(str(private_store))
+    assert daemons.running_pid(instance_dir, "agent") == 0
+    command.send_signal(signal.SIGINT)
+    _, err = command.communicate(timeout=60)
+    assert (command.returncode, "detached; more with" in err) == (0, True), err
+    assert_unchanged(job.end())
+
+
 def test_a_second_ctrl_c_says_what_is_not_detached_yet(loop, private_store):
     job = loop("tf1", "session")
     command = start_attached(job)
@@ -354,6 +371,20 @@ def test_a_job_stays_attached_until_an_order_detaches_it(loop, private_store, ve
     assert re.fullmatch(rf"{uid} {SCRIPT}: detach{first_step}\n", detached.stdout)
     assert_unchanged(job.end())
     until(lambda: stored_jobs(private_store)[0].info.state == "detached", "the end of the job in the store")
+
+
+def test_a_forked_child_of_a_profiled_job_is_already_profiled_before_its_first_step(
+    armed_forks, private_store, tmp_path
+):
+    script = tmp_path / "idle.py"
+    script.write_text("print('ready', flush=True)\ninput()\n")
+    child = armed_forks("tf1").start(script).until_ready()
+    before_s = time.monotonic()
+    with pytest.raises(RefusedError, match="already profiled: its next step"):
+        Attachment(AttachOptions(str(private_store)), processes.process(child.pid))
+    assert time.monotonic() < before_s + LOADING_TIMEOUT_S
+    child.go_on()
+    assert child.finish().status == 0
 
 
 def test_ps_shows_whether_a_loop_is_profiled(loop, private_store):

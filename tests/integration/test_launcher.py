@@ -178,8 +178,9 @@ def test_an_older_announcement_of_another_launch_is_ignored(private_store) -> No
     assert completed.stderr == "tfprof: no profile: nothing in this command loaded TensorFlow [no-tensorflow]\n"
 
 
-def test_an_interpreter_that_cannot_be_armed_is_reported_in_one_line() -> None:
-    completed = run(sys.executable, "-I", "-c", "print(1)")
+@pytest.mark.parametrize("options", [[], ["--exec"]])
+def test_an_interpreter_that_cannot_be_armed_is_reported_in_one_line(options: list[str]) -> None:
+    completed = run(*options, sys.executable, "-I", "-c", "print(1)")
     assert (completed.returncode, completed.stdout) == (0, "1\n")
     assert completed.stderr.count("\n") == 1
     assert "-I" in completed.stderr

@@ -156,3 +156,12 @@ def test_a_failure_has_the_slug_of_the_last_log_line_unless_that_line_is_old(tmp
     later_ns = log.stat().st_mtime_ns + 1
     assert "its log is empty" in daemon_start.failure_from_log(str(tmp_path), "collector", later_ns)["text"]
     assert "its log is empty" in daemon_start.failure_from_log(str(tmp_path), "agent")["text"]
+
+
+def test_a_daemon_that_a_user_has_stopped_is_told_from_one_that_was_started_since(tmp_path, clock, starts) -> None:
+    supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
+    states = [supervisor.was_stopped]
+    private_files.write_json(str(tmp_path / f"{NAME}.json"), {"stopped": True})
+    states.append(supervisor.was_stopped)
+    supervisor.ensure_running()
+    assert [*states, supervisor.was_stopped] == [False, True, False]

@@ -107,6 +107,13 @@ def test_a_script_is_checked_with_its_interpreter(run, python, tmp_path):
     assert "2.15.1" in findings["tensorflow"]["text"]
 
 
+def test_a_python_file_that_is_no_command_is_checked_as_tfprof_run_runs_it(run, python, tmp_path, monkeypatch):
+    (tmp_path / "train.py").touch()
+    monkeypatch.setenv("PATH", str(python.parent))
+    findings = run(str(tmp_path / "train.py"))
+    assert "2.15.1" in findings["tensorflow"]["text"]
+
+
 @pytest.mark.parametrize(
     ("command", "part"), [((sys.executable, "x.py"), "tensorflow"), (("no such program",), "program")]
 )

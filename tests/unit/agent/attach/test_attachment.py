@@ -6,12 +6,12 @@ import threading
 
 import pytest
 from fakes.channel_writer import ChannelWriter
-from tfprof.agent import processes
-from tfprof.agent.attach import attachment
-from tfprof.agent.attach.errors import GoneError
+from tfprof.agent import daemon_start, processes
+from tfprof.agent.attach import attachment, helper, targets
+from tfprof.agent.attach.errors import AttachError, GoneError
 from tfprof.agent.attach.payload import ShimAnswer
 from tfprof.agent.rings import InvalidChannelError
-from tfprof.formats import layout
+from tfprof.formats import layout, private_files
 
 NO_MAGIC = bytes(len(layout.MAGIC))
 
@@ -56,3 +56,34 @@ def test_a_process_that_ends_before_its_channel_is_read_is_called_gone():
         child.kill()
     with pytest.raises(GoneError, match="ended meanwhile"):
         ending._new_channel(ShimAnswer(armed=True, before=False))
+
+
+def test_an_agent_that_a_user_has_stopped_is_started_but_not_again(tmp_path, monkeypatch):
+    starts = []
+    monkeypatch.setattr(daemon_start, "start_daemon", lambda *arguments: starts.append(arguments))
+    private_files.write_json(str(tmp_path / "agent.json"), {"stopped": True})
+    attached = object.__new__(attachment.Attachment)
+    attached._supervisor = daemon_start.DaemonSupervisor(str(tmp_path), "/s", daemon_start.AGENT)
+    attached.ensure_agent(again=True)
+    assert starts == []
+    attached.ensure_agent()
+    assert len(starts) == 1
+
+
+@pytest.mark.parametrize(
+    ("slug", "disarms"), [("no-remote-debugging", []), ("attach-busy", []), ("attach-unfinished", [("gil-callback",)])]
+)
+def test_only_after_a_failure_that_may_have_changed_the_job_it_is_disarmed_with_the_same_methods(
+    slug, disarms, this_process, private_store, monkeypatch
+):
+    def refuse(*_arguments):
+        raise AttachError("out of luck", slug)
+
+    calls = []
+    monkeypatch.setattr(targets, "refusal_of", lambda _pid: None)
+    monkeypatch.setattr(daemon_start.DaemonSupervisor, "ensure_running", lambda _self: True)
+    monkeypatch.setattr(helper, "arm", refuse)
+    monkeypatch.setattr(helper, "disarm", lambda _process, _launch, methods: calls.append(methods))
+    with pytest.raises(AttachError, match="out of luck"):
+        attachment.Attachment(attachment.AttachOptions(str(private_store), methods=("gil-callback",)), this_process)
+    assert calls == disarms

@@ -1,11 +1,15 @@
 """The identity and the folders with which root attaches to a user's job."""
 
+import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tfprof.agent.attach import identities, targets
@@ -97,3 +101,40 @@ def test_a_user_who_cannot_read_the_installation_is_refused(
         if os.getpid() != parent:  # the child must not run the other tests
             os._exit(1)
     assert child_status == status
+
+
+@contextmanager
+def served(answer: identities.RequestHandler) -> Iterator[socket.socket]:
+    """Yield the user's end of a connection to a thread that answers requests by ``answer``."""
+    root_end, user_end = socket.socketpair()
+    thread = threading.Thread(target=identities._serve, args=(root_end, NOBODY, answer))
+    thread.start()
+    yield user_end
+    user_end.close()
+    thread.join()
+    root_end.close()
+
+
+def echo(request: dict[str, Any]) -> dict[str, Any]:
+    return {"text": request["action"], "user": request["user_id"]}
+
+
+def test_the_reply_to_a_request_whose_wait_was_interrupted_is_skipped() -> None:
+    with served(echo) as connection:
+        connection.sendall(json.dumps({"number": 1, "action": "arm"}).encode() + b"\n")
+        reply = identities._send_request(connection, {"number": 2, "action": "disarm"})
+    assert (reply["text"], reply["user"]) == ("disarm", NOBODY)
+
+
+def test_a_request_that_is_no_json_gets_a_reply() -> None:
+    with served(echo) as connection:
+        connection.sendall(b"{")
+        assert identities._send_request(connection, {"number": 2, "action": "arm"})["text"] == "an unknown request"
+
+
+def test_a_user_who_has_ended_ends_the_service_without_an_error() -> None:
+    root_end, user_end = socket.socketpair()
+    user_end.sendall(b'{"number": 1, "action": "arm"}\n')
+    user_end.close()
+    identities._serve(root_end, NOBODY, echo)
+    root_end.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fakes.channel_job import OPEN_CHANNEL
+from tfprof.agent import processes
 from tfprof.agent.channels import ChannelReader, open_file
 from tfprof.agent.launcher.channel_holder import ChannelHolder
 from tfprof.agent.launches import Launch
@@ -91,3 +92,14 @@ def test_the_channel_of_a_running_process_stays_open(bench: Bench) -> None:
     bench.announcement.unlink()
     assert len(bench.channels()) == 1
     assert bench.holder.stored_uids == set()
+
+
+def test_the_process_of_a_channel_that_others_hold_too_is_the_one_with_its_pid(bench: Bench) -> None:
+    """In a pid namespace of its own, a job announces a pid that this process does not know."""
+    ((inode, path),) = processes.channels_of(bench.job.pid).items()
+    holders = [processes.DescriptorHolder(pid, path) for pid in (os.getpid(), bench.job.pid)]
+    for known_holders, process in ((holders[:1], None), (holders, processes.process(bench.job.pid))):
+        bench.holder._find_by_scan(int(bench.uid, 16), {os.geteuid(): {inode: known_holders}}.__getitem__)
+        channel = bench.holder._channels.pop(inode)
+        os.close(channel.fd)
+        assert channel.process == process

@@ -1,8 +1,12 @@
 """The order and the end of the runs of a series; the runs themselves are invented."""
 
+import errno
 import signal
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from tfprof.agent.launcher import report
 from tfprof.agent.launcher.series import Repetition, Series
 from tfprof.agent.launcher.supervise import Outcome
 
@@ -68,3 +72,14 @@ def test_an_interrupted_run_ends_the_series_even_if_it_succeeds(
 ) -> None:
     assert made([InventedRun(outcome, signal.SIGINT)])[0] == result
     assert capsys.readouterr().err.splitlines()[-1] == "tfprof: SIGINT ended the series in run 1 of 2"
+
+
+def test_a_comparison_that_cannot_be_started_is_a_note(
+    private_store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_arguments: object) -> NoReturn:
+        raise OSError(errno.EAGAIN, "no process")
+
+    monkeypatch.setattr(report, "run_report", fail)
+    Series(Repetition(2), ["a"], lambda *_arguments: InventedRun(SUCCESS), quiet=False).compare(str(private_store))
+    assert "no comparison: no process; `tfprof diff repeat:" in capsys.readouterr().err

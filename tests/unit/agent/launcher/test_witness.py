@@ -206,3 +206,7 @@ def test_there_is_no_witness_if_fork_fails(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(os, "fork", fail)
     assert isinstance(witness.begin(lambda pid, _fds: pid), witness.NoWitness)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_signal_from_outside_of_the_pid_namespace_is_not_of_a_missing_witness() -> None:
+    assert witness.NoWitness().pid != 0
