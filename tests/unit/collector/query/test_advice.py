@@ -1113,11 +1113,11 @@ def test_busy_threads_have_the_names_that_the_job_announces(tmp_path: Path) -> N
     job = job_of(tmp_path, busy_threads=busy)
     job.info.identity["functions"] = {
         str(activities.key_of(activities.THREAD, name)): name
-        for name in ("7 spin (train.py:3) Thread-1 (spin)", "9 beat (log.py:5) ", "10 idle (log.py:9) x", "odd")
+        for name in ("7 spin (train.py:3) Thread-1 (spin)", "9 beat (log (2).py:5) ", "10 idle (log.py:9) x", "odd")
     }
     assert python_threads(job, (2 * SECOND, 4 * SECOND)) == (
         PythonThread("Thread-1 (spin)", "spin", "train.py:3", pytest.approx(0.9)),
-        PythonThread("", "beat", "log.py:5", pytest.approx(0.2)),
+        PythonThread("", "beat", "log (2).py:5", pytest.approx(0.2)),
     )
     # Before Python 3.8 the number is unknown.
     name = "0 spin (train.py:3) Thread-1"
