@@ -6,8 +6,10 @@ docs/api.md describes it.
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
+from operator import index
 from typing import Any
 
 from ..commands import settings_files
@@ -27,7 +29,7 @@ from .query.listing import job_listing
 from .render.wrapper_text import AFTER, BEFORE, BETWEEN, table
 from .store.opening import open_reader
 from .summaries.jobs import JobRow, job_rows
-from .summaries.kinds import parse_kinds
+from .summaries.kinds import LAST_STEP, parse_kinds
 from .summaries.parts import Breakdown
 from .tfviews.option_values import STDOUT, TIMELINE, InvalidOutputError
 from .tfviews.options import BY, TABLE, Options, from_dict, from_texts, warnings
@@ -53,10 +55,31 @@ def _option_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _list(name: str, value: Any, kind: type, what: str) -> list[Any]:
+    """Return a single ``value`` of type ``kind``, or the values of a list, as a list."""
+    values = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+    values = list(values)
+    if not all(isinstance(each, kind) for each in values):
+        raise UsageError(f"{name}={value!r}: give {what}, or a list of such values")
+    return values
+
+
+def _steps(steps: Any) -> tuple[int, int] | None:
+    if steps is None:
+        return None
+    try:
+        first, last = map(index, steps)
+    except (TypeError, ValueError):
+        first, last = 1, 0
+    if not 0 <= first <= last <= LAST_STEP:
+        raise UsageError(f"steps={steps!r} is no range: give the first and the last step, such as (10, 20)")
+    return first, last
+
+
 def _moment(text: str | None) -> int:
     try:
         return 0 if text is None else parse_moment(text)[0]
-    except ValueError:
+    except (TypeError, ValueError):
         raise UsageError(f"since={text!r} is no time: give 30m, 2h, 3d (that long ago), 14:30, or 2026-01-31") from None
 
 
@@ -92,10 +115,12 @@ class Profiler(JobTables):
         max_depth=3, order_by="memory" or a list of columns as select. UsageError if a name or a
         value is wrong; NoSuchStepError.
         """
-        if name not in VIEWS:
+        if name not in tuple(VIEWS):
             raise UsageError(f"no view is called '{name}': {', '.join(VIEWS)}")
         if by and (name != "op" or by not in BY):
             raise UsageError(f"by={by!r}: the op view takes op types apart by {', '.join(BY)}")
+        if not isinstance(top, int) or top < 0:
+            raise UsageError(f"top={top!r}: give a number of rows, or 0 for all")
         unknown = sorted(set(options) - ({option.name for option in TABLE} - {"output"}))
         if unknown:
             raise UsageError(f"the view {name} has no option '{unknown[0]}'")
@@ -273,7 +298,7 @@ class OpenStore:
         ``exact``: reproduce the TF profiler's errors and omissions, too. Raises NoSuchJobError and
         UsageError.
         """
-        return self.select(selector, compat=compat, exact=exact)
+        return self.select([selector], compat=compat, exact=exact)
 
     def select(
         self,
@@ -298,12 +323,13 @@ class OpenStore:
         14:30 or 2026-01-31. Raises NoSuchJobError and UsageError.
         """
         parity = _parity(compat, exact)
-        selectors = [jobs] if isinstance(jobs, str) else list(jobs)
-        hosts = [host] if isinstance(host, str) else list(host)
-        pids = [pid] if isinstance(pid, int) else list(pid)
+        if not isinstance(device, str | None):
+            raise UsageError(f"device={device!r}: give a part of the names of devices, such as 'GPU:0'")
+        selectors = _list("jobs", jobs, str, "the start of an id, a name or 'last'")
+        hosts, pids = _list("host", host, str, "the name of a host"), _list("pid", pid, Integral, "a process id")
         chosen_jobs = choose(self._store, selectors, hosts, pids) if selectors or hosts or pids else self._store.jobs()
-        kinds = None if kind is None else parse_kinds(kind if isinstance(kind, str) else ",".join(kind))
-        return Profiler(Selection(tuple(chosen_jobs), steps, device, parity, kinds, _moment(since)))
+        kinds = None if kind is None else parse_kinds(",".join(_list("kind", kind, str, "the name of a kind")))
+        return Profiler(Selection(tuple(chosen_jobs), _steps(steps), device, parity, kinds, _moment(since)))
 
 
 def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:

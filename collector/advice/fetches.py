@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ..numbers import duration, percent, size
+from ..summaries.activity_parts import name_and_line
 from ..summaries.kinds import RUN_KIND_NAMES
 from ..summaries.parts import Breakdown
 from ..summaries.step_cut import AFTER, BEFORE
@@ -87,7 +88,7 @@ def _calls(parts: Breakdown, way: _Way) -> Iterator[Report]:
             f"{percent(share)} of the time, {duration(total_ns)} a step, {way.of_calls}; most of it in {place}.",
             {"share": share, "ns_per_step": total_ns, "name": place},
             way.remedy_for_calls,
-            place.rpartition("(")[2].rstrip(")"),
+            name_and_line(place)[1],
             share,
             way.verdict,
         )

@@ -1,12 +1,12 @@
 """Whether steps wait for their input, what makes it, and what to do about that stage."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
 from ..numbers import count, duration, percent
+from ..summaries.activity_parts import name_and_line
 from ..summaries.op_classes import INPUT, ITERATOR_DEVICE, WAITING_OPS
 from ..summaries.part_times import WAITING_STAGES
 from ..summaries.parts import FIRST_BATCHES, INPUT_HIGH, INPUT_MODERATE, Breakdown, input_words
@@ -36,8 +36,6 @@ _OP_SHARE_MIN: Final = 0.05
 _OTHER_OPS: Final = frozenset({"PyFunc", "EagerPyFunc", "_Arg", "_EagerConst", "_Retval"})
 #: End of the name of the whole pipeline.
 _ROOT: Final = "Iterator::Root"
-#: `load (train.py:12)`: a function of the user, with its line.
-_FUNCTION: Final = re.compile(r"(?P<name>.*) \((?P<line>[^()]+:\d+)\)")
 
 _PARALLEL_MAP: Final = "map(f, num_parallel_calls=tf.data.AUTOTUNE)"
 _VECTORIZE: Final = "work on whole batches: batch(…) before map(…)"
@@ -167,8 +165,7 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
     has_queue = any("Dequeue" in node.op for node in waiting_nodes) and not stages
     function = next(iter(parts.pipeline), None)
     if function is not None and function.mean_ns >= _FUNCTION_SHARE_MIN * parts.ns(INPUT):
-        match = _FUNCTION.fullmatch(function.name)
-        name, function_line = (match["name"], match["line"]) if match else (function.name, line)
+        name, function_line = name_and_line(function.name)
         remedy = next(
             (_STAGE_REMEDIES[known] for known in ("Generator", "FlatMap") if stage.startswith(known)),
             _REMEDY_FOR_FUNCTION,
@@ -179,7 +176,7 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
             (name, remedy), function_line = _ADAPTERS[file], line
         text = f" The pipeline calls {name}, which runs for {duration(function.mean_ns)} a step.{text}"
         numbers |= {"function": name, "function_ns_per_step": function.mean_ns}
-        return _Cause(text, numbers, remedy, function_line, f"the function {name} of the input pipeline")
+        return _Cause(text, numbers, remedy, function_line or line, f"the function {name} of the input pipeline")
     what = f"the stage {stage}" if "stage" in numbers else f"{numbers['op']} in the functions" if ops else ""
     mapped = _mapped_names(evidence, stage)
     if mapped:

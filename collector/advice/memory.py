@@ -11,12 +11,13 @@ from ..numbers import duration, percent, size
 from .evidence import Evidence
 from .report import Report
 
-#: Minimum number of samples (one per second) and of traced steps; the share of them that counts as
-#: warm-up. With fewer than _FEW_SAMPLES, only a large growth is reported: caches fill at first.
-SAMPLES_MIN: Final = 9
-_FEW_SAMPLES: Final = 14
-STEPS_MIN: Final = 6
+#: Minimum number of samples (one per second); the share of them, and of traced steps, that counts
+#: as warm-up; the minimum number of steps after it. With fewer than _FEW_SAMPLES after it, only a
+#: large growth is reported: caches fill at first.
+SAMPLES_MIN: Final = 12
 WARM_UP_SHARE: Final = 0.3
+STEPS_MIN: Final = 6
+_FEW_SAMPLES: Final = 14
 #: Minimum growth that is reported, as a share and in bytes.
 _GROWTH_SHARE_MIN: Final = 0.1
 _LARGE_SHARE_MIN: Final = 0.25
@@ -62,7 +63,7 @@ def _grows(values: Sequence[float], share_min: float = _GROWTH_SHARE_MIN) -> boo
 def _processes(evidence: Evidence) -> Report | None:
     samples = evidence.memory_samples[int(len(evidence.memory_samples) * WARM_UP_SHARE) :]
     share_min = _GROWTH_SHARE_MIN if len(samples) >= _FEW_SAMPLES else _LARGE_SHARE_MIN
-    if len(samples) < SAMPLES_MIN or not _grows([sample.rss_bytes for sample in samples], share_min):
+    if len(evidence.memory_samples) < SAMPLES_MIN or not _grows([sample.rss_bytes for sample in samples], share_min):
         return None
     minutes = [(sample.t_ns - samples[0].t_ns) / 60e9 for sample in samples]
     slope, _ = linear_regression(minutes, [sample.rss_bytes for sample in samples])

@@ -6,7 +6,7 @@ from .between_steps import STEPS_MIN as PAUSES_MIN
 from .between_steps import has_enough_steps
 from .evidence import Evidence
 from .main_call import steps_of_main_call
-from .memory import SAMPLES_MIN, WARM_UP_SHARE
+from .memory import SAMPLES_MIN
 from .retracing import RUNS_MIN
 from .uneven import STEPS_MIN
 
@@ -54,8 +54,7 @@ def of_pauses(evidence: Evidence) -> str:
 
 def of_memory(evidence: Evidence) -> str:
     """Return what a checker of memory lacks."""
-    samples = len(evidence.memory_samples) * (1 - WARM_UP_SHARE)
-    return "" if samples >= SAMPLES_MIN else f"fewer than {round(SAMPLES_MIN / (1 - WARM_UP_SHARE))} s of steps"
+    return "" if len(evidence.memory_samples) >= SAMPLES_MIN else f"fewer than {SAMPLES_MIN} s of steps"
 
 
 def of_graphs(evidence: Evidence) -> str:

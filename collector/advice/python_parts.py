@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ..numbers import duration, percent
+from ..summaries.activity_parts import name_and_line
 from ..summaries.op_classes import PYTHON
 from ..summaries.parts import TRACING, Breakdown
 from .between_steps import has_enough_steps, has_single_calls
@@ -78,7 +79,7 @@ def _reports(parts: Breakdown, sorts: Sequence[_Sort]) -> Iterator[Report]:
             f" in {name}.",
             {"share": share, "ns_per_step": total_ns, "name": name},
             sort.remedy,
-            name.rpartition("(")[2].rstrip(")") if name.endswith(")") else "",
+            name_and_line(name)[1],
             saving=share,
             verdict=sort.verdict,
         )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Final
 
-from ..numbers import cores, count, duration, time_of_day
+from ..numbers import cores, count, date_and_time, duration
 from ..summaries.step_records import periods
 from .cpu_use import CpuUse, cpu_use, is_due_to_host
 from .evidence import Evidence, StepShift
@@ -94,7 +94,7 @@ def shift_text(shift: StepShift, kind: str) -> str:
     times = f"{duration(shift.now_ns)} instead of {duration(shift.before_ns)}"
     if shift.is_gradual and not shift.of_pauses:
         return f"steps take longer and longer: since {kind} {count(shift.step)} {times}, {factor}."
-    since = f"since {kind} {count(shift.step)} ({time_of_day(shift.start_ns, whole_seconds=True)})"
+    since = f"since {kind} {count(shift.step)} ({date_and_time(shift.start_ns)})"
     if shift.of_pauses:
         return (
             f"{since}, the time from the start of a step to the next start is {factor}: {times}. Most of it is"
@@ -124,7 +124,7 @@ def _remedy(shift: StepShift, *, is_due: bool) -> str:
     if is_due:
         return _REMEDY_ON_BUSY_HOST
     if shift.of_pauses:
-        return _REMEDY_FOR_PAUSES.format(time_of_day(shift.start_ns, whole_seconds=True))
+        return _REMEDY_FOR_PAUSES.format(date_and_time(shift.start_ns).replace(" ", "T"))
     if shift.is_gradual:
         return _REMEDY_FOR_GROWTH
     return _REMEDY_FOR_OPS if shift.ops else _REMEDY

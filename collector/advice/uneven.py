@@ -54,6 +54,8 @@ def check(evidence: Evidence) -> Sequence[Report]:
     if step_count < STEPS_MIN:
         return []
     median_ns = median_step_ns(all_steps)  # as other screens have it
+    if not median_ns:
+        return []
     outliers = [group for group in steps if _mean(group) >= OUTLIER_FACTOR * median_ns]
     extra_ns = sum(group.total_ns - group.steps * median_ns for group in outliers)
     share = extra_ns / sum(group.total_ns for group in steps)

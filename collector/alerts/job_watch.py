@@ -12,14 +12,16 @@ from .growth import WARM_UP_S, MemoryGrowth
 from .load import CpuSeconds
 from .step_series import Shift, Spike, StepSeries
 
-#: Maximum number of series of a job; further kinds and keys are not watched.
+#: Maximum number of series of a job; a further one replaces that with the least step time.
 SERIES_MAX: Final = 16
 #: Shifts of a series raise alerts only if the series has at least this share of the job's step
 #: time.
 SHARE_MIN: Final = 0.1
-#: Minimum duration of a stall: a multiple of the usual step time, and a number of seconds.
+#: Minimum duration of a stall: a multiple of the usual step time, a number of seconds, and a
+#: multiple of the longest silence that has ended.
 STALL_FACTOR: Final = 10.0
 STALL_S: Final = 15
+STALL_SILENCE_FACTOR: Final = 2
 #: Minimum interval between two alerts of a job with the same slug (seconds).
 HOLD_S: Final = {SPIKE: 300, MEMORY_GROWTH: 600, LOSSES: 300}
 #: Limits (ns) beyond which an entry is ignored, since a job may send wrong times: the maximum total
@@ -67,6 +69,7 @@ class JobWatch:
         self._memory = MemoryGrowth()
         self._first_step_ns = 0
         self._last_step_ns = 0
+        self._longest_silence_ns = 0  # of those that ended, from the end of a step to the next end
         self._is_stalled = False
         self._is_step_due = False
         self._sampled_ns = 0
@@ -85,6 +88,8 @@ class JobWatch:
             end_ns = start_ns + entry.total_ns
             if entry.total_ns > _TOTAL_MAX_NS or not 0 < end_ns < now_ns + _FUTURE_MAX_NS:
                 continue
+            if self._first_step_ns and self._is_step_due:
+                self._longest_silence_ns = max(self._longest_silence_ns, end_ns - self._last_step_ns)
             self._last_step_ns = max(self._last_step_ns, end_ns)
             is_step = span_kinds.is_step(entry.kind)
             self._is_step_due = is_step or entry.kind in _DUE_AFTER
@@ -95,14 +100,24 @@ class JobWatch:
 
     def _add(self, entry: Span, start_ns: int, end_ns: int) -> None:
         series_key = SeriesKey(entry.kind, entry.key, bool(entry.flags & layout.FLAG_TRACED))
-        series = self._series.get(series_key)
-        if series is None:
-            if len(self._series) >= SERIES_MAX:
-                return
-            series = self._series[series_key] = StepSeries()
+        series = self._series.get(series_key) or self._new_series(series_key)
         spike = series.add(entry.ordinal, start_ns, end_ns, entry.total_ns, entry.steps, entry.min_ns, entry.max_ns)
         if spike is not None and not series_key.is_traced:
             self._raise(step_alert(SPIKE, end_ns, series_key, spike))
+
+    def _new_series(self, series_key: SeriesKey) -> StepSeries:
+        """Return a new series; if there are SERIES_MAX, it replaces that with the least step time.
+
+        It takes over this time. Otherwise, of several new series that alternate, each would replace
+        the other ones for ever.
+        """
+        series = StepSeries()
+        if len(self._series) >= SERIES_MAX:
+            smallest = min(self._series, key=lambda known_key: self._series[known_key].total_ns)
+            series.total_ns = self._series.pop(smallest).total_ns
+            self._periods.pop(smallest, None)
+        self._series[series_key] = series
+        return series
 
     def _add_period(self, entry: Span, start_ns: int) -> None:
         """Add the time from the measured start of the entry before ``entry`` to that of ``entry``.
@@ -197,9 +212,10 @@ class JobWatch:
             return
         usual_ns = self._series[series_key].usual_ns
         silent_ns = self._sampled_ns - self._last_step_ns
-        is_stalled = (
-            self._is_step_due and usual_ns > 0 and silent_ns > max(STALL_FACTOR * usual_ns, STALL_S * SECOND_NS)
+        threshold_ns = max(
+            STALL_FACTOR * usual_ns, STALL_S * SECOND_NS, STALL_SILENCE_FACTOR * self._longest_silence_ns
         )
+        is_stalled = self._is_step_due and usual_ns > 0 and silent_ns > threshold_ns
         if is_stalled and not self._is_stalled:
             _, step = self._series[series_key].last_step
             since_ns = self._last_step_ns

@@ -8,6 +8,7 @@ from ..advice.report import Advice, Report
 from ..advice.verdict import findings, verdict
 from ..query.advising import JobAdvice
 from .breakdown import StepPartsDocument, step_parts
+from .fields import fields
 
 
 class ReportDocument(TypedDict):
@@ -75,13 +76,9 @@ def _job_advice(job_advice: JobAdvice) -> JobAdviceDocument:
 
 
 def _checker(advice: Advice) -> CheckerDocument:
-    return {
-        "name": advice.checker.name,
-        "title": advice.checker.title,
-        "slug": advice.checker.slug,
-        "missing": advice.missing or None,
-        "reports": list(map(_report, advice.reports)),
-    }
+    return fields(
+        CheckerDocument, advice.checker, missing=advice.missing or None, reports=list(map(_report, advice.reports))
+    )
 
 
 def _report(report: Report) -> ReportDocument:

@@ -43,20 +43,15 @@ def alerts_document(job_alerts: Sequence[JobAlert]) -> AlertsDocument:
 
 def _alert(job_alert: JobAlert) -> AlertDocument:
     info, alert = job_alert.job.info, job_alert.alert
-    return {
-        "job": info.hex,
-        "name": info.name,
-        "host": info.host,
-        "found_ns": alert.found_ns,
-        "since_ns": alert.since_ns,
-        "slug": alert.slug,
-        "kind": span_kinds.KINDS[alert.kind].name if alert.kind in span_kinds.KINDS else None,
-        "key": alert.key,
-        "step": alert.step,
-        "before": alert.before,
-        "now": alert.now,
-        "text": job_alert.text,
-        "traced_before": job_alert.traced_before,
-        "traced_since": job_alert.traced_since,
-        "ops": [fields(OpChangeDocument, op) for op in job_alert.ops],
-    }
+    return fields(
+        AlertDocument,
+        alert,
+        job=info.hex,
+        name=info.name,
+        host=info.host,
+        kind=span_kinds.KINDS[alert.kind].name if alert.kind in span_kinds.KINDS else None,
+        text=job_alert.text,
+        traced_before=job_alert.traced_before,
+        traced_since=job_alert.traced_since,
+        ops=[fields(OpChangeDocument, op) for op in job_alert.ops],
+    )

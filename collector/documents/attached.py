@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from ...formats.ids import hex_id
 from ..errors import FormatError
+from .fields import fields
 
 
 class Attached(NamedTuple):
@@ -58,17 +59,8 @@ def attach_document(attached: Iterable[Attached], failed: Iterable[Unattached]) 
     """Return the results of attaching."""
     return {
         "schema": "tfprof.attach/1",
-        "attached": [
-            {
-                "pid": one.pid,
-                "uid": hex_id(one.uid),
-                "name": one.name,
-                "method": one.method,
-                "stopped_ns": one.stopped_ns,
-            }
-            for one in attached
-        ],
-        "failed": [{"pid": one.pid, "slug": one.slug, "text": one.text} for one in failed],
+        "attached": [fields(AttachedDocument, one, uid=hex_id(one.uid)) for one in attached],
+        "failed": [fields(UnattachedDocument, one) for one in failed],
     }
 
 

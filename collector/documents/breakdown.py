@@ -1,9 +1,11 @@
 """The parts of the steps of a job."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, TypedDict
 
 from ..query.breakdown import JobBreakdown
 from ..summaries.parts import Breakdown, Detail, Part, part_verdict
+from .fields import fields
 
 
 class PartDetailDocument(TypedDict):
@@ -67,32 +69,28 @@ def breakdown_document(answer: JobBreakdown) -> BreakdownDocument:
 
 def step_parts(breakdown: Breakdown) -> StepPartsDocument:
     """Return the parts of the steps of one kind."""
-    return {
-        "kind": breakdown.kind,
-        "verdict": part_verdict(breakdown),
-        "steps": breakdown.steps,
-        "timed_steps": breakdown.all_steps,
-        "traced_steps": breakdown.traced,
-        "period_ns": breakdown.period_ns,
-        "step_ns": breakdown.step_ns,
-        "median_ns": breakdown.median_ns,
-        "parts": [_part(part, breakdown) for part in breakdown.parts],
-        "pipeline": [_detail(detail, breakdown) for detail in breakdown.pipeline],
-        "marked": [_detail(detail, breakdown) for detail in breakdown.marked],
-        "notes": list(breakdown.notes),
-    }
+    return fields(
+        StepPartsDocument,
+        breakdown,
+        verdict=part_verdict(breakdown),
+        timed_steps=breakdown.all_steps,
+        traced_steps=breakdown.traced,
+        parts=[_part(part, breakdown) for part in breakdown.parts],
+        pipeline=_details(breakdown.pipeline, breakdown),
+        marked=_details(breakdown.marked, breakdown),
+        notes=list(breakdown.notes),
+    )
 
 
 def _part(part: Part, breakdown: Breakdown) -> PartDocument:
-    return {
-        "slug": part.slug,
-        "name": part.title,
-        "mean_ns": part.mean_ns,
-        "share": breakdown.share(part.slug),
-        "evidence": part.evidence,
-        "details": [_detail(detail, breakdown) for detail in part.details],
-    }
+    return fields(
+        PartDocument,
+        part,
+        name=part.title,
+        share=breakdown.share(part.slug),
+        details=_details(part.details, breakdown),
+    )
 
 
-def _detail(detail: Detail, breakdown: Breakdown) -> PartDetailDocument:
-    return {"name": detail.name, "mean_ns": detail.mean_ns, "share": detail.mean_ns / breakdown.period_ns}
+def _details(details: Iterable[Detail], breakdown: Breakdown) -> list[PartDetailDocument]:
+    return [fields(PartDetailDocument, detail, share=detail.mean_ns / breakdown.period_ns) for detail in details]

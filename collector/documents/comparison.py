@@ -83,12 +83,9 @@ def diff_document(result: Diff) -> DiffDocument:
         "schema": "tfprof.diff/1",
         "before": list(map(_run, result.before)),
         "after": list(map(_run, result.after)),
-        "differences": [{"what": each.what, "before": each.before, "after": each.after} for each in result.differences],
+        "differences": [fields(DifferenceDocument, each) for each in result.differences],
         "step": None if result.step is None else _step(result.step),
-        "parts": [
-            {"slug": part.slug, "name": TITLES[part.slug], "before_ns": part.before_ns, "after_ns": part.after_ns}
-            for part in result.parts
-        ],
+        "parts": [fields(PartChangeDocument, part, name=TITLES[part.slug]) for part in result.parts],
         "common_ratio": result.ops.common_ratio,
         "ops": list(map(_op, ops_by_change(result))),
         "partial_ops": list(result.partial),
@@ -96,15 +93,7 @@ def diff_document(result: Diff) -> DiffDocument:
 
 
 def _run(run: Run) -> RunDocument:
-    return {
-        "job": run.row.uid,
-        "name": run.row.name,
-        "host": run.row.host,
-        "started_ns": run.row.started_ns,
-        "steps": run.row.steps,
-        "step_ns": run.step_ns,
-        "others_cores": run.others_cores,
-    }
+    return fields(RunDocument, run.row, job=run.row.uid, step_ns=run.step_ns, others_cores=run.others_cores)
 
 
 def _step(change: Change) -> StepChangeDocument:

@@ -1,9 +1,10 @@
 """The memory of a job: the peak of each allocator, growth, and host memory."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, TypedDict
 
 from ..query.memory import JobMemory
-from ..summaries.memory import AllocatorMemory, Finding, HeldGrowth, Named, verdict
+from ..summaries.memory import AllocatorMemory, HeldGrowth, Named, verdict
 from .fields import fields
 
 
@@ -102,56 +103,31 @@ def memory_document(answer: JobMemory) -> MemoryDocument:
         "verdict": verdict(use),
         "no_peak": use.no_peak,
         "allocators": list(map(_allocator, use.allocators)),
-        "growth": list(map(_finding, use.findings)),
+        "growth": [fields(MemoryFindingDocument, finding) for finding in use.findings],
         "growth_missing": use.growth_missing,
-        "host": None
-        if use.host is None
-        else fields(HostMemoryDocument, use.host, known=list(map(_named, use.host.known))),
+        "host": None if use.host is None else fields(HostMemoryDocument, use.host, known=_named(use.host.known)),
     }
 
 
 def _allocator(memory: AllocatorMemory) -> AllocatorDocument:
-    return {
-        "device": memory.device,
-        "allocator": memory.allocator,
-        "kind": memory.kind,
-        "step": memory.step,
-        "after_ns": memory.after_ns,
-        "peak_bytes": memory.peak_bytes,
-        "traced_steps": memory.steps,
-        "least_peak_bytes": memory.peaks[0],
-        "most_peak_bytes": memory.peaks[1],
-        "source": "session" if memory.is_session else "run_metadata",
-        "before_bytes": memory.before_bytes,
-        "uses": memory.uses,
-        "holders": [fields(HolderDocument, holder) for holder in memory.holders],
-        "scopes": list(map(_named, memory.scopes)),
-        "lines": list(map(_named, memory.lines)),
-        "fragmentation": memory.fragmentation,
-        "least_block_bytes": memory.block_min,
-        "growth": None if memory.growth is None else _growth(memory.growth),
-    }
-
-
-def _named(named: Named) -> NamedBytesDocument:
-    return {"name": named.name, "bytes": named.bytes}
+    return fields(
+        AllocatorDocument,
+        memory,
+        traced_steps=memory.steps,
+        least_peak_bytes=memory.peaks[0],
+        most_peak_bytes=memory.peaks[1],
+        source="session" if memory.is_session else "run_metadata",
+        holders=[fields(HolderDocument, holder) for holder in memory.holders],
+        scopes=_named(memory.scopes),
+        lines=_named(memory.lines),
+        least_block_bytes=memory.block_min,
+        growth=None if memory.growth is None else _growth(memory.growth),
+    )
 
 
 def _growth(growth: HeldGrowth) -> HeldGrowthDocument:
-    return {
-        "first_step": growth.first_step,
-        "last_step": growth.last_step,
-        "first_bytes": growth.first_bytes,
-        "last_bytes": growth.last_bytes,
-        "bytes_per_step": growth.step_bytes,
-        "kept": list(map(_named, growth.kept)),
-    }
+    return fields(HeldGrowthDocument, growth, bytes_per_step=growth.step_bytes, kept=_named(growth.kept))
 
 
-def _finding(finding: Finding) -> MemoryFindingDocument:
-    return {
-        "text": finding.text,
-        "numbers": dict(finding.numbers),
-        "remedy": finding.remedy,
-        "line": finding.line,
-    }
+def _named(values: Iterable[Named]) -> list[NamedBytesDocument]:
+    return [fields(NamedBytesDocument, named) for named in values]

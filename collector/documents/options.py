@@ -3,7 +3,8 @@
 from typing import Annotated, TypedDict
 
 from ..tfviews.option_values import Share
-from ..tfviews.options import Options
+from ..tfviews.options import MINIMA, Options
+from .fields import fields
 
 #: Depths from here on are no limit: no tree or table is that deep.
 _UNLIMITED = 1 << 62
@@ -37,29 +38,18 @@ class OptionsDocument(TypedDict):
 
 def options_document(options: Options) -> OptionsDocument:
     """Return options by name."""
-    return {
-        "max_depth": options.max_depth if options.max_depth < _UNLIMITED else None,
-        "min_bytes": _minimum(options.min_bytes),
-        "min_peak_bytes": _minimum(options.min_peak_bytes),
-        "min_residual_bytes": _minimum(options.min_residual_bytes),
-        "min_output_bytes": _minimum(options.min_output_bytes),
-        "min_micros": _minimum(options.min_micros),
-        "min_accelerator_micros": _minimum(options.min_accelerator_micros),
-        "min_cpu_micros": _minimum(options.min_cpu_micros),
-        "min_params": _minimum(options.min_params),
-        "min_float_ops": _minimum(options.min_float_ops),
-        "min_occurrence": options.min_occurrence,
-        "step": options.step,
-        "order_by": options.order_by,
-        "account_type_regexes": list(options.account_type_regexes),
-        "start_name_regexes": list(options.start_name_regexes),
-        "trim_name_regexes": list(options.trim_name_regexes),
-        "show_name_regexes": list(options.show_name_regexes),
-        "hide_name_regexes": list(options.hide_name_regexes),
-        "account_displayed_op_only": options.account_displayed_op_only,
-        "select": sorted(options.select),
-        "output": str(options.output).rstrip(":"),
+    lists = {
+        name: list(getattr(options, name)) for name in OptionsDocument.__annotations__ if name.endswith("_regexes")
     }
+    return fields(
+        OptionsDocument,
+        options,
+        **{name: _minimum(getattr(options, name)) for name in MINIMA},
+        **lists,
+        max_depth=options.max_depth if options.max_depth < _UNLIMITED else None,
+        select=sorted(options.select),
+        output=str(options.output).rstrip(":"),
+    )
 
 
 def _minimum(value: int | Share) -> int | str:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict
 
 from ..errors import FormatError
 from ..summaries.events import EventSummary
+from .fields import fields
 
 
 class SurveyedProcess(NamedTuple):
@@ -101,16 +102,11 @@ _FIELDS: Final[Mapping[str, Any]] = {
 
 
 def _process(process: SurveyedProcess) -> ProcessDocument:
-    return {
-        "host": process.host,
-        "pid": process.pid,
-        "user": process.user,
-        "age_s": round(process.age_s, 1),
-        "command": list(process.command),
-        "state": process.state,
-        "job": process.job,
-        "tensorflow": process.has_tensorflow,
-        "slug": process.slug,
-        "reason": process.reason,
-        "warnings": [event.line for event in process.warnings],
-    }
+    return fields(
+        ProcessDocument,
+        process,
+        age_s=round(process.age_s, 1),
+        command=list(process.command),
+        tensorflow=process.has_tensorflow,
+        warnings=[event.line for event in process.warnings],
+    )

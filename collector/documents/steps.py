@@ -81,17 +81,13 @@ def steps_document(job_steps: JobSteps) -> StepsDocument:
 
 
 def _group(group: StepGroup) -> StepGroupDocument:
-    return {
-        "kind": group.kind,
-        "call": group.call,
-        "key": group.key,
-        "count": group.count,
-        "failed": group.failed,
-        "setup": group.setup,
-        "untraced": None if group.untraced is None else fields(SpreadDocument, group.untraced),
-        "traced": None if group.traced is None else fields(SpreadDocument, group.traced),
-        "requested": group.requested,
-        "traced_cost_ns": None if group.cost is None else group.cost.ns,
-        "traced_cost_share": None if group.cost is None else group.cost.share,
-        "traced_cost_pairs": 0 if group.cost is None else group.cost.pairs,
-    }
+    cost = group.cost
+    return fields(
+        StepGroupDocument,
+        group,
+        untraced=None if group.untraced is None else fields(SpreadDocument, group.untraced),
+        traced=None if group.traced is None else fields(SpreadDocument, group.traced),
+        traced_cost_ns=None if cost is None else cost.ns,
+        traced_cost_share=None if cost is None else cost.share,
+        traced_cost_pairs=0 if cost is None else cost.pairs,
+    )

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
+
 from ..alerts.alert import SLOWER, STALL, Alert
 from ..alerts.sentence import sentence
 from ..errors import NoSuchJobError, NoSuchStepError, StoreError
@@ -62,26 +64,25 @@ def alerts_of(jobs: Iterable[JobReader]) -> list[JobAlert]:
 
 
 def stored_alerts(job: JobReader) -> list[JobAlert]:
-    """Return the alerts of ``job`` in order of detection, without the ops that explain them.
-
-    An alert about a stall is left out if the job then ended normally.
-    """
+    """Return the alerts of ``job`` in order of detection, without the ops that explain them."""
     names = functions_of(job.info)
-    alerts = (Alert(**row) for row in job.table("alerts").to_pylist())
-    return [JobAlert(job, alert, sentence(alert, names)) for alert in alerts if not _is_normal_end(job, alert)]
+    alerts = (Alert(**row) for row in alert_rows(job).to_pylist())
+    return [JobAlert(job, alert, sentence(alert, names)) for alert in alerts]
 
 
-def _is_normal_end(job: JobReader, alert: Alert) -> bool:
-    """Return whether ``alert`` is a stall after the last step of a job that ended normally.
+def alert_rows(job: JobReader) -> pa.Table:
+    """Return the rows of the alerts of ``job``.
 
-    The steps are compared by time, since the last of many short steps may have been recorded after
-    the alert.
+    A stall after the last step of a job that ended normally is left out. The steps are compared by
+    time, since the last of many short steps may have been recorded after the alert.
     """
-    has_failed = job.info.end.get("status") or job.info.end.get("signal")
-    if alert.slug != STALL or job.info.state != _EXITED or has_failed:
-        return False
-    last_start_ns = pc.max(job.table("spans", ["start_ns"])["start_ns"]).as_py()
-    return last_start_ns is not None and last_start_ns < alert.found_ns
+    alerts, end = job.table("alerts"), job.info.end
+    stalls = pc.equal(alerts["slug"], STALL)
+    if job.info.state != _EXITED or end.get("status") or end.get("signal") or not pc.any(stalls).as_py():
+        return alerts
+    last_start_ns = pc.max(job.table("spans", ["start_ns"])["start_ns"])
+    is_last = pc.less(last_start_ns, alerts["found_ns"]).fill_null(False)
+    return alerts.filter(pc.invert(pc.and_(stalls, is_last)))
 
 
 def _explained_alerts(job: JobReader) -> list[JobAlert]:

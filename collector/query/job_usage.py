@@ -16,6 +16,7 @@ from ..errors import StoreError
 from ..store.columns import flat, pc, row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import HOST_SAMPLES
+from ..summaries.activity_parts import FUNCTION_AND_LINE
 from ..summaries.host import Series, cpus, host_series, job_series, samples_between
 from ..summaries.jobs import functions_of
 from ..summaries.step_records import ThreadUse
@@ -29,7 +30,7 @@ _FAR_BUSIER: Final = 3.0
 #: Minimum share of a period in which the time of the job's own process is known.
 _COVERED_MIN: Final = 0.7
 #: `4711 count (train.py:12) Thread-1`: the name of a thread, as the shim announces it.
-_THREAD: Final = re.compile(r"(?P<number>\d+) (?P<function>.*?) \((?P<line>[^()]+:\d+)\) (?P<name>.*)", re.DOTALL)
+_THREAD: Final = re.compile(rf"(?P<number>\d+) {FUNCTION_AND_LINE} (?P<name>.*)", re.DOTALL)
 
 
 class HostSamples(NamedTuple):

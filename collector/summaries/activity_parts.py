@@ -1,5 +1,6 @@
 """Adds to the parts of a step what activities and other spans take, in steps and between them."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -27,6 +28,8 @@ _CATEGORY_TITLES: Final = {
     "tracing": "tracing of",
     "first_run": "first run of",
 }
+#: `load (train.py:12)`: a function with its line; the name of the file may have parentheses, too.
+FUNCTION_AND_LINE: Final = r"(?P<function>.*?) \((?P<line>.+?:\d+)\)"
 _KIND_TITLES: Final = {"evaluate": "evaluation", "test_batch": "evaluation", "predict_batch": "predict"}
 
 
@@ -64,6 +67,15 @@ def add_activities_in_steps(sums: Sums, recording: Recording, groups: Sequence[T
 
 def _activity_title(category: str, name: str) -> str:
     return f"{_CATEGORY_TITLES.get(category, category)} {name}".strip()
+
+
+def name_and_line(title: str) -> tuple[str, str]:
+    """Return the name and the line in a title such as `fetch in load (train.py:12)`.
+
+    They are the title itself and '' if it has no line.
+    """
+    match = re.fullmatch(FUNCTION_AND_LINE, title)
+    return (match["function"], match["line"]) if match else (title, "")
 
 
 def add_gaps(sums: Sums, recording: Recording, periods: Sequence[Period], gap_ns: float) -> None:

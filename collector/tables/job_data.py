@@ -6,6 +6,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from ..decoders.proto.graph_pb2 import NodeDef
+from ..query.alerts import alert_rows
 from ..query.job_selection import Selection
 from ..store.columns import row_tuples
 from ..tfviews.places import own_frame
@@ -30,7 +31,7 @@ def host(selection: Selection) -> Iterator[pa.Table]:
 def events(selection: Selection) -> Iterator[pa.Table]:
     """Yield the events and alerts of each job, in order of time."""
     for job in selection.jobs:
-        yield table_of_job(job, moments(job, job.table("events"), job.table("alerts")), EVENTS)
+        yield table_of_job(job, moments(job, job.table("events"), alert_rows(job)), EVENTS)
 
 
 def graph(selection: Selection) -> Iterator[pa.Table]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from ..query.alerts import alert_rows
 from ..store.columns import column_list, flat, flat_table, integer, integers, pc, repeat
 from ..store.devices import ITERATOR_DEVICE
 from ..store.schema import DEVICE
@@ -65,7 +66,7 @@ class JobTrace:
             for table, time in (
                 (job.table("samples"), "t_ns"),
                 (job.table("events"), "t_ns"),
-                (job.table("alerts"), "found_ns"),
+                (alert_rows(job), "found_ns"),
             )
         )
         self._labels = labels or Labels(job, chosen.traces)

@@ -66,7 +66,7 @@ def test_json_has_every_checker_with_texts_numbers_and_remedies(run: Run) -> Non
     assert report["numbers"]["share"] == pytest.approx(0.7)
     assert report["todo"].startswith("see what makes the batches")
     assert report["line"] is None
-    missing = "fewer than 13 s of steps"
+    missing = "fewer than 12 s of steps"
     assert checkers["MemoryChecker"] == {
         "name": "MemoryChecker",
         "slug": "memory",

@@ -3,6 +3,7 @@
 Tests collector/errors.py, collector/options.py.
 """
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -139,6 +140,35 @@ def test_unknown_jobs_and_bad_options_raise(store: OpenStore, tmp_path: Path) ->
         store.select("aa10", device="tpu").profile_graph(QUIET)
     with pytest.raises(TfprofError, match="cannot write"):
         store.job("aa10").profile_graph({**QUIET, "output": "file:outfile=/nonexistent/x"})
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        *(("steps", value) for value in (5, "10-20", (1,), (1, 2, 3), (200, 100), (-1, 2), ("1", "2"), (1, 1 << 70))),
+        *((name, value) for name in ("jobs", "host", "kind") for value in (7, [7])),
+        ("pid", "12"),
+        ("pid", ["12"]),
+        ("device", 7),
+        ("device", ["CPU"]),
+        ("since", 5),
+    ],
+)
+def test_an_argument_of_the_wrong_type_is_named(store: OpenStore, argument: str, value: Any) -> None:
+    arguments: dict[str, Any] = {argument: value}
+    with pytest.raises(UsageError, match=re.escape(f"{argument}={value!r}")):
+        store.select(**arguments)
+
+
+def test_a_list_of_two_steps_is_a_range(store: OpenStore) -> None:
+    steps: Any = [1, 2]
+    assert str(store.select("aa10", steps=steps).view()) == str(store.select("aa10", steps=(1, 2)).view())
+
+
+@pytest.mark.parametrize("top", ["3", -1, None])
+def test_a_number_of_rows_is_checked(store: OpenStore, top: Any) -> None:
+    with pytest.raises(UsageError, match=f"top={top!r}"):
+        store.job("aa10").view(top=top)
 
 
 def test_the_store_of_the_commands_is_opened_by_default(

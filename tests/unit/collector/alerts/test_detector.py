@@ -107,6 +107,30 @@ def test_a_job_that_slows_down_raises_one_alert_within_10_s(factor):
     assert host.run(300).slugs == [SLOWER]
 
 
+def test_a_job_of_many_kinds_of_runs_is_watched_in_those_with_the_most_step_time():
+    host = Host()
+    for key in range(1, 41):  # a run loads each variable
+        host.detector.add_spans(1, [span(START, NS // 10, key, kind=layout.RUN, key=key)], 0, host.now + NS)
+    host.run(60)
+    host.step_ns[1] *= 2
+    assert host.run(10).slugs == [SLOWER]
+
+
+def test_alternating_kinds_of_runs_are_watched_after_many_others():
+    host = Host()
+    loads = [span(START, NS // 10, key, kind=layout.RUN, key=key) for key in range(1, 41)]
+    host.detector.add_spans(1, loads, 0, host.now + NS)
+    for second in range(80):
+        run_ns = 10**7 if second < 60 else 2 * 10**7
+        for at in range(10):
+            runs = [span(host.now + at * NS // 10, run_ns, 41 + second, kind=layout.RUN, key=key) for key in (51, 52)]
+            host.detector.add_spans(1, runs, 0, host.now + NS)
+        host.now += NS
+        for found in host.detector.due_jobs(host.now):
+            host.alerts += [(found, alert) for alert in host.detector.alerts(found, host.now)]
+    assert host.slugs == [SLOWER]
+
+
 def test_one_of_five_jobs_that_slows_down_on_a_saturated_host_raises_an_alert():
     host = Host(jobs=5, cpus=2, busy=2.0).run(60)
     host.step_ns[3] *= 2
@@ -234,7 +258,24 @@ def test_a_job_without_steps_raises_one_stall_until_it_continues():
     [(_, alert)] = host.alerts
     assert (alert.slug, alert.step) == (STALL, host.steps[1])
     assert alert.now > 15e9
-    assert host.run(30).run(20, steps=False).slugs == [STALL, STALL]
+    assert host.run(30).run(110, steps=False).slugs == [STALL]
+    assert host.run(20, steps=False).slugs == [STALL, STALL]
+
+
+def test_regular_pauses_raise_one_stall_and_a_hang_raises_a_second_one():
+    host = Host().run(60)
+    for _ in range(5):
+        host.run(40, steps=False).run(30)
+    assert host.slugs == [STALL]
+    assert host.run(90, steps=False).slugs == [STALL, STALL]
+
+
+def test_a_long_wait_for_the_first_step_delays_no_stall():
+    host = Host()
+    setup = span(START, NS, 1)._replace(flags=layout.FLAG_SETUP)
+    host.detector.add_spans(1, [setup], 0, host.now + NS)
+    assert host.run(300, steps=False).run(60).slugs == []
+    assert host.run(20, steps=False).slugs == [STALL]
 
 
 @pytest.mark.parametrize("kind", [layout.FIT, layout.EVALUATE, layout.PREDICT])
@@ -242,7 +283,7 @@ def test_after_a_whole_call_of_keras_no_step_is_due(kind):
     host = Host().run(60)
     host.detector.add_spans(1, [span(START, host.now - START, 1, kind=kind)], 0, host.now + NS)
     assert host.run(60, steps=False).slugs == []
-    host.run(10).run(60, steps=False)
+    host.run(10).run(20, steps=False)
     assert host.slugs == [STALL]
 
 

@@ -13,6 +13,7 @@ from fakes.made_store import START_NS, rows, span, write_job
 from tfprof.cli.alerts import alerts
 from tfprof.cli.views import op
 from tfprof.collector.alerts.alert import SLOWER, STALL
+from tfprof.collector.api import open_store
 from tfprof.collector.query.alerts import alerts_of
 from tfprof.collector.store.reader import LocalStore
 from tfprof.formats import layout
@@ -120,6 +121,11 @@ def test_the_end_of_a_job_is_no_stall(store, state, end, last_step_ms, slugs):
     spans = [span(layout.RUN, 39, 390, 1), span(layout.RUN, 40, last_step_ms, 1)]
     write_job(store, 1, {"alerts": rows("alerts", [stall]), "spans": rows("spans", spans)}, state=state, end=end)
     assert [job_alert.alert.slug for job_alert in alerts_of([LocalStore(store).job("last")])] == slugs
+    exported = open_store(store).job("last")
+    assert exported.events()["slug"].to_pylist() == slugs
+    exported.export(store / "timeline.json")
+    marks = [event for event in json.loads((store / "timeline.json").read_text())["traceEvents"] if event["ph"] == "i"]
+    assert [mark["name"] for mark in marks] == slugs
 
 
 @pytest.mark.parametrize(("alert_rows", "has_note"), [([alert(SLOWER, 41)], True), ([], False)])

@@ -98,7 +98,7 @@ def test_the_peak_is_that_of_the_records_and_names_who_holds_it(tmp_path: Path) 
     assert memory.scopes == [Named("model", 7 * MB), Named("grad", 2 * MB)]
     assert verdict(answer.use) == (
         "the peak of 2 traced steps is 9.0 MB on CPU:0 (cpu), 67 % of it by model/big;"
-        " growth is unknown: fewer than 13 s of steps"
+        " growth is unknown: fewer than 12 s of steps"
     )
 
 

@@ -1,6 +1,7 @@
 """Wrapped lines keep a number and its unit together."""
 
 import pytest
+from tfprof.collector.render.cells import cells
 from tfprof.collector.render.wrapping import wrapped
 
 
@@ -10,6 +11,20 @@ def test_a_number_and_its_unit_stay_on_one_line(amount: str) -> None:
         lines = wrapped(f"moderately input-bound: something is {amount} of the time", width)
         assert sum(line.count(amount) for line in lines) == 1
         assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize("word", ["模型训练.py", "e\u0301tude.py", "模型" * 60, "x" * 200])
+@pytest.mark.parametrize("width", [40, 41, 80])
+def test_lines_fit_in_cells(word: str, width: int) -> None:
+    text = f"the job {word} of host 机器学习 is slower: " * 5
+    lines = wrapped(text, width)
+    assert max(map(cells, lines)) <= width
+    assert "".join("".join(lines).split()) == "".join(text.split())
+    assert all(cells(line) >= width - 20 for line in lines[:-1])
+
+
+def test_a_long_word_begins_in_the_line() -> None:
+    assert wrapped("file " + "x" * 50, 40) == ["file " + "x" * 35, "  " + "x" * 15]
 
 
 def test_without_a_width_there_is_one_line() -> None:
