@@ -59,9 +59,9 @@ class RawResult(NamedTuple):
 
 
 class NoCallbackError(AttachError):
-    """No callback can run in the main thread: it is in no system call, or waits for the GIL.
+    """No callback can run in the main thread.
 
-    With the slug `holds-gil` or `no-new-code`, this holds for as long as it stays where it is.
+    A slug of its own marks a reason that also explains why the work has not begun.
     """
 
 
