@@ -17,7 +17,7 @@ from ..decoders.session import Session, xspace_errors
 from ..decoders.session_ops import executions, markers
 from ..decoders.xspace import step_rows
 from ..errors import DecodeError, TfprofError
-from ..ingest.parsing import trace_of_step, trace_rows
+from ..ingest.parsing import trace_of, trace_rows
 from ..store.columns import as_table
 from .files import BYTES_MAX, BadFileError, NotRepresentableError, contents
 from .session_steps import SessionStep, session_steps
@@ -128,7 +128,7 @@ def _tables(
             rows, decoded = step_rows(ops, number, interner)
         except NamesFullError as error:
             raise NotRepresentableError(f"{path}: {error.args[0]}") from None
-        trace = trace_of_step(step, number, decoded, 0 if number else size)
+        trace = trace_of(layout.XSPACE, step, number, decoded, 0 if number else size)
         total = step.duration_ns
         span = (step.kind, layout.FLAG_TRACED, step.ordinal, 1, step.start_ns, total, total, total)
         tables: dict[str, pa.Table | pa.RecordBatch] = {

@@ -60,7 +60,7 @@ def session_steps(markers: Sequence[Marker], ops: Sequence[Execution]) -> list[S
 def _initialization(ops: Sequence[Execution], end_ns: int) -> SessionStep:
     start_ns = min(op.start_ns for op in ops)
     times = saturated(start_ns), saturated(end_ns - start_ns)
-    return SessionStep(TracedStep(layout.INIT, 1, 1, 0, 0, *times), "", ops)
+    return SessionStep(TracedStep(layout.INIT, 1, 0, 0, *times), "", ops)
 
 
 def _step_of(time_ns: int, starts: Sequence[int], ends: Sequence[int]) -> int:
@@ -96,7 +96,7 @@ def _numbered(markers: Sequence[Marker]) -> list[tuple[TracedStep, str]]:
         number = counts[kind, function] if (kind, function) in renumbered else marker.number or 0
         key = zlib.crc32(function.encode("utf-8", "surrogateescape")) if function else 0
         times = saturated(marker.start_ns), saturated(marker.duration_ns)
-        steps.append((TracedStep(kind, number, 1, key, marker.thread, *times), function))
+        steps.append((TracedStep(kind, number, key, marker.thread, *times), function))
     return steps
 
 

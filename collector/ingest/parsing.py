@@ -33,11 +33,10 @@ class Event(NamedTuple):
 
 
 class TracedStep(NamedTuple):
-    """One traced step: kind, ordinal, number of batches in it, and times (real time, ns)."""
+    """One traced step: kind, ordinal, and times (real time, ns)."""
 
     kind: int
     ordinal: int
-    batches: int
     key: int
     thread: int
     start_ns: int
@@ -66,22 +65,10 @@ def trace_rows(traces: Sequence[Trace]) -> pa.RecordBatch:
     return from_rows(traces, "traces")
 
 
-def trace_of(record: Record, trace: int, decoded: DecodedStep) -> Trace:
-    """Return the row of the traced step whose RunMetadata is in ``record``."""
-    return Trace(
-        trace,
-        record.kind,
-        record.flags,
-        record.step,
-        record.key,
-        record.thread,
-        saturated(record.start_real_ns),
-        saturated(record.duration_ns),
-        decoded.base_ns,
-        decoded.rows,
-        len(record.body),
-        decoded.accelerator,
-    )
+def step_of(record: Record) -> TracedStep:
+    """Return the traced step of ``record``."""
+    times = saturated(record.start_real_ns), saturated(record.duration_ns)
+    return TracedStep(record.flags, record.step, record.key, record.thread, *times)
 
 
 def profiled_step(record: Record) -> tuple[TracedStep, int, int, memoryview]:
@@ -93,35 +80,14 @@ def profiled_step(record: Record) -> tuple[TracedStep, int, int, memoryview]:
     head = layout.XSPACE_HEAD
     if len(record.body) < head.size:
         raise DecodeError(f"{len(record.body)} bytes are too few for a profiler session")
-    start_ns, batches, thread = head.unpack_from(record.body)
-    step = TracedStep(
-        record.flags,
-        record.step,
-        batches,
-        record.key,
-        record.thread,
-        saturated(record.start_real_ns),
-        saturated(record.duration_ns),
-    )
-    return step, saturated(start_ns), caller_of(thread), record.body[head.size :]
+    start_ns, _, thread = head.unpack_from(record.body)
+    return step_of(record), saturated(start_ns), caller_of(thread), record.body[head.size :]
 
 
-def trace_of_step(step: TracedStep, trace: int, decoded: DecodedStep, raw_bytes: int) -> Trace:
-    """Return the row of a step that a profiler window recorded."""
-    return Trace(
-        trace,
-        layout.XSPACE,
-        step.kind,
-        step.ordinal,
-        step.key,
-        step.thread,
-        step.start_ns,
-        step.duration_ns,
-        decoded.base_ns or step.start_ns,
-        decoded.rows,
-        raw_bytes,
-        decoded.accelerator,
-    )
+def trace_of(source: int, step: TracedStep, trace: int, decoded: DecodedStep, raw_bytes: int) -> Trace:
+    """Return the row of a step whose RunMetadata or XSpace, the kind ``source``, is decoded."""
+    base_ns = decoded.base_ns or (step.start_ns if source == layout.XSPACE else 0)
+    return Trace(trace, source, *step, base_ns, decoded.rows, raw_bytes, decoded.accelerator)
 
 
 def graph_number(record: Record) -> int:

@@ -25,8 +25,8 @@ from .parsing import (
     event_rows,
     graph_number,
     profiled_step,
+    step_of,
     trace_of,
-    trace_of_step,
     trace_rows,
 )
 
@@ -126,7 +126,7 @@ class RowMaker:
             if decoded.error is not None:
                 rows.add_undecodable(record, decoded.error)
                 continue
-            rows.traces.append(trace_of(record, number, decoded))
+            rows.traces.append(trace_of(record.kind, step_of(record), number, decoded, len(record.body)))
             self._note_ops(record, rows, is_empty=not decoded.rows and not self._placement.has_remote_nodes)
 
     def _xspace(self, records: list[Record], rows: "RowTables") -> None:
@@ -151,7 +151,7 @@ class RowMaker:
             for module in session.programs.keys() - self._modules:
                 rows.add("programs", program_rows(module, session.programs[module]))
             self._modules |= session.programs.keys()
-            rows.traces.append(trace_of_step(step, self.next_trace, session.step, len(record.body)))
+            rows.traces.append(trace_of(record.kind, step, self.next_trace, session.step, len(record.body)))
             self._note_ops(record, rows, is_empty=not session.step.rows and not session.ran_no_op)
             self.next_trace += 1
 

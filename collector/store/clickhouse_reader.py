@@ -197,10 +197,6 @@ class EngineStore:
         """Return the job that ``selector`` means; errors as for `selectors.selected`."""
         return selected(*self.read(), selector)
 
-    def host(self, name: str) -> EngineJob:
-        """Raise NoSuchJobError: samples of hosts are stored with each job."""
-        raise NoSuchJobError(f"the store has no samples of host {name}")
-
     def current(self, uid: int) -> JobInfo | None:
         """Return the content of the job file of job ``uid`` as it is now, None if there is none."""
         stored = self.stored(uid)

@@ -201,10 +201,6 @@ class StoreReader(Protocol):
         """
         ...
 
-    def host(self, name: str) -> JobReader:
-        """Return the samples of host ``name``; NoSuchJobError if there are none."""
-        ...
-
     def current(self, uid: int) -> JobInfo | None:
         """Return the content of the job file of job ``uid`` as it is now, None if there is none.
 

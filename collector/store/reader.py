@@ -242,14 +242,6 @@ class LocalStore:
         """Return the job that ``selector`` means; errors as for `selectors.selected`."""
         return selected(*self.read(), selector)
 
-    def host(self, name: str) -> LocalJob:
-        """Return the samples of host ``name``; NoSuchJobError if there are none."""
-        folder = catalog.host_folder(self.path, name)
-        try:
-            return LocalJob(folder, catalog.load(folder))
-        except FileNotFoundError:
-            raise NoSuchJobError(f"the store has no samples of host {name}") from None
-
     def with_stale_state(self, info: JobInfo) -> JobInfo:
         """Return ``info``, with state `stale` if the job is running but its collector has ended.
 

@@ -228,6 +228,12 @@ class Log:
                 raise
         self.is_dirty = True
 
+    def take_back(self, size: int) -> None:
+        """Remove what was appended after ``size``; errors as in `append`."""
+        self.size, self._has_leftover = size, True
+        with store_errors(self.path):
+            self._truncate()
+
     def sync(self) -> None:
         """Sync the log, so that appends survive a crash of the machine."""
         with store_errors(self.path):

@@ -83,9 +83,12 @@ class LocalJobWriter:
         stored, and the append can be retried. StoreError ``store-removed``: every further append
         fails, too.
         """
-        if self.is_gone:  # asked first: the question may fail, and after it the append is repeated
+        log = self._open_log()
+        size = log.size
+        log.append(encode(tables, about, last))
+        if self.is_gone:
+            log.take_back(size)  # the folder may still be there, and then the append is repeated
             raise StoreError(f"{self.folder} was removed or moved away", "store-removed")
-        self._open_log().append(encode(tables, about, last))
         self._log_state.add(tables, about, last)
         if self._totals is not None:
             self._totals.add(tables)

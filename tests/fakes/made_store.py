@@ -8,7 +8,8 @@ import pyarrow as pa
 from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.decoders.graphdef import graph_nodes
 from tfprof.collector.decoders.interner import Interner
-from tfprof.collector.store import schema
+from tfprof.collector.store import catalog, schema
+from tfprof.collector.store.reader import LocalJob
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout
 
@@ -72,6 +73,12 @@ def _empty(kind: Any) -> Any:
         if is_kind(kind):
             return value
     return False if pa.types.is_boolean(kind) else 0
+
+
+def host_samples(store: Path, host: str) -> pa.Table:
+    """Return the stored samples of ``host``."""
+    folder = catalog.host_folder(store, host)
+    return LocalJob(folder, catalog.load(folder)).table("host_samples")
 
 
 def trace_tables(graph: bytes, messages: Sequence[bytes]) -> dict[str, pa.Table | pa.RecordBatch]:

@@ -5,6 +5,7 @@ import time
 
 import pytest
 from fakes.collector_process import CollectorProcess, StepStream
+from fakes.made_store import host_samples
 from fakes.wire_agent import WireAgent
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.summaries.jobs import job_row
@@ -80,4 +81,4 @@ def test_a_store_removed_while_no_job_is_open_is_made_again_for_the_next_job(dae
     job = LocalStore(daemon.store).job(f"{UID:016x}")
     assert job.info.name == "later.py"
     assert job.table("samples").num_rows >= 1
-    assert LocalStore(daemon.store).host("testhost").table("host_samples").num_rows >= 1
+    assert host_samples(daemon.store, "testhost").num_rows >= 1

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from fakes.hosts import Host, add_node, head_and_node
+from fakes.made_store import host_samples
 from fakes.numbered_job import assert_stored_once, numbered_job
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalStore
@@ -30,7 +31,7 @@ def assert_all_stored_once(head: Host) -> None:
     store = LocalStore(head.home / "state/tfprof")
     for document in head.jobs():
         assert_stored_once(store.job(document["id"]), STEPS, samples_min=6)
-    host_times = store.host("node1").table("host_samples")["t_ns"].to_pylist()
+    host_times = host_samples(store.path, "node1")["t_ns"].to_pylist()
     assert len(set(host_times)) == len(host_times)
 
 

@@ -16,7 +16,7 @@ from tfprof.collector.decoders.interner import Interner, name_table
 from tfprof.collector.decoders.proto.xplane_pb2 import XEvent, XSpace
 from tfprof.collector.decoders.xspace import SessionRows, xspace
 from tfprof.collector.errors import DecodeError
-from tfprof.collector.ingest.parsing import TracedStep, trace_of_step, trace_rows
+from tfprof.collector.ingest.parsing import TracedStep, trace_of, trace_rows
 from tfprof.collector.store.schema import DEVICE, LABEL, NODE, NONE_ID, OPS
 from tfprof.formats import layout
 
@@ -114,8 +114,8 @@ def test_times_and_sizes_at_the_ends_of_their_range_are_stored(began_ns: int, si
     session_rows = _read(session(Plane().line((b"a:Mul", 10, 15), batch, batch), began_ns=began_ns))
     (row,) = session_rows.ops.to_pylist()
     assert (row["start_ns"] >= 0, row["op_end_ns"]) == (True, 5_000)
-    step = TracedStep(layout.BATCH, 1, 1, 0, 0, 5, 5)
-    (trace,) = trace_rows([trace_of_step(step, 0, session_rows.step, 9)]).to_pylist()
+    step = TracedStep(layout.BATCH, 1, 0, 0, 5, 5)
+    (trace,) = trace_rows([trace_of(layout.XSPACE, step, 0, session_rows.step, 9)]).to_pylist()
     assert trace["base_ns"] == (1 << 63) - 1
 
 

@@ -417,11 +417,6 @@ def test_a_job_that_the_next_collector_does_not_know_yet_is_stale(path):
     second.close()
 
 
-def test_missing_host_samples_are_reported(path, writer):
-    with pytest.raises(NoSuchJobError, match="nohost"):
-        LocalStore(path, "here").host("nohost")
-
-
 def test_the_table_of_a_job_is_an_arrow_table(job):
     assert isinstance(job.table("names"), pa.Table)
 

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 from fakes import random_rows
-from fakes.made_store import raise_error
+from fakes.made_store import host_samples, raise_error
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import catalog, durable, store_files, writer
 from tfprof.collector.store.reader import LocalStore
@@ -325,7 +325,7 @@ def test_the_samples_of_a_host_are_stored_like_those_of_a_job(path, store):
     host.append({"host_samples": random_rows.table("host_samples", [{"cpus": 5}])}, 6, 2)
     reader = LocalStore(path, "here")
     assert catalog.hosts(reader.path) == [name]
-    assert reader.host(name).table("host_samples")["cpus"].to_pylist() == [4, 5]
+    assert host_samples(path, name)["cpus"].to_pylist() == [4, 5]
     assert host.folder.parent == path / "hosts"
 
 
