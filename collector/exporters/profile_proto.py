@@ -1,6 +1,6 @@
 """The format `profile-proto`: a job as TensorFlow's ProfileProto."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ..export.profile_proto import pieces as pieces_of
 from ..query.recorded_job import RecordedJob, StepRange
@@ -9,7 +9,7 @@ from .request import Request
 
 
 def job_pieces(
-    job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+    job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: tuple[int, ...] | None = None
 ) -> Iterator[bytes]:
     """Yield a serialized ProfileProto of ``job`` in pieces.
 

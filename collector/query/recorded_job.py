@@ -19,7 +19,7 @@ from ..tfviews.entries import COLUMNS, Entry, entries
 from ..tfviews.nodes import Node, canonical_devices, interned_bytes, interned_texts
 from ..tfviews.parity import Parity
 from .explanations import untraced_reason
-from .facts import ALL_FACTS
+from .job_selection import Selection
 from .kind_selection import resolve_kinds
 from .profile import misses_streams, profile
 
@@ -31,15 +31,13 @@ StepRange = tuple[int, int]
 
 
 def exact_nodes(
-    job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+    job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: tuple[int, ...] | None = None
 ) -> list[Node]:
     """Return the nodes of ``job`` with the TF profiler's facts.
 
     StoreError ``no-data`` if nothing was traced.
     """
-    job_profile = profile(
-        job, steps=steps, kinds=kinds, averaged=False, required_facts=ALL_FACTS, parity=Parity(compat, exact=True)
-    )
+    job_profile = profile(Selection((job,), steps, None, Parity(compat, exact=True), kinds), averaged=False)
     if job_profile is None:
         raise StoreError(untraced_reason(job), slug="no-data")
     return job_profile.nodes
@@ -90,7 +88,7 @@ class RecordedJob:
 
     @classmethod
     def read(
-        cls, job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+        cls, job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: tuple[int, ...] | None = None
     ) -> "RecordedJob":
         """Read ``job``: its steps from ``steps[0]`` to ``steps[1]``, or all.
 
