@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import op_view_10m
 from fakes import chdb_server, clickhouse_program
 from fakes.round_trip import output_of
+from tfprof.collector.query.job_selection import Selection
 from tfprof.collector.query.profile import profile
 from tfprof.collector.query.step_entries import read_entries
 from tfprof.collector.store.opening import create, open_reader, open_target
@@ -36,7 +37,7 @@ CHDB = os.environ.get("TFPROF_TEST_CHDB", "")
 
 
 def _op_view(store: StoreReader) -> object:
-    return len(op_view(profile(store.job("last"), required_facts=()).nodes, Options()).entries)
+    return len(op_view(profile(Selection((store.job("last"),)), required_facts=()).nodes, Options()).entries)
 
 
 def _one_step(store: StoreReader) -> object:

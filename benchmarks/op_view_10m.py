@@ -20,6 +20,7 @@ import _processes
 import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
+from tfprof.collector.query.job_selection import Selection
 from tfprof.collector.query.profile import profile
 from tfprof.collector.query.step_entries import read_entries
 from tfprof.collector.store import schema
@@ -109,13 +110,13 @@ def measure(store: str) -> dict[str, float]:
     """Return the times (ms), and the resident memory after the op view (MB)."""
     before = time.perf_counter()
     job = LocalStore(store).job("last")
-    job_profile = profile(job, required_facts=())
+    job_profile = profile(Selection((job,)), required_facts=())
     view = op_view(job_profile.nodes, Options())
     op_view_s = time.perf_counter() - before
     runs = sum(node.stats.runs for node in job_profile.nodes)
     resident = psutil.Process().memory_info().rss / 1e6
     before = time.perf_counter()
-    scope_view(profile(job, required_facts=()).nodes, Options())
+    scope_view(profile(Selection((job,)), required_facts=()).nodes, Options())
     scope_s = time.perf_counter() - before
     before = time.perf_counter()
     assert len(read_entries(job, [job_profile.trace_count // 2])) == NODES

@@ -46,14 +46,8 @@ def _float_ops(selection: Selection) -> list[dict[str, float]]:
     ops_of_jobs = []
     for job in selection.jobs:
         try:
-            job_profile = profile(
-                job,
-                steps=selection.steps,
-                kinds=selection.kinds,
-                since_ns=selection.since_ns,
-                averaged=False,
-                required_facts=frozenset({FLOAT_OPS}),
-            )
+            steps_of_job = Selection((job,), selection.steps, kinds=selection.kinds, since_ns=selection.since_ns)
+            job_profile = profile(steps_of_job, required_facts=frozenset({FLOAT_OPS}), averaged=False)
         except UsageError:  # another job has the selected steps
             job_profile = None
         nodes = job_profile.nodes if job_profile else []

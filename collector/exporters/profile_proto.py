@@ -14,7 +14,7 @@ from ..export.code_defs import CodeDefs
 from ..flops.attributes import attributes
 from ..proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
 from ..query.explanations import untraced_reason
-from ..query.facts import ALL_FACTS
+from ..query.job_selection import Selection
 from ..query.kind_selection import resolve_kinds
 from ..query.profile import misses_streams, profile
 from ..store.catalog import IMPORTED
@@ -44,7 +44,7 @@ def pieces(request: Request) -> Iterator[bytes]:
 
 
 def job_pieces(
-    job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+    job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: tuple[int, ...] | None = None
 ) -> Iterator[bytes]:
     """Return a serialized ProfileProto of ``job`` in pieces.
 
@@ -59,15 +59,13 @@ def job_pieces(
 
 
 def exact_nodes(
-    job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+    job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: tuple[int, ...] | None = None
 ) -> list[Node]:
     """Return the nodes of ``job`` with the TF profiler's facts.
 
     StoreError ``no-data`` if nothing was traced.
     """
-    job_profile = profile(
-        job, steps=steps, kinds=kinds, averaged=False, required_facts=ALL_FACTS, parity=Parity(compat, exact=True)
-    )
+    job_profile = profile(Selection((job,), steps, None, Parity(compat, exact=True), kinds), averaged=False)
     if job_profile is None:
         raise StoreError(untraced_reason(job), slug="no-data")
     return job_profile.nodes
@@ -99,7 +97,7 @@ class _RecordedJob:
     which output slot of its source each input comes.
     """
 
-    def __init__(self, job: JobReader, steps: StepRange | None, compat: str, kinds: Sequence[int] | None) -> None:
+    def __init__(self, job: JobReader, steps: StepRange | None, compat: str, kinds: tuple[int, ...] | None) -> None:
         """Read ``job``; arguments and errors are those of `job_pieces`."""
         table = job.table("traces", _TRACE_COLUMNS)
         if kinds is not None or steps is not None:

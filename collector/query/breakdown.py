@@ -18,6 +18,7 @@ from ..summaries.step_records import StepTrace, TimedSteps
 from ..summaries.steps import rows_of_kinds, sums_by_kind
 from ..tfviews.nodes import Node
 from .facts import GRAPH, STACKS
+from .job_selection import Selection
 from .job_usage import thread_use, use_between
 from .kind_selection import COLUMNS, includes, no_such_kind, traces_by_kind, traces_of_job
 from .profile import TRACE_COLUMNS, no_step_since, no_such_step, profile
@@ -202,9 +203,8 @@ def _traces(
         return (), ()
     if known is not None and tuple(known.kinds) == (kind,) and known.by_step == by_step:
         return known.nodes, known.latest
-    job_profile = profile(
-        job, steps=(min(by_step), max(by_step)), kinds=(kind,), averaged=False, required_facts=(GRAPH, STACKS)
-    )
+    selection = Selection((job,), (min(by_step), max(by_step)), kinds=(kind,))
+    job_profile = profile(selection, required_facts=(GRAPH, STACKS), averaged=False)
     nodes = job_profile.nodes if job_profile else ()
     return nodes, latest_traces(job, nodes, by_step)
 

@@ -1,7 +1,7 @@
 """Answers queries: reads the nodes of jobs and folds them into a view."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ..loader import load
@@ -154,28 +154,14 @@ class QueryEngine:
         is_cacheable = all(job.info.state not in MAY_CONTINUE for job in selection.jobs)
         key = (
             tuple((job.info.uid, job.info.total) for job in selection.jobs),
+            replace(selection, jobs=()),
             step,
-            selection.steps,
-            selection.device,
-            selection.parity,
             averaged,
-            selection.kinds,
-            selection.since_ns,
         )
         cached_facts, result = self._cache.get(key, (frozenset(), None)) if is_cacheable else (frozenset(), None)
         if result is None or not facts <= cached_facts:
             facts |= cached_facts  # so that alternating queries share one cached profile
-            result = profile(
-                selection.jobs,
-                step,
-                steps=selection.steps,
-                kinds=selection.kinds,
-                since_ns=selection.since_ns,
-                device=selection.device,
-                averaged=averaged,
-                required_facts=facts,
-                parity=selection.parity,
-            )
+            result = profile(selection, step, facts, averaged=averaged)
             self._cache.pop(key, None)
             if is_cacheable:
                 self._cache[key] = facts, result

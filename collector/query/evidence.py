@@ -27,6 +27,7 @@ from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.places import Places
 from .breakdown import TracedSteps, main_breakdown
 from .facts import GRAPH, STACKS
+from .job_selection import Selection
 from .job_usage import (
     cpu_loads,
     host_samples,
@@ -48,7 +49,7 @@ _MAPPED: Final = "Dataset_map_"
 def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
     """Read the evidence of a job that the checkers of ``parity`` need."""
     averaged = not parity.has_unit_times
-    job_profile = profile(job, averaged=averaged, required_facts=(GRAPH, STACKS), parity=parity)
+    job_profile = profile(Selection((job,), parity=parity), required_facts=(GRAPH, STACKS), averaged=averaged)
     nodes = tuple(job_profile.nodes) if job_profile else ()
     steps = step_traces(job, separate_functions=parity.separates_kinds)
     last_entries = _last_entries(job, nodes, steps, separate_functions=parity.separates_kinds)

@@ -3,27 +3,25 @@
 These facts are graphs, operation counts, shapes and Python stacks; the stacks are read here.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from ..tfviews.nodes import NodeFacts
-
-if TYPE_CHECKING:
-    from ..flops.counts import Count
-import itertools
-from dataclasses import replace
-from functools import cache
-
-from ..store.columns import row_tuples
+from ..store.columns import pc, row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import NODE
-from ..tfviews.nodes import NO_FACTS, Frame, interned_texts
+from ..tfviews.nodes import NO_FACTS, Frame, NodeFacts, interned_texts
 from ..tfviews.parity import Parity
 from ..tfviews.places import original_name
 from ..tfviews.stacks import FRAME_COLUMNS, GraphOp, forward_ops, stacks
+from .kind_selection import traces_by_kind
+
+if TYPE_CHECKING:
+    from ..flops.counts import Count
 
 #: Names of the facts that a query may require.
 GRAPH, FLOAT_OPS, SHAPES, STACKS = "graph", "float_ops", "shapes", "stacks"
@@ -46,16 +44,32 @@ class JobFacts:
 NO_JOB_FACTS: Final = JobFacts({}, {})
 
 
-class SelectedTraces(NamedTuple):
-    """The traces of a job, and which of them are selected.
+@dataclass(frozen=True, slots=True)
+class SelectedJob:
+    """One job, its traces, and the numbers of the selected traces; None for all."""
 
-    ``traces`` has all traces. ``numbers`` are the numbers of the selected traces, None for all.
-    ``rollup`` is the ROLLUP of the selected traces.
-    """
-
+    job: JobReader
     traces: pa.Table
-    numbers: Sequence[int] | None
-    rollup: pa.Table
+    numbers: tuple[int, ...] | None
+
+    @property
+    def trace_count(self) -> int:
+        """The number of selected traces."""
+        return self.traces.num_rows if self.numbers is None else len(self.numbers)
+
+    @property
+    def trace_numbers(self) -> Sequence[int]:
+        """The numbers of the selected traces."""
+        numbers: list[Any] = sorted(self.traces["trace"].to_pylist())
+        return numbers if self.numbers is None else self.numbers
+
+    @property
+    def kinds(self) -> dict[int, int]:
+        """The number of selected traces of each kind."""
+        traces = self.traces
+        if self.numbers is not None:
+            traces = traces.filter(pc.is_in(traces["trace"], value_set=pa.array(self.numbers, pa.uint32())))
+        return traces_by_kind([traces])
 
 
 def with_stacks(

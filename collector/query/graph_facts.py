@@ -21,11 +21,10 @@ from ..flops.shapes import (
     with_recorded_shapes,
 )
 from ..store.columns import row_tuples
-from ..store.protocols import JobReader
 from ..store.schema import STATE, TRAINABLE, UNTRAINED
 from ..tfviews.nodes import NO_FACTS, NodeFacts, Shape
 from ..tfviews.parity import Parity
-from .facts import FLOAT_OPS, SHAPES, JobFacts, SelectedTraces
+from .facts import FLOAT_OPS, SHAPES, JobFacts, SelectedJob
 from .recorded_shapes import ShapeReader, read_shapes
 
 #: Scope of the nodes of a replica other than the first, and end of the names of its variables.
@@ -60,9 +59,13 @@ class _OpLog:
 
 
 def graph_facts(
-    job: JobReader, names: pa.Table, selected: SelectedTraces, required_facts: Collection[str], parity: Parity
+    selected: SelectedJob, names: pa.Table, rollup: pa.Table, required_facts: Collection[str], parity: Parity
 ) -> JobFacts:
-    """Read ``required_facts`` about a job's nodes; ``names``: the job's NAMES."""
+    """Read ``required_facts`` about a job's nodes.
+
+    ``names``: the job's NAMES; ``rollup``: the ROLLUP of the selected traces.
+    """
+    job = selected.job
     graph = job.table("graph_nodes", ["graph", "name", "op", "node_def"])
     op_log = _OpLog(job.table("op_log"), parity)
     rows = list(row_tuples(graph, "graph", "name", "op", "node_def"))
@@ -80,7 +83,8 @@ def graph_facts(
 
     def facts_from_shapes(reader: ShapeReader) -> JobFacts:
         if parity.counts_by_step:
-            return _with_recorded_facts(node_definitions, facts, op_log, reader, selected, required_facts, parity)
+            executed = rollup if selected.traces.num_rows else None
+            return _with_recorded_facts(node_definitions, facts, op_log, reader, executed, required_facts, parity)
         return JobFacts(
             _with_counts(
                 facts, _registry_counts(node_definitions, reader, parity) | _op_log_counts(op_log.float_ops, facts)
@@ -161,22 +165,22 @@ def _with_recorded_facts(
     facts: dict[str, NodeFacts],
     op_log: _OpLog,
     reader: ShapeReader,
-    selected: SelectedTraces,
+    rollup: pa.Table | None,
     required_facts: Collection[str],
     parity: Parity,
 ) -> JobFacts:
-    """Return ``facts`` with the facts that the selected traces recorded.
+    """Return ``facts`` with the facts that the traces of ``rollup`` recorded.
 
     Depending on ``required_facts``, these facts are the operations, counted step by step, and the
     input shapes that the graph does not specify. If the job has no traces, the operations are
     counted from the graph.
     """
     nodes = Nodes(node_definitions)
-    if not selected.traces.num_rows:
+    if rollup is None:
         outputs = {name: same_named_nodes[0].outputs for name, same_named_nodes in nodes.by_name.items()}
         graph_counts = registry_counts(nodes, outputs, parity) | _op_log_counts(op_log.float_ops, facts)
         return JobFacts(_with_counts(facts, graph_counts), graph_counts)
-    names = reader.executed_names(selected.rollup)
+    names = reader.executed_names(rollup)
     open_names = open_nodes(nodes, names, parity)
     executed = ExecutedNodes(nodes, reader.sample_executions(names) if FLOAT_OPS in required_facts else {}, parity)
     counter = OperationCounter(executed, op_log.float_ops, open_names, parity) if FLOAT_OPS in required_facts else None

@@ -11,12 +11,10 @@ from ...commands.streams import clean
 from ..store.protocols import JobReader
 from ..summaries.op_parts import LineCost, line_costs, shown_lines
 from ..tfviews.nodes import total_of
-from .engine import QueryEngine
 from .facts import STACKS
 from .job_selection import Selection
+from .profile import profile
 
-#: The option -step that selects all steps.
-_ALL_STEPS: Final = -1
 _TICK_NS: Final = 10**9 // os.sysconf("SC_CLK_TCK")
 #: Maximum size of a file (bytes), and of a line (characters).
 SIZE_MAX: Final = 10**6
@@ -60,15 +58,15 @@ class JobSource:
 
 def job_source(job: JobReader) -> JobSource:
     """Return the source lines of ``job``, over its traced steps of the main kind."""
-    profile = QueryEngine().profile(Selection((job,)), _ALL_STEPS, frozenset({STACKS}), averaged=False)
-    if profile is None:
+    job_profile = profile(Selection((job,)), required_facts=(STACKS,), averaged=False)
+    if job_profile is None:
         return JobSource(job, 0, 0.0, (), 0)
-    steps = max(1, profile.trace_count)
-    costs = line_costs(profile.nodes, steps)
+    steps = max(1, job_profile.trace_count)
+    costs = line_costs(job_profile.nodes, steps)
     files = tuple(_source_file(job, path, numbers, costs) for path, numbers in shown_lines(costs).items())
     shown = sum(line.cost is not None for file in files for line in file.lines)
-    total_ns = total_of(profile.nodes).micros / steps
-    return JobSource(job, profile.trace_count, total_ns, files, len(costs) - shown)
+    total_ns = total_of(job_profile.nodes).micros / steps
+    return JobSource(job, job_profile.trace_count, total_ns, files, len(costs) - shown)
 
 
 def _source_file(job: JobReader, path: str, numbers: list[int], costs: dict[tuple[str, int], LineCost]) -> SourceFile:

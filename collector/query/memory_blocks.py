@@ -13,6 +13,7 @@ from ..store.schema import ALLOCATOR, DEVICE, NODE, NONE_ID, OUTPUT_BLOCK, PERSI
 from ..summaries.top import short_device
 from ..tfviews.nodes import Node, interned_texts
 from .facts import GRAPH
+from .job_selection import Selection
 from .profile import profile
 
 _US: Final = 1000
@@ -147,7 +148,8 @@ def _rows(ops: pa.Table, traces: pa.Table) -> Iterator[_Row]:
 
 
 def _nodes(job: JobReader, kinds: Sequence[int], device: str | None) -> dict[str, Node]:
-    job_profile = profile(job, kinds=kinds, device=device, averaged=False, required_facts=frozenset({GRAPH}))
+    selection = Selection((job,), device=device, kinds=tuple(kinds))
+    job_profile = profile(selection, required_facts=frozenset({GRAPH}), averaged=False)
     return {node.name: node for node in job_profile.nodes} if job_profile else {}
 
 

@@ -155,14 +155,10 @@ class MetricsReader:
         for index, job in enumerate(due):
             if time.monotonic() - start > _PARTS_S:
                 return len(due) - index
-            self._parts[job.info.uid] = job.row.traced, self._breakdown(job.info)
+            with suppress(TfprofError):  # the job is damaged, or was removed meanwhile, or is read again
+                found = breakdowns(self._reader(job.info)).breakdowns
+                self._parts[job.info.uid] = job.row.traced, next(iter(found), None)
         return 0
-
-    def _breakdown(self, info: JobInfo) -> Breakdown | None:
-        try:
-            return next(iter(breakdowns(self._reader(info)).breakdowns), None)
-        except TfprofError:  # the job is damaged, or was removed meanwhile
-            return None
 
     def _job(self, job: WatchedJob) -> JobMetrics:
         info, row = job.info, job.row

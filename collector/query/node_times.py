@@ -14,11 +14,10 @@ from ..summaries.operators import Operator, Shapes
 from ..summaries.top import Times, TopOp, short_device, top_ops
 from ..tfviews.nodes import STREAM, Node, canonical_devices, device_names, interned_texts, with_counts
 from ..tfviews.parity import Parity
-from .engine import QueryEngine
-from .facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
+from .facts import FLOAT_OPS, GRAPH, SHAPES, STACKS, SelectedJob
 from .job_selection import Selection, ids_of
 from .kind_selection import function_names_of
-from .profile import TRACE_COLUMNS, Profile, SelectedJob, matching_devices, nodes_of, profile
+from .profile import TRACE_COLUMNS, Profile, matching_devices, nodes_of, profile
 
 #: Maximum number of steps of a job that are read. Of more steps, evenly spaced ones are read.
 STEPS_MAX: Final = 50
@@ -129,7 +128,7 @@ class Ranking(NamedTuple):
 def rank_ops(
     job: JobReader,
     steps: tuple[int, int] | None = None,
-    kinds: Sequence[int] | None = None,
+    kinds: tuple[int, ...] | None = None,
     device: str | None = None,
     since_ns: int = 0,
 ) -> Ranking | None:
@@ -137,9 +136,8 @@ def rank_ops(
 
     The arguments select as in `profile`. Raises UsageError as `profile` does.
     """
-    job_profile = profile(
-        job, steps=steps, kinds=kinds, since_ns=since_ns, device=device, averaged=False, required_facts=(STACKS,)
-    )
+    selection = Selection((job,), steps, device, kinds=kinds, since_ns=since_ns)
+    job_profile = profile(selection, required_facts=(STACKS,), averaged=False)
     if job_profile is None or not job_profile.trace_count:
         return None
     times = node_times(job_profile).by_node
@@ -151,8 +149,8 @@ def operators(selection: Selection) -> list[Operator]:
 
     Raises UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
     """
-    profile = QueryEngine().profile(selection, -1, frozenset({FLOAT_OPS, GRAPH, SHAPES}))
-    nodes = [node for node in profile.nodes if node.stats.micros > 0 and node.entries] if profile else []
+    job_profile = profile(selection, required_facts=(FLOAT_OPS, GRAPH, SHAPES))
+    nodes = [node for node in job_profile.nodes if node.stats.micros > 0 and node.entries] if job_profile else []
     output_bytes = {node.name: node.stats.output_bytes for node in nodes}
     return [_operator(node, number, output_bytes) for number, node in enumerate(nodes, 1)]
 

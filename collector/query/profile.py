@@ -31,8 +31,9 @@ from ..tfviews.nodes import (
     with_counts,
     wrap_int64,
 )
-from ..tfviews.parity import DEFAULT, Parity
-from .facts import ALL_FACTS, FLOAT_OPS, GRAPH, NO_JOB_FACTS, SHAPES, STACKS, JobFacts, SelectedTraces, with_stacks
+from ..tfviews.parity import Parity
+from .facts import ALL_FACTS, FLOAT_OPS, GRAPH, NO_JOB_FACTS, SHAPES, STACKS, JobFacts, SelectedJob, with_stacks
+from .job_selection import Selection
 from .kind_selection import by_name, function_names_of, includes, resolve_kinds, traces_by_kind
 
 #: Maximum number of steps that an error lists.
@@ -68,67 +69,24 @@ class Profile:
     omits_pipeline: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SelectedJob:
-    """One job, its traces, and the numbers of the selected traces; None for all."""
-
-    job: JobReader
-    traces: pa.Table
-    numbers: tuple[int, ...] | None
-
-    @property
-    def trace_count(self) -> int:
-        """The number of selected traces."""
-        return self.traces.num_rows if self.numbers is None else len(self.numbers)
-
-    @property
-    def trace_numbers(self) -> Sequence[int]:
-        """The numbers of the selected traces."""
-        numbers: list[Any] = sorted(self.traces["trace"].to_pylist())
-        return numbers if self.numbers is None else self.numbers
-
-    @property
-    def kinds(self) -> dict[int, int]:
-        """The number of selected traces of each kind."""
-        traces = self.traces
-        if self.numbers is not None:
-            traces = traces.filter(pc.is_in(traces["trace"], value_set=pa.array(self.numbers, pa.uint32())))
-        return traces_by_kind([traces])
-
-
 def profile(
-    jobs: JobReader | Sequence[JobReader],
-    step: int = -1,
-    *,
-    steps: tuple[int, int] | None = None,
-    kinds: Sequence[int] | None = None,
-    since_ns: int = 0,
-    device: str | None = None,
-    averaged: bool = True,
-    required_facts: Collection[str] = ALL_FACTS,
-    parity: Parity = DEFAULT,
+    selection: Selection, step: int = -1, required_facts: Collection[str] = ALL_FACTS, *, averaged: bool = True
 ) -> Profile | None:
     """Return the nodes of jobs over the selected traced steps, None if nothing was traced yet.
 
-    ``step`` is the number of one step, -1 for all. ``steps`` are the first and the last step, None
-    for all. ``since_ns``: only steps that began then or later (real time), 0 for all. Nodes of
-    several jobs are merged by name, and their numbers of traced steps add up. ``device`` is a part
-    of a device's name, or a pattern with `*` and `?`; case is ignored. Only nodes that ran on a
-    matching device are returned, with their times there. Functions of the input pipeline run beside
-    the steps: their nodes are returned only if ``device`` contains `tf.data`. ``kinds``: kinds of
-    steps; None: the main kind of the jobs, or all kinds if ``parity`` does not separate them and
-    all steps are selected. ``averaged``: return averages over a node's traced steps instead of
-    sums. If ``parity.has_unit_times``, times are those of units: per step if averaged, else times
-    the number of steps. ``required_facts``: the facts about nodes to read.
+    ``step`` is the number of one step, -1 for all. Nodes of several jobs are merged by name, and
+    their numbers of traced steps add up. The device of ``selection`` is a part of a device's name,
+    or a pattern with `*` and `?`; case is ignored. Only nodes that ran on a matching device are
+    returned, with their times there. Functions of the input pipeline run beside the steps: their
+    nodes are returned only if the device contains `tf.data`. ``averaged``: return averages over a
+    node's traced steps instead of sums. If the parity has unit times, times are those of units: per
+    step if averaged, else times the number of steps. ``required_facts``: the facts about nodes to
+    read.
 
     Raises UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
     """
-    if kinds is None and not parity.separates_kinds and step < 0 and steps is None:
-        kinds = span_kinds.steps()
-    jobs = jobs if isinstance(jobs, Sequence) else [jobs]
-    selected_jobs, trace_counts = _select_jobs(
-        jobs, step, steps, kinds, since_ns, separate_functions=parity.separates_kinds
-    )
+    device, parity = selection.device, selection.parity
+    selected_jobs, trace_counts = _select_jobs(selection, step)
     if not selected_jobs:
         return None
     job_nodes = [_nodes_on_one_snapshot(selected, device, required_facts, parity) for selected in selected_jobs]
@@ -138,7 +96,7 @@ def profile(
     trace_count = sum(selected.trace_count for selected in selected_jobs)
     kind_counts = dict(sum((Counter(selected.kinds) for selected in selected_jobs), Counter[int]()))
     other_counts = {kind: number for kind, number in trace_counts.items() if kind not in kind_counts}
-    function_names = function_names_of(jobs)
+    function_names = function_names_of(selection.jobs)
     return Profile(
         nodes=with_counts(nodes, steps=max(1, trace_count), averaged=averaged, parity=parity),
         trace_count=trace_count,
@@ -155,24 +113,19 @@ def profile(
 # -- which traces --------------------------------------------------------------------------------
 
 
-def _select_jobs(
-    jobs: Iterable[JobReader],
-    step: int,
-    steps: tuple[int, int] | None,
-    requested_kinds: Sequence[int] | None,
-    since_ns: int,
-    *,
-    separate_functions: bool,
-) -> tuple[list[SelectedJob], dict[int, int]]:
+def _select_jobs(selection: Selection, step: int) -> tuple[list[SelectedJob], dict[int, int]]:
     """Return the jobs to read, and the number of all their traces of each kind.
 
     A job is read if it has a selected trace. If all steps are selected, imported jobs without
     traces are read, too: they consist of graphs.
     """
+    steps, since_ns, separates_kinds = selection.steps, selection.since_ns, selection.parity.separates_kinds
+    is_all = not separates_kinds and step < 0 and steps is None
+    requested_kinds = span_kinds.steps() if selection.kinds is None and is_all else selection.kinds
     first, last = (step, step) if step >= 0 else steps or (None, None)
-    all_jobs = [(job, job.table("traces", TRACE_COLUMNS)) for job in jobs]
+    all_jobs = [(job, job.table("traces", TRACE_COLUMNS)) for job in selection.jobs]
     traced_jobs = [(job, table) for job, table in all_jobs if table.num_rows or job.info.state == IMPORTED]
-    kinds = resolve_kinds(traced_jobs, requested_kinds, separate_functions=separate_functions)
+    kinds = resolve_kinds(traced_jobs, requested_kinds, separate_functions=separates_kinds)
     trace_counts = traces_by_kind(table for _, table in traced_jobs)
     if first is None or last is None:
         selections = ((job, table, traces_since(rows_of_kinds(table, kinds), since_ns)) for job, table in traced_jobs)
@@ -351,8 +304,7 @@ def _job_facts(
     if {GRAPH, FLOAT_OPS, SHAPES} & set(required_facts):
         from .graph_facts import graph_facts  # noqa: PLC0415  # imports protobuf: a tenth of a command's start
 
-        traces = SelectedTraces(selected_job.traces, selected_job.numbers, rollup)
-        facts = graph_facts(job, names, traces, required_facts, parity)
+        facts = graph_facts(selected_job, names, rollup, required_facts, parity)
     return replace(facts, facts=with_stacks(facts.facts, job, names, parity)) if STACKS in required_facts else facts
 
 

@@ -41,5 +41,5 @@ def lines(curves: JobCurves, width: int | None) -> Iterator[str]:
 
 def _cells(title: str, name: str, points: Buckets) -> tuple[str, ...]:
     shown = next(form for end, form in _FORMATS if name.endswith(end))
-    mean = sum(points.mean) / len(points.mean)
-    return (title, shown(min(points.least)), shown(mean), shown(max(points.most)), sparkline(list(points.mean), _WIDTH))
+    figures = map(shown, (min(points.least), points.whole_mean, max(points.most)))
+    return (title, *figures, sparkline(list(points.mean), _WIDTH))

@@ -84,13 +84,15 @@ def timed_step_count(spans: pa.Table) -> int:
 class Buckets:
     """A series in points; each has the start of its part of the series in real ns.
 
-    ``numbers``: of steps, the number of the first step of each part; empty for other series.
+    ``whole_mean``: the mean of all steps or samples. ``numbers``: of steps, the number of the first
+    step of each part; empty for other series.
     """
 
     times_ns: tuple[int, ...]
     least: tuple[float, ...]
     mean: tuple[float, ...]
     most: tuple[float, ...]
+    whole_mean: float
     numbers: tuple[int, ...] = ()
 
 
@@ -121,6 +123,7 @@ def bucket_steps(spans: pa.Table, points_max: int) -> Buckets:
         tuple(column_list(rows, "min_ns_min")),
         tuple(total / steps for total, steps in zip(totals, counts, strict=True)),
         tuple(column_list(rows, "max_ns_max")),
+        sum(totals) / sum(counts),
         tuple(column_list(rows, "ordinal_min")),
     )
 
@@ -134,6 +137,7 @@ def bucket_values(times_ns: Sequence[int], values: Sequence[float], points_max: 
         tuple(map(min, parts)),
         tuple(sum(part) / len(part) for part in parts),
         tuple(map(max, parts)),
+        fmean(values),
     )
 
 

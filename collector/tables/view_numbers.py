@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from ..query.engine import QueryEngine
 from ..query.facts import FLOAT_OPS, GRAPH, STACKS
 from ..query.job_selection import Selection
+from ..query.profile import profile
 from ..summaries.top import heaviest
 from ..tfviews.nodes import Node, Stats
 from ..tfviews.places import Places
@@ -50,10 +50,10 @@ def nodes(selection: Selection) -> Iterator[pa.Table]:
 
 
 def _nodes_that_ran(selection: Selection) -> _NodesThatRan:
-    profile = QueryEngine().profile(selection, -1, frozenset({GRAPH, FLOAT_OPS, STACKS}), averaged=False)
-    nodes = profile.nodes if profile else []
+    job_profile = profile(selection, required_facts=(GRAPH, FLOAT_OPS, STACKS), averaged=False)
+    nodes = job_profile.nodes if job_profile else []
     found = sorted((node for node in nodes if node.entries), key=lambda node: (-node.stats.micros, node.name))
-    return _NodesThatRan(found, max(1, profile.trace_count if profile else 0), Places(nodes))
+    return _NodesThatRan(found, max(1, job_profile.trace_count if job_profile else 0), Places(nodes))
 
 
 def _per_step(stats: Stats, steps: int) -> list[float]:

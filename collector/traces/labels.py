@@ -6,6 +6,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ..query.facts import GRAPH, STACKS
+from ..query.job_selection import Selection
 from ..query.profile import profile
 from ..store.columns import flat, occurrences, pc
 from ..store.devices import INPUT_DEVICES, can_be_canonical
@@ -34,7 +35,7 @@ class Labels:
         devices = set(device_names(job.table("names")).values())
         self.has_several_devices = sum(STREAM in name or can_be_canonical(octets(name)) for name in devices) > 1
         facts = frozenset({STACKS, GRAPH} if self.has_several_devices else {STACKS})
-        job_profile = profile(job, kinds=kinds, averaged=False, required_facts=facts) if kinds else None
+        job_profile = profile(Selection((job,), kinds=kinds), required_facts=facts, averaged=False) if kinds else None
         nodes = job_profile.nodes if job_profile else []
         self._nodes = {node.name: node for node in nodes}
         self._places = Places(nodes)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from contract.stored_sums import stored_sums
+from fakes.profiles import profile
 from tfprof.agent.channels import ChannelReader
-from tfprof.collector.query.profile import profile
 from tfprof.collector.records import cut_records
 from tfprof.collector.store.archive_import import import_archive
 from tfprof.collector.store.reader import LocalStore

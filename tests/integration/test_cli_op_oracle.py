@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from fakes.forks import ForkServer
 from fakes.made_store import trace_tables, write_job
-from tfprof.collector.query.profile import Profile, profile
+from fakes.profiles import profile
+from tfprof.collector.query.profile import Profile
 from tfprof.collector.render.op_text import lines
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.tfviews.nodes import Stats

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 from fakes.forks import ForkServer
+from fakes.profiles import profile
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from tfprof.cli.import_ import import_
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.export import messages, pprof
 from tfprof.collector.proto import pprof_pb2, tfprof_output_pb2
-from tfprof.collector.query.profile import profile
 from tfprof.collector.render import tree_text
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.code import call_tree, code_view

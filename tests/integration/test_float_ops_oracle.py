@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from fakes.made_store import trace_tables, write_job
+from fakes.profiles import profile
 from integration.oracle.tfprof_answers import COMPAT
 from tfprof.collector.flops.registry import REGISTRY
 from tfprof.collector.query.facts import FLOAT_OPS
-from tfprof.collector.query.profile import profile
 from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.nodes import Node

@@ -63,6 +63,13 @@ def test_kinds_and_traced_steps_have_curves_of_their_own(run: Run, store: Path) 
     assert set(curves["batch"]["normal"]["mean"]) == {2.0 * MS}
 
 
+def test_the_mean_is_that_of_all_steps_also_if_many_are_stored_together(run: Run, store: Path) -> None:
+    spans = [span(layout.BATCH, 1, 0, 300, count=300), span(layout.BATCH, 301, 400, 100)]
+    write_job(store, 0xAC << 56, {"spans": rows("spans", spans)})
+    line = run("curves", "ac")[1].splitlines()[1]
+    assert line.split()[3:5] == ["1.33", "ms"]
+
+
 @pytest.mark.parametrize(("count", "points"), [(1, 1), (100, 100), (101, 51), (1000, 100), (1001, 91)])
 def test_long_series_have_at_most_so_many_points_and_keep_their_extremes(count: int, points: int) -> None:
     table = rows("spans", [span(layout.BATCH, at, at, 1 + at % 97) for at in range(count)])

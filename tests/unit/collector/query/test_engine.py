@@ -36,9 +36,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     calls: list[Any] = []
     real_profile = engine_module.profile
 
-    def profile(jobs: Any, step: int = -1, **options: Any) -> Any:
-        calls.append((step, options["required_facts"]))
-        return real_profile(jobs, step, **options)
+    def profile(selection: Selection, step: int, facts: Any, **options: Any) -> Any:
+        calls.append((step, facts))
+        return real_profile(selection, step, facts, **options)
 
     monkeypatch.setattr(engine_module, "profile", profile)
     return calls

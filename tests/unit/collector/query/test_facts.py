@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 from fakes.graphs import node
 from fakes.made_store import rows, trace_tables, write_job
+from fakes.profiles import profile
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 from tfprof.collector.query.facts import ALL_FACTS, FLOAT_OPS, GRAPH, SHAPES
-from tfprof.collector.query.profile import Profile, profile
+from tfprof.collector.query.profile import Profile
 from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.nodes import Node

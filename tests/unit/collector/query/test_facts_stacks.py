@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from fakes.made_store import rows, trace_tables, write_job
+from fakes.profiles import profile
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.query.facts import ALL_FACTS, GRAPH, STACKS
-from tfprof.collector.query.profile import profile
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.nodes import Frame
 from tfprof.collector.tfviews.parity import DEFAULT, Parity

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.made_store import IDENTITY, MS, SECOND, START_NS, raise_error, rows, span
+from fakes.made_store import IDENTITY, MS, SECOND, START_NS, raise_error, rows, span, trace
 from tfprof.collector.errors import StoreError
 from tfprof.collector.query import metrics
 from tfprof.collector.query.metrics import JobMetrics, MetricsReader, StoreMetrics
@@ -174,7 +174,8 @@ def test_an_ended_job_that_cannot_be_read_is_read_again(
     writer: LocalStoreWriter, reader: MetricsReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = start(writer)
-    job.append(steps(5))
+    job.set_counters({"traced": 1})
+    job.append({**steps(5), "traces": rows("traces", [trace(0, 3, 0, 0) | {"kind": layout.BATCH}])})
     job.close("exited", {"t_ns": NOW, "status": 0})
 
     def fail(*_: Any) -> None:
@@ -182,8 +183,11 @@ def test_an_ended_job_that_cannot_be_read_is_read_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(reader, "_reader", fail)
-        assert only(reader.update(NOW)).steps == {}
-    assert only(reader.update(NOW)).steps == {"batch": 5}
+        first = only(reader.update(NOW))
+        assert (first.steps, first.parts) == ({}, None)
+    later = only(reader.update(NOW))
+    assert later.steps == {"batch": 5}
+    assert later.parts is not None
 
 
 def test_a_removed_job_is_forgotten(writer: LocalStoreWriter, reader: MetricsReader) -> None:

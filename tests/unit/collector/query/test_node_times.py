@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from fakes import small_store
 from fakes.made_store import trace_tables, write_job
+from fakes.profiles import profile
 from fakes.run_metadata import run_metadata
 from tfprof.collector.query.node_times import STEPS_MAX, evenly_spaced, node_times
-from tfprof.collector.query.profile import profile
 from tfprof.collector.store.reader import LocalStore
 
 

@@ -7,11 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from fakes.made_store import SECOND, START_NS, rows, trace, trace_tables, write_job
+from fakes.profiles import profile
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.errors import UsageError
 from tfprof.collector.numbers import date_and_time
-from tfprof.collector.query.profile import Profile, profile
+from tfprof.collector.query.profile import Profile
 from tfprof.collector.store.devices import PIPELINE_DEVICE
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
