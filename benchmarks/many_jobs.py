@@ -18,7 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -59,29 +62,50 @@ def job(instance_dir: str, launch: int, steps: list[bytes], number: int, start_s
                 writer.put(steps[next_step % len(steps)], kind=layout.RUN_METADATA, step=ordinal)
 
 
-def start_jobs(count: int, instance_dir: str, launch: int, steps: list[bytes]) -> list[int]:
-    """Start ``count`` jobs and return their pids."""
-    pids, start_s = [], time.monotonic()
-    for number in range(count):
-        pid = os.fork()
-        if pid == 0:
-            try:
-                job(instance_dir, launch, steps, number, start_s)
-            finally:
-                os._exit(1)
-        pids.append(pid)
-    return pids
+def start_job(*about: Any) -> int:
+    """Run `job` in a new process; return its pid."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            job(*about)
+        finally:
+            os._exit(1)
+    return pid
 
 
-def begin_launch(store: Path) -> tuple[str, int]:
-    """Begin a launch with this process as the launcher.
+class Running(NamedTuple):
+    """The real collector and agent of running jobs, and when the jobs began (real time, s)."""
 
-    Return the instance folder of ``store``, and the id of the launch.
-    """
+    instance_dir: str
+    collector: CollectorProcess
+    agent: subprocess.Popen[bytes]
+    start_s: float
+
+
+@contextmanager
+def running_jobs(count: int, store: Path, steps: list[bytes]) -> Iterator[Running]:
+    """Run ``count`` jobs, launched by this process; the context begins when all are open."""
     instance_dir, launch = runtime_dir.make_instance(str(store)), secrets.randbits(63)
     record = launches.Launch(launch, os.getpid(), time.time_ns(), str(store), socket.gethostname(), "user")
     launches.write(instance_dir, record)
-    return instance_dir, launch
+    collector = CollectorProcess(store).start()
+    collector.await_status(lambda status: status["alive"])  # otherwise the agent starts another one
+    agent = subprocess.Popen([sys.executable, "-m", "tfprof.agent", "--store", str(store)])
+    start_s, monotonic_s = time.time(), time.monotonic()
+    pids = [start_job(instance_dir, launch, steps, number, monotonic_s) for number in range(count)]
+    try:
+        collector.await_status(lambda status: status["jobs"] == count, timeout_s=60)
+        time.sleep(WARM_UP_S)
+        yield Running(instance_dir, collector, agent, start_s)
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        agent.terminate()
+        agent.wait(30)
+        code, errors = collector.stop()
+        if code:
+            print(errors, file=sys.stderr)
 
 
 def watch(processes: dict[str, psutil.Process], seconds: float, core: Core) -> dict[str, tuple[float, float]]:
@@ -106,27 +130,12 @@ def peak_mb(process: psutil.Process) -> float:
 def measure(store: Path, jobs: int, seconds: float, blocks: int) -> None:
     steps = model_steps(DISTINCT_STEPS, blocks)
     core = Core(steps[0])
-    instance_dir, launch = begin_launch(store)
-    collector = CollectorProcess(store).start()
-    collector.await_status(lambda status: status["alive"])  # otherwise the agent starts another one
-    agent = subprocess.Popen([sys.executable, "-m", "tfprof.agent", "--store", str(store)])
-    pids = start_jobs(jobs, instance_dir, launch, steps)
-    try:
-        collector.await_status(lambda status: status["jobs"] == jobs, timeout_s=60)
-        time.sleep(WARM_UP_S)
-        watched = {"collector": psutil.Process(collector.process.pid), "agent": psutil.Process(agent.pid)}
-        usage = watch(watched, seconds, core)
-        lag_s = collector.status()["lag_s"]
-        dropped = sum(job["dropped_records"] for job in daemons.read_status(instance_dir, "agent")["jobs"].values())
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        agent.terminate()
-        agent.wait(30)
-        code, errors = collector.stop()
-        if code:
-            print(errors, file=sys.stderr)
+    with running_jobs(jobs, store, steps) as running:
+        processes = {"collector": running.collector.process, "agent": running.agent}
+        usage = watch({name: psutil.Process(process.pid) for name, process in processes.items()}, seconds, core)
+        lag_s = running.collector.status()["lag_s"]
+        agent_jobs = daemons.read_status(running.instance_dir, "agent")["jobs"]
+        dropped = sum(job["dropped_records"] for job in agent_jobs.values())
     stored = sum(job.table("traces", ["trace"]).num_rows for job in LocalStore(store).jobs())
     print(f"{jobs} jobs, a step of {execution_count(steps[0]):,} node executions a second each, for {seconds:.0f} s")
     print(f"{stored:,} traced steps stored, {dropped} records dropped, lag {lag_s:.1f} s")

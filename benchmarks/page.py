@@ -11,9 +11,7 @@ server 200 MB; growth from the second tenth of the time to the last one at most 
 
 import argparse
 import os
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,11 +23,10 @@ import psutil
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from _core import Core, cpu_s
-from fakes.collector_process import CollectorProcess
 from fakes.model_steps import model_steps
 from fakes.page_server import page_server
 from integration.trace_viewer import chromium
-from many_jobs import SPANS_A_SECOND, WARM_UP_S, begin_launch, start_jobs
+from many_jobs import SPANS_A_SECOND, running_jobs
 
 AGE_S, VIEWER_PERCENT, SERVER_MB, GROWTH = 2.0, 2.0, 200, 1.1
 #: Interval between the looks at a tab, and at the memory (seconds).
@@ -125,29 +122,17 @@ def measure(folder: Path, jobs: int, tab_count: int, seconds: float) -> None:
     store = folder / "store"
     steps = model_steps(20, blocks=1)
     core = Core(steps[0])
-    instance_dir, launch = begin_launch(store)
-    collector = CollectorProcess(store).start()
-    collector.await_status(lambda status: status["alive"])  # otherwise the agent starts another one
-    agent = subprocess.Popen([sys.executable, "-m", "tfprof.agent", "--store", str(store)])
-    start_s = time.time()
-    pids = start_jobs(jobs, instance_dir, launch, steps)
-    try:
-        collector.await_status(lambda status: status["jobs"] == jobs, timeout_s=60)
-        time.sleep(WARM_UP_S)
-        with page_server(store, folder, "--port", "0") as served, chromium() as browser:
-            server, context = psutil.Process(served.process.pid), browser.new_context()
-            idle = watch([], server, start_s, min(seconds, 20), core)
-            tabs: list[Tab] = []
-            for count in (1, tab_count):
-                tabs += [Tab(context, served.link) for _ in range(count - len(tabs))]
-                report(count, watch(tabs, server, start_s, seconds, core), idle.percent, core)
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        agent.terminate()
-        agent.wait(30)
-        collector.stop()
+    with (
+        running_jobs(jobs, store, steps) as running,
+        page_server(store, folder, "--port", "0") as served,
+        chromium() as browser,
+    ):
+        server, context = psutil.Process(served.process.pid), browser.new_context()
+        idle = watch([], server, running.start_s, min(seconds, 20), core)
+        tabs: list[Tab] = []
+        for count in (1, tab_count):
+            tabs += [Tab(context, served.link) for _ in range(count - len(tabs))]
+            report(count, watch(tabs, server, running.start_s, seconds, core), idle.percent, core)
     print(core)
 
 

@@ -6,8 +6,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from ...formats import layout
-from ..store.columns import flagged, pc
+from ...formats import span_kinds
+from ..store.columns import flagged, flat, pc, repeat
 from ..store.protocols import JobReader
 from ..summaries.host import Series
 from ..summaries.jobs import functions_of
@@ -20,11 +20,12 @@ from .job_usage import job_usage
 #: of steps.
 POINTS_MAX: Final = 2000
 _KINDS_MAX: Final = 16
+_COLUMNS: Final = ("kind", "key", "ordinal", "count", "start_ns", "total_ns", "min_ns", "max_ns", "flags")
 
 
 @dataclass(frozen=True, slots=True)
 class StepCurve:
-    """The step times of one kind: of normal steps, and of traced steps; None without any."""
+    """The step times of one kind: of normal steps, and of those with a trace; None without any."""
 
     kind: str
     normal: Buckets | None
@@ -64,16 +65,24 @@ def job_curves(job: JobReader, points_max: int = POINTS_MAX) -> JobCurves:
 
 def _steps(job: JobReader, points_max: int) -> Iterator[StepCurve]:
     names = functions_of(job.info)
-    spans = job.table("spans")
-    spans = spans.filter(pc.invert(flagged(spans, layout.FLAG_FAILED | layout.FLAG_SETUP)))
-    for kind in list(sums_by_kind(spans, "total_ns"))[:_KINDS_MAX]:
-        of_kind = rows_of_kinds(spans, (kind,))
-        is_traced = flagged(of_kind, SPECIAL)
-        yield StepCurve(
-            kind_name(kind, names),
-            _points(of_kind.filter(pc.invert(is_traced)), points_max),
-            _points(of_kind.filter(is_traced), points_max),
-        )
+    spans = job.table("spans", _COLUMNS)
+    both = [spans.filter(pc.invert(flagged(spans, SPECIAL))).drop_columns("flags"), _traced(job)]
+    for kind in list(sums_by_kind(pa.concat_tables(both), "total_ns"))[:_KINDS_MAX]:
+        yield StepCurve(kind_name(kind, names), *(_points(rows_of_kinds(steps, (kind,)), points_max) for steps in both))
+
+
+def _traced(job: JobReader) -> pa.Table:
+    """Return the steps whose traces are stored, with the columns of spans.
+
+    The span of a traced step does not tell whether its trace was lost, and imported jobs have no
+    spans.
+    """
+    traces = rows_of_kinds(job.table("traces", ("kind", "step", "key", "start_ns", "duration_ns")), span_kinds.steps())
+    steps = traces.group_by(["kind", "key", "step"]).aggregate([("start_ns", "min"), ("duration_ns", "sum")])
+    kind, key, step, start_ns, duration_ns = (flat(column) for column in steps.columns)
+    columns = {"kind": kind, "key": key, "ordinal": step, "start_ns": start_ns}
+    columns |= dict.fromkeys(("total_ns", "min_ns", "max_ns"), duration_ns)
+    return pa.table({**columns, "count": repeat(1, len(step), pa.uint32())}).select(_COLUMNS[:-1])
 
 
 def _points(spans: pa.Table, points_max: int) -> Buckets | None:

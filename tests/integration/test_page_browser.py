@@ -112,6 +112,16 @@ def test_a_download_comes_as_a_file_and_an_error_as_its_text(server: PageServer)
         assert "step 999" in json.loads(page.text())["error"]
 
 
+def test_traced_steps_lead_to_their_timelines(server: PageServer) -> None:
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        page.open(opened(page, server) + f"/job/{UID}", "Alerts, events and losses")
+        page.page.get_by_text("Timelines of traced steps").get_by_text("2", exact=True).click()
+        page.page.get_by_role("heading", name="run step 2").wait_for()
+        page.page.get_by_text("traced before").click()
+        page.page.get_by_role("heading", name="run step 1").wait_for()
+        assert page.problems == []
+
+
 def test_times_of_a_run_are_rounded_before_they_are_split(server: PageServer) -> None:
     with browser_page(host=f"127.0.0.1:{server.port}") as page:
         opened(page, server)

@@ -2,11 +2,12 @@
 
 import json
 import re
+from asyncio import Semaphore
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
@@ -57,10 +58,10 @@ class Page:
         self._path = path
         self._give = give
         self._forms = Forms()
-        self._orders: CapacityLimiter | None = None
+        self._orders = Semaphore(_ORDERS_MAX)
         self._live = Live(path)
         self._files = contents()
-        self._makers: CapacityLimiter | None = None
+        self._makers = Semaphore(_MAKERS)
         self._waiting = 0
         self._exports = 0
 
@@ -129,11 +130,8 @@ class Page:
         name = form.get("order")
         if name not in ORDERS:
             return _error(400, f"an order is one of {', '.join(ORDERS)}")
-        if self._orders is None:
-            self._orders = CapacityLimiter(_ORDERS_MAX)
-        return await to_thread.run_sync(
-            caught, lambda: _json_response(self._give(uid, name)), _refused, limiter=self._orders
-        )
+        async with self._orders:
+            return await to_thread.run_sync(caught, lambda: _json_response(self._give(uid, name)), _refused)
 
     async def document(self, request: Request) -> Response:
         """Answer with a document about all jobs."""
@@ -163,16 +161,14 @@ class Page:
 
     async def _made(self, make: Callable[[], Response]) -> Response:
         """Return what ``make`` returns, which runs in a thread; errors become answers."""
-        if self._makers is None:
-            self._makers = CapacityLimiter(_MAKERS)
         if self._waiting >= _WAITING_MAX:
             return _error(503, "too many requests wait: try again")
         self._waiting += 1
         try:
-            response: Response = await to_thread.run_sync(_answer, make, limiter=self._makers)
+            async with self._makers:
+                return await to_thread.run_sync(_answer, make)
         finally:
             self._waiting -= 1
-        return response
 
     async def export(self, request: Request) -> Response:
         """Answer with a job in a format of the exporters' table."""
@@ -203,12 +199,13 @@ class Page:
             headers=headers if "download" in parameters else None,
         )
 
-    async def _counted(self, first: bytes, rest: Iterator[bytes]) -> AsyncIterator[bytes]:
+    async def _counted(self, piece: bytes | None, rest: Iterator[bytes]) -> AsyncIterator[bytes]:
         self._exports += 1
         try:
-            yield first
-            while (piece := await to_thread.run_sync(next, rest, None, limiter=self._makers)) is not None:
+            while piece is not None:
                 yield piece
+                async with self._makers:
+                    piece = await to_thread.run_sync(next, rest, None)
         finally:
             self._exports -= 1
             memory.release()

@@ -1,10 +1,11 @@
 """Serves the metrics of `tfprof metrics --listen`."""
 
 import socket
+from asyncio import Lock
 from collections.abc import Callable
 from typing import Any, Final
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -26,13 +27,12 @@ class Metrics:
 
     def __init__(self, make: Callable[[], str]) -> None:
         self._make = make
-        self._makers: CapacityLimiter | None = None
+        self._turn = Lock()
 
     async def answer(self, _request: Request) -> Response:
         """Answer with the metrics."""
-        if self._makers is None:
-            self._makers = CapacityLimiter(1)
-        return await to_thread.run_sync(caught, self._response, _refused, limiter=self._makers)
+        async with self._turn:
+            return await to_thread.run_sync(caught, self._response, _refused)
 
     def _response(self) -> Response:
         return Response(self._make(), media_type=CONTENT_TYPE)

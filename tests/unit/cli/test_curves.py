@@ -12,7 +12,7 @@ import pytest
 from fakes.command import Run
 from fakes.ended_jobs import OTHER, TRAIN
 from fakes.json_schema import validated
-from fakes.made_store import MS, START_NS, rows, span, write_job
+from fakes.made_store import MS, START_NS, rows, span, trace, write_job
 from tfprof.collector.summaries.series import bucket_steps, bucket_values
 from tfprof.formats import layout
 
@@ -55,11 +55,14 @@ def test_kinds_and_traced_steps_have_curves_of_their_own(run: Run, store: Path) 
     ]
     spans += [span(layout.FUNCTION, at, 100 + at, 2 - at % 2, key=2 - at % 2) for at in range(1, 11)]
     spans += [span(layout.BATCH, 31, 200, 500, flags=layout.FLAG_FAILED)]
-    write_job(store, 0xAB << 56, {"spans": rows("spans", spans)}, identity={"functions": {"1": "one", "2": "two"}})
+    traces = [{**trace(at, at, 0, 0), "kind": layout.BATCH, "key": 7, "duration_ns": 9 * MS} for at in range(5, 26, 5)]
+    tables = {"spans": rows("spans", spans), "traces": rows("traces", traces)}
+    write_job(store, 0xAB << 56, tables, identity={"functions": {"1": "one", "2": "two"}})
     document = json.loads(run("curves", "ab", "--json")[1])
     curves = {curve["kind"]: curve for curve in document["step_curves"]}
     assert list(curves) == ["batch", "function:two", "function:one"]
-    assert curves["batch"]["traced"]["steps"] == [5, 10, 15, 20, 25, 30]
+    assert curves["batch"]["traced"]["steps"] == [5, 10, 15, 20, 25], "the trace of step 30 was lost"
+    assert set(curves["batch"]["traced"]["mean"]) == {9.0 * MS}
     assert set(curves["batch"]["normal"]["mean"]) == {2.0 * MS}
 
 
@@ -68,6 +71,14 @@ def test_the_mean_is_that_of_all_steps_also_if_many_are_stored_together(run: Run
     write_job(store, 0xAC << 56, {"spans": rows("spans", spans)})
     line = run("curves", "ac")[1].splitlines()[1]
     assert line.split()[3:5] == ["1.33", "ms"]
+
+
+def test_an_imported_job_has_the_curve_of_its_traced_steps(run: Run, store: Path) -> None:
+    traces = [{**trace(at, at // 2, 0, 0), "start_ns": START_NS + at * MS} for at in range(6)]
+    write_job(store, 0xAB << 56, {"traces": rows("traces", traces)}, state="imported")
+    (curve,) = json.loads(run("curves", "ab", "--json")[1])["step_curves"]
+    assert (curve["kind"], curve["normal"]) == ("run", None)
+    assert (curve["traced"]["steps"], set(curve["traced"]["mean"])) == ([0, 1, 2], {2.0 * MS})
 
 
 @pytest.mark.parametrize(("count", "points"), [(1, 1), (100, 100), (101, 51), (1000, 100), (1001, 91)])

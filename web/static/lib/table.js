@@ -110,12 +110,17 @@ function Group({ children }) {
   return children;
 }
 
-function headCell(column, order, click) {
+function styleOf(column) {
+  return [column.isNumber ? "number" : "", column.style ?? ""].join(" ").trim();
+}
+
+/** The heading of a column, which sorts. */
+export function headCell(column, order, click) {
   const isSorted = order.key === column.key;
   return html`<th
     key=${column.key}
     scope="col"
-    class=${[column.isNumber ? "number" : "", column.style ?? ""].join(" ").trim()}
+    class=${styleOf(column)}
     aria-sort=${isSorted ? (order.isDescending ? "descending" : "ascending") : undefined}
   >
     ${column.title === ""
@@ -126,9 +131,10 @@ function headCell(column, order, click) {
   </th>`;
 }
 
-function bodyCell(column, row) {
+/** The cell of a row. */
+export function bodyCell(column, row) {
   const shown = column.show ? column.show(row) : column.value(row);
-  return html`<td key=${column.key} class=${[column.isNumber ? "number" : "", column.style ?? ""].join(" ").trim()}>
+  return html`<td key=${column.key} class=${styleOf(column)}>
     ${shown === null || shown === undefined ? "-" : shown}
   </td>`;
 }

@@ -4,7 +4,7 @@ import { useDocument } from "../../lib/documents.js";
 import { Bar, Notices } from "../../lib/layout.js";
 import { useLive } from "../../lib/live.js";
 import { cores, cost, count, duration, factor, size } from "../../lib/numbers.js";
-import { CopyButton, ordered } from "../../lib/table.js";
+import { bodyCell, CopyButton, headCell, ordered } from "../../lib/table.js";
 import { csv } from "../../lib/copy.js";
 import { Spark } from "../../pictures/spark.js";
 import { lostText, STALE, stateOf } from "../job/state.js";
@@ -137,7 +137,7 @@ export function JobsPage() {
                   ${rows.map(
                     (job) => html`<tr key=${job.uid} class=${chosen.includes(job.uid) ? "selected" : ""}>
                       <td><input type="checkbox" aria-label=${`compare ${job.name} ${job.id}`} checked=${chosen.includes(job.uid)} onChange=${() => choose(job.uid)} /></td>
-                      ${COLUMNS.map((each) => html`<td key=${each.key} class=${styleOf(each)}>${each.show(job)}</td>`)}
+                      ${COLUMNS.map((each) => bodyCell(each, job))}
                     </tr>`,
                   )}
                 </tbody>
@@ -151,17 +151,6 @@ export function JobsPage() {
 function byStart(uids, jobs) {
   const start = (uid) => jobs.find((job) => job.uid === uid)?.started_ns ?? 0;
   return [...uids].sort((a, b) => start(a) - start(b));
-}
-
-function styleOf(column) {
-  return [column.isNumber ? "number" : "", column.style ?? ""].join(" ").trim();
-}
-
-function headCell(column, order, sort) {
-  const isSorted = order.key === column.key;
-  return html`<th key=${column.key} scope="col" class=${styleOf(column)} aria-sort=${isSorted ? (order.isDescending ? "descending" : "ascending") : undefined}>
-    <button type="button" title=${column.hint} onClick=${() => sort(column)}>${column.title}${isSorted ? (order.isDescending ? " ↓" : " ↑") : ""}</button>
-  </th>`;
 }
 
 function Hosts({ top }) {
