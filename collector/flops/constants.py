@@ -5,40 +5,19 @@ The shapes may have open sizes.
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from google.protobuf.message import DecodeError
 
 from ..decoders.proto import graph_pb2
 from .call_graph import NodeKey
-from .constraints import Sizes
+from .constraints import Op, Sizes
 from .definitions import Definition, InputSource
 
 _INT32, _INT64 = 3, 9
 _WIDTHS: Final = {_INT32: 4, _INT64: 8}
 #: Maximum number of elements of a tensor; maximum depth of the ops that compute it.
 _VALUES_MAX, _DEPTH_MAX = 64, 32
-
-
-class _OpInputs(NamedTuple):
-    """One op to evaluate, and the known values of its data inputs, by position.
-
-    ``values``: the elements of an input that is a shape; ``constants``: the elements of an input
-    that is a small constant. Both are None if unknown.
-    """
-
-    node: Definition
-    values: list[Sizes | None]
-    constants: list[Sizes | None]
-
-    def constant(self, position: int) -> int | None:
-        """Return the value of an input that is a constant of one element, else None."""
-        values = self.constants[position] if position < len(self.constants) else None
-        return values[0] if values is not None and len(values) == 1 else None
-
-    def mask(self, name: str) -> int:
-        """Return the first bit of the mask in the attribute ``name``: 0 or 1."""
-        return int(self.node.attrs[name].i) & 1 if name in self.node.attrs else 0
 
 
 class KnownValues:
@@ -88,44 +67,45 @@ class KnownValues:
         if evaluate is None:
             return None
         values = [self.value(graph, source, depth + 1) for source in data_inputs]
-        try:
-            return evaluate(_OpInputs(node, values, [self.constant(graph, source) for source in data_inputs]))
-        except IndexError:  # a malformed node that lacks inputs
-            return None
+        constants = [self.constant(graph, source) for source in data_inputs]
+        return evaluate(Op(node.attrs, (), (), constants, values))
 
 
-def _first_input(op: _OpInputs) -> Sizes | None:
-    return op.values[0] if op.values else None
+def _first_input(op: Op) -> Sizes | None:
+    return op.value(0)
 
 
-def _pack(op: _OpInputs) -> Sizes | None:
+def _pack(op: Op) -> Sizes | None:
     parts = [(-1,) if value is None else value for value in op.values]
     return tuple(size for part in parts for size in part) if all(len(part) == 1 for part in parts) else None
 
 
-def _concat(op: _OpInputs) -> Sizes | None:
+def _concat(op: Op) -> Sizes | None:
     parts = op.values[:-1]
     return None if None in parts else tuple(size for part in parts if part is not None for size in part)
 
 
-def _strided_slice(op: _OpInputs) -> Sizes | None:
-    sizes, (begin, end, stride) = op.values[0], (op.constant(at) for at in (1, 2, 3))
+def _strided_slice(op: Op) -> Sizes | None:
+    sizes, (begin, end, stride) = op.value(0), map(op.number, (1, 2, 3))
     if sizes is None or begin is None or end is None or not stride:
         return None
-    if op.mask("shrink_axis_mask"):
+    shrinks_axis, ignores_begin, ignores_end = (
+        op.integer(f"{name}_mask") & 1 for name in ("shrink_axis", "begin", "end")
+    )
+    if shrinks_axis:
         return sizes[begin : begin + 1 or None]
-    return sizes[None if op.mask("begin_mask") else begin : None if op.mask("end_mask") else end : stride]
+    return sizes[None if ignores_begin else begin : None if ignores_end else end : stride]
 
 
-def _gather(op: _OpInputs) -> Sizes | None:
-    sizes, indices = op.values[0], op.constants[1] if len(op.constants) > 1 else None
+def _gather(op: Op) -> Sizes | None:
+    sizes, indices = op.value(0), op.constant(1)
     if sizes is None or indices is None or not all(-len(sizes) <= index < len(sizes) for index in indices):
         return None
     return tuple(sizes[index] for index in indices)
 
 
 _SHAPE_OPS: Final = frozenset({"Shape", "ShapeN"})
-_EVALUATORS: Final[Mapping[str, Callable[[_OpInputs], Sizes | None]]] = {
+_EVALUATORS: Final[Mapping[str, Callable[[Op], Sizes | None]]] = {
     **dict.fromkeys(("Identity", "Cast", "StopGradient", "EnsureShape", "ExpandDims", "Squeeze"), _first_input),
     "Pack": _pack,
     "ConcatV2": _concat,

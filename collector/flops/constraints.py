@@ -1,6 +1,7 @@
 """Equality constraints between the sizes of one op's inputs and outputs."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 #: Sizes of a shape. A size that the graph leaves open is a number below -1; equal numbers are equal
@@ -34,6 +35,11 @@ class Op(NamedTuple):
     def constant(self, position: int) -> Sizes | None:
         """Return the value of an input that is a small integer constant."""
         return self.constants[position] if position < len(self.constants) else None
+
+    def number(self, position: int) -> int | None:
+        """Return the value of an input that is a constant of one element."""
+        values = self.constant(position)
+        return values[0] if values is not None and len(values) == 1 else None
 
     def value(self, position: int) -> Sizes | None:
         """Return the sizes in the value of an input."""
@@ -73,12 +79,7 @@ def same_shapes(*pairs: tuple[int, int]) -> Rule:
 
     Positions from 0 are inputs; -1, -2, … are outputs.
     """
-
-    def rule(op: Op) -> Iterator[EqualProducts]:
-        for pair in pairs:
-            yield from equal_shapes(*(op.input(at) if at >= 0 else op.output(-1 - at) for at in pair))
-
-    return rule
+    return partial(_pairwise, equal_shapes, pairs)
 
 
 def same_batches(*pairs: tuple[int, int]) -> Rule:
@@ -86,12 +87,14 @@ def same_batches(*pairs: tuple[int, int]) -> Rule:
 
     Positions are as in `same_shapes`.
     """
+    return partial(_pairwise, equal_first_sizes, pairs)
 
-    def rule(op: Op) -> Iterator[EqualProducts]:
-        for pair in pairs:
-            yield from equal_first_sizes(*(op.input(at) if at >= 0 else op.output(-1 - at) for at in pair))
 
-    return rule
+def _pairwise(
+    equal: Callable[..., Iterator[EqualProducts]], pairs: Iterable[tuple[int, int]], op: Op
+) -> Iterator[EqualProducts]:
+    for pair in pairs:
+        yield from equal(*(op.input(at) if at >= 0 else op.output(-1 - at) for at in pair))
 
 
 def shape_in_value(position: int) -> Rule:

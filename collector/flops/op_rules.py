@@ -143,16 +143,12 @@ def _equal_except_along(op: Op, axis: int | None, shapes: Sequence[Sizes | None]
             yield from equal_shapes(shape[:axis] + shape[axis + 1 :], output[:axis] + output[axis + 1 :])
 
 
-def _single_value(values: Sizes | None) -> int | None:
-    return values[0] if values is not None and len(values) == 1 else None
-
-
 def _concat(op: Op) -> Iterator[EqualProducts]:
-    yield from _equal_except_along(op, _single_value(op.constant(len(op.inputs) - 1)), op.inputs[:-1])
+    yield from _equal_except_along(op, op.number(len(op.inputs) - 1), op.inputs[:-1])
 
 
 def _split(op: Op) -> Iterator[EqualProducts]:
-    yield from _equal_except_along(op, _single_value(op.constant(0)), [op.input(1)])
+    yield from _equal_except_along(op, op.number(0), [op.input(1)])
     yield from (pair for other in op.outputs[1:] for pair in equal_shapes(op.output(), other))
 
 

@@ -8,9 +8,10 @@ from ..loader import load
 from ..store.catalog import MAY_CONTINUE
 from ..store.columns import column_list
 from ..store.protocols import JobReader
+from ..tfviews.matcher import ALL
 from ..tfviews.nodes import total_of
 from ..tfviews.op import OpView
-from ..tfviews.options import ALL, TIME_MINIMA, Options, multiplied, without_shares
+from ..tfviews.options import TIME_MINIMA, Options, multiplied, without_shares
 from ..tfviews.parity import Parity
 from ..tfviews.tensors import Tensor, ValueLookup
 from ..tfviews.tree import TreeView

@@ -15,8 +15,9 @@ from ..summaries.budget import exceeds_budget, overrun_reason
 from ..summaries.events import events
 from ..summaries.jobs import JobRow, channel_words, counts_of
 from ..summaries.op_classes import LAUNCHES
+from ..tfviews.matcher import ALL
 from ..tfviews.op import OpView
-from ..tfviews.options import ALL, Options
+from ..tfviews.options import Options
 from ..tfviews.tree import TreeView
 from .engine import Answer
 from .job_selection import ids_of

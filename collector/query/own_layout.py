@@ -10,9 +10,10 @@ from functools import partial
 from typing import Final
 
 from ..loader import load
+from ..tfviews.matcher import ALL
 from ..tfviews.nodes import NO_STATS, Node, Stats, total_of
 from ..tfviews.op import OpView
-from ..tfviews.options import ALL, LINE, MINIMA, SHAPE, STEP, Options, multiplied, primary_counter, without_shares
+from ..tfviews.options import LINE, MINIMA, SHAPE, STEP, Options, multiplied, primary_counter, without_shares
 from ..tfviews.places import Places, group_added, has_own_line
 from ..tfviews.rows import (
     NO_PARTS,

@@ -9,9 +9,9 @@ from operator import lt
 from typing import Final
 
 from .encoding import octets
-from .matcher import match_counts
+from .matcher import Matcher, match_counts
 from .nodes import NO_STATS, Frame, Node, name_bytes
-from .options import Matcher, Options
+from .options import Options
 from .parity import DEFAULT, Parity
 from .places import basename, forward_name, original_name
 from .tree import AccountedNode, TreeView, root_of, sum_of, tree_view

@@ -7,9 +7,9 @@ from itertools import repeat
 from typing import Any
 
 from .encoding import octets
-from .matcher import match_counts
+from .matcher import Matcher, match_counts
 from .nodes import NO_STATS, Node, Stats
-from .options import Matcher, Options
+from .options import Options
 from .order import ordered
 from .parity import DEFAULT, Parity
 from .tree import ROOT, counter_of, sum_of

@@ -231,10 +231,6 @@ def _attribute(word: str) -> str:
     return SYNONYMS.get(word, SYNONYMS.get(word.lower().replace(" ", "_"), word))
 
 
-def _regexes(_name: str, value: str) -> tuple[str, ...]:
-    return tuple(pieces(value))
-
-
 def _boolean(name: str, value: str) -> bool:
     word = value.lower()
     if word not in TRUE_WORDS | FALSE_WORDS:
@@ -248,10 +244,6 @@ def _select(name: str, value: str) -> frozenset[str]:
         if word not in SELECTS + OWN_SELECTS:
             raise invalid(name, value, "one of " + " ".join(SELECTS))
     return frozenset(words)
-
-
-def _output(_name: str, value: str) -> OutputChoice:
-    return parse_output(value)
 
 
 # -- values from Python ---------------------------------------------------------------
@@ -291,14 +283,6 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
     return tuple(text_of(name, item) for item in value)
 
 
-def _words(name: str, value: Any) -> frozenset[str]:
-    return frozenset(_texts(name, value))
-
-
-def _output_choice(name: str, value: Any) -> OutputChoice:
-    return parse_output(text_of(name, value))
-
-
 class ValueType(NamedTuple):
     """A type of option value: its parsers from text and from Python, and its default in Python."""
 
@@ -314,7 +298,7 @@ COUNT: Final = ValueType(_quantity(_COUNT_UNITS, "2M or 10%"), _integer)
 #: How often a node ran; a total of such numbers has no meaning.
 OCCURRENCE: Final = ValueType(_quantity(_COUNT_UNITS, "2k", has_shares=False), _integer)
 ORDER: Final = ValueType(_order, text_of)
-REGEXES: Final = ValueType(_regexes, _texts, ())
+REGEXES: Final = ValueType(lambda _, value: tuple(pieces(value)), _texts, ())
 BOOLEAN: Final = ValueType(_boolean, _flag)
-SELECT: Final = ValueType(_select, _words, frozenset())
-OUTPUT: Final = ValueType(_output, _output_choice)
+SELECT: Final = ValueType(_select, lambda name, value: frozenset(_texts(name, value)), frozenset())
+OUTPUT: Final = ValueType(lambda _, value: parse_output(value), lambda name, value: parse_output(text_of(name, value)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from ..errors import UsageError
-from .matcher import ALL, Matcher, regex_error
+from .matcher import ALL, regex_error
 from .nodes import Stats
 from .option_values import (
     BOOLEAN,
@@ -31,26 +31,6 @@ from .option_values import (
     text_of,
 )
 from .parity import DEFAULT, Parity
-
-__all__ = [
-    "ALL",
-    "BY",
-    "LINE",
-    "MINIMA",
-    "ORDERS",
-    "SELECTS",
-    "SHAPE",
-    "STEP",
-    "TABLE",
-    "TIME_MINIMA",
-    "Matcher",
-    "Option",
-    "Options",
-    "OutputChoice",
-    "from_dict",
-    "from_texts",
-    "primary_counter",
-]
 
 #: Counters by which rows can be sorted: means over the steps, and the parameters.
 _COUNTERS: Final = (

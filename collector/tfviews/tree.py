@@ -9,9 +9,9 @@ from operator import add, lt
 from typing import Any, Final
 
 from .encoding import octets
-from .matcher import account_filter
+from .matcher import Matcher, account_filter
 from .nodes import NO_STATS, Node, Stats, wrap_int64
-from .options import MINIMA, Matcher, Options
+from .options import MINIMA, Options
 from .order import ordered
 from .parity import DEFAULT, Parity
 

@@ -8,7 +8,8 @@ from tfprof.collector.export.messages import code_message
 from tfprof.collector.render.tree_text import lines
 from tfprof.collector.tfviews.code import code_view
 from tfprof.collector.tfviews.nodes import Frame, Node
-from tfprof.collector.tfviews.options import SELECTS, Options
+from tfprof.collector.tfviews.option_values import SELECTS
+from tfprof.collector.tfviews.options import Options
 from tfprof.commands.streams import clean
 
 MAIN, LAYER = Frame("train.py", 9, "main"), Frame("nn.py", 3, "layer")

@@ -4,7 +4,8 @@ from fakes.nodes import GPU, node
 from tfprof.collector.render.legends import COLUMN_TEXTS, columns
 from tfprof.collector.render.op_text import lines
 from tfprof.collector.tfviews.op import op_view
-from tfprof.collector.tfviews.options import SELECTS, Options
+from tfprof.collector.tfviews.option_values import SELECTS
+from tfprof.collector.tfviews.options import Options
 
 
 def rows(*nodes: object, select: set[str]) -> list[str]:

@@ -8,7 +8,8 @@ from fakes.nodes import CPU, node
 from tfprof.collector.render.legends import TREE_ORDER, columns
 from tfprof.collector.render.tree_text import lines
 from tfprof.collector.tfviews.nodes import Node, NodeFacts
-from tfprof.collector.tfviews.options import SELECTS, Options
+from tfprof.collector.tfviews.option_values import SELECTS
+from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.collector.tfviews.tree import graph_view, scope_view
 

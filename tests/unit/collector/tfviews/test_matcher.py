@@ -55,7 +55,8 @@ def test_a_regex_that_makes_other_engines_backtrack_takes_no_time() -> None:
 
 def test_re2_is_loaded_only_for_regexes_and_logs_no_errors() -> None:
     code = (
-        "import sys; from tfprof.collector.tfviews.options import Matcher, Options\n"
+        "import sys; from tfprof.collector.tfviews.matcher import Matcher\n"
+        "from tfprof.collector.tfviews.options import Options\n"
         "Matcher(('.*',))('a'), Matcher(())('a'); print('re2' in sys.modules)\n"
         "Matcher(('((',))('a'); print('re2' in sys.modules)"
     )

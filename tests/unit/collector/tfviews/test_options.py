@@ -2,13 +2,10 @@
 
 import pytest
 from tfprof.collector.errors import UsageError
-from tfprof.collector.tfviews.option_values import pieces
+from tfprof.collector.tfviews.option_values import ORDERS, SELECTS, OutputChoice, pieces
 from tfprof.collector.tfviews.options import (
-    ORDERS,
-    SELECTS,
     TABLE,
     Options,
-    OutputChoice,
     from_dict,
     from_texts,
     warnings,
