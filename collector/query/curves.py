@@ -7,11 +7,11 @@ from typing import Final
 import pyarrow as pa
 
 from ...formats import span_kinds
-from ..store.columns import flagged, flat, pc, repeat
+from ..store.columns import flagged, flat, pc, repeat, row_tuples
 from ..store.protocols import JobReader
 from ..summaries.host import Series
 from ..summaries.jobs import functions_of
-from ..summaries.kinds import kind_name
+from ..summaries.kinds import kind_name, step_kind_of
 from ..summaries.series import Buckets, bucket_steps, bucket_values
 from ..summaries.steps import SPECIAL, rows_of_kinds, sums_by_kind
 from .job_usage import job_usage
@@ -66,23 +66,30 @@ def job_curves(job: JobReader, points_max: int = POINTS_MAX) -> JobCurves:
 def _steps(job: JobReader, points_max: int) -> Iterator[StepCurve]:
     names = functions_of(job.info)
     spans = job.table("spans", _COLUMNS)
-    both = [spans.filter(pc.invert(flagged(spans, SPECIAL))).drop_columns("flags"), _traced(job)]
+    normal = spans.filter(pc.invert(flagged(spans, SPECIAL)))
+    both = [normal.drop_columns("flags"), _traced(job, spans)]
     for kind in list(sums_by_kind(pa.concat_tables(both), "total_ns"))[:_KINDS_MAX]:
         yield StepCurve(kind_name(kind, names), *(_points(rows_of_kinds(steps, (kind,)), points_max) for steps in both))
 
 
-def _traced(job: JobReader) -> pa.Table:
+def _traced(job: JobReader, spans: pa.Table) -> pa.Table:
     """Return the steps whose traces are stored, with the columns of spans.
 
-    The span of a traced step does not tell whether its trace was lost, and imported jobs have no
-    spans.
+    The span of a traced step has its time, but does not tell whether its trace was lost. Imported
+    jobs have no spans.
     """
     traces = rows_of_kinds(job.table("traces", ("kind", "step", "key", "start_ns", "duration_ns")), span_kinds.steps())
+    if spans.num_rows:
+        stored = {(step_kind_of(kind, key), step) for kind, key, step in row_tuples(traces, "kind", "key", "step")}
+        special = spans.filter(flagged(spans, SPECIAL)).drop_columns("flags")
+        calls = row_tuples(special, "kind", "key", "ordinal")
+        is_stored = [(step_kind_of(kind, key), step) in stored for kind, key, step in calls]
+        return special.filter(pa.array(is_stored, pa.bool_()))
     steps = traces.group_by(["kind", "key", "step"]).aggregate([("start_ns", "min"), ("duration_ns", "sum")])
-    kind, key, step, start_ns, duration_ns = (flat(column) for column in steps.columns)
-    columns = {"kind": kind, "key": key, "ordinal": step, "start_ns": start_ns}
+    kinds, keys, numbers, start_ns, duration_ns = (flat(column) for column in steps.columns)
+    columns = {"kind": kinds, "key": keys, "ordinal": numbers, "start_ns": start_ns}
     columns |= dict.fromkeys(("total_ns", "min_ns", "max_ns"), duration_ns)
-    return pa.table({**columns, "count": repeat(1, len(step), pa.uint32())}).select(_COLUMNS[:-1])
+    return pa.table({**columns, "count": repeat(1, len(numbers), pa.uint32())}).select(_COLUMNS[:-1])
 
 
 def _points(spans: pa.Table, points_max: int) -> Buckets | None:

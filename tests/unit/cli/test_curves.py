@@ -55,7 +55,7 @@ def test_kinds_and_traced_steps_have_curves_of_their_own(run: Run, store: Path) 
     ]
     spans += [span(layout.FUNCTION, at, 100 + at, 2 - at % 2, key=2 - at % 2) for at in range(1, 11)]
     spans += [span(layout.BATCH, 31, 200, 500, flags=layout.FLAG_FAILED)]
-    traces = [{**trace(at, at, 0, 0), "kind": layout.BATCH, "key": 7, "duration_ns": 9 * MS} for at in range(5, 26, 5)]
+    traces = [{**trace(at, at, 0, 0), "kind": layout.BATCH, "key": 7, "duration_ns": 4 * MS} for at in range(5, 26, 5)]
     tables = {"spans": rows("spans", spans), "traces": rows("traces", traces)}
     write_job(store, 0xAB << 56, tables, identity={"functions": {"1": "one", "2": "two"}})
     document = json.loads(run("curves", "ab", "--json")[1])
