@@ -29,7 +29,7 @@ def store_path(path: str) -> str:
         return remote_endpoint(path).url
     scheme, separator, _ = path.partition("://")
     if separator and scheme.isalnum():
-        raise UsageError("the store is a folder, not %s (--store or TFPROF_STORE)" % path, "folder-only")
+        raise UsageError("%s is no folder: commands that show jobs take it with --store" % path, "folder-only")
     try:
         return os.path.abspath(os.path.expanduser(path))
     except OSError as error:
