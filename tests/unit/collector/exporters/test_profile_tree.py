@@ -12,7 +12,7 @@ import jsonschema
 import pyarrow.parquet as pq
 import pytest
 from fakes import exported_slices
-from fakes.command import Run, caller
+from fakes.command import Run
 from fakes.made_store import START_NS, rows, write_job
 from fakes.many_executions import CPU, write_many_executions
 from tfprof.collector.proto.tensorflow_pb2 import RunMetadata, StepStats
@@ -25,13 +25,10 @@ SCHEMA = json.loads((ROOT / "docs" / "profile_summary.schema.json").read_text())
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Run a command in the folder `work`, on a store with one job."""
+def run(run: Run, tmp_path: Path) -> Run:
+    """Run a command on a store with one job."""
     write_many_executions(tmp_path / "store", name="dir/many.py")
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "store"))
-    return caller(capsys)
+    return run
 
 
 def files() -> list[str]:
