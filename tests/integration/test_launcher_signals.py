@@ -19,6 +19,8 @@ from tfprof.agent import launches
 from tfprof.agent.launcher.forwarding import GRACE_S, SETTLE_S
 from tfprof.formats import runtime_dir
 
+pytestmark = pytest.mark.usefixtures("private_store")
+
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run", "--quiet"]
 
 #: Prints each signal in its handler. A short time after the first signal, prints the list of all
@@ -39,12 +41,6 @@ time.sleep(0.15)
 print("got", *got, flush=True)
 sys.exit(7)
 """
-
-
-@pytest.fixture(autouse=True)
-def private_store(private_store: Path) -> Path:
-    """Let every test of this file use its own store."""
-    return private_store
 
 
 def _words(process: psutil.Process) -> list[str]:

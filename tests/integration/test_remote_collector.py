@@ -15,12 +15,7 @@ from fakes.numbered_job import assert_stored_once, numbered_job
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalStore
 
-JOB = f"""{OPEN_CHANNEL}
-for number in range(1, 101):
-    writer.put(b'{{"slug": "fake", "text": "step"}}')
-    writer.put_span(number)
-    time.sleep(0.005)
-"""
+JOB = numbered_job(100)
 #: A job that steps until it is detached or its launcher ends, and applies orders as the shim does.
 OBEDIENT_JOB = f"""{OPEN_CHANNEL}
 from tfprof.formats import layout
