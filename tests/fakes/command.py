@@ -2,8 +2,10 @@
 
 import contextlib
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fakes.json_schema import validated
@@ -45,6 +47,12 @@ def output_of(*words: Path | str) -> str:
     if "--json" in words:
         _check_documents(str(words[0]), out)
     return out
+
+
+def stored_jobs() -> list[dict[str, Any]]:
+    """Return the rows of `tfprof jobs`, none if the command fails, as it does without a store."""
+    status, out, _ = answer("jobs", "--json")
+    return list(json.loads(out)["jobs"]) if status == 0 else []
 
 
 def _check_documents(command: str, text: str) -> None:

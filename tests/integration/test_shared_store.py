@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fakes.channel_job import OBEDIENT_JOB
 from fakes.cpu_time import cpu_shares
 from fakes.host_users import ADA, BOB, PAT, SERVICE, HostUser, readable_installation
 from fakes.polling import until
@@ -26,24 +27,6 @@ pytestmark = pytest.mark.skipif(
 READERS, READERS_GID = "games", 60
 #: Share of a core below which the service is at rest.
 IDLE_SHARE = 0.0003
-JOB = """
-import os, sys, time
-from fakes.channel_writer import ChannelWriter
-from tfprof.formats import layout
-launch, _, folder = os.environ["TFPROF_RUN"].partition("@")
-writer = ChannelWriter(int(launch, 16))
-writer.announce(folder)
-number, launcher, count = 0, os.getppid(), int(sys.argv[1])
-while not writer.word("detached") and os.getppid() == launcher and (not count or number < count):
-    number += 1
-    writer.put_span(number)
-    writer.put(b'{"slug": "fake", "text": "step"}')
-    if writer.word("policy") != writer.word("policy_seen"):
-        first = max(number, writer.word("policy_first"))
-        writer.set(order_kind=layout.RUN, order_step=first, policy_seen=writer.word("policy"))
-        writer.set(detached=writer.word("detach"))
-    time.sleep(0.01)
-"""
 #: An agent that opens a job, gives an order to it and ends it twice; it prints the answers.
 RAW_AGENT = """
 import json, os, sys
@@ -94,7 +77,7 @@ class SharedHost:
             for uid, groups in ((ADA, ()), (BOB, ()), (PAT, (READERS_GID,)))
         )
         self.job_file = folder / "job.py"
-        self.job_file.write_text(JOB)
+        self.job_file.write_text(OBEDIENT_JOB)
         self._log = (folder / "log").open("w+")
         self._processes: list[subprocess.Popen[str]] = []
         self._settings = self.service.home / ".config/tfprof/config.toml"
