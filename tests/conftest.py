@@ -15,15 +15,14 @@ import psutil
 import pytest
 from hypothesis import settings
 
-ROOT = Path(__file__).resolve().parent.parent
-VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", ROOT / ".venvs"))
-
 sys.path.insert(0, str(Path(__file__).parent))  # `from fakes import …`
 
-from fakes import armed_job  # noqa: E402
-from fakes.forks import SERVER_PIDS, ForkServer  # noqa: E402
-from fakes.profiled import ProfiledScripts  # noqa: E402
-from fakes.thorough import is_thorough  # noqa: E402
+from fakes import armed_job
+from fakes.forks import SERVER_PIDS, ForkServer
+from fakes.profiled import ProfiledScripts
+from fakes.thorough import is_thorough
+from matrix.versions import VENVS
+from tfprof.formats.settings import SETTINGS
 
 #: The variable that turns TensorFlow's oneDNN kernels on or off. A process reads it once.
 ONEDNN_VARIABLE = "TF_ENABLE_ONEDNN_OPTS"
@@ -32,9 +31,15 @@ settings.register_profile("untimed", deadline=None)  # a loaded machine makes ex
 settings.load_profile("untimed")
 
 
-def pytest_configure() -> None:
-    """Unset the variables of the terminal's size and colors; handle ignored terminal signals."""
-    for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+def pytest_configure(config: pytest.Config) -> None:
+    """Hide the terminal and the settings of the user who runs the tests; handle ignored signals.
+
+    The settings of the host in /etc/tfprof cannot be hidden from the commands that tests start.
+    """
+    settings_folder = tempfile.TemporaryDirectory()
+    config.add_cleanup(settings_folder.cleanup)
+    os.environ["XDG_CONFIG_HOME"] = settings_folder.name
+    for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", *(row.variable for row in SETTINGS.values())):
         os.environ.pop(name, None)
         os.unsetenv(name)  # readline, which pytest loads, sets COLUMNS and LINES in C; os.environ lacks them
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from fakes.round_trip import output_of
+from fakes.command import output_of
 from tfprof.formats.exports import FORMATS
 
 #: Formats whose files have the time of the export, and one whose packages may be missing.

@@ -2,7 +2,10 @@
 
 import contextlib
 import io
+import json
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from fakes.json_schema import validated
@@ -18,32 +21,38 @@ def caller(capsys: pytest.CaptureFixture[str]) -> Run:
     What --json prints must be valid by its JSON Schema.
     """
 
-    def call(*words: str) -> tuple[int, str, str]:
+    def call(*words: Path | str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
-            cli.main(list(words))
+            cli.main([*map(str, words)])
         captured = capsys.readouterr()
         if "--json" in words:
-            _check_documents(words[0], captured.out)
+            _check_documents(str(words[0]), captured.out)
         return int(ended.value.code or 0), captured.out, captured.err
 
     return call
 
 
-def answer(*words: str) -> tuple[int, str, str]:
+def answer(*words: Path | str) -> tuple[int, str, str]:
     """Run the words of a command line; return (exit status, standard output, standard error)."""
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors), pytest.raises(SystemExit) as ended:
-        cli.main(list(words))
+        cli.main([*map(str, words)])
     return int(ended.value.code or 0), out.getvalue(), errors.getvalue()
 
 
-def output_of(*words: str) -> str:
-    """Return the standard output of a command line; its exit status must be 0."""
+def output_of(*words: Path | str) -> str:
+    """Return the standard output of a command line; AssertionError if its exit status is not 0."""
     status, out, errors = answer(*words)
-    assert status == 0, errors
+    assert status == 0, f"{words[0]}: {errors.strip()}"
     if "--json" in words:
-        _check_documents(words[0], out)
+        _check_documents(str(words[0]), out)
     return out
+
+
+def stored_jobs() -> list[dict[str, Any]]:
+    """Return the rows of `tfprof jobs`, none if the command fails, as it does without a store."""
+    status, out, _ = answer("jobs", "--json")
+    return list(json.loads(out)["jobs"]) if status == 0 else []
 
 
 def _check_documents(command: str, text: str) -> None:

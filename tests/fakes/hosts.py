@@ -1,9 +1,12 @@
 """Two homes on this host that act as hosts: a head, and a node whose jobs go there."""
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +60,17 @@ def head_and_node(folder: Path) -> tuple[Host, Host, str]:
     head, url = Host(folder / "h"), f"tcp://127.0.0.1:{node_keys.free_port()}"
     assert "keys add" in head.run("tfprof", "keys", "init").stdout
     return head, add_node(head, folder / "n", "node1", url), url
+
+
+@contextlib.contextmanager
+def listening_head(folder: Path) -> Iterator[tuple[Host, Host, str]]:
+    """Yield the same with a head that listens."""
+    head, node, url = head_and_node(folder)
+    service = head.start("tfprof", "serve", "--listen", url)
+    yield head, node, url
+    node.run("tfprof", "stop")
+    service.send_signal(signal.SIGTERM)
+    service.wait(30)
 
 
 def add_node(head: Host, folder: Path, name: str, url: str) -> Host:

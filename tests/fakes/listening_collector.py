@@ -1,4 +1,4 @@
-"""A collector that nodes can send to, with real sockets and keys."""
+"""Collectors with real sockets in the process of the test, which runs them turn by turn."""
 
 import json
 import time
@@ -18,31 +18,44 @@ from tfprof.formats.wire import Head
 UID = 0xABC
 
 
-class ListeningCollector:
-    """A collector that listens, and nodes that send to it; the test runs it turn by turn."""
+class TurnedCollector:
+    """A collector that the test runs turn by turn, and the agents that send to it."""
 
-    def __init__(self, folder, *, is_encrypted=True):
+    def __init__(self, folder, host="testhost", listen=None):
         self.folder = folder
-        self.pair = node_keys.make_collector()
         self.stats = CollectorStats()
-        self.store = LocalStoreWriter(folder / "store", "head")
+        self.store = LocalStoreWriter(folder / "store", host)
         self.ingest = make_ingest(self.store, decoder(), self.stats.count_failure)
         self.jobs = self.ingest.jobs
-        self.url = f"tcp://127.0.0.1:{node_keys.free_port()}"
-        listen = Listen(remote_endpoint(self.url), self.pair if is_encrypted else None)
         self.receiver = Receiver(local_endpoint(str(folder)), self.ingest, self.stats, {"collector": "c1"}, listen)
         self.agents = []
+
+    def connect(self, **options):
+        """Return a new agent."""
+        self.agents.append(WireAgent(self.folder, **options))
+        return self.agents[-1]
+
+    def close(self):
+        for agent in self.agents:
+            agent.close()
+        self.receiver.close()
+        self.store.close()
+
+
+class ListeningCollector(TurnedCollector):
+    """A collector that listens, and nodes that send to it, with real keys."""
+
+    def __init__(self, folder, *, is_encrypted=True):
+        self.pair = node_keys.make_collector()
+        self.url = f"tcp://127.0.0.1:{node_keys.free_port()}"
+        listen = Listen(remote_endpoint(self.url), self.pair if is_encrypted else None)
+        super().__init__(folder, "head", listen)
 
     def add(self, node):
         return node_keys.add(node, self.pair)
 
     def node(self, key, **kwargs):
-        self.agents.append(WireAgent(self.folder, url=self.url, key=key, **kwargs))
-        return self.agents[-1]
-
-    def local(self):
-        self.agents.append(WireAgent(self.folder))
-        return self.agents[-1]
+        return self.connect(url=self.url, key=key, **kwargs)
 
     def ask(self, agent, head, body=b"{}", turns=40):
         """Send a message, and return the first answer that is no WELCOME, None without one."""
@@ -74,9 +87,3 @@ class ListeningCollector:
 
     def identity(self, uid=UID):
         return self.jobs.open[uid].writer.info.identity
-
-    def close(self):
-        for agent in self.agents:
-            agent.close()
-        self.receiver.close()
-        self.store.close()

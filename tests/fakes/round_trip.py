@@ -1,14 +1,12 @@
 """Compares a job with its copy: exported as a profile of the TF profiler and imported again."""
 
-import contextlib
-import io
 import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tfprof.cli import main as cli
+from fakes.command import output_of
 
 VIEWS = ("scope", "graph", "op", "code")
 SELECT = "micros,bytes,peak_bytes,residual_bytes,output_bytes,params,float_ops,occurrence,device,op_types,input_shapes"
@@ -40,18 +38,3 @@ def differences(store: Path | str, uid: str) -> Iterator[str]:
 def _view(view: str, job: str, store: Path | str) -> Any:
     options = ("-max_depth", "100000", "-select", SELECT, "--exact-tf", "--json", "--store", store)
     return json.loads(output_of(view, job, *options))["profile"]
-
-
-def output_of(*words: Path | str) -> str:
-    """Return the output of a `tfprof` command.
-
-    If the command fails, raise AssertionError with its error message.
-    """
-    out, errors = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-        try:
-            cli.main(list(map(str, words)))
-        except SystemExit as ended:
-            if ended.code:
-                raise AssertionError(f"{words[0]}: {errors.getvalue().strip()}") from None
-    return out.getvalue()

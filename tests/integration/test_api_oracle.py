@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from fakes.forks import ForkServer
 from fakes.made_store import trace_tables, write_job
+from integration.oracle.scripts.built_options import built_options
 from integration.oracle.tfprof_answers import COMPAT
 from tfprof.collector import Profiler, open_store
-from tfprof.collector.options import ProfileOptionBuilder as Builder
+from tfprof.collector.options import ProfileOptionBuilder
 
 pytestmark = pytest.mark.tf
 
@@ -32,36 +33,7 @@ def oracle(
 
 
 def test_every_method_of_the_builder_makes_the_same_options(oracle: tuple[dict[str, Any], Profiler]) -> None:
-    builder = (
-        Builder()
-        .with_max_depth(7)
-        .with_min_memory(1, 2, 3, 4)
-        .with_min_execution_time(5, 6, 7)
-        .with_min_parameters(8)
-        .with_min_occurrence(9)
-        .with_min_float_operations(10)
-        .with_accounted_types(["a", "b"])
-        .with_node_names(["s"], ["t"], ["u"], ["v"])
-        .account_displayed_op_only(True)
-        .order_by("bytes")
-        .select(["bytes", "micros"])
-        .with_step(11)
-    )
-    assert oracle[0]["dicts"] == {
-        "default": Builder().build(),
-        "every": builder.build(),
-        "some_names": Builder().with_node_names(hide_name_regexes=["h"]).with_min_memory().build(),
-        "empty": Builder().with_empty_output().build(),
-        "stdout": Builder({"output": "none"}).with_stdout_output().build(),
-        "file": Builder().with_file_output("f").build(),
-        "timeline": Builder().with_timeline_output("f").build(),
-        "pprof": Builder().with_pprof_output("f").build(),
-        "parameters": Builder.trainable_variables_parameter(),
-        "operations": Builder.float_operation(),
-        "time": Builder.time_and_memory(),
-        "times": Builder.time_and_memory(1, 2, 3, 4, 5, 6, 7),
-        "changed": Builder(Builder.time_and_memory()).with_max_depth(3).build(),
-    }
+    assert oracle[0]["dicts"] == built_options(ProfileOptionBuilder)
 
 
 def without_doc(text: str) -> list[str]:

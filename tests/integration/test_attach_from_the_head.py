@@ -2,14 +2,12 @@
 
 import json
 import os
-import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fakes.hosts import Host, head_and_node
+from fakes.hosts import Host, listening_head
 from fakes.polling import until
 
 LOOP = Path(__file__).parent / "jobs" / "attach_loop.py"
@@ -18,15 +16,10 @@ pytestmark = [pytest.mark.tf, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def hosts() -> Iterator[tuple[Host, Host]]:
-    with tempfile.TemporaryDirectory(prefix="t") as name:
-        head, node, url = head_and_node(Path(name))
-        service = head.start("tfprof", "serve", "--listen", url)
+def hosts(folder: Path) -> Iterator[tuple[Host, Host]]:
+    with listening_head(folder) as (head, node, _):
         node.run("tfprof", "start")
         yield head, node
-        node.run("tfprof", "stop")
-        service.send_signal(signal.SIGTERM)
-        service.wait(30)
 
 
 @pytest.fixture

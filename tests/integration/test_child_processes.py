@@ -1,6 +1,5 @@
 """Each process that a job forks or spawns is shown with all of its steps, or counted as lost."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from fakes.command import stored_jobs
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalStore
 
@@ -22,8 +22,7 @@ TRACE_ENVIRON = {"TFPROF_TRACE": "all", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 def _states(store: Path) -> Counter[tuple[str, int, int, int]]:
     """Return the number of jobs by (state, steps, traced steps, lost records and spans)."""
-    completed = subprocess.run([TFPROF, "jobs", "--json"], capture_output=True, text=True, timeout=60, check=True)
-    rows = json.loads(completed.stdout)["jobs"]
+    rows = stored_jobs()
     assert len(LocalStore(store).jobs()) == len(rows)
     return Counter((row["state"], row["steps"], row["traced"], row["lost"]) for row in rows)
 

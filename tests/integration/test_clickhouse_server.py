@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 from fakes import clickhouse_program, page_store, random_rows
 from fakes.all_exports import exports
+from fakes.command import output_of
 from fakes.made_store import rows, write_job
-from fakes.round_trip import output_of
 from fakes.same_figures import assert_same_figures, assert_same_rows
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import clickhouse_target, copying, schema

@@ -16,9 +16,8 @@ import psutil
 import pytest
 from fakes import clickhouse_program
 from fakes.collector_process import CollectorProcess, StepStream
-from fakes.command import answer
+from fakes.command import answer, output_of
 from fakes.polling import until
-from fakes.round_trip import output_of
 from fakes.same_figures import assert_same_figures, assert_same_rows
 from fakes.wire_agent import WireAgent
 from tfprof.collector.copier import RETRY_S, Copier

@@ -3,6 +3,7 @@
 import os
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def first_words(line: str) -> list[str]:
 
 @pytest.mark.parametrize("page", RUN_PAGES, ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run(page: Path, digits_python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", f"{ROOT}/.venv/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     lines = page.read_text().splitlines()
     for result in TOOL["run"](page, str(digits_python)):
         command, first, end = result.command

@@ -1,6 +1,5 @@
 """With `--exec`, TensorFlow jobs are seen, drained, named and closed like others."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.command import stored_jobs
 from fakes.polling import until
 
 pytestmark = pytest.mark.tf
@@ -29,9 +29,7 @@ sys.exit(3)
 
 
 def _ended_jobs() -> list[dict[str, Any]]:
-    completed = subprocess.run([TFPROF, "jobs", "--json"], capture_output=True, text=True, timeout=60, check=False)
-    rows: list[dict[str, Any]] = json.loads(completed.stdout)["jobs"] if completed.returncode == 0 else []
-    return [row for row in rows if row["state"] != "running"]
+    return [row for row in stored_jobs() if row["state"] != "running"]
 
 
 @pytest.mark.parametrize("python", ["tf1_python", "tf2_python"])

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.command import output_of
 from fakes.profiled import ProfiledScripts
-from fakes.round_trip import output_of
 from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf

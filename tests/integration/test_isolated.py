@@ -11,25 +11,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from fakes.channel_job import OPEN_CHANNEL
+from fakes.numbered_job import numbered_job
 from fakes.polling import until
 from house.tree import ROOT
+
+pytestmark = pytest.mark.usefixtures("private_store")
 
 BIN = Path(sys.executable).parent
 FOREIGN_NAMES = ("tfprof", "psutil", "click", "zmq", "json", "site", "sitecustomize", "usercustomize", "encodings")
 
-JOB = f"""{OPEN_CHANNEL}
-for number in range(1, 101):
-    writer.put(b'{{"slug": "fake", "text": "step"}}')
-    writer.put_span(number)
-    time.sleep(0.005)
-"""
-
-
-@pytest.fixture(autouse=True)
-def private_store(private_store: Path) -> Path:
-    """Let every test of this file use its own store."""
-    return private_store
+JOB = numbered_job(100)
 
 
 @pytest.fixture

@@ -17,17 +17,13 @@ from fakes.polling import until
 from tfprof.agent import launches
 from tfprof.formats import runtime_dir
 
+pytestmark = pytest.mark.usefixtures("private_store")
+
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run"]
 
 
 def run(*command: str, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*RUN, *command], capture_output=True, text=True, timeout=60, check=False, **options)
-
-
-@pytest.fixture(autouse=True)
-def private_store(private_store: Path) -> Path:
-    """Let every test of this file use its own store."""
-    return private_store
 
 
 @pytest.mark.parametrize("status", [0, 1, 7, 255])

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import json
 import os
 import signal
 import subprocess
@@ -14,10 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 from fakes.channel_job import OPEN_CHANNEL
+from fakes.command import stored_jobs
 from fakes.polling import until
 from tfprof.agent import launches
 from tfprof.agent.launcher.forwarding import GRACE_S, SETTLE_S
 from tfprof.formats import runtime_dir
+
+pytestmark = pytest.mark.usefixtures("private_store")
 
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run", "--quiet"]
 
@@ -39,12 +41,6 @@ time.sleep(0.15)
 print("got", *got, flush=True)
 sys.exit(7)
 """
-
-
-@pytest.fixture(autouse=True)
-def private_store(private_store: Path) -> Path:
-    """Let every test of this file use its own store."""
-    return private_store
 
 
 def _words(process: psutil.Process) -> list[str]:
@@ -362,19 +358,8 @@ def _result(instance_dir: str, launch: int) -> launches.Result:
     return until(complete_result, "the result of the agent")
 
 
-def _jobs() -> list[dict]:
-    completed = subprocess.run(
-        [sys.executable, "-m", "tfprof.cli.main", "jobs", "--json"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return json.loads(completed.stdout)["jobs"] if completed.returncode == 0 else []
-
-
 def _any_job_has_ended() -> bool:
-    return any(job["state"] != "running" for job in _jobs())
+    return any(job["state"] != "running" for job in stored_jobs())
 
 
 def test_with_exec_the_job_is_stored_to_its_end(private_store: Path) -> None:
@@ -384,7 +369,7 @@ def test_with_exec_the_job_is_stored_to_its_end(private_store: Path) -> None:
         assert int(job.stdout.readline().split()[-1]) == job.pid
     assert job.returncode == 6
     until(_any_job_has_ended, "the end of the job in the store")
-    (row,) = _jobs()
+    (row,) = stored_jobs()
     assert (row["name"], row["pid"], row["state"], row["steps"]) == ("nightly", job.pid, "ended", 400)
     assert (row["lost"], row["status"], row["signal"]) == (0, None, None)
 
@@ -396,6 +381,6 @@ def test_with_exec_an_idle_agent_waits_for_the_job(private_store: Path, monkeypa
     with subprocess.Popen([*RUN, "--exec", sys.executable, "-c", code, "300"], stdout=-1, text=True) as job:
         assert job.stdout.read().split() == ["up", "at", "200", str(job.pid)]
     until(_any_job_has_ended, "the end of the job in the store")
-    assert [(row["state"], row["steps"], row["lost"]) for row in _jobs()] == [("ended", 300, 0)]
+    assert [(row["state"], row["steps"], row["lost"]) for row in stored_jobs()] == [("ended", 300, 0)]
     (launch,) = launches.list_launches(instance_dir)
     assert launches.read(instance_dir, launch).has_become_job

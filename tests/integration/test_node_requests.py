@@ -6,7 +6,6 @@ Tests collector/documents/daemons.py, collector/documents/processes.py, cli/host
 import json
 import os
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.hosts import Host, head_and_node
+from fakes.hosts import Host, listening_head
 from fakes.polling import until
 from fakes.wire_agent import WireAgent
 from tfprof.commands import key_files
@@ -27,15 +26,10 @@ PROCESS |= {"slug": None, "reason": None}
 
 
 @pytest.fixture
-def hosts() -> Iterator[tuple[Host, Host, str]]:
+def hosts(folder: Path) -> Iterator[tuple[Host, Host, str]]:
     """A head that listens, and a node; their paths are short enough for sockets."""
-    with tempfile.TemporaryDirectory(prefix="t") as name:
-        head, node, url = head_and_node(Path(name))
-        service = head.start("tfprof", "serve", "--listen", url)
-        yield head, node, url
-        node.run("tfprof", "stop")
-        service.send_signal(signal.SIGTERM)
-        service.wait(30)
+    with listening_head(folder) as homes:
+        yield homes
 
 
 def ps(head: Host, *hosts: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from fakes import exported_slices
-from fakes.armed_job import FAKE_TENSORFLOW, JOBS, ROOT
+from fakes.armed_job import FAKE_TENSORFLOW, JOBS
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.summaries.jobs import cost
@@ -26,17 +26,19 @@ from tfprof.commands import daemons
 from tfprof.formats import runtime_dir
 
 BIN = Path(sys.executable).parent
-#: Interpreters with TensorFlow 1.15 and 2.21, and the one for the fake TensorFlow.
-PYTHONS = {name: ROOT / f".venvs/{name}/bin/python" for name in ("tf1", "tf2")} | {"fake": Path(sys.executable)}
 LOOPS = [("tf1", "session"), ("tf1", "fit"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
 #: Seconds in which TensorFlow starts or a command answers, also on a loaded machine.
 TIMEOUT_S = 120.0
 
 
 class Host:
-    """A private store, its jobs, and commands about it."""
+    """A private store, its jobs, and commands about it.
 
-    def __init__(self, folder: Path) -> None:
+    ``interpreter`` returns the Python with TensorFlow 1.15 or 2.21, or for the fake TensorFlow.
+    """
+
+    def __init__(self, folder: Path, interpreter: Callable[[str], Path]) -> None:
+        self.interpreter = interpreter
         self.store = folder / "store"
         self.env = {name: text for name, text in os.environ.items() if not name.startswith("TFPROF_")}
         self.env |= {"TFPROF_STORE": str(self.store), "XDG_RUNTIME_DIR": str(folder), "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -60,7 +62,17 @@ class Host:
         pause_s: float = 0.05,
     ) -> None:
         """Start a job that loops; ``options``: further ones of `tfprof-run`."""
-        command = [BIN / "tfprof-run", *options, "--trace", trace, "--name", name, PYTHONS[python], "-W", "ignore"]
+        command = [
+            BIN / "tfprof-run",
+            *options,
+            "--trace",
+            trace,
+            "--name",
+            name,
+            self.interpreter(python),
+            "-W",
+            "ignore",
+        ]
         script = "ordered_quick.py" if python == "fake" else "ordered.py"
         process = subprocess.Popen(
             [*map(str, command), str(JOBS / script), loop, str(pause_s)],
@@ -119,9 +131,12 @@ class Host:
 
 
 @pytest.fixture
-def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Host]:
+    def interpreter(name: str) -> Path:
+        return Path(sys.executable) if name == "fake" else request.getfixturevalue(f"{name}_python")
+
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    new_host = Host(tmp_path)
+    new_host = Host(tmp_path, interpreter)
     yield new_host
     new_host.close()
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fakes.channel_job import OPEN_CHANNEL
 from fakes.forks import ForkServer
+from fakes.numbered_job import numbered_job
 from fakes.polling import until
 from house.tree import ROOT
 
@@ -43,20 +43,10 @@ VARIABLES = (
 #: No Python works with this value of PYTHONHOME, PYTHONEXECUTABLE, PYTHONMALLOC, ….
 VALUE = "/nowhere/python  'x' \"y\" $HOME\nsecond line"
 
-STEPS = f"""{OPEN_CHANNEL}
-for number in range(1, 101):
-    writer.put(b'{{"slug": "fake", "text": "step"}}')
-    writer.put_span(number)
-    time.sleep(0.005)
-"""
+STEPS = numbered_job(100)
 
-pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture(autouse=True)
-def shared_store(shared_store: Path) -> Path:
-    """Let the tests of this file share a store, so that its daemons start once."""
-    return shared_store
+#: The tests of this file share a store, so that its daemons start once.
+pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("shared_store")]
 
 
 def run(program: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

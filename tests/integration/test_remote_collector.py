@@ -9,31 +9,13 @@ import socket
 import sys
 from pathlib import Path
 
-from fakes.channel_job import OPEN_CHANNEL
+from fakes.channel_job import OBEDIENT_JOB
 from fakes.hosts import head_and_node
 from fakes.numbered_job import assert_stored_once, numbered_job
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalStore
 
-JOB = f"""{OPEN_CHANNEL}
-for number in range(1, 101):
-    writer.put(b'{{"slug": "fake", "text": "step"}}')
-    writer.put_span(number)
-    time.sleep(0.005)
-"""
-#: A job that steps until it is detached or its launcher ends, and applies orders as the shim does.
-OBEDIENT_JOB = f"""{OPEN_CHANNEL}
-from tfprof.formats import layout
-number, launcher = 0, os.getppid()
-while not writer.word("detached") and os.getppid() == launcher:
-    number += 1
-    writer.put_span(number)
-    if writer.word("policy") != writer.word("policy_seen"):
-        first = max(number, writer.word("policy_first"))
-        writer.set(order_kind=layout.RUN, order_step=first, policy_seen=writer.word("policy"))
-        writer.set(detached=writer.word("detach"))
-    time.sleep(0.02)
-"""
+JOB = numbered_job(100)
 
 
 def test_orders_of_the_head_reach_a_job_of_a_node_until_the_node_refuses_them(folder: Path) -> None:

@@ -78,7 +78,7 @@ def test_odd_announcements_and_launch_files_are_ignored(instance_dir: Path) -> N
         make(instance_dir / "announce" / f"{100 + number}-{number:016x}")
         make(instance_dir / "launches" / f"{number:016x}.json")
         make(instance_dir / "launches" / f"{number + 16:016x}.done")
-    assert "1 spans" in run_job() or "more with  tfprof steps" in run_job()
+    assert "more with  tfprof steps" in run_job()
 
 
 @pytest.mark.parametrize(

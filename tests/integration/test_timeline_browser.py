@@ -3,17 +3,18 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.forks import ForkServer
 from fakes.made_store import trace_tables, write_job
 from integration.oracle import messages
 from integration.oracle.messages import message
 from integration.trace_viewer import TraceViewer, trace_viewer
 
-ORACLE = Path(__file__).parent / "oracle" / "scripts" / "op_view.py"
+ORACLE = Path(__file__).parent / "oracle" / "scripts" / "real_runs.py"
 CPU, GPU = (f"/job:localhost/replica:0/task:0/device:{name}:0" for name in ("CPU", "GPU"))
 STREAM = "/device:GPU:0/stream:all"
 #: A realistic start time of a step in µs.
@@ -110,13 +111,12 @@ def test_the_viewer_shows_devices_lanes_arrows_and_memory(viewer: TraceViewer, t
 @pytest.mark.tf
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
 def test_the_viewer_shows_a_whole_real_step(
-    version: str, viewer: TraceViewer, request: pytest.FixtureRequest, tmp_path: Path
+    version: str, viewer: TraceViewer, plain_forks: Callable[[str], ForkServer], tmp_path: Path
 ) -> None:
     """Every bar of the file is shown, and the search finds a bar by its name."""
-    python = request.getfixturevalue(f"{version}_python")
-    subprocess.run([python, ORACLE, tmp_path, "full"], check=True, capture_output=True, timeout=240)
-    parts = [path.read_bytes() for path in sorted(tmp_path.glob("run-*.pb"))]
-    write_job(tmp_path / "store", 1, trace_tables((tmp_path / "graph.pb").read_bytes(), parts))
+    plain_forks(version).output(ORACLE, tmp_path)
+    parts = [path.read_bytes() for path in sorted(tmp_path.glob("conv/run-*.pb"))]
+    write_job(tmp_path / "store", 1, trace_tables((tmp_path / "conv/graph.pb").read_bytes(), parts))
     path = write_timeline(tmp_path / "store", "graph", 2)
     events = json.loads(path.read_text())["traceEvents"]
     bars = [event for event in events if event["ph"] == "X"]

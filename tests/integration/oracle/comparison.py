@@ -69,7 +69,7 @@ def _by_checker(printed: str) -> dict[str, list[str]]:
 
 def _readable(data: bytes) -> str:
     """Return decoded UTF-8 as tfprof prints it: `?` for cut and for control characters."""
-    text = data.decode("utf-8", "replace").replace("\ufffd", "?")
+    text = data.decode("utf-8", "surrogateescape").replace("\ufffd", "?")
     for lines, printed in PRINTED_LINES.items():
         text = text.replace(lines, printed)
     return clean(text, kept="\n")

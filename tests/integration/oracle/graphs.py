@@ -97,6 +97,12 @@ FILES: Final = (
     "/ends/",
     "größe.py",
     "",
+    "gs://bucket",
+    "gs://bucket/m.py",
+    "s3://",
+    "<stdin>",
+    "/one.py",
+    "/home/.hidden",
 )
 FUNCTIONS: Final = (
     "main",
@@ -107,6 +113,10 @@ FUNCTIONS: Final = (
     "a_name_of_more_than_twenty_bytes",
     "cut_in_a_letter_üüüü",
     "",
+    "call (gradient)",
+    "日本語の関数名です",
+    "α" * 9,
+    "α" * 10,
 )
 #: The name of a node of every graph. This node has a stack if any node has one, because the TF
 #: profiler's code view crashes otherwise.
@@ -147,7 +157,8 @@ def _names(dice: Dice, count: int) -> list[str]:
         if kind < 0.08:
             name = dice.choice(ODD_NAMES)
         elif kind < 0.2 and names:
-            name = f"{dice.choice(('', 'gradients/', 'a/gradients/'))}{dice.choice(names)}_grad/{dice.choice('xy')}"
+            scope, inner = dice.choice(("", "gradients/", "a/gradients/")), dice.choice(("", "x", "y", "b_grad/c"))
+            name = f"{scope}{dice.choice(names)}_grad/{inner}"
         elif kind < 0.3 and names:
             name = dice.choice(names) + dice.choice(("/sub", "/read", ""))
         elif kind < 0.33:
@@ -253,6 +264,7 @@ def _node_stats(dice: Dice, name: str, base: int) -> bytes:
     nanos = {}
     if dice.random() < 0.5:  # nanoseconds that agree with the microseconds or contradict them
         nanos["all_start_nanos"] = 1000 * start + dice.randrange(1000)
+        nanos["op_start_rel_nanos"] = dice.randrange(100)
         nanos["op_end_rel_nanos"] = dice.choice((1000 * micros, dice.randrange(10**6)))
     memory = message(messages.MEMORY, temp_memory_size=dice.size(), persistent_memory_size=dice.size())
     return message(
@@ -287,8 +299,8 @@ def _stacks(dice: Dice, files: Sequence[int], functions: Sequence[int], lines: S
     frames = [
         message(
             messages.TRACE,
-            lineno=dice.choice((-1, 0, 7, 120)),
-            func_start_line=dice.choice((-1, 3)),
+            lineno=dice.choice((-1, 0, 1, 7, 120, 2**31 - 1, 1 - 2**31)),
+            func_start_line=dice.choice((-1, 0, 3)),
             file_id=dice.choice(files),
             function_id=dice.choice(functions),
             line_id=dice.choice(lines),
@@ -298,7 +310,7 @@ def _stacks(dice: Dice, files: Sequence[int], functions: Sequence[int], lines: S
     stacks: list[list[bytes]] = [[]]
     for _ in range(15):
         outer = dice.choice(stacks)
-        inner = [dice.choice(frames) for _ in range(dice.choice((0, 1, 1, 2, 3)))]
+        inner = [dice.choice(frames) for _ in range(dice.choice((0, 1, 1, 2, 3, 25)))]
         stacks.append(outer[: dice.randint(0, len(outer))] + inner)
     return [message(messages.CODE_DEF, traces=stack) for stack in (*stacks, frames[:2])]
 

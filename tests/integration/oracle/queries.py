@@ -163,7 +163,7 @@ class Questions:
             options[rng.choice(MINIMA)] = rng.choice(MINIMUM_VALUES)
         if rng.random() < 0.3:
             options["account_type_regexes"] = self._regexes(self.types)
-        texts = self.types if view == "op" else FRAME_REGEXES if view == "code" else self.names
+        texts = self.types if view == "op" else (*FRAME_REGEXES, "_TFProfRoot") if view == "code" else self.names
         for option in ("start_name_regexes", "show_name_regexes", "hide_name_regexes"):
             if rng.random() < 0.15:
                 options[option] = self._regexes(texts)

@@ -46,17 +46,24 @@ def is_plain(options: Mapping[str, Any]) -> bool:
     )
 
 
-def plain_questions(cases: AnsweredCases, view: str, output: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (case, question, answer) for a view and an output.
+def plain_questions(cases: AnsweredCases, view: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (case, question, answer) for a view and a file.
 
     Answers without children are left out, since a command prints the reason instead of them.
     """
     for name in [*REAL_RUNS, *map(str, seeds())]:
         for question, answer in cases.questions(name):
             options = question.get("options", {})
-            is_asked = question["view"] == view and options["output"].startswith(output)
+            is_asked = question["view"] == view and options["output"].startswith("file")
             if is_asked and is_plain(options) and CHILDREN & set(comparable(question, answer)["message"]):
                 yield name, question, answer
+
+
+def first_questions(cases: AnsweredCases, view: str) -> list[tuple[str, Any, Any]]:
+    """Return the first QUESTIONS_EACH of these."""
+    questions = list(islice(plain_questions(cases, view), QUESTIONS_EACH))
+    assert len(questions) == QUESTIONS_EACH
+    return questions
 
 
 def tfprof(
@@ -79,7 +86,7 @@ def tfprof(
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_files_of_commands_equal_those_of_the_tf_profiler(cases: AnsweredCases, view: str, tmp_path: Path) -> None:
-    for at, (name, question, theirs) in enumerate(islice(plain_questions(cases, view, "file"), QUESTIONS_EACH)):
+    for at, (name, question, theirs) in enumerate(first_questions(cases, view)):
         out = tmp_path / "out"
         tfprof(cases, name, question, list(SPELLINGS)[at % 2], f"-output=file:outfile={out}")
         mine = {**theirs, "files": {"out": out.read_bytes().decode("latin-1")}}
@@ -89,7 +96,7 @@ def test_the_files_of_commands_equal_those_of_the_tf_profiler(cases: AnsweredCas
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_json_of_commands_equals_the_message_of_the_tf_profiler(cases: AnsweredCases, view: str) -> None:
-    for at, (name, question, theirs) in enumerate(islice(plain_questions(cases, view, "file"), QUESTIONS_EACH)):
+    for at, (name, question, theirs) in enumerate(first_questions(cases, view)):
         completed = tfprof(cases, name, question, list(SPELLINGS)[at % 2], "--json")
         message = getattr(tfprof_output_pb2, MESSAGES[view])()
         json_format.ParseDict(json.loads(completed.stdout)["profile"], message)
@@ -99,7 +106,7 @@ def test_the_json_of_commands_equals_the_message_of_the_tf_profiler(cases: Answe
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_output_of_commands_equals_the_text_of_the_tf_profiler(cases: AnsweredCases, view: str) -> None:
-    for at, (name, question, theirs) in enumerate(islice(plain_questions(cases, view, "file"), QUESTIONS_EACH)):
+    for at, (name, question, theirs) in enumerate(first_questions(cases, view)):
         completed = tfprof(cases, name, question, list(SPELLINGS)[at % 2])
         mine = {**theirs, "files": {"out": completed.stdout.decode("latin-1")}}
         assert not list(differences(comparable(question, theirs), comparable(question, mine))), (name, question)

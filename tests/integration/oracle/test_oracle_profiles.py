@@ -6,6 +6,9 @@ import pytest
 from integration.oracle.comparison import comparable, differences
 from integration.oracle.conftest import AnsweredCases
 from integration.oracle.profiles import content
+from integration.oracle.tfprof_answers import COMPAT, import_case
+from tfprof.collector.exporters.profile_proto import job_pieces
+from tfprof.collector.store.reader import LocalStore
 
 pytestmark = pytest.mark.tf
 
@@ -31,3 +34,18 @@ def test_tfprof_gives_the_answers_of_tensorflow_from_its_profiles(cases: Answere
     for name in cases.reloaded_names():
         report = cases.report(f"theirs-{name}", tmp_path)
         assert not report, report
+
+
+def test_a_profile_that_is_read_and_written_does_not_change(cases: AnsweredCases, tmp_path: Path) -> None:
+    """Neither does what TensorFlow writes after it has read its own profile."""
+    for name in cases.reloaded_names():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "profile.pb").write_bytes(cases.answers(f"theirs-{name}")["profile"].encode("latin-1"))
+        import_case(folder, folder / "store")
+        for case, store in ((cases.case(f"theirs-{name}"), cases.store(f"theirs-{name}")), (folder, folder / "store")):
+            theirs, job = content((case / "profile.pb").read_bytes()), LocalStore(store).job("last")
+            # Any parity gives the same profile: the file has the output slot of each input.
+            for compat in COMPAT.values():
+                mine = content(b"".join(job_pieces(job, compat=compat)))
+                assert not list(differences(theirs, mine)), name

@@ -345,7 +345,8 @@ def test_bad_stores_are_refused_in_one_line_with_one_slug(run: Run, name: str) -
 @pytest.mark.parametrize("variable", ["XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME"])
 @pytest.mark.parametrize("text", ["relative", "./x", "~", " "])
 def test_a_relative_folder_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch, variable: str, text: str) -> None:
-    for name in ("TFPROF_STORE", "XDG_STATE_HOME"):
+    settings_folder = ["XDG_CONFIG_HOME"] if variable == "HOME" else []
+    for name in ("TFPROF_STORE", "XDG_STATE_HOME", *settings_folder):
         monkeypatch.delenv(name)
     monkeypatch.setenv(variable, text)
     assert refusal_slug(run("status")) == "runtime-dir"

@@ -91,20 +91,20 @@ def test_commands_are_completed_without_messages_if_the_store_is_missing(tmp_pat
 
 
 def test_jobs_are_those_of_the_store_in_the_settings_file(store: Path, tmp_path: Path) -> None:
-    folder = tmp_path / ".config" / "tfprof"
+    folder = tmp_path / "tfprof"
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(f'store = "{store}"\n')
-    environ = {**environment(store), "HOME": str(tmp_path)}
+    environ = {**environment(store), "XDG_CONFIG_HOME": str(tmp_path)}
     del environ["TFPROF_STORE"]
     assert bash(store, "tfprof show b", environ) == ["bb10"]
 
 
 def test_an_invalid_settings_file_completes_nothing_and_prints_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / ".config" / "tfprof"
+    folder = tmp_path / "tfprof"
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text("store = ")
     request = {"_TFPROF_COMPLETE": "bash_complete", "COMP_WORDS": "tfprof show b", "COMP_CWORD": "2"}
-    environ = {**environment(tmp_path), "HOME": str(tmp_path), **request}
+    environ = {**environment(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), **request}
     process = subprocess.run([BIN / "tfprof"], env=environ, capture_output=True, text=True, timeout=60, check=False)
     assert (process.stdout, process.stderr) == ("", "")
 

@@ -17,6 +17,7 @@ from pathlib import Path
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 import tensorflow.compat.v1 as tf
+from built_options import built_options
 
 Builder = tf.profiler.ProfileOptionBuilder
 #: Questions for which the TF profiler prints text around the report, or instead of the report.
@@ -41,40 +42,6 @@ QUESTIONS = [
     ("graph", {"max_depth": -1, "order_by": ""}),
     ("op", {"select": [], "show_name_regexes": []}),
 ]
-
-
-def built_options():
-    """Return options from all methods of the builder, by name."""
-    builder = (
-        Builder()
-        .with_max_depth(7)
-        .with_min_memory(1, 2, 3, 4)
-        .with_min_execution_time(5, 6, 7)
-        .with_min_parameters(8)
-        .with_min_occurrence(9)
-        .with_min_float_operations(10)
-        .with_accounted_types(["a", "b"])
-        .with_node_names(["s"], ["t"], ["u"], ["v"])
-        .account_displayed_op_only(True)
-        .order_by("bytes")
-        .select(["bytes", "micros"])
-        .with_step(11)
-    )
-    return {
-        "default": Builder().build(),
-        "every": builder.build(),
-        "some_names": Builder().with_node_names(hide_name_regexes=["h"]).with_min_memory().build(),
-        "empty": Builder().with_empty_output().build(),
-        "stdout": Builder({"output": "none"}).with_stdout_output().build(),
-        "file": Builder().with_file_output("f").build(),
-        "timeline": Builder().with_timeline_output("f").build(),
-        "pprof": Builder().with_pprof_output("f").build(),
-        "parameters": Builder.trainable_variables_parameter(),
-        "operations": Builder.float_operation(),
-        "time": Builder.time_and_memory(),
-        "times": Builder.time_and_memory(1, 2, 3, 4, 5, 6, 7),
-        "changed": Builder(Builder.time_and_memory()).with_max_depth(3).build(),
-    }
 
 
 def capture(call):
@@ -126,7 +93,7 @@ def main():
                 "children": len(root.children),
             }
         )
-    (folder / "answers.json").write_text(json.dumps({"dicts": built_options(), "calls": answers}))
+    (folder / "answers.json").write_text(json.dumps({"dicts": built_options(Builder), "calls": answers}))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fakes import exported_profiles, exported_slices, exported_xspace
-from fakes.command import Run, caller
+from fakes.command import Run
 from fakes.made_store import START_NS, rows, span, write_job
 from fakes.many_executions import CPU
 from google.protobuf import json_format
@@ -173,15 +173,6 @@ READERS: dict[str, Callable[[Path], object]] = {
     "profile-proto": lambda path: ProfileProto.FromString(path.read_bytes()),
     "op-log": lambda path: OpLogProto.FromString(path.read_bytes()),
 }
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Run a command in the folder `work`, on the store in the test's folder."""
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "store"))
-    return caller(capsys)
 
 
 def test_every_format_has_a_reader() -> None:

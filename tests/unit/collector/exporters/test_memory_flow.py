@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from fakes.command import Run, caller
+from fakes.command import Run
 from fakes.made_store import START_NS, rows, trace_tables, write_job
 from fakes.many_executions import CPU, write_many_executions
 from tfprof.collector.query.memory_blocks import Block, peak
@@ -21,7 +21,7 @@ RECORDS = [(0, 10, 1000), (1, 20, 500), (0, 30, -1000), (1, 40, 2000), (1, 60, -
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+def run(run: Run, tmp_path: Path) -> Run:
     """Run a command in the folder `work`; the store has a job with records of a GPU's allocator."""
     names = [b"model/a", b'model/"<b>&\n\x00\x1b[31m', b"c" * 10_000]
     texts = [(schema.NODE, at, name) for at, name in enumerate(names)]
@@ -56,10 +56,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
         ),
     }
     write_job(tmp_path / "store", 7 << 60, tables, identity={"name": "gpu\x00<.py"})
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "store"))
-    return caller(capsys)
+    return run
 
 
 def blocks(path: str) -> list[tuple[str, int, float, float]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fakes import ended_jobs, exported_slices, hostile_store, page_store
-from fakes.command import Run, caller
+from fakes.command import Run
 from fakes.made_store import START_NS
 from fakes.many_executions import write_many_executions
 from google.protobuf import json_format
@@ -17,14 +17,6 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, TracesData
 
 FILES = ("out.otlp", "out.otlp.gz", "out.otlp.jsonl", "out.otlp.jsonl.gz")
 MS = 1_000_000
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Run a command on the store in the test's folder."""
-    monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "store"))
-    call = caller(capsys)
-    return lambda *words: call(*map(str, words))
 
 
 def read(path: Path) -> Any:

@@ -11,20 +11,12 @@ from pathlib import Path
 
 import pytest
 from fakes import ended_jobs, exported_profiles, hostile_store
-from fakes.command import Run, caller
+from fakes.command import Run
 from fakes.made_store import START_NS, rows, write_job
 from fakes.many_executions import write_many_executions
 from tfprof.collector.traces import job_trace
 
 TIMES = [100 + at * 37 % 2500 for at in range(40)]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Run a command on the store in the test's folder, in that folder."""
-    monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "store"))
-    monkeypatch.chdir(tmp_path)
-    return caller(capsys)
 
 
 @pytest.mark.parametrize("part_rows", [7, 20_000])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from fakes import ended_jobs
-from fakes.command import Run, caller
+from fakes.command import Run
 from fakes.many_executions import write_many_executions
 from tfprof.collector import open_store
 from tfprof.collector.errors import TfprofError, UsageError
@@ -37,13 +37,10 @@ HELPERS = {
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Run a command in the folder `work`, on a store with two jobs."""
+def run(run: Run, tmp_path: Path) -> Run:
+    """Run a command on a store with two jobs."""
     ended_jobs.write(tmp_path / "store")
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "store"))
-    return caller(capsys)
+    return run
 
 
 def names() -> set[str]:

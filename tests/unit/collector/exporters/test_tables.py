@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fakes import ended_jobs, hostile_store, small_store
-from fakes.command import Run, caller
+from fakes.command import Run
 from fakes.made_store import START_NS, rows, write_job
 from fakes.many_executions import write_many_executions
 from tfprof.collector import open_store
@@ -26,14 +26,6 @@ from tfprof.collector.traces import executions
 from tfprof.formats.exports import TABLES
 
 JOB = ("job", "job_name", "host", "pid")
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Run a command on the store in the test's folder, in that folder."""
-    monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "store"))
-    monkeypatch.chdir(tmp_path)
-    return caller(capsys)
 
 
 def exported(run: Run, table: str, *words: str) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from fakes import ended_jobs, hostile_store
-from fakes.command import Run, caller
+from fakes.command import Run
 from fakes.exported_xspace import Event, events, origin_ns
 from fakes.made_store import START_NS, rows, span, trace, write_job
 from fakes.many_executions import CPU, write_many_executions
@@ -24,14 +24,6 @@ from tfprof.formats import layout
 #: What XProf reads as an op (tsl/profiler/utils/tf_op_utils.cc in TensorFlow's source).
 OP = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*:[A-Z_][A-Za-z0-9_]*")
 STREAM = b"/job:localhost/replica:0/task:0/device:GPU:0/stream:all"
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Run a command on the store in the test's folder."""
-    monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "store"))
-    call = caller(capsys)
-    return lambda *words: call(*map(str, words))
 
 
 @pytest.fixture
@@ -302,7 +294,7 @@ def test_a_run_that_cannot_be_written_leaves_nothing(run: Run, tmp_path: Path) -
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (status, error[-5:]) == (1, "[io]\n")
-    assert {path.name for path in tmp_path.iterdir()} == {"file", "store"}
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "store", "work"}
 
 
 def test_a_folder_is_no_standard_output(run: Run, tmp_path: Path) -> None:

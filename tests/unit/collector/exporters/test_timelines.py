@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from fakes import ended_jobs, exported_slices, hostile_store
-from fakes.command import Run, caller
+from fakes.command import Run
 from fakes.exported_slices import Timeline, content
 from fakes.made_store import START_NS, rows, span, trace, write_job
 from fakes.many_executions import write_many_executions
@@ -23,14 +23,6 @@ from tfprof.formats import layout
 
 DATA = Path(__file__).parents[3] / "contract" / "data"
 FILES = ("out.perfetto-trace", "out.pftrace.gz", "out.json", "out.json.gz")
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Run a command on the store in the test's folder."""
-    monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "store"))
-    call = caller(capsys)
-    return lambda *words: call(*map(str, words))
 
 
 def read(path: Path) -> Timeline:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fakes.command import Run, caller
+from fakes.command import Run
 from fakes.made_store import trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
@@ -15,19 +15,12 @@ STEPS = ([b"a"], [b"a", b"b"], [b"b", b"b", b"b"])
 
 
 @pytest.fixture
-def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A function that runs a command in an empty folder, on a store with two jobs of three steps.
-
-    It returns exit status, stdout and stderr.
-    """
+def run(run: Run, tmp_path: Path) -> Run:
+    """A function that runs a command on a store with two jobs of three steps."""
     step_metadata = [run_metadata(names) for names in STEPS]
     for uid in (1, 2):
         write_job(tmp_path / "store", uid, trace_tables(GRAPH.SerializeToString(), step_metadata))
-    monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "store"))
-    (tmp_path / "out").mkdir()
-    monkeypatch.chdir(tmp_path / "out")
-
-    return caller(capsys)
+    return run
 
 
 def bars() -> dict[str, list[str]]:

@@ -64,7 +64,7 @@ def test_a_key_revoked_in_the_middle_ends_what_its_node_sends(head):
 
 
 def test_jobs_of_a_revoked_key_are_lost_until_their_node_sends_again(head):
-    node, other, local = head.node(head.add("node1")), head.node(head.add("node2")), head.local()
+    node, other, local = head.node(head.add("node1")), head.node(head.add("node2")), head.connect()
     for number, agent in enumerate((node, other, local), 1):
         assert head.open(agent, uid=number)[0].type == wire.ACK
     node.records(1, [STEP])
@@ -106,7 +106,7 @@ def test_a_node_cannot_write_a_job_of_another(head, kind):
 
 
 def test_a_node_cannot_write_a_job_of_the_collectors_own_host_nor_the_other_way(head):
-    node, local = head.node(head.add("head")), head.local()
+    node, local = head.node(head.add("head")), head.connect()
     head.open(local, uid=1, host="head", node="head")
     head.open(node, uid=2)
     assert slug_of(head.open(node, uid=1)) == (wire.REFUSE, "foreign-job")
@@ -170,7 +170,7 @@ def test_garbage_at_the_port_disturbs_nobody(head):
 
 def test_without_encryption_nodes_are_kept_apart_from_the_jobs_of_this_host(make_head):
     head = make_head(is_encrypted=False)
-    local, peer = head.local(), head.node(None)
+    local, peer = head.connect(), head.node(None)
     head.open(local, uid=1)
     assert head.open(peer, uid=2, host="node7")[0].type == wire.ACK
     assert (head.identity(2)["host"], head.identity(2)["node"]) == ("node7", "")

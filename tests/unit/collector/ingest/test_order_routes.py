@@ -6,15 +6,10 @@ from pathlib import Path
 from stat import S_IMODE
 
 import pytest
+from fakes.listening_collector import TurnedCollector
 from fakes.wire_agent import WireAgent
-from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.ingest import order_routes
-from tfprof.collector.ingest.ingest import make_ingest
-from tfprof.collector.ingest.receiver import Receiver
-from tfprof.collector.selfstats import CollectorStats
-from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import orders, wire
-from tfprof.formats.addresses import local_endpoint
 from tfprof.formats.orders import Giver, Order, OrderAnswer
 from tfprof.formats.wire import Head
 
@@ -23,28 +18,15 @@ ORDER = Order(orders.TRACE, Giver("ann", "node7", 42), steps=10)
 BODY = json.dumps(ORDER.document()).encode()
 
 
-class ReceiverHarness:
-    """A receiver that the test runs turn by turn, and its peers."""
-
-    def __init__(self, folder: Path) -> None:
-        self.stats = CollectorStats()
-        self.store = LocalStoreWriter(folder / "store", "testhost")
-        self.ingest = make_ingest(self.store, decoder(), self.stats.count_failure)
-        self.jobs = self.ingest.jobs
-        self.receiver = Receiver(local_endpoint(str(folder)), self.ingest, self.stats, {"collector": "c1"})
-        self.folder = folder
-        self.peers: list[WireAgent] = []
-
-    def peer(self, name: str = "a1") -> WireAgent:
-        self.peers.append(WireAgent(self.folder, agent=name))
-        return self.peers[-1]
+class ReceiverHarness(TurnedCollector):
+    """A collector between agents that have opened a job and clients that give orders."""
 
     def agent(self, versions: list[int] | None, name: str = "a1", uid: int = UID) -> WireAgent:
         """Return an agent that has sent a greeting and opened job ``uid``.
 
         The greeting has the wire ``versions``, or none.
         """
-        agent = self.peer(name)
+        agent = self.connect(agent=name)
         versions_field = {} if versions is None else {"wire": versions}
         self.ask(agent, Head(wire.GREETING), json.dumps({"agent": name, "host": "node9", **versions_field}).encode())
         self.ask(agent, Head(wire.OPEN, uid, 0, 0, 1), b"{}")
@@ -69,12 +51,6 @@ class ReceiverHarness:
                 break
         return messages
 
-    def close(self) -> None:
-        for peer in self.peers:
-            peer.close()
-        self.receiver.close()
-        self.store.close()
-
 
 @pytest.fixture
 def harness(tmp_path: Path):
@@ -88,7 +64,7 @@ def _order_head(number: int = 99, uid: int = UID) -> Head:
 
 
 def test_an_order_reaches_the_agent_and_its_answers_reach_the_client(harness: ReceiverHarness) -> None:
-    agent, client, other = harness.agent([*wire.SUPPORTED_VERSIONS]), harness.peer(), harness.peer()
+    agent, client, other = harness.agent([*wire.SUPPORTED_VERSIONS]), harness.connect(), harness.connect()
     client.send(_order_head(), BODY)
     other.send(_order_head(100), BODY)
     assert sorted((head, orders.order_of(body)) for head, body in harness.messages_to(agent, 2)) == [
@@ -105,7 +81,7 @@ def test_an_order_reaches_the_agent_and_its_answers_reach_the_client(harness: Re
 
 
 def test_an_order_to_a_job_without_an_agent_is_answered_at_once(harness: ReceiverHarness) -> None:
-    [(head, body)] = harness.ask(harness.peer(), _order_head(), BODY)
+    [(head, body)] = harness.ask(harness.connect(), _order_head(), BODY)
     assert (head.type, head.uid, head.last) == (wire.ANSWER, UID, 99)
     assert orders.answer_of(UID, body).slug == "no-agent"
 
@@ -114,7 +90,7 @@ def test_an_order_to_a_closed_job_is_refused(harness: ReceiverHarness) -> None:
     agent = harness.agent([wire.WIRE_VERSION])
     agent.finish(UID)
     harness.messages_to(agent)
-    [(_, body)] = harness.ask(harness.peer(), _order_head(), BODY)
+    [(_, body)] = harness.ask(harness.connect(), _order_head(), BODY)
     assert orders.answer_of(UID, body).slug == "job-gone"
 
 
@@ -123,7 +99,7 @@ def test_an_agent_of_another_version_gets_no_order_and_both_versions_are_named(
     harness: ReceiverHarness, versions
 ) -> None:
     agent = harness.agent(versions)
-    [(_, body)] = harness.ask(harness.peer(), _order_head(), BODY)
+    [(_, body)] = harness.ask(harness.connect(), _order_head(), BODY)
     answer = orders.answer_of(UID, body)
     assert answer.slug == "unknown-version"
     assert f"node9 speaks wire version 1, orders need version {wire.version_of(wire.ORDER)}" in answer.text
@@ -131,15 +107,15 @@ def test_an_agent_of_another_version_gets_no_order_and_both_versions_are_named(
 
 
 def test_an_agent_that_has_not_greeted_yet_gets_no_order(harness: ReceiverHarness) -> None:
-    agent = harness.peer()
+    agent = harness.connect()
     harness.ask(agent, Head(wire.OPEN, UID, 0, 0, 1), b"{}")
-    [(_, body)] = harness.ask(harness.peer(), _order_head(), BODY)
+    [(_, body)] = harness.ask(harness.connect(), _order_head(), BODY)
     assert orders.answer_of(UID, body).slug == "no-agent"
 
 
 def test_a_repeated_order_goes_to_the_current_agent(harness: ReceiverHarness) -> None:
     harness.agent([wire.WIRE_VERSION], "first")
-    client = harness.peer()
+    client = harness.connect()
     client.send(_order_head(), BODY)
     successor = harness.agent([wire.WIRE_VERSION], "second")
     client.send(_order_head(), BODY)
@@ -151,7 +127,7 @@ def test_a_repeated_order_goes_to_the_current_agent(harness: ReceiverHarness) ->
 
 def test_only_the_agent_of_the_order_can_answer(harness: ReceiverHarness) -> None:
     harness.agent([wire.WIRE_VERSION])
-    liar, client = harness.agent([wire.WIRE_VERSION], "liar", uid=8), harness.peer()
+    liar, client = harness.agent([wire.WIRE_VERSION], "liar", uid=8), harness.connect()
     client.send(_order_head(), BODY)
     answer = json.dumps(OrderAnswer(UID, orders.OBEYED).document()).encode()
     harness.receiver.turn(50)
@@ -176,7 +152,7 @@ def test_malformed_orders_and_answers_are_refused_and_not_passed_on(
     harness: ReceiverHarness, kind: int, body: bytes
 ) -> None:
     agent = harness.agent([wire.WIRE_VERSION])
-    [(head, _)] = harness.ask(harness.peer(), Head(kind, UID, 0, 0, 99), body)
+    [(head, _)] = harness.ask(harness.connect(), Head(kind, UID, 0, 0, 99), body)
     assert (head.type, head.about, head.last) == (wire.REFUSE, kind, 99)
     assert harness.messages_to(agent) == []
     assert harness.stats.failures == 0

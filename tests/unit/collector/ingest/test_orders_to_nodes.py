@@ -48,7 +48,7 @@ def is_handled(head, agent, uid):
 
 def test_an_order_reaches_the_agent_on_the_node_and_its_answers_come_back(head):
     agent, other = agent_of(head), agent_of(head, "node2", uid=2)
-    clients = [head.local(), head.local()]
+    clients = [head.connect(), head.connect()]
     for number, client in enumerate(clients, NUMBER):
         order(head, client, number)
     assert {head.next_message(agent, wire.ORDER)[0].last for _ in clients} == {NUMBER, NUMBER + 1}
@@ -62,9 +62,9 @@ def test_an_order_reaches_the_agent_on_the_node_and_its_answers_come_back(head):
 
 @pytest.mark.parametrize("liar", ["another node", "another job", "an agent of the head", "without a key", "oversized"])
 def test_no_other_peer_can_answer_an_order(head, liar):
-    agent, client = agent_of(head), head.local()
+    agent, client = agent_of(head), head.connect()
     other = agent_of(head, "node2", uid=2)
-    local, stranger = head.local(), head.node(None)
+    local, stranger = head.connect(), head.node(None)
     head.open(local, uid=3)
     order(head, client)
     head.next_message(agent, wire.ORDER)
@@ -88,7 +88,7 @@ def test_no_other_peer_can_answer_an_order(head, liar):
 
 
 def test_a_node_that_takes_the_connection_of_another_gets_no_orders_and_cannot_answer(head):
-    agent, client = agent_of(head, name=b"same"), head.local()
+    agent, client = agent_of(head, name=b"same"), head.connect()
     order(head, client)
     head.next_message(agent, wire.ORDER)
     head.agents.remove(agent)
@@ -109,7 +109,7 @@ def test_a_node_that_takes_the_connection_of_another_gets_no_orders_and_cannot_a
 
 
 def test_a_node_whose_key_was_revoked_gets_no_orders_and_cannot_answer(head):
-    agent, client = agent_of(head), head.local()
+    agent, client = agent_of(head), head.connect()
     order(head, client)
     head.next_message(agent, wire.ORDER)
     key_files.change_nodes("node1", None)
@@ -123,7 +123,7 @@ def test_a_node_whose_key_was_revoked_gets_no_orders_and_cannot_answer(head):
 
 
 def test_a_silent_agent_gets_no_orders_until_it_is_heard(head, monkeypatch):
-    agent, client = agent_of(head), head.local()
+    agent, client = agent_of(head), head.connect()
     with monkeypatch.context() as patch:
         patch.setattr(order_routes, "SILENT_S", -1.0)
         order(head, client)
@@ -135,7 +135,7 @@ def test_a_silent_agent_gets_no_orders_until_it_is_heard(head, monkeypatch):
 
 
 def test_an_order_to_an_agent_that_has_left_is_refused(head):
-    agent, client = agent_of(head), head.local()
+    agent, client = agent_of(head), head.connect()
     head.agents.remove(agent)
     agent.close()
     for number in range(1, 200):  # until the collector has noticed that the connection has ended
@@ -148,7 +148,7 @@ def test_an_order_to_an_agent_that_has_left_is_refused(head):
 
 def test_an_agent_that_knows_no_orders_is_named(head):
     agent_of(head, versions=[1])
-    client = head.local()
+    client = head.connect()
     order(head, client)
     refusal = answer_to(head, client)[1]
     assert (refusal.slug, refusal.is_temporary) == ("unknown-version", False)
@@ -157,7 +157,7 @@ def test_an_agent_that_knows_no_orders_is_named(head):
 
 def test_an_order_to_a_node_without_a_key_is_passed_on(make_head):
     head = make_head(is_encrypted=False)
-    agent, client = head.node(None), head.local()
+    agent, client = head.node(None), head.connect()
     head.greet(agent)
     head.open(agent)
     order(head, client)

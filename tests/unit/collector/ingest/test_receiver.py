@@ -8,51 +8,27 @@ import socket
 
 import pytest
 import zmq
+from fakes.listening_collector import TurnedCollector
 from fakes.run_metadata import run_metadata
-from fakes.wire_agent import WireAgent, record
+from fakes.wire_agent import record
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.errors import StoreError
 from tfprof.collector.ingest import receiver as receiver_module
-from tfprof.collector.ingest.ingest import make_ingest
-from tfprof.collector.ingest.receiver import Receiver
-from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.reader import LocalStore
-from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout, wire
-from tfprof.formats.addresses import local_endpoint
 from tfprof.formats.version import WIRE_VERSION
 from tfprof.formats.wire import Head
 
 STEP = (layout.RUN_METADATA, run_metadata([b"a:Add"]))
 
 
-class ReceiverHarness:
-    """A receiver in this process that the test runs turn by turn."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.stats = CollectorStats()
-        self.store = LocalStoreWriter(folder / "store", "testhost")
-        self.ingest = make_ingest(self.store, decoder(), self.stats.count_failure)
-        self.jobs = self.ingest.jobs
-        self.receiver = Receiver(local_endpoint(str(folder)), self.ingest, self.stats, {"collector": "c1"})
-        self.agents = []
-
-    def agent(self, **kwargs):
-        self.agents.append(WireAgent(self.folder, **kwargs))
-        return self.agents[-1]
+class ReceiverHarness(TurnedCollector):
+    """A collector whose answers a test collects."""
 
     def turns(self, count=10):
         for _ in range(count):
             self.receiver.turn(20)
-
-    def close(self):
-        for agent in self.agents:
-            agent.close()
-        self.receiver.close()
-        self.store.close()
 
     def ask(self, agent, head, body=b""):
         """Send a message, run turns, and return all answers."""
@@ -86,14 +62,14 @@ def kinds(answers):
 
 
 def test_a_greeting_is_answered_by_a_welcome(harness):
-    ((head, body),) = harness.ask(harness.agent(), Head(wire.GREETING), b'{"agent": "a", "host": "h"}')
+    ((head, body),) = harness.ask(harness.connect(), Head(wire.GREETING), b'{"agent": "a", "host": "h"}')
     assert head.type == wire.WELCOME
     assert body == {"collector": "c1"}
 
 
 def test_a_greeting_with_versions_is_answered_with_the_highest_shared_version(harness):
     body = b'{"agent": "a", "host": "h", "wire": [%d, 900]}' % WIRE_VERSION
-    ((head, answer),) = harness.ask(harness.agent(), Head(wire.GREETING), body)
+    ((head, answer),) = harness.ask(harness.connect(), Head(wire.GREETING), body)
     assert head.type == wire.WELCOME
     assert answer == {"collector": "c1", "wire": WIRE_VERSION}
 
@@ -103,7 +79,7 @@ def test_a_greeting_with_versions_is_answered_with_the_highest_shared_version(ha
 )
 def test_a_greeting_without_a_shared_version_is_refused(harness, offered, slug):
     body = b'{"agent": "a", "host": "h", "wire": ' + offered.encode() + b"}"
-    ((head, answer),) = harness.ask(harness.agent(), Head(wire.GREETING), body)
+    ((head, answer),) = harness.ask(harness.connect(), Head(wire.GREETING), body)
     assert (head.type, head.about, answer["slug"]) == (wire.REFUSE, wire.GREETING, slug)
     if slug == "unknown-version":
         assert "version 900 " in answer["text"]
@@ -111,7 +87,7 @@ def test_a_greeting_without_a_shared_version_is_refused(harness, offered, slug):
 
 
 def test_an_unknown_agent_is_welcomed_and_must_open_its_job(harness):
-    agent = harness.agent()
+    agent = harness.connect()
     agent.records(5, [STEP])
     assert kinds(harness.answers(agent)) == [wire.WELCOME, wire.REOPEN]
     agent.records(5, [STEP])
@@ -119,7 +95,7 @@ def test_an_unknown_agent_is_welcomed_and_must_open_its_job(harness):
 
 
 def test_the_first_samples_of_an_unknown_agent_are_answered_only_by_a_welcome(harness):
-    agent = harness.agent()
+    agent = harness.connect()
     agent.samples(1, 5, {})
     assert kinds(harness.answers(agent)) == [wire.WELCOME]
     agent.samples(1, 5, {})
@@ -128,7 +104,7 @@ def test_the_first_samples_of_an_unknown_agent_are_answered_only_by_a_welcome(ha
 
 
 def test_another_wire_version_is_refused_with_both_versions_named(harness):
-    agent = harness.agent()
+    agent = harness.connect()
     head = bytearray(wire.pack(Head(wire.GREETING)))
     head[4:6] = (WIRE_VERSION + 8).to_bytes(2, "little")
     agent.send_raw(bytes(head), b"{}")
@@ -143,7 +119,7 @@ def test_another_wire_version_is_refused_with_both_versions_named(harness):
     [[b""], [b"x" * 40, b""], [wire.pack(Head(wire.OPEN, 1))], [wire.pack(Head(wire.OPEN, 1)), b"{}", b""]],
 )
 def test_malformed_messages_are_refused(harness, frames):
-    agent = harness.agent()
+    agent = harness.connect()
     agent.send_raw(*frames)
     assert kinds(harness.answers(agent)) == [wire.REFUSE]
     assert harness.stats.refusals == 1
@@ -151,13 +127,13 @@ def test_malformed_messages_are_refused(harness, frames):
 
 @pytest.mark.parametrize("kind", [0, 9, wire.ACK, wire.WELCOME, 65_535])
 def test_an_unknown_type_is_refused(harness, kind):
-    ((head, body),) = harness.ask(harness.agent(), Head(kind, 5, 0, 1, 2))
+    ((head, body),) = harness.ask(harness.connect(), Head(kind, 5, 0, 1, 2))
     assert (head.type, head.uid, head.about, head.first, head.last) == (wire.REFUSE, 5, kind, 1, 2)
     assert body["slug"] == "bad-format"
 
 
 def test_a_refusal_names_the_message_and_the_job_continues(harness):
-    agent = harness.greet(harness.agent())
+    agent = harness.greet(harness.connect())
     harness.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
     ((head, _),) = harness.ask(agent, Head(wire.RECORDS, 5, 0, 1, 1), b"nonsense")
     assert (head.type, head.uid, head.about, head.last) == (wire.REFUSE, 5, wire.RECORDS, 1)
@@ -166,7 +142,7 @@ def test_a_refusal_names_the_message_and_the_job_continues(harness):
 
 
 def test_a_full_store_stalls_and_the_rows_are_stored_later(harness, monkeypatch):
-    agent = harness.greet(harness.agent())
+    agent = harness.greet(harness.connect())
     harness.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
     writer = harness.store.job(5)
     append = writer.append
@@ -187,7 +163,7 @@ def test_a_full_store_stalls_and_the_rows_are_stored_later(harness, monkeypatch)
 
 
 def test_a_record_without_data_is_acked(harness):
-    agent = harness.greet(harness.agent())
+    agent = harness.greet(harness.connect())
     harness.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
     agent.records(5, [(layout.XSPACE, b"")])
     harness.turns(3)
@@ -195,7 +171,7 @@ def test_a_record_without_data_is_acked(harness):
 
 
 def test_a_flooding_agent_does_not_delay_the_others(harness):
-    flooding_agent, quiet_agent = harness.agent(agent="a1"), harness.agent(agent="a2")
+    flooding_agent, quiet_agent = harness.connect(agent="a1"), harness.connect(agent="a2")
     for agent in (flooding_agent, quiet_agent):
         harness.greet(agent)
     message_count = 900
@@ -208,7 +184,7 @@ def test_a_flooding_agent_does_not_delay_the_others(harness):
 
 
 def test_one_turn_handles_a_bounded_number_of_messages(harness):
-    agent = harness.greet(harness.agent())
+    agent = harness.greet(harness.connect())
     before = harness.stats.messages
     for _ in range(3 * receiver_module.TURN_MESSAGES):
         agent.send(Head(wire.GREETING), b'{"host": "h"}')
@@ -220,7 +196,7 @@ def test_a_stale_socket_is_replaced(tmp_path):
     (tmp_path / "collector.sock").write_text("")
     harness = ReceiverHarness(tmp_path)
     try:
-        assert kinds(harness.ask(harness.agent(), Head(wire.GREETING), b'{"host": "h"}')) == [wire.WELCOME]
+        assert kinds(harness.ask(harness.connect(), Head(wire.GREETING), b'{"host": "h"}')) == [wire.WELCOME]
     finally:
         harness.close()
 
@@ -242,7 +218,7 @@ bodies = st.one_of(
 
 
 def test_random_messages_do_not_stop_the_receiver(harness):
-    agent = harness.greet(harness.agent())
+    agent = harness.greet(harness.connect())
     harness.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
 
     @settings(max_examples=300, suppress_health_check=list(HealthCheck))
@@ -256,12 +232,12 @@ def test_random_messages_do_not_stop_the_receiver(harness):
     send()
     agent.close()
     harness.agents.remove(agent)
-    other = harness.agent()
+    other = harness.connect()
     assert kinds(harness.ask(other, Head(wire.GREETING), b'{"host": "h"}')) == [wire.WELCOME]
 
 
 def test_truncated_messages_do_not_stop_the_receiver(harness):
-    agent = harness.greet(harness.agent())
+    agent = harness.greet(harness.connect())
     harness.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
     agent.records(5, [STEP, STEP])
     harness.receiver.turn(500)
@@ -274,7 +250,7 @@ def test_truncated_messages_do_not_stop_the_receiver(harness):
 
 
 def test_session_records_of_an_agent_of_0_2_0_are_converted(harness):
-    old_agent, new_agent = harness.agent(agent="old"), harness.agent(agent="new")
+    old_agent, new_agent = harness.connect(agent="old"), harness.connect(agent="new")
     harness.ask(old_agent, Head(wire.GREETING), json.dumps({"agent": "old", "host": "testhost"}).encode())
     greeting = {"agent": "new", "host": "testhost", "wire": list(wire.SUPPORTED_VERSIONS)}
     harness.ask(new_agent, Head(wire.GREETING), json.dumps(greeting).encode())
@@ -295,7 +271,7 @@ def test_session_records_of_an_agent_of_0_2_0_are_converted(harness):
 
 
 def test_truncated_records_of_an_agent_of_0_2_0_are_refused(harness):
-    agent = harness.agent(agent="old")
+    agent = harness.connect(agent="old")
     harness.ask(agent, Head(wire.GREETING), json.dumps({"agent": "old", "host": "testhost"}).encode())
     harness.ask(agent, Head(wire.OPEN, 1, 0, 0, 1), b"{}")
     data = record(1, layout.XSPACE, b"", key=1)
