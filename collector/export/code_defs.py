@@ -46,7 +46,7 @@ class CodeDefs:
                 table[number] = text
 
     def _line(self, number: int) -> int:
-        clamped = min(max(number, -_LINE_MAX), _LINE_MAX)
+        clamped = min(max(number, -_LINE_MAX - 1), _LINE_MAX)
         return clamped if clamped or self._literal else -1
 
     def _text_id(self, text: str) -> int:

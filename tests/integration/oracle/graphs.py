@@ -299,7 +299,7 @@ def _stacks(dice: Dice, files: Sequence[int], functions: Sequence[int], lines: S
     frames = [
         message(
             messages.TRACE,
-            lineno=dice.choice((-1, 0, 1, 7, 120, 2**31 - 1, 1 - 2**31)),
+            lineno=dice.choice((-1, 0, 1, 7, 120, 2**31 - 1, -(2**31))),
             func_start_line=dice.choice((-1, 0, 3)),
             file_id=dice.choice(files),
             function_id=dice.choice(functions),

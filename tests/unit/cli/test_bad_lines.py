@@ -15,7 +15,18 @@ from fakes.command import Run, caller
 from fakes.refusals import refusal_slug
 from tfprof.cli.main import COMMANDS
 from tfprof.collector.loader import load
-from tfprof.collector.tfviews.option_values import BOOLEAN, BYTES, COUNT, MICROS, NUMBER, ORDER, OUTPUT, REGEXES, SELECT
+from tfprof.collector.tfviews.option_values import (
+    BOOLEAN,
+    BYTES,
+    COUNT,
+    MICROS,
+    NUMBER,
+    OCCURRENCE,
+    ORDER,
+    OUTPUT,
+    REGEXES,
+    SELECT,
+)
 from tfprof.collector.tfviews.options import TABLE
 from tfprof.formats.settings import SETTINGS
 
@@ -64,6 +75,7 @@ BAD_RANGES = ("", "x", "-1", "5-3", "1--2", "1-2-3", "1,2", "٣", "9" * 5000, "n
 #: Invalid values of the options of views, by the type of the value.
 BAD_VALUES = {
     **dict.fromkeys((NUMBER, MICROS, BYTES, COUNT), BAD_NUMBERS),
+    OCCURRENCE: (*BAD_NUMBERS, "10%"),
     ORDER: ("", "colour", "micros,bytes", "MICROS", LONG_TEXT, "na\nme"),
     SELECT: ("", ",", "colour", "micros,,colour", LONG_TEXT, "\udcff"),
     REGEXES: ("((", "a,((", "*", "[a", "(?<n", "a{9999}"),
