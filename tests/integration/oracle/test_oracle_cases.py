@@ -6,10 +6,10 @@ Tests collector/tfviews/parity.py.
 from pathlib import Path
 
 import pytest
+from fakes.profiles import profile
 from integration.oracle.cases import REAL_RUNS
 from integration.oracle.conftest import AnsweredCases, seeds
 from integration.oracle.tfprof_answers import COMPAT
-from tfprof.collector.query.profile import profile
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.tfviews.code import call_tree
 from tfprof.collector.tfviews.parity import Parity

@@ -24,9 +24,9 @@ import pyarrow as pa
 import pytest
 from fakes import chdb_server, page_store, random_rows
 from fakes.all_exports import exports
+from fakes.command import output_of
 from fakes.forks import SERVER_PIDS
 from fakes.made_store import HOST, IDENTITY, START_NS, rows, span, write_job
-from fakes.round_trip import output_of
 from fakes.same_figures import assert_same_figures, assert_same_rows
 from tfprof.collector import copy_rounds
 from tfprof.collector.copy_rounds import CopyRounds
