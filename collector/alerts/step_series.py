@@ -86,6 +86,7 @@ class StepSeries:
     def __init__(self) -> None:
         self.total_ns = 0
         self.last_step: tuple[int, int] = (0, 0)
+        self._longest_ns = 0
         self._warm_up_left = WARM_UP
         self._restart()
 
@@ -95,13 +96,14 @@ class StepSeries:
         self._current_second: list[int] = []  # the fields of a Second, but with the total time (ns) instead of the mean
         self._usual_ns = 0.0
         self._seconds_to_usual = 0  # number of seconds with steps after which the usual time is computed again
-        self._longest_ns = 0
         self._has_new_second = False
         self._current_shift: Shift | None = None
 
     def restart(self) -> None:
-        """Drop all seconds, so that the current step times become the usual ones."""
+        """Drop all seconds; their last step times become the usual ones."""
+        usual_ns = self._medians[-1] if self._medians else 0.0
         self._restart()
+        self._usual_ns = usual_ns
 
     @property
     def usual_ns(self) -> float:

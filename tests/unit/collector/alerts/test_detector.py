@@ -262,6 +262,13 @@ def test_a_job_without_steps_raises_one_stall_until_it_continues():
     assert host.run(20, steps=False).slugs == [STALL, STALL]
 
 
+def test_a_job_may_stall_soon_after_it_became_slower():
+    host = Host().run(60)
+    host.step_ns[1] *= 2
+    assert host.run(10).slugs == [SLOWER]
+    assert host.run(30, steps=False).slugs == [SLOWER, STALL]
+
+
 def test_regular_pauses_raise_one_stall_and_a_hang_raises_a_second_one():
     host = Host().run(60)
     for _ in range(5):
