@@ -75,21 +75,26 @@ def _steps(job: JobReader, points_max: int) -> Iterator[StepCurve]:
 def _traced(job: JobReader, spans: pa.Table) -> pa.Table:
     """Return the steps whose traces are stored, with the columns of spans.
 
-    The span of a traced step has its time, but does not tell whether its trace was lost. Imported
-    jobs have no spans.
+    A step's time is that of its span. Without a span, as in imported jobs, it is that of the trace.
     """
     traces = rows_of_kinds(job.table("traces", ("kind", "step", "key", "start_ns", "duration_ns")), span_kinds.steps())
-    if spans.num_rows:
-        stored = {(step_kind_of(kind, key), step) for kind, key, step in row_tuples(traces, "kind", "key", "step")}
-        special = spans.filter(flagged(spans, SPECIAL)).drop_columns("flags")
-        calls = row_tuples(special, "kind", "key", "ordinal")
-        is_stored = [(step_kind_of(kind, key), step) in stored for kind, key, step in calls]
-        return special.filter(pa.array(is_stored, pa.bool_()))
-    steps = traces.group_by(["kind", "key", "step"]).aggregate([("start_ns", "min"), ("duration_ns", "sum")])
-    kinds, keys, numbers, start_ns, duration_ns = (flat(column) for column in steps.columns)
-    columns = {"kind": kinds, "key": keys, "ordinal": numbers, "start_ns": start_ns}
+    sums = traces.group_by(["kind", "key", "step"]).aggregate([("start_ns", "min"), ("duration_ns", "sum")])
+    kinds, keys, steps, start_ns, duration_ns = (flat(column) for column in sums.columns)
+    columns = {"kind": kinds, "key": keys, "ordinal": steps, "start_ns": start_ns}
     columns |= dict.fromkeys(("total_ns", "min_ns", "max_ns"), duration_ns)
-    return pa.table({**columns, "count": repeat(1, len(numbers), pa.uint32())}).select(_COLUMNS[:-1])
+    traced = pa.table({**columns, "count": repeat(1, len(steps), pa.uint32())}).select(_COLUMNS[:-1])
+    special = spans.filter(flagged(spans, SPECIAL)).drop_columns("flags")
+    with_spans = _of_steps(special, set(_steps_of(traced)))
+    return pa.concat_tables([with_spans, _of_steps(traced, set(_steps_of(traced)) - set(_steps_of(with_spans)))])
+
+
+def _steps_of(rows: pa.Table) -> Iterator[tuple[int, int]]:
+    """Yield kind and number of each step."""
+    return ((step_kind_of(kind, key), step) for kind, key, step in row_tuples(rows, "kind", "key", "ordinal"))
+
+
+def _of_steps(rows: pa.Table, steps: set[tuple[int, int]]) -> pa.Table:
+    return rows.filter(pa.array([step in steps for step in _steps_of(rows)], pa.bool_()))
 
 
 def _points(spans: pa.Table, points_max: int) -> Buckets | None:
