@@ -32,9 +32,11 @@ _COMPILED: Final = re.compile(rb"([^:]+):\1\Z")
 _FUNCTION_NAME: Final = re.compile(rb"__inference_(.+)_\d+\Z")
 #: Types of ops that run a program that XLA compiled.
 _RUNS_PROGRAM: Final = frozenset({b"XlaLaunch", b"XlaLaunchV2", b"_XlaRun"})
-#: Stats of an event of an HLO instruction: its name and that of its program. The instruction may
-#: end on another thread. The event of its end has the same id and begins with _END.
-_INSTRUCTION, _MODULE, _START_ID, _END_ID, _END = b"hlo_op", b"hlo_module", b"_p", b"_c", b"end: "
+#: Stats of an event of an HLO instruction: its name, and the name and number of its program; the
+#: programs of one function have one name. The instruction may end on another thread. The event of
+#: its end has the same id and begins with _END.
+_INSTRUCTION, _MODULE, _NUMBER = b"hlo_op", b"hlo_module", b"program_id"
+_START_ID, _END_ID, _END = b"_p", b"_c", b"end: "
 #: Events of the call of a function, without those of its ops.
 _CALL: Final = re.compile(rb"TFE_|Eager|CopyInputToExpectedDevice\Z|ValidateInputTypeAndPlacement\Z|KernelAndDevice")
 #: Event of an iterator that returned a batch; its stats have the size of the tensors (bytes) and
@@ -138,7 +140,7 @@ def executions(
     ``started_ns``: start of the session (real time), used if the XSpace has none. ``caller``: the
     step's thread (thread_lines.py); if it is unknown, nothing is left out. ``memory`` receives the
     events of allocators, which serve all threads. ``programs`` receives what XLA compiled, as
-    HloProto, by module.
+    HloProto, by name and number: `MODULE(NUMBER)`.
     """
     planes = list(space.planes)
     start_ns = _session_start(planes) or started_ns
@@ -152,7 +154,7 @@ def executions(
 
 
 def _programs(planes: Iterable[Plane]) -> dict[bytes, bytes]:
-    """Return the programs that XLA compiled, as HloProto, by module."""
+    """Return the programs that XLA compiled, as HloProto, by name and number."""
     programs = {}
     for plane in planes:
         if plane.name == compiled.PLANE:
@@ -160,7 +162,7 @@ def _programs(planes: Iterable[Plane]) -> dict[bytes, bytes]:
             for event in plane.event_metadata.values():
                 for stat in event.stats:
                     if stat.metadata_id in stats:
-                        programs[event.name.rpartition(b"(")[0]] = stat.bytes_value
+                        programs[event.name] = stat.bytes_value
     return programs
 
 
@@ -406,12 +408,13 @@ def _of_pipeline(op: Execution) -> Execution:
 
 def _instruction_ops(plane: _Plane, events: _OtherEvents) -> Iterator[Execution]:
     """Yield the executions of HLO instructions, without those that only run others."""
-    origins_of = cache(lambda module: compiled.origins(plane.programs.get(module, b"")))
+    origins_of = cache(lambda program: compiled.origins(plane.programs.get(program, b"")))
     for event, thread in events.instructions:
         stats = plane.stats(event)
         instruction, module = stats.get(_INSTRUCTION), stats.get(_MODULE)
         if isinstance(instruction, bytes) and isinstance(module, bytes) and not compiled.runs_others(instruction):
-            node, label = compiled.node_and_label(instruction, origins_of(module))
+            program = b"%s(%d)" % (module, number_in(stats, _NUMBER))
+            node, label = compiled.node_and_label(instruction, origins_of(program))
             end_ps = max(event.end_ps, events.ends_ps.get(stats.get(_START_ID, _START_ID), 0))
             yield Execution(
                 HOST_DEVICE,

@@ -7,6 +7,7 @@ from tfprof.collector.decoders.proto.hlo_pb2 import HloProto
 from tfprof.collector.decoders.session_ops import Execution, executions
 
 MODULE = b"a_inference_step_90.2"
+NUMBER = 7
 
 
 def _program() -> HloProto:
@@ -23,16 +24,21 @@ def _program() -> HloProto:
     return program
 
 
-def _programs(data: bytes) -> Plane:
+def _programs(*programs: bytes) -> Plane:
+    """Return the plane of ``programs``, which have one name and the numbers from NUMBER on."""
     plane = Plane(b"/host:metadata")
-    event = plane.plane.event_metadata[1]
-    event.name = MODULE + b"(7)"
-    event.stats.add(metadata_id=plane._id("stat_metadata", b"Hlo Proto"), bytes_value=data)
+    for number, data in enumerate(programs, NUMBER):
+        event = plane.plane.event_metadata[number]
+        event.name = b"%s(%d)" % (MODULE, number)
+        event.stats.add(metadata_id=plane._id("stat_metadata", b"Hlo Proto"), bytes_value=data)
     return plane
 
 
-def _instruction(name: bytes, start: int, end: int, link: int = 0) -> tuple[bytes, int, int, dict[bytes, object]]:
-    return name, start, end, {b"hlo_op": name, b"hlo_module": MODULE, **({b"_p": link} if link else {})}
+def _instruction(
+    name: bytes, start: int, end: int, link: int = 0, program: int = NUMBER
+) -> tuple[bytes, int, int, dict[bytes, object]]:
+    stats = {b"hlo_op": name, b"hlo_module": MODULE, b"program_id": program}
+    return name, start, end, stats | ({b"_p": link} if link else {})
 
 
 def _read(*planes: Plane) -> list[tuple[bytes, bytes, float]]:
@@ -52,6 +58,17 @@ def test_an_instruction_is_an_execution_of_the_op_that_it_came_from() -> None:
         (b"copy.3", b"copy", 2),
         (b"dense/MatMul", b"MatMul", 20),
         (b"dense/Relu", b"Relu_fusion", 5),
+    ]
+
+
+def test_programs_of_one_name_are_told_apart_by_their_numbers() -> None:
+    other = HloProto()
+    instruction = other.hlo_module.computations.add(name=b"main").instructions.add(name=b"dot.1")
+    instruction.metadata.op_type, instruction.metadata.op_name = b"MatMul", b"last/MatMul"
+    host = Plane().line(_instruction(b"dot.1", 0, 2), _instruction(b"dot.1", 5, 9, program=NUMBER + 1))
+    assert _read(host, _programs(_program().SerializeToString(), other.SerializeToString())) == [
+        (b"dense/MatMul", b"MatMul", 2),
+        (b"last/MatMul", b"MatMul", 4),
     ]
 
 

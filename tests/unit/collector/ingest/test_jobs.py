@@ -598,7 +598,7 @@ def test_the_ops_of_a_program_are_stored_once(ingest):
     record = {"kind": layout.XSPACE, "body": body, "step": 1, "key": 5, "flags": layout.FUNCTION}
     ingest.records(1, record, record)
     ingest.records(3, record)
-    part = {"module": "a_inference_step_90.2", "node": "dense/MatMul", "op": "MatMul", "fused_into": ""}
+    part = {"module": "a_inference_step_90.2(7)", "node": "dense/MatMul", "op": "MatMul", "fused_into": ""}
     assert ingest.table("programs") == [{**part, "instructions": 1}]
 
 
