@@ -100,6 +100,8 @@ class RowMaker:
         if "traces" in tables:
             for trace in tables["traces"].select(["kind", "key", "rows"]).to_pylist():
                 self._empty_steps.note(trace["kind"], trace["key"], is_empty=not trace["rows"])
+        if "programs" in tables:
+            self._modules |= {module.encode() for module in tables["programs"]["module"].unique().to_pylist()}
         self.next_trace = next_trace
 
     def make(self, records: Iterable[Record], now_ns: int) -> dict[str, pa.Table]:
