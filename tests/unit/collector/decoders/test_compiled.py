@@ -114,22 +114,31 @@ def test_large_programs_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _fused_program() -> bytes:
-    """Return a program in which a fusion has the ops Mul and Relu, and a copy came from none."""
+    """Return a program in which a fusion has the ops Mul, Sum and Relu, and a copy came from none.
+
+    A constant of Mul is outside the fusion, and what Sum calls for each element is a computation.
+    """
     program = HloProto()
+    region = program.hlo_module.computations.add(name=b"region_0", id=4)
     fused = program.hlo_module.computations.add(name=b"fused_computation", id=5)
     main = program.hlo_module.computations.add(name=b"main", id=6)
     for computation, name, opcode, op_type, op_name in (
+        (region, b"add.1", b"add", b"Sum", b"dense/Sum"),
+        (region, b"add.2", b"add", b"", b""),
+        (fused, b"reduce.1", b"reduce", b"Sum", b"dense/Sum"),
         (fused, b"multiply.1", b"multiply", b"Mul", b"StatefulPartitionedCall/dense/mul"),
         (fused, b"multiply.2", b"multiply", b"Mul", b"dense/mul"),
         (fused, b"maximum.1", b"maximum", b"Relu", b"dense/Relu"),
         (fused, b"constant.1", b"constant", b"", b""),
         (main, b"fusion.2", b"fusion", b"Relu", b"dense/Relu"),
         (main, b"dot.1", b"dot", b"MatMul", b"dense/MatMul"),
+        (main, b"constant.2", b"constant", b"Mul", b"dense/mul"),
         (main, b"copy.3", b"copy", b"", b""),
         (main, b"arg0.1", b"parameter", b"", b""),
     ):
         instruction = computation.instructions.add(name=name, opcode=opcode)
         instruction.metadata.op_type, instruction.metadata.op_name = op_type, op_name
+    fused.instructions[0].called_computation_ids.append(4)
     main.instructions[0].called_computation_ids.append(5)
     return program.SerializeToString()
 
@@ -138,7 +147,8 @@ def test_the_ops_of_a_program_are_those_of_its_instructions_and_of_their_fusions
     rows = [tuple(row.values()) for row in program_rows(MODULE, _fused_program()).to_pylist()]
     module = MODULE.decode()
     assert rows == [
-        (module, "dense/mul", "Mul", "dense/Relu", 2),
+        (module, "dense/Sum", "Sum", "dense/Relu", 2),
+        (module, "dense/mul", "Mul", "dense/Relu", 3),
         (module, "dense/Relu", "Relu", "", 2),
         (module, "dense/MatMul", "MatMul", "", 1),
         (module, "copy.3", "", "", 1),
