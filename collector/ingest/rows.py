@@ -16,7 +16,7 @@ from ..decoders.placement import Placement
 from ..decoders.xspace import xspace
 from ..errors import DecodeError, FormatError
 from ..records import Record, document
-from ..store.columns import as_table
+from ..store.columns import as_table, column_list
 from .empty_steps import SLUG, EmptySteps, event_text
 from .parsing import (
     Event,
@@ -101,7 +101,7 @@ class RowMaker:
             for trace in tables["traces"].select(["kind", "key", "rows"]).to_pylist():
                 self._empty_steps.note(trace["kind"], trace["key"], is_empty=not trace["rows"])
         if "programs" in tables:
-            self._modules |= {module.encode() for module in tables["programs"]["module"].unique().to_pylist()}
+            self._modules |= {module.encode() for module in column_list(tables["programs"], "module")}
         self.next_trace = next_trace
 
     def make(self, records: Iterable[Record], now_ns: int) -> dict[str, pa.Table]:
