@@ -113,6 +113,7 @@ class _Event(NamedTuple):
     start_ps: int
     end_ps: int
     stats: Iterable[XStat]
+    shared_stats: Iterable[XStat]
 
 
 @dataclass(slots=True)
@@ -235,13 +236,15 @@ def runs_no_op(space: Session, *, may_be_idle: bool = False) -> bool:
 class _EventName(NamedTuple):
     """The parsed name of an event.
 
-    `is_relevant`: whether events of this name are read on the threads of a host.
+    `is_relevant`: whether events of this name are read on the threads of a host. `stats`: those
+    that all its events share, as on TPUs.
     """
 
     name: bytes
     display_name: bytes
     op: _Op | None
     is_relevant: bool
+    stats: Sequence[XStat] = ()
 
     @classmethod
     def from_metadata(cls, event: XEventMetadata) -> "_EventName":
@@ -250,7 +253,7 @@ class _EventName(NamedTuple):
         is_relevant = (
             op is not None or event.name in _MEMORY_EVENTS or event.name in _OTHER_EVENTS or event.name.startswith(_END)
         )
-        return cls(event.name, event.display_name, op, is_relevant)
+        return cls(event.name, event.display_name, op, is_relevant, event.stats)
 
 
 _NO_NAME: Final = _EventName(b"", b"", None, is_relevant=False)
@@ -295,13 +298,13 @@ class _Plane:
         events = []
         line_ps = self._start_ps(line)
         for event in line.events:
-            event_name = self._event_names.get(event.metadata_id, _NO_NAME)
-            if event_name.is_relevant or not relevant_only or self.is_instruction(event):
+            name = self._event_names.get(event.metadata_id, _NO_NAME)
+            if name.is_relevant or not relevant_only or self.is_instruction(event):
                 start_ps = line_ps + event.offset_ps
                 end_ps = start_ps + max(0, event.duration_ps)
                 # most events are ops: skip their stats
-                stats = event.stats if event_name.op is None or not relevant_only else ()
-                events.append(_Event(event_name.name, event_name.display_name, event_name.op, start_ps, end_ps, stats))
+                stats = event.stats if name.op is None or not relevant_only else ()
+                events.append(_Event(name.name, name.display_name, name.op, start_ps, end_ps, stats, name.stats))
         return sorted(events, key=lambda event: (event.start_ps, -event.end_ps))
 
     def is_instruction(self, event: XEvent | _Event) -> bool:
@@ -321,7 +324,7 @@ class _Plane:
     def stats(self, event: _Event) -> Mapping[bytes, bytes | int]:
         """Return the stats of an event by name."""
         values: dict[bytes, bytes | int] = {}
-        for stat in event.stats:
+        for stat in chain(event.shared_stats, event.stats):
             kind = stat.WhichOneof("value")
             if kind == "ref_value":
                 values[self._stat_names.get(stat.metadata_id, b"")] = self._stat_names.get(stat.ref_value, b"")
