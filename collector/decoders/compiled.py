@@ -59,24 +59,27 @@ def program_rows(module: bytes, program: bytes) -> pa.RecordBatch:
     no op. There are no rows if the program is damaged or too large.
     """
     computations = _module(program).computations
-    fusions = {
+    callers = {
         called: instruction
         for computation in computations
         for instruction in computation.instructions
-        if instruction.opcode == _FUSION
+        if not runs_others(instruction.opcode)
         for called in instruction.called_computation_ids
     }
-    ops: dict[tuple[bytes, bytes], list[bytes]] = {}
+    # of each instruction the node that has its executions: '' if it has some, None if there is none
+    ops: dict[tuple[bytes, bytes], list[bytes | None]] = {}
     for computation in computations:
-        fusion = fusions.get(computation.id)
-        into = b"" if fusion is None else _node(fusion)
+        caller = callers.get(computation.id)
+        fusion = _node(caller) if caller is not None and caller.opcode == _FUSION else None
         for instruction in computation.instructions:
             node = _node(instruction)
             is_added = node == instruction.name
-            if not is_added or (fusion is None and instruction.opcode not in _STATIC):
-                ops.setdefault((node, b"" if is_added else instruction.metadata.op_type), []).append(into)
+            runs = caller is None and instruction.opcode not in _STATIC
+            if runs or not is_added:
+                op = b"" if is_added else instruction.metadata.op_type
+                ops.setdefault((node, op), []).append(b"" if runs else fusion)
     texts = [
-        (module, node, op, b"" if b"" in into or node in into else into[0], len(into))
+        (module, node, op, b"" if b"" in into or node in into else next(filter(None, into), b""), len(into))
         for (node, op), into in ops.items()
     ]
     columns = list(zip(*texts, strict=True)) or [()] * 5

@@ -32,9 +32,11 @@ _COMPILED: Final = re.compile(rb"([^:]+):\1\Z")
 _FUNCTION_NAME: Final = re.compile(rb"__inference_(.+)_\d+\Z")
 #: Types of ops that run a program that XLA compiled.
 _RUNS_PROGRAM: Final = frozenset({b"XlaLaunch", b"XlaLaunchV2", b"_XlaRun"})
-#: Stats of an event of an HLO instruction: its name and that of its program. The instruction may
-#: end on another thread. The event of its end has the same id and begins with _END.
-_INSTRUCTION, _MODULE, _START_ID, _END_ID, _END = b"hlo_op", b"hlo_module", b"_p", b"_c", b"end: "
+#: Stats of an event of an HLO instruction: its name, and the name and number of its program; the
+#: programs of one function have one name. The instruction may end on another thread. The event of
+#: its end has the same id and begins with _END.
+_INSTRUCTION, _MODULE, _NUMBER = b"hlo_op", b"hlo_module", b"program_id"
+_START_ID, _END_ID, _END = b"_p", b"_c", b"end: "
 #: Events of the call of a function, without those of its ops.
 _CALL: Final = re.compile(rb"TFE_|Eager|CopyInputToExpectedDevice\Z|ValidateInputTypeAndPlacement\Z|KernelAndDevice")
 #: Event of an iterator that returned a batch; its stats have the size of the tensors (bytes) and
@@ -111,6 +113,7 @@ class _Event(NamedTuple):
     start_ps: int
     end_ps: int
     stats: Iterable[XStat]
+    shared_stats: Iterable[XStat]
 
 
 @dataclass(slots=True)
@@ -138,7 +141,7 @@ def executions(
     ``started_ns``: start of the session (real time), used if the XSpace has none. ``caller``: the
     step's thread (thread_lines.py); if it is unknown, nothing is left out. ``memory`` receives the
     events of allocators, which serve all threads. ``programs`` receives what XLA compiled, as
-    HloProto, by module.
+    HloProto, by name and number: `MODULE(NUMBER)`.
     """
     planes = list(space.planes)
     start_ns = _session_start(planes) or started_ns
@@ -152,7 +155,7 @@ def executions(
 
 
 def _programs(planes: Iterable[Plane]) -> dict[bytes, bytes]:
-    """Return the programs that XLA compiled, as HloProto, by module."""
+    """Return the programs that XLA compiled, as HloProto, by name and number."""
     programs = {}
     for plane in planes:
         if plane.name == compiled.PLANE:
@@ -160,7 +163,7 @@ def _programs(planes: Iterable[Plane]) -> dict[bytes, bytes]:
             for event in plane.event_metadata.values():
                 for stat in event.stats:
                     if stat.metadata_id in stats:
-                        programs[event.name.rpartition(b"(")[0]] = stat.bytes_value
+                        programs[event.name] = stat.bytes_value
     return programs
 
 
@@ -233,13 +236,15 @@ def runs_no_op(space: Session, *, may_be_idle: bool = False) -> bool:
 class _EventName(NamedTuple):
     """The parsed name of an event.
 
-    `is_relevant`: whether events of this name are read on the threads of a host.
+    `is_relevant`: whether events of this name are read on the threads of a host. `stats`: those
+    that all its events share, as on TPUs.
     """
 
     name: bytes
     display_name: bytes
     op: _Op | None
     is_relevant: bool
+    stats: Sequence[XStat] = ()
 
     @classmethod
     def from_metadata(cls, event: XEventMetadata) -> "_EventName":
@@ -248,7 +253,7 @@ class _EventName(NamedTuple):
         is_relevant = (
             op is not None or event.name in _MEMORY_EVENTS or event.name in _OTHER_EVENTS or event.name.startswith(_END)
         )
-        return cls(event.name, event.display_name, op, is_relevant)
+        return cls(event.name, event.display_name, op, is_relevant, event.stats)
 
 
 _NO_NAME: Final = _EventName(b"", b"", None, is_relevant=False)
@@ -293,13 +298,13 @@ class _Plane:
         events = []
         line_ps = self._start_ps(line)
         for event in line.events:
-            event_name = self._event_names.get(event.metadata_id, _NO_NAME)
-            if event_name.is_relevant or not relevant_only or self.is_instruction(event):
+            name = self._event_names.get(event.metadata_id, _NO_NAME)
+            if name.is_relevant or not relevant_only or self.is_instruction(event):
                 start_ps = line_ps + event.offset_ps
                 end_ps = start_ps + max(0, event.duration_ps)
                 # most events are ops: skip their stats
-                stats = event.stats if event_name.op is None or not relevant_only else ()
-                events.append(_Event(event_name.name, event_name.display_name, event_name.op, start_ps, end_ps, stats))
+                stats = event.stats if name.op is None or not relevant_only else ()
+                events.append(_Event(name.name, name.display_name, name.op, start_ps, end_ps, stats, name.stats))
         return sorted(events, key=lambda event: (event.start_ps, -event.end_ps))
 
     def is_instruction(self, event: XEvent | _Event) -> bool:
@@ -319,7 +324,7 @@ class _Plane:
     def stats(self, event: _Event) -> Mapping[bytes, bytes | int]:
         """Return the stats of an event by name."""
         values: dict[bytes, bytes | int] = {}
-        for stat in event.stats:
+        for stat in chain(event.shared_stats, event.stats):
             kind = stat.WhichOneof("value")
             if kind == "ref_value":
                 values[self._stat_names.get(stat.metadata_id, b"")] = self._stat_names.get(stat.ref_value, b"")
@@ -406,12 +411,13 @@ def _of_pipeline(op: Execution) -> Execution:
 
 def _instruction_ops(plane: _Plane, events: _OtherEvents) -> Iterator[Execution]:
     """Yield the executions of HLO instructions, without those that only run others."""
-    origins_of = cache(lambda module: compiled.origins(plane.programs.get(module, b"")))
+    origins_of = cache(lambda program: compiled.origins(plane.programs.get(program, b"")))
     for event, thread in events.instructions:
         stats = plane.stats(event)
         instruction, module = stats.get(_INSTRUCTION), stats.get(_MODULE)
         if isinstance(instruction, bytes) and isinstance(module, bytes) and not compiled.runs_others(instruction):
-            node, label = compiled.node_and_label(instruction, origins_of(module))
+            program = b"%s(%d)" % (module, number_in(stats, _NUMBER))
+            node, label = compiled.node_and_label(instruction, origins_of(program))
             end_ps = max(event.end_ps, events.ends_ps.get(stats.get(_START_ID, _START_ID), 0))
             yield Execution(
                 HOST_DEVICE,

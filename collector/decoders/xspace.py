@@ -30,8 +30,8 @@ _BATCH_ROWS: Final = 16_384
 class SessionRows(NamedTuple):
     """The rows of a session's ops and memory, and the facts about its step.
 
-    ``programs``: what XLA compiled, as HloProto, by module. ``ran_no_op``: the session shows that
-    there is no op to record. XLA or a remote server ran all ops, or the step has none.
+    ``programs``: what XLA compiled, as HloProto, by name and number. ``ran_no_op``: the session
+    shows that there is no op to record. XLA or a remote server ran all ops, or the step has none.
     """
 
     ops: pa.Table

@@ -14,9 +14,9 @@ from ..decoders.graphdef import graph_nodes
 from ..decoders.interner import Interner, Mark
 from ..decoders.placement import Placement
 from ..decoders.xspace import xspace
-from ..errors import DecodeError, FormatError
+from ..errors import FormatError
 from ..records import Record, document
-from ..store.columns import as_table
+from ..store.columns import as_table, column_list
 from .empty_steps import SLUG, EmptySteps, event_text
 from .parsing import (
     Event,
@@ -100,6 +100,8 @@ class RowMaker:
         if "traces" in tables:
             for trace in tables["traces"].select(["kind", "key", "rows"]).to_pylist():
                 self._empty_steps.note(trace["kind"], trace["key"], is_empty=not trace["rows"])
+        if "programs" in tables:
+            self._modules |= {module.encode() for module in column_list(tables["programs"], "module")}
         self.next_trace = next_trace
 
     def make(self, records: Iterable[Record], now_ns: int) -> dict[str, pa.Table]:
@@ -110,9 +112,22 @@ class RowMaker:
         """
         rows = RowTables(now_ns)
         for kind, group in groupby(records, key=lambda record: record.kind):
-            self._MAKERS.get(kind, RowMaker._unknown)(self, list(group), rows)
+            self._add_rows(kind, list(group), rows)
         rows.add("names", self._interner.new_names())
         return rows.tables()
+
+    def _add_rows(self, kind: int, records: list[Record], rows: "RowTables") -> None:
+        if kind == layout.RUN_METADATA:  # decoded together
+            self._run_metadata(records, rows)
+        elif kind not in self._MAKERS:
+            text = f"records of the unknown kind {kind}"
+            rows.events.append(Event(rows.now_ns, slug="unknown-record", text=text, times=len(records)))
+        else:
+            for record in records:
+                try:
+                    self._MAKERS[kind](self, record, rows)
+                except FormatError as error:
+                    rows.add_undecodable(record, error.args[0])
 
     def _run_metadata(self, records: list[Record], rows: "RowTables") -> None:
         numbers = range(self.next_trace, self.next_trace + len(records))
@@ -129,31 +144,26 @@ class RowMaker:
             rows.traces.append(trace_of(record.kind, step_of(record), number, decoded, len(record.body)))
             self._note_ops(record, rows, is_empty=not decoded.rows and not self._placement.has_remote_nodes)
 
-    def _xspace(self, records: list[Record], rows: "RowTables") -> None:
-        for record in records:
-            try:
-                step, start_ns, caller, data = profiled_step(record)
-                session = xspace(
-                    data,
-                    start_ns,
-                    self.next_trace,
-                    self._interner,
-                    self._placement,
-                    caller,
-                    may_be_idle=record.flags == layout.EAGER,  # a gradient tape may be empty
-                )
-            except DecodeError as error:
-                rows.add_undecodable(record, error.args[0])
-                continue
-            rows.add("ops", session.ops)
-            rows.add("memory_changes", session.memory.changes)
-            rows.add("block_addresses", session.memory.addresses)
-            for module in session.programs.keys() - self._modules:
-                rows.add("programs", program_rows(module, session.programs[module]))
-            self._modules |= session.programs.keys()
-            rows.traces.append(trace_of(record.kind, step, self.next_trace, session.step, len(record.body)))
-            self._note_ops(record, rows, is_empty=not session.step.rows and not session.ran_no_op)
-            self.next_trace += 1
+    def _xspace(self, record: Record, rows: "RowTables") -> None:
+        step, start_ns, caller, data = profiled_step(record)
+        session = xspace(
+            data,
+            start_ns,
+            self.next_trace,
+            self._interner,
+            self._placement,
+            caller,
+            may_be_idle=record.flags == layout.EAGER,  # a gradient tape may be empty
+        )
+        rows.add("ops", session.ops)
+        rows.add("memory_changes", session.memory.changes)
+        rows.add("block_addresses", session.memory.addresses)
+        for module in session.programs.keys() - self._modules:
+            rows.add("programs", program_rows(module, session.programs[module]))
+        self._modules |= session.programs.keys()
+        rows.traces.append(trace_of(record.kind, step, self.next_trace, session.step, len(record.body)))
+        self._note_ops(record, rows, is_empty=not session.step.rows and not session.ran_no_op)
+        self.next_trace += 1
 
     def _note_ops(self, record: Record, rows: "RowTables", *, is_empty: bool) -> None:
         """Note whether the trace in ``record`` has no op although ops ran; report it if need be."""
@@ -163,41 +173,23 @@ class RowMaker:
             text = event_text(kind, None if function is None else str(function))
             rows.events.append(Event(record.start_real_ns, SLUG, text))
 
-    def _graph(self, records: list[Record], rows: "RowTables") -> None:
-        for record in records:
-            try:
-                nodes = graph_nodes(record.body, graph_number(record))
-            except DecodeError as error:
-                rows.add_undecodable(record, error.args[0])
-            else:
-                self._placement.add_nodes(nodes)
-                rows.add("graph_nodes", nodes)
+    def _graph(self, record: Record, rows: "RowTables") -> None:
+        nodes = graph_nodes(record.body, graph_number(record))
+        self._placement.add_nodes(nodes)
+        rows.add("graph_nodes", nodes)
 
-    def _frames(self, records: list[Record], rows: "RowTables") -> None:
-        for record in records:
-            try:
-                decoded = frames(record.body, graph_number(record))
-            except DecodeError as error:
-                rows.add_undecodable(record, error.args[0])
-            else:
-                rows.add("frames", decoded.frames)
-                rows.add("stacks", decoded.stacks)
-                rows.add("op_log", decoded.op_log)
+    def _frames(self, record: Record, rows: "RowTables") -> None:
+        decoded = frames(record.body, graph_number(record))
+        rows.add("frames", decoded.frames)
+        rows.add("stacks", decoded.stacks)
+        rows.add("op_log", decoded.op_log)
 
-    def _refused(self, records: list[Record], rows: "RowTables") -> None:
-        for record in records:
-            try:
-                rows.events.append(event_of(document(record.body), record.start_real_ns))
-            except FormatError as error:
-                rows.add_undecodable(record, error.args[0])
+    def _refused(self, record: Record, rows: "RowTables") -> None:
+        rows.events.append(event_of(document(record.body), record.start_real_ns))
 
-    def _unknown(self, records: list[Record], rows: "RowTables") -> None:
-        text = f"records of the unknown kind {records[0].kind}"
-        rows.events.append(Event(rows.now_ns, slug="unknown-record", text=text, times=len(records)))
-
-    _MAKERS: ClassVar[dict[int, Callable[["RowMaker", list[Record], "RowTables"], None]]] = {
+    #: Makers of the rows of one record, by its kind.
+    _MAKERS: ClassVar[dict[int, Callable[["RowMaker", Record, "RowTables"], None]]] = {
         layout.GRAPH: _graph,
-        layout.RUN_METADATA: _run_metadata,
         layout.XSPACE: _xspace,
         layout.FRAMES: _frames,
         layout.REFUSED: _refused,

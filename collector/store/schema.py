@@ -254,7 +254,7 @@ ALERTS = pa.schema(
 #: that came from none. Rows may be repeated.
 PROGRAMS = pa.schema(
     [
-        ("module", _TEXT),  # XLA's name of the program
+        ("module", _TEXT),  # XLA's name of the program, and its number: NAME(NUMBER)
         ("node", _TEXT),
         ("op", _TEXT),  # empty for an instruction that came from no op
         ("fused_into", _TEXT),  # node whose executions include this op; empty if it has executions of its own

@@ -13,7 +13,7 @@ from .top import Times, shares
 #: The op type under which programs are compared with the ops that they replaced.
 COMPILED: Final = "compiled by XLA"
 
-_AFTER_NAME: Final = re.compile(r"__Xla.*|_*(?:\.\d+)+\Z", re.DOTALL)
+_AFTER_NAME: Final = re.compile(r"__Xla.*|(?:_*(?:\.\d+)+)?(?:\(\d+\))?\Z", re.DOTALL)
 #: XLA's names begin with a letter: `__inference_step_12` becomes `a_inference_step_12`.
 _FUNCTION: Final = re.compile(r"[a_]_inference_(.+)_\d+", re.DOTALL)
 _CLUSTER: Final = re.compile(r"(cluster_\d+)(?:_\d+)?/xla_run")

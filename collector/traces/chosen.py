@@ -45,7 +45,7 @@ class JobTraces(NamedTuple):
         window = self.window_ns
         if window is None:
             return None
-        bases = self.traces.filter(pc.greater(self.traces["rows"], integer(0)))["base_ns"]
+        bases = self.traces.filter(pc.greater(self.traces["base_ns"], integer(0)))["base_ns"]
         return min(window[0], pc.min(bases).as_py() or window[0]), window[1]
 
 

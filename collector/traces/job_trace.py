@@ -77,7 +77,7 @@ class JobTrace:
         traces = self._chosen.traces
         for times in (
             traces["start_ns"],
-            traces.filter(pc.greater(traces["rows"], 0))["base_ns"],
+            traces.filter(pc.greater(traces["base_ns"], 0))["base_ns"],  # 0: no execution has a start
             self._spans["start_ns"],
             self._samples["t_ns"],
             self._events["t_ns"],

@@ -28,6 +28,16 @@ def test_a_compiled_function_has_its_name_its_ops_and_their_times(
     assert program.ns == pytest.approx(sum(op.ns for op in program.ops if op.ns is not None))
 
 
+def test_the_programs_of_one_function_are_told_apart(profiled_jobs: Callable[[str], ProfiledScripts]) -> None:
+    jobs = profiled_jobs("tf2")
+    assert jobs.run("every=5", SCRIPT, "shapes").status == 0
+    (program,) = compiled(jobs.job).programs
+    assert (program.name, program.variants) == ("train_step", 2)
+    assert program.share == pytest.approx(1)  # each instruction is found in its program
+    ops = {op.node: op for op in program.ops}
+    assert (ops["MatMul"].op, ops["Relu"].op) == ("MatMul", "Relu_fusion")
+
+
 def test_a_cluster_of_a_session_has_a_time_and_the_ops_that_the_graph_marks(
     profiled_jobs: Callable[[str], ProfiledScripts],
 ) -> None:

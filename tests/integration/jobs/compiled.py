@@ -1,4 +1,7 @@
-"""A training loop that XLA compiles, in a function or in a session: python compiled.py KIND."""
+"""A training loop that XLA compiles, in a function or in a session: python compiled.py KIND.
+
+KIND ``shapes``: the batches of the function have two sizes.
+"""
 
 import sys
 
@@ -9,17 +12,21 @@ KIND = sys.argv[1]
 v1 = tf.compat.v1
 
 
-def function():
+def function(sizes=(8,)):
     weights = tf.Variable(tf.ones((64, 64)))
 
-    @tf.function(jit_compile=True)
+    @tf.function(jit_compile=True, input_signature=[tf.TensorSpec([None, 64])])
     def train_step(inputs):
         hidden = tf.nn.relu(tf.matmul(inputs, weights) * 2.0)
         weights.assign_sub(0.01 * tf.ones((64, 64)))
         return tf.reduce_sum(hidden)
 
-    for _ in range(30):
-        train_step(tf.ones((8, 64)))
+    for number in range(30):
+        train_step(tf.ones((sizes[number % len(sizes)], 64)))
+
+
+def shapes():
+    function((256, 1))
 
 
 def session():
@@ -33,4 +40,4 @@ def session():
             tf_session.run(loss, {inputs: np.ones((8, 64))})
 
 
-{"function": function, "session": session}[KIND]()
+{"function": function, "shapes": shapes, "session": session}[KIND]()

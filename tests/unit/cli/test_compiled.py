@@ -25,7 +25,7 @@ BY_OP = {"dense/MatMul:MatMul": 40, "dense/Relu:Relu_fusion": 12, "copy.3:copy":
 AS_A_WHOLE = {"step:XlaLaunch": 60, "loss:Mean": 5}
 #: The same in a session of TensorFlow 1.15.
 CLUSTERS = {"cluster_0_1/xla_run:_XlaRun": 45, "cluster_1_1/xla_run:_XlaRun": 15, "loss:Mean": 5}
-MODULE = "a_inference_step_12__XlaMustCompile_true_config_proto_3_executor_type_11__.45"
+MODULE = "a_inference_step_12__XlaMustCompile_true_config_proto_3_executor_type_11__.45(0)"
 PARTS = [
     {"module": MODULE, "node": node, "op": op, "fused_into": into, "instructions": number}
     for node, op, into, number in (
@@ -83,6 +83,13 @@ def test_a_program_has_the_time_of_its_instructions_and_its_ops(programs) -> Non
         ("copy.3", "copy", 8_000, "", 1),
         ("dense/mul", "Mul", None, "dense/Relu", 2),
     ]
+
+
+@pytest.mark.parametrize("module", ["a_inference_step_12.45(1)", "a_inference_step_12(1)", "a_inference_step_12.45"])
+def test_each_module_of_a_function_is_a_variant_of_its_program(module: str, programs) -> None:
+    others = [{**part, "module": module} for part in PARTS]
+    (program,) = programs(BY_OP, [*PARTS, *others])
+    assert (program["name"], program["variants"], len(program["ops"])) == ("step", 2, 4)
 
 
 def test_without_instructions_the_program_has_the_time_and_the_ops_are_listed(programs) -> None:

@@ -7,6 +7,7 @@ from tfprof.collector.decoders.proto.hlo_pb2 import HloProto
 from tfprof.collector.decoders.session_ops import Execution, executions
 
 MODULE = b"a_inference_step_90.2"
+NUMBER = 7
 
 
 def _program() -> HloProto:
@@ -23,16 +24,21 @@ def _program() -> HloProto:
     return program
 
 
-def _programs(data: bytes) -> Plane:
+def _programs(*programs: bytes) -> Plane:
+    """Return the plane of ``programs``, which have one name and the numbers from NUMBER on."""
     plane = Plane(b"/host:metadata")
-    event = plane.plane.event_metadata[1]
-    event.name = MODULE + b"(7)"
-    event.stats.add(metadata_id=plane._id("stat_metadata", b"Hlo Proto"), bytes_value=data)
+    for number, data in enumerate(programs, NUMBER):
+        event = plane.plane.event_metadata[number]
+        event.name = b"%s(%d)" % (MODULE, number)
+        event.stats.add(metadata_id=plane._id("stat_metadata", b"Hlo Proto"), bytes_value=data)
     return plane
 
 
-def _instruction(name: bytes, start: int, end: int, link: int = 0) -> tuple[bytes, int, int, dict[bytes, object]]:
-    return name, start, end, {b"hlo_op": name, b"hlo_module": MODULE, **({b"_p": link} if link else {})}
+def _instruction(
+    name: bytes, start: int, end: int, link: int = 0, program: int = NUMBER
+) -> tuple[bytes, int, int, dict[bytes, object]]:
+    stats = {b"hlo_op": name, b"hlo_module": MODULE, b"program_id": program}
+    return name, start, end, stats | ({b"_p": link} if link else {})
 
 
 def _read(*planes: Plane) -> list[tuple[bytes, bytes, float]]:
@@ -52,6 +58,17 @@ def test_an_instruction_is_an_execution_of_the_op_that_it_came_from() -> None:
         (b"copy.3", b"copy", 2),
         (b"dense/MatMul", b"MatMul", 20),
         (b"dense/Relu", b"Relu_fusion", 5),
+    ]
+
+
+def test_programs_of_one_name_are_told_apart_by_their_numbers() -> None:
+    other = HloProto()
+    instruction = other.hlo_module.computations.add(name=b"main").instructions.add(name=b"dot.1")
+    instruction.metadata.op_type, instruction.metadata.op_name = b"MatMul", b"last/MatMul"
+    host = Plane().line(_instruction(b"dot.1", 0, 2), _instruction(b"dot.1", 5, 9, program=NUMBER + 1))
+    assert _read(host, _programs(_program().SerializeToString(), other.SerializeToString())) == [
+        (b"dense/MatMul", b"MatMul", 2),
+        (b"last/MatMul", b"MatMul", 4),
     ]
 
 
@@ -97,22 +114,31 @@ def test_large_programs_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _fused_program() -> bytes:
-    """Return a program in which a fusion has the ops Mul and Relu, and a copy came from none."""
+    """Return a program in which a fusion has the ops Mul, Sum and Relu, and a copy came from none.
+
+    A constant of Mul is outside the fusion, and what Sum calls for each element is a computation.
+    """
     program = HloProto()
+    region = program.hlo_module.computations.add(name=b"region_0", id=4)
     fused = program.hlo_module.computations.add(name=b"fused_computation", id=5)
     main = program.hlo_module.computations.add(name=b"main", id=6)
     for computation, name, opcode, op_type, op_name in (
+        (region, b"add.1", b"add", b"Sum", b"dense/Sum"),
+        (region, b"add.2", b"add", b"", b""),
+        (fused, b"reduce.1", b"reduce", b"Sum", b"dense/Sum"),
         (fused, b"multiply.1", b"multiply", b"Mul", b"StatefulPartitionedCall/dense/mul"),
         (fused, b"multiply.2", b"multiply", b"Mul", b"dense/mul"),
         (fused, b"maximum.1", b"maximum", b"Relu", b"dense/Relu"),
         (fused, b"constant.1", b"constant", b"", b""),
         (main, b"fusion.2", b"fusion", b"Relu", b"dense/Relu"),
         (main, b"dot.1", b"dot", b"MatMul", b"dense/MatMul"),
+        (main, b"constant.2", b"constant", b"Mul", b"dense/mul"),
         (main, b"copy.3", b"copy", b"", b""),
         (main, b"arg0.1", b"parameter", b"", b""),
     ):
         instruction = computation.instructions.add(name=name, opcode=opcode)
         instruction.metadata.op_type, instruction.metadata.op_name = op_type, op_name
+    fused.instructions[0].called_computation_ids.append(4)
     main.instructions[0].called_computation_ids.append(5)
     return program.SerializeToString()
 
@@ -121,7 +147,8 @@ def test_the_ops_of_a_program_are_those_of_its_instructions_and_of_their_fusions
     rows = [tuple(row.values()) for row in program_rows(MODULE, _fused_program()).to_pylist()]
     module = MODULE.decode()
     assert rows == [
-        (module, "dense/mul", "Mul", "dense/Relu", 2),
+        (module, "dense/Sum", "Sum", "dense/Relu", 2),
+        (module, "dense/mul", "Mul", "dense/Relu", 3),
         (module, "dense/Relu", "Relu", "", 2),
         (module, "dense/MatMul", "MatMul", "", 1),
         (module, "copy.3", "", "", 1),

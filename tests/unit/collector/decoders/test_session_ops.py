@@ -212,6 +212,13 @@ def test_a_device_without_streams_has_its_xla_ops() -> None:
     assert [(row.device, row.node) for row in _read(plane)] == [(b"/device:TPU:0/stream:all", b"fusion.1")]
 
 
+def test_a_kernel_may_have_its_op_in_the_metadata_of_its_events() -> None:
+    plane = Plane(b"/device:TPU:0").line((b"fusion.1", 0, 5), (b"fusion.1", 5, 6), name=b"XLA Ops")
+    (metadata,) = plane.plane.event_metadata.values()
+    metadata.stats.add(metadata_id=plane._id("stat_metadata", b"tf_op"), str_value=b"dense/Relu:Relu")
+    assert [(row.node, row.label) for row in _read(plane)] == [(b"dense/Relu", b"fusion.1")] * 2
+
+
 @pytest.mark.parametrize("name", [b"/host:metadata", b"/host:CUPTI", b"/host:python-tracer", b"/device:CUSTOM:a", b""])
 def test_other_planes_have_no_ops(name: bytes) -> None:
     assert _read(Plane(name).line((b"a:Mul", 0, 5), name=b"Stream #1")) == []

@@ -117,6 +117,16 @@ def test_only_the_last_steps_are_written_if_there_are_too_many(
     assert {piece.step for piece in read(tmp_path / "all.json").slices if piece.category == "op"} == {7, 8, 9}
 
 
+def test_a_step_whose_ops_have_no_times_does_not_move_the_origin(run: Run, tmp_path: Path) -> None:
+    traces = [trace(0, 0, 1, START_NS), trace(1, 1, 1, 0)]
+    names = [{"kind": kind, "text": b"/device:CPU:0"} for kind in (DEVICE, NODE)]
+    values = {"traces": traces, "names": names, "ops": [{"op_end_ns": 2}, {"trace": 1, "start_ns": -1}]}
+    write_job(tmp_path / "store", 1, {table: rows(table, value) for table, value in values.items()})
+    assert run("export", "last", "-o", tmp_path / "out.json") == (0, "", "")
+    document = json.loads((tmp_path / "out.json").read_bytes())
+    assert document["otherData"]["origin_ns"] == str(START_NS)
+
+
 def test_a_running_job_can_be_exported(run: Run, tmp_path: Path) -> None:
     """Its rows are still in the log."""
     write_many_executions(tmp_path / "store", state=None)

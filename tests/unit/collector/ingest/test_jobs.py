@@ -586,7 +586,9 @@ def no_op_texts(ingest):
     return [event["text"].partition(" in a row")[0] for event in ingest.table("events") if event["slug"] == "no-ops"]
 
 
-def test_the_ops_of_a_program_are_stored_once(ingest):
+@pytest.mark.parametrize("large_bytes", [100, waiting_records.LARGE_BYTES], ids=["in a worker", "at once"])
+def test_the_ops_of_a_program_are_stored_once(ingest, large_bytes, monkeypatch):
+    monkeypatch.setattr(waiting_records, "LARGE_BYTES", large_bytes)
     program = HloProto()
     instruction = program.hlo_module.computations.add(name=b"main").instructions.add(name=b"dot.1", opcode=b"dot")
     instruction.metadata.op_type, instruction.metadata.op_name = b"MatMul", b"dense/MatMul"
@@ -598,7 +600,9 @@ def test_the_ops_of_a_program_are_stored_once(ingest):
     record = {"kind": layout.XSPACE, "body": body, "step": 1, "key": 5, "flags": layout.FUNCTION}
     ingest.records(1, record, record)
     ingest.records(3, record)
-    part = {"module": "a_inference_step_90.2", "node": "dense/MatMul", "op": "MatMul", "fused_into": ""}
+    until(lambda: not list(ingest.parts.slices.work(1.0)) and not ingest.parts.slices.is_waiting, "the rows")
+    assert len(ingest.table("traces")) == 3
+    part = {"module": "a_inference_step_90.2(7)", "node": "dense/MatMul", "op": "MatMul", "fused_into": ""}
     assert ingest.table("programs") == [{**part, "instructions": 1}]
 
 
