@@ -167,10 +167,11 @@ def test_exactly_the_next_steps_of_a_loop_are_traced(host: Host, python: str, lo
     ops = answer["ops"]
     assert ops["last_step"] - ops["first_step"] == 5
     assert ops["steps"] == 6
-    assert (answer["kind"], answer["step"]) == (ops["kind"], ops["first_step"])
+    kind = ops["kind"].partition(":")[0]  # without the name of the function
+    assert (answer["kind"], answer["step"]) == (kind, ops["first_step"])
     assert any("MatMul" in op["op"] for op in ops["ops"])
     job = host.job("job", lambda job: {"order-given", "order-ended"} <= set(events(job)))
-    assert traced_steps(job, ops["kind"]) == list(range(ops["first_step"], ops["last_step"] + 1))
+    assert traced_steps(job, kind) == list(range(ops["first_step"], ops["last_step"] + 1))
     text = next(row["text"] for row in job.table("events").to_pylist() if row["slug"] == "order-given")
     assert re.fullmatch(r"order \w{16} of \S+ on \S+ \(process \d+\), the next 6 steps: obeyed from .* on", text)
 
