@@ -40,22 +40,10 @@ _OPTIONS: Final = (
     click.option(
         "--group", metavar="GROUP", type=NON_EMPTY, help="The workers of a distributed job: its name, or a JOB of it."
     ),
-    click.option("--wait", default=WAIT, metavar="TIME", help=f"Time limit for a job to apply the order ({WAIT})."),
+    click.option("--wait", default=WAIT, metavar="TIME", help=f"Time limit to apply the order ({WAIT}; 1h at most)."),
     json_option,
     folder_option,
 )
-
-
-class NoTimedStepError(TfprofError):
-    """The workers of a group have no timed steps, from which a common step could be computed."""
-
-    slug = "no-timed-step"
-
-
-class PassedStepError(TfprofError):
-    """When the order came, a worker had already passed the step that was agreed on."""
-
-    slug = "step-passed"
 
 
 class _CommonOptions(NamedTuple):
@@ -239,7 +227,7 @@ def _give_to_workers(common: _CommonOptions, order: Order, outputs: Outputs) -> 
     jobs = common.jobs()
     agreement = agree(open_reader(common.store), jobs)
     if agreement is None:
-        raise NoTimedStepError("no worker has two timed steps yet, so none can be agreed on")
+        raise TfprofError("no worker has two timed steps yet, so none can be agreed on", "no-timed-step")
     for job in agreement.others:
         note(f"{job.id} {job.info.name} takes no steps, so it gets no order")
     last = agreement.first + order.steps - 1
@@ -284,7 +272,7 @@ def _is_kept(agreement: Agreement, given: Sequence[JobAnswers]) -> bool:
     passed = agreement.passed_by(given)
     if passed:
         ids = " and ".join(job.id for job in passed)
-        error = PassedStepError(f"{ids} had passed step {agreement.first}: give the order again")
+        error = TfprofError(f"{ids} had passed step {agreement.first}: give the order again", "step-passed")
         note(f"not all workers trace the same steps: {error}")
     return not passed
 

@@ -104,10 +104,11 @@ class Client:
                     del pending_uids[number]
                     yield _end(obeyed[number], answer)
             if time.monotonic() >= deadline:
-                missing_uids = {number: pending_uids.pop(number) for number in pending_uids.keys() - obeyed.keys()}
-                yield from (
-                    _last_answer(temporary_answers.get(number) or unanswered(uid), is_safe=number not in maybe_obeyed)
-                    for number, uid in missing_uids.items()
+                missing = {number: pending_uids.pop(number) for number in pending_uids.keys() - obeyed.keys()}
+                last = {number: temporary_answers.get(number) or unanswered(uid) for number, uid in missing.items()}
+                yield from (  # an agent may have got an order before the order was lost
+                    answer._replace(state=orders.UNANSWERED) if number in maybe_obeyed else answer
+                    for number, answer in last.items()
                 )
                 deadline = float("inf")
 
@@ -160,16 +161,7 @@ def give(
 
 def unanswered(uid: int) -> OrderAnswer:
     """Return the answer for job ``uid`` if none has arrived: the job may still apply the order."""
-    error = UnansweredError("neither the collector nor the agent answers")
-    return OrderAnswer(uid, orders.UNANSWERED, error.slug, error.args[0])
-
-
-def _last_answer(answer: OrderAnswer, *, is_safe: bool) -> OrderAnswer:
-    """Return ``answer``, the last one before the time limit.
-
-    Unless ``is_safe``, an agent may have got the order before the order was lost.
-    """
-    return answer if is_safe else answer._replace(state=orders.UNANSWERED)
+    return OrderAnswer(uid, orders.UNANSWERED, UnansweredError.slug, "neither the collector nor the agent answers")
 
 
 def _of_node(job: OrderTarget, answer: OrderAnswer) -> OrderAnswer:

@@ -104,7 +104,7 @@ def _replies(socket: Any, number: int, hosts: Sequence[str], seconds: float) -> 
 def _away(hosts: Sequence[str], known: set[str]) -> Iterator[HostReply]:
     """Yield a reply for each pattern in ``hosts`` that no agent in ``known`` matches."""
     for pattern in hosts:
-        if not any(fnmatchcase(host, pattern) for host in known):
+        if not any(fnmatchcase(host.lower(), pattern.lower()) for host in known):
             text = (
                 f"no agent of {pattern} is connected: `tfprof start` there starts one, and `tfprof status` says why "
                 "it is not connected; without a job it ends after the setting agent-idle"

@@ -27,8 +27,9 @@ class Detaching:
             if self._helper is None:
                 self._start_if_due(now)
             elif not self.error:
-                answer = self._helper.answer(0.0) or {}
-                self.error = str(answer.get("text", ""))
+                answer = self._helper.answer(0.0)
+                if answer is not None:
+                    self.error = str(answer.get("text") or "the process is not profiled by this launch")
         except OSError as error:
             self.error = str(error)
 

@@ -13,6 +13,7 @@ from ...commands import daemons
 from ...formats import runtime_dir
 from ...formats.addresses import is_remote
 from .. import daemon_start, launches, processes
+from . import lost_processes
 
 #: Parent folders and name pattern of exports: the folders into which profiler sessions write. An
 #: export exists for seconds, but remains if its job is killed meanwhile.
@@ -62,7 +63,7 @@ def _is_stale(instance_dir: str) -> bool:
     store = runtime_dir.store_of(instance_dir)
     if store is None or is_remote(store) or os.path.lexists(store) or _is_recent(instance_dir):
         return False
-    if _names(os.path.join(instance_dir, runtime_dir.GIVEN_UP)):
+    if lost_processes.has_waiting_jobs(instance_dir):
         return False
     if any(daemons.running_pid(instance_dir, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)):
         return False

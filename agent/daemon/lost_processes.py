@@ -55,9 +55,10 @@ def has_waiting_jobs(instance_dir: str) -> bool:
 
 def _waiting_files(instance_dir: str) -> list[str]:
     try:
-        return os.listdir(os.path.join(instance_dir, runtime_dir.GIVEN_UP))
+        names = os.listdir(os.path.join(instance_dir, runtime_dir.GIVEN_UP))
     except OSError:
         return []
+    return [name for name in names if name.endswith(".json")]  # a process that was killed leaves a .tmp file
 
 
 def _identity(announcement: Announcement, launch: Launch, host: str) -> dict[str, Any]:

@@ -26,24 +26,6 @@ _ERRORS_MAX: Final = 4096
 _READ_BYTES: Final = 1 << 16
 
 
-class AgentBusyError(TfprofError):
-    """The agent runs as many commands for other hosts as it may."""
-
-    slug = "agent-busy"
-
-
-class ReplyTooLargeError(TfprofError):
-    """A command printed more than a reply may have."""
-
-    slug = "reply-too-large"
-
-
-class TimedOutError(TfprofError):
-    """A command did not end in time."""
-
-    slug = "command-timeout"
-
-
 @dataclass(slots=True)
 class _Running:
     """A command: its end at the latest, what it has printed, and the reply, once it is known."""
@@ -81,10 +63,10 @@ class NodeRequests:
         try:
             request = requests.request_of(body)
             refusal = self._refusal(request)
+            if refusal is None and len(self._running) >= RUNNING_MAX:
+                refusal = TfprofError(f"the agent runs {RUNNING_MAX} commands already: try again", "agent-busy")
             if refusal is not None:
                 raise refusal
-            if len(self._running) >= RUNNING_MAX:
-                raise AgentBusyError(f"the agent runs {RUNNING_MAX} commands already: try again")
             process = _start(request, self._store)
         except TfprofError as error:
             self._put(head.last, _refused(error))
@@ -124,7 +106,7 @@ class NodeRequests:
                 running.process.kill()
             limit_s = requests.LIMITS_S[running.request.command]
             text = f"`tfprof {running.request.command}` did not end there within {limit_s:g} s"
-            self._end(running, running.failure or TimedOutError(text), now)
+            self._end(running, running.failure or TfprofError(text, "command-timeout"), now)
 
     @staticmethod
     def _end(running: _Running, failure: TfprofError, now: float) -> None:
@@ -134,7 +116,7 @@ class NodeRequests:
     def _put(self, number: int, reply: Reply) -> bool:
         body = encode(reply.document())
         if len(body) > requests.REPLY_MAX:  # odd characters take several bytes each
-            body = encode(_refused(ReplyTooLargeError("the command prints too much there")).document())
+            body = encode(Reply(slug="reply-too-large", text="the command prints too much there").document())
         return self._send(Head(wire.REPLY, 0, wire.ASK, 0, number), body)
 
 
@@ -187,7 +169,7 @@ def _reply(running: _Running, status: int) -> Reply:
 
 
 def _too_large(request: Request) -> TfprofError:
-    return ReplyTooLargeError(f"`tfprof {request.command}` prints more than {_OUTPUT_MAX:,} bytes there")
+    return TfprofError(f"`tfprof {request.command}` prints more than {_OUTPUT_MAX:,} bytes there", "reply-too-large")
 
 
 def _refused(error: TfprofError) -> Reply:

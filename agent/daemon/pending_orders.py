@@ -25,36 +25,8 @@ STOPPED_S: Final = 2.0
 REMEMBERED_MAX: Final = 256
 #: Time limit for storing the traced steps after the end of an order (seconds).
 STORED_S: Final = 30.0
-
-
-class JobStoppedError(TfprofError):
-    """The job is stopped."""
-
-    slug = "job-stopped"
-
-
-class NotSteppingError(TfprofError):
-    """No step began in the job within the time limit of the order."""
-
-    slug = "no-step-began"
-
-
-class DetachedError(TfprofError):
-    """tfprof was detached from the job."""
-
-    slug = "job-detached"
-
-
-class ReplacedError(TfprofError):
-    """Another order was given before a step began."""
-
-    slug = "order-replaced"
-
-
-class OrderInForceError(TfprofError):
-    """The order gives way to the order in force."""
-
-    slug = "order-in-force"
+#: Slug of the answer to an order that another one replaced.
+REPLACED: Final = "order-replaced"
 
 
 @dataclass
@@ -79,6 +51,11 @@ class _OrderProgress:
     def is_pending(self) -> bool:
         """Whether the job has not applied the order yet."""
         return self.answer is None
+
+    @property
+    def is_in_force(self) -> bool:
+        """Whether the job has applied the order, which ends by itself and has not ended."""
+        return not (self.is_pending or self.is_done) and self.final_answer is None
 
 
 class PendingOrders:
@@ -143,9 +120,9 @@ class PendingOrders:
         elif not job.is_running:
             raise JobGoneError("the job has ended")
         elif channel.word("detached"):
-            raise DetachedError("tfprof was detached from the job")
+            raise TfprofError("tfprof was detached from the job", "job-detached")
         elif order.gives_way and control.has_order(channel):
-            raise OrderInForceError("another order is in force")
+            raise TfprofError("another order is in force", "order-in-force")
         else:
             policy_number = _ACTIONS[order.action](job, head.last, order)
         counts = channel.counters()["counts"]
@@ -173,7 +150,7 @@ class PendingOrders:
         elif channel.word("policy_refused") == progress.policy_number:
             self._refuse(number, progress, FormatError("the job finds the policy invalid", "trace-policy"))
         elif channel.word("policy") != progress.policy_number:
-            self._refuse(number, progress, ReplacedError("another order was given before a step began"))
+            self._refuse(number, progress, TfprofError("another order was given before a step began", REPLACED))
         elif (error := _obstacle(progress, now)) is not None:
             self._withdraw(number, progress, error, now)
         elif progress.detaching is not None:
@@ -181,17 +158,19 @@ class PendingOrders:
 
     def _withdraw(self, number: int, progress: _OrderProgress, error: TfprofError, now: float) -> None:
         """Withdraw an order that the job does not apply, because of ``error``, and refuse it."""
-        channel = progress.job.channel
+        channel, text = progress.job.channel, error.args[0]
         if progress.job.is_running:
             control.withdraw(channel)
             if channel.word("policy_seen") == progress.policy_number:  # the job has applied it meanwhile
                 progress.policy_number = _ACTIONS[progress.order.action](progress.job, number, progress.order)
                 progress.deadline_s = now + progress.order.patience_s
                 return
+            if any(other.job is progress.job and other.is_in_force for other in self._orders.values()):
+                text += "; the order in force ends, too"
         if progress.detaching is not None:
             progress.detaching.withdraw()
-            error = _with_reason(error, progress.detaching.error)
-        self._refuse(number, progress, error)
+            text += f"; without a step: {progress.detaching.error}" if progress.detaching.error else ""
+        self._refuse(number, progress, TfprofError(text, error.slug))
 
     def _check_ended(self, number: int, progress: _OrderProgress, now: float) -> None:
         """Check whether the order has ended; answer when its traced steps are stored."""
@@ -201,23 +180,20 @@ class PendingOrders:
             is_over = not is_open or not progress.job.is_running or channel.word("detached")
             if not is_over and channel.word("order_over") < progress.policy_number >= channel.word("policy_seen"):
                 return
-            traced_steps = 0
+            end = OrderAnswer(progress.job.uid, orders.ENDED, from_ns=progress.written_ns, to_ns=time.time_ns())
             if is_open:
-                traced_steps = (
-                    _limited_word(channel, "order_traced")
-                    if channel.word("policy_seen") == progress.policy_number
-                    else 0
-                )
+                if channel.word("policy_seen") == progress.policy_number:
+                    end = end._replace(traced=_limited_word(channel, "order_traced"))
+                else:  # the next order counts its own steps
+                    end = end._replace(slug=REPLACED, text="another order was given")
                 progress.records_end = channel.word("head")
                 outbox.send_now()
-            progress.final_answer = OrderAnswer(
-                progress.job.uid, orders.ENDED, traced=traced_steps, from_ns=progress.written_ns, to_ns=time.time_ns()
-            )
-            progress.store_deadline_s = now + STORED_S
-        if not is_open or outbox.records.acked >= progress.records_end or now > progress.store_deadline_s:
-            self._answer(
-                number, progress, progress.final_answer, f"ended after {progress.final_answer.traced} traced steps"
-            )
+            progress.final_answer, progress.store_deadline_s = end, now + STORED_S
+        answer = progress.final_answer
+        is_stored = outbox.records.acked >= progress.records_end and not outbox.is_spooled
+        if not is_open or is_stored or now > progress.store_deadline_s:
+            result = f"ended, {answer.text}" if answer.text else f"ended after {answer.traced} traced steps"
+            self._answer(number, progress, answer, result)
             progress.is_done = True
 
     def _refuse(self, number: int, progress: _OrderProgress, error: TfprofError) -> None:
@@ -256,18 +232,13 @@ def _obstacle(progress: _OrderProgress, now: float) -> TfprofError | None:
     is_stopped = progress.job.owner is not None and progress.job.owner.is_stopped
     progress.stopped_s = (progress.stopped_s or now) if is_stopped else 0.0
     if is_stopped and now >= min(progress.deadline_s, progress.stopped_s + STOPPED_S):
-        return JobStoppedError("the job is stopped, by SIGSTOP or by a debugger")
+        return TfprofError("the job is stopped, by SIGSTOP or by a debugger", "job-stopped")
     if now < progress.deadline_s:
         return None
-    patience = f"{progress.order.patience_s:g} s"
+    text = f"no step that can be traced began within {progress.order.patience_s:g} s"
     if progress.job.channel.counters()["counts"] == progress.counts:
-        return NotSteppingError(f"no step began within {patience}: the job is in one long step, or between steps")
-    return NotSteppingError(f"no step that can be traced began within {patience}")
-
-
-def _with_reason(error: TfprofError, reason: str) -> TfprofError:
-    """Return ``error``, with the ``reason`` why the job could not be detached without a step."""
-    return type(error)(f"{error.args[0]}; without a step: {reason}", error.slug) if reason else error
+        text = f"no step began within {progress.order.patience_s:g} s: the job is in one long step, or between steps"
+    return TfprofError(text, "no-step-began")
 
 
 def _trace(job: Job, number: int, order: Order) -> int:

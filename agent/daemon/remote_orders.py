@@ -8,24 +8,6 @@ from ...formats.requests import ATTACH, Request
 from ...formats.settings import SETTINGS
 
 
-class RemoteOrdersError(TfprofError):
-    """The settings of this host refuse orders from other hosts."""
-
-    slug = "remote-orders"
-
-
-class RemoteAttachError(TfprofError):
-    """The settings of this host do not allow that another host attaches to its processes."""
-
-    slug = "remote-attach"
-
-
-class UnverifiedOrderError(TfprofError):
-    """An order came over a connection without encryption: anyone may have sent it."""
-
-    slug = "order-unverified"
-
-
 def refusal(endpoint: Endpoint, key: str, host: str) -> TfprofError | None:
     """Return the reason why orders of the collector at ``endpoint`` are refused now, None if none.
 
@@ -41,11 +23,11 @@ def refusal(endpoint: Endpoint, key: str, host: str) -> TfprofError | None:
     except TfprofError as error:
         return error
     if not is_allowed:
-        return RemoteOrdersError(f"{host} takes no orders from other hosts: the setting remote-orders is off there")
+        text = f"{host} takes no orders from other hosts: the setting remote-orders is off there"
+        return TfprofError(text, slug="remote-orders")
     if key == NO_KEY:
-        return UnverifiedOrderError(
-            f"{host} takes no orders over a connection without encryption: `tfprof keys add` makes a key"
-        )
+        text = f"{host} takes no orders over a connection without encryption: `tfprof keys add` makes a key"
+        return TfprofError(text, "order-unverified")
     return None
 
 
@@ -60,6 +42,5 @@ def request_refusal(endpoint: Endpoint, key: str, host: str, request: Request) -
         return error
     if SETTINGS["remote-attach"].read():
         return None
-    return RemoteAttachError(
-        f"nobody attaches to processes of {host} from other hosts: the setting remote-attach is off there"
-    )
+    text = f"nobody attaches to processes of {host} from other hosts: the setting remote-attach is off there"
+    return TfprofError(text, slug="remote-attach")

@@ -32,7 +32,7 @@ class JobAnswerDocument(TypedDict):
     step: Annotated[int | None, "The number of this step; null if it is unknown."]
     slug: Annotated[str | None, "Why the order was refused, or how it ended (docs/errors.md); null otherwise."]
     text: Annotated[str | None, "The same as a sentence; null otherwise."]
-    traced: Annotated[int | None, "The number of traced steps; null unless the end of the order is awaited (-o)."]
+    traced: Annotated[int | None, "The number of traced steps; null if it is unknown, or without -o."]
     ops: Annotated[OrderOpsDocument | None, "The ops of these steps; null without any, or without -o."]
 
 
@@ -63,7 +63,7 @@ def _job(job_answers: JobAnswers) -> JobAnswerDocument:
         "step": first.step or None,
         "slug": last.slug or None,
         "text": last.text or None,
-        "traced": last.traced if has_ended else None,
+        "traced": last.traced if has_ended and not last.slug else None,
         "ops": None if job_answers.ops is None else _ops(job_answers.ops),
     }
 

@@ -72,7 +72,8 @@ class RequestRoutes:
         refused: list[Refused] = []
         for connection, peer in self._peers.items():
             is_heard = time.monotonic() - self._heard_s.get(connection, 0.0) <= SILENT_S
-            if peer.wire is None or not is_heard or not any(fnmatchcase(peer.host, pattern) for pattern in patterns):
+            is_named = any(fnmatchcase(peer.host.lower(), pattern.lower()) for pattern in patterns)
+            if peer.wire is None or not is_heard or not is_named:
                 continue
             error = self._obstacle(peer)
             if error is None:

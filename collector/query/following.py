@@ -61,8 +61,8 @@ class _FollowedJob:
 class JobFollower:
     """The selected jobs, followed to their ends; `update` never waits.
 
-    A name selects all running jobs of that name. The id of a launch, and ``last``, select all jobs
-    of the launch, including later ones. ``past`` is the number of past lines with which each job
+    A name selects all running jobs of that name. The id of a launch, and ``last``, select the jobs
+    of the launch that run or start later. ``past`` is the number of past lines with which each job
     begins, None for all. ``line_per_entry``: a line for every entry (`StepLines`).
     """
 
@@ -122,6 +122,7 @@ class JobFollower:
             self._launches |= {launch} - {""}
             launch_jobs = [job for job in jobs if launch and job.info.identity.get("launch") == launch]
             running = [job.info for job in launch_jobs if job.info.state == RUNNING]
+            self._ignored |= {job.info.uid for job in launch_jobs if job.info.state != RUNNING}
         if running:
             return [by_uid[info.uid] for info in running]
         return [self._store.job(selector)]

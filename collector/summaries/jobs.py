@@ -143,7 +143,7 @@ def job_row(info: JobInfo, short_id: str, now_ns: int) -> JobRow:
         step_kind=kind,
         epochs=integer_of(counts, "epoch"),
         traced=integer_of(values, "traced"),
-        lost=None if info.state == LOST else sum(integer_of(values, name) for name in LOST_COUNTERS),
+        lost=None if info.state in (LOST, DAMAGED) else sum(integer_of(values, name) for name in LOST_COUNTERS),
         cost=cost(values),
         steps_ns=_net_steps_ns(values),
         step_ns=_mean_ns(values, kind),

@@ -109,7 +109,7 @@ class CurrentPolicy(object):
         if not self._silent_since_ns:
             self._silent_since_ns = now
         elif now - self._silent_since_ns >= _GRACE_NS and self.policy.mode != layout.MODE_OFF:
-            self._words[_LOST] = 1
+            self._words[_LOST], self._words[_OVER] = 1, self.generation
             self._set_policy(_OFF)
         return False
 

@@ -370,6 +370,8 @@ def test_a_damaged_job_is_reported_and_the_others_are_listed(run: Run, tmp_path:
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == ["ID", "7f3b", "7f3a"]
     assert "damaged" in out.splitlines()[2]
+    rows = json.loads(run("jobs", "--json", "--store", str(tmp_path / "s"))[1])["jobs"]
+    assert [row["lost"] for row in rows] == [0, None]
     assert err.rstrip().endswith("[store-damaged]")
 
 

@@ -59,5 +59,7 @@ def test_the_announcement_is_removed_once_the_loss_is_written_down(instance_dir:
         recorded(instance_dir)
     assert path.exists()
     obstacle.rmdir()
+    obstacle.with_suffix(".json.4711.tmp").touch()  # of an agent that was killed
+    assert not lost_processes.has_waiting_jobs(instance_dir)
     recorded(instance_dir)
-    assert not path.exists()
+    assert (path.exists(), lost_processes.has_waiting_jobs(instance_dir)) == (False, True)

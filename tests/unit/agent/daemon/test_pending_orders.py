@@ -19,6 +19,7 @@ from tfprof.agent import control, processes
 from tfprof.agent.channels import ChannelReader
 from tfprof.agent.daemon.pending_orders import REMEMBERED_MAX, PendingOrders
 from tfprof.agent.transport.message_queue import Outbox
+from tfprof.commands import daemons
 from tfprof.formats import layout, orders, wire
 from tfprof.formats.errors import TfprofError
 from tfprof.formats.orders import Giver, Order, OrderAnswer
@@ -122,7 +123,9 @@ def test_the_end_is_answered_once_the_traced_steps_are_stored(agent: AgentOrders
     target.page.set(order_over=1)
     assert agent.check() == []
     assert agent.orders.has_unstored_steps
-    target.outbox.records.acked = target.page.word("head")
+    target.outbox.records.acked, target.outbox.is_spooled = target.page.word("head"), True
+    assert agent.check() == []
+    target.outbox.is_spooled = False
     assert [answer.state for _, answer in agent.check()] == [orders.ENDED]
 
 
@@ -268,10 +271,23 @@ def test_an_order_replaces_the_order_in_force(agent: AgentOrders, target: Target
     agent.check()
     agent.give(Order(orders.TRACE, GIVER, "off"), number=2)
     target.obey()
-    assert sorted((number, answer.state) for number, answer in agent.check() + agent.check()) == [
-        (1, orders.ENDED),
-        (2, orders.OBEYED),
-    ]
+    answers = dict(agent.check() + agent.check())
+    assert {number: answer.state for number, answer in answers.items()} == {1: orders.ENDED, 2: orders.OBEYED}
+    assert (answers[1].slug, answers[1].text) == ("order-replaced", "another order was given")
+    assert any(text.endswith(": ended, another order was given") for _, text in target.events())
+
+
+def test_the_refusal_of_an_order_names_the_order_that_ends_with_its_withdrawal(
+    agent: AgentOrders, target: Target
+) -> None:
+    agent.give(number=1)
+    target.obey()
+    agent.check()
+    agent.give(number=2)
+    answers = dict(agent.check(60.0))
+    assert (answers[2].slug, answers[2].text.endswith("; the order in force ends, too")) == ("no-step-began", True)
+    target.obey()
+    assert [(number, answer.state) for number, answer in agent.check()] == [(1, orders.ENDED)]
 
 
 @pytest.fixture
@@ -297,6 +313,22 @@ def test_a_job_without_a_step_is_detached_by_an_injection_or_the_refusal_says_wh
     [(_, answer)] = agent.check(10.0)
     assert (answer.state, answer.slug) == (orders.REFUSED, "no-step-began")
     assert answer.text.endswith(f"; without a step: process {python.pid} is gone")
+
+
+def test_a_process_that_this_launch_did_not_arm_is_asked_once(
+    agent: AgentOrders, target: Target, python: "subprocess.Popen[str]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = 'print(\'{"method": "ptrace", "stopped_ns": 1, "shim": {"armed": false, "before": false}}\')'
+    monkeypatch.setattr(daemons, "isolated_command", lambda *_: [sys.executable, "-c", program])
+    target.owner = processes.process(python.pid)
+    agent.give(Order(orders.DETACH, GIVER))
+    progress = agent.orders._orders[1]
+    agent.check(1.1)
+    assert progress.detaching is not None
+    until(lambda: agent.check(0.0) or progress.detaching.error, "the answer of the helper")
+    assert agent.check(0.0) == []
+    [(_, answer)] = agent.check(10.0)
+    assert answer.text.endswith("; without a step: the process is not profiled by this launch")
 
 
 def test_a_step_within_a_second_detaches_without_an_injection(agent: AgentOrders, target: Target) -> None:

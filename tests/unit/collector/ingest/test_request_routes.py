@@ -47,7 +47,14 @@ def _head(kind: int, number: int) -> Head:
 
 @pytest.mark.parametrize(
     ("hosts", "agents"),
-    [(["node1"], b"a"), (["node*"], b"abB"), (["silent", "new", "other"], b""), (["node1", "*1"], b"a"), ([], b"")],
+    [
+        (["node1"], b"a"),
+        (["node*"], b"abB"),
+        (["NODE1"], b"a"),
+        (["silent", "new", "other"], b""),
+        (["node1", "*1"], b"a"),
+        ([], b""),
+    ],
 )
 def test_hosts_are_selected_by_pattern(hosts: list[str], agents: bytes) -> None:
     asked = Routes().ask(*hosts)

@@ -97,6 +97,7 @@ def test_later_jobs_of_a_launch_are_followed(writer: LocalStoreWriter) -> None:
     launch = "00000000000000bb"
     job(writer, 0xA << 60, launch=launch)
     job(writer, 0xD << 60, launch="00000000000000cc")
+    job(writer, 0xE << 60, launch=launch).close("exited", {})
     follower = new_follower(writer, launch)
     assert brief(follower.update(NOW)) == [("job", "a000")]
     append_steps(job(writer, 0xB << 60, launch=launch), 1)

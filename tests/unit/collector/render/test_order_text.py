@@ -38,3 +38,4 @@ def test_an_answer_has_a_line_and_a_document(answer: OrderAnswer, line: str, obe
     assert list(order_text.lines(JOB, ORDER, answer, None, 100)) == [f"7f3a bert: {line}"]
     (document,) = order_document("/store", ORDER, [JobAnswers(JOB, (answer,))])["jobs"]
     assert document["obeyed"] is obeyed
+    assert document["traced"] == (3 if answer.traced else None)

@@ -397,13 +397,14 @@ def test_a_job_that_was_stopped_together_with_its_agent_continues(make_job: Any)
     assert job.word("agent_lost") == 0
 
 
-def test_an_order_ends_with_its_agent(make_job: Any) -> None:
+@pytest.mark.parametrize(("trace", "is_bounded"), [("all", True), ("every=2", False)])
+def test_an_order_ends_with_its_agent(make_job: Any, trace: str, is_bounded: bool) -> None:
     job = make_job("off")
-    job.order("all", for_ns=3600 * SECOND)
+    generation = job.order(trace, for_ns=3600 * SECOND if is_bounded else 0)
     job.steps(10)
     job.is_agent_beating = False
     job.steps(4000)
-    assert job.word("agent_lost") == 1
+    assert (job.word("agent_lost"), job.word("order_over")) == (1, generation)
     assert job.steps(1000) == []
 
 
