@@ -19,7 +19,7 @@ from ..commands.streams import print_lines
 from ..formats.values import InvalidValueError, duration
 from .command import store_option
 from .values import PORT_MAX
-from .web import require_packages
+from .web import require_packages, serve
 
 _SERVE: Final = "tfprof.web.server.metrics:serve"
 _BIND_SOCKET: Final = "tfprof.web.server.serve:bind_socket"
@@ -70,7 +70,7 @@ def metrics(store: str, listen: str | None, ended: str) -> None:
         require_packages("tfprof metrics --listen", "tfprof metrics prints the same text once without them")
         bound, link = _bind(listen)
         ready = (f"tfprof metrics: {store}", f"serves {link}", "Ctrl-C ends it.")
-        load(_SERVE)(lambda: "\n".join((*lines(), "")), bound, lambda: print_lines(ready))
+        serve(_SERVE, lambda: "\n".join((*lines(), "")), bound, lambda: print_lines(ready))
 
 
 def _bind(address: str) -> tuple[socket.socket, str]:

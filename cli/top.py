@@ -7,7 +7,7 @@ import click
 
 from ..collector.documents.watched import top_document
 from ..collector.query.store_watch import open_watch
-from ..collector.query.watching import ORDERS, filtered_jobs, sorted_jobs
+from ..collector.query.watching import ORDERS, filtered_jobs, recent, sorted_jobs
 from ..collector.render import top_text
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
@@ -44,7 +44,8 @@ def top(store: str, sort: str, filter_text: str | None, *, everything: bool, onc
 
         run(reader, sort, filter_text or "", shows_all=everything)
         return
-    watched_store = open_watch(reader, shows_all=everything).update(time.time_ns())
+    watched_store = open_watch(reader).update(time.time_ns())
+    watched_store = watched_store if everything else recent(watched_store)
     jobs = sorted_jobs(filtered_jobs(watched_store.jobs, filter_text or ""), sort)
     if as_json:
         print_json(top_document(watched_store, jobs))

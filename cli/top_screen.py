@@ -27,7 +27,6 @@ from ..collector.query.watching import (
     sorted_jobs,
 )
 from ..collector.render import overview_text, top_text
-from ..collector.store.opening import open_reader, scheme_of
 from ..collector.store.protocols import StoreReader
 from ..collector.summaries.jobs import ENDED
 from ..commands.streams import clean
@@ -203,9 +202,7 @@ class JobsScreen(OrderScreen):
 
     def _read_jobs(self) -> Iterator[Message]:
         try:
-            if not scheme_of(self._store.address):
-                open_reader(self._store.address)  # StoreError if it was moved; a watch would only see no jobs
-            self._watch = self._watch or open_watch(self._store, shows_all=True)
+            self._watch = self._watch or open_watch(self._store)
             yield JobsRead(self._watch.update(time.time_ns()))
         except Exception as error:  # noqa: BLE001  # on_jobs_read raises an unexpected one
             self._watch = None

@@ -1,10 +1,12 @@
 """`tfprof web`: the page with all jobs, in a browser."""
 
+import atexit
 import functools
 import importlib.util
+import os
 import secrets
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -69,7 +71,14 @@ def web(job: str | None, store: str, port: int | None) -> None:
         yield from links.socket_lines(address, target) if port is None else links.port_lines(address[1], token, target)
         yield "Ctrl-C ends it."
 
-    load(_SERVE)(store, bound, functools.partial(_give, store), lambda: print_lines(lines()), token)
+    serve(_SERVE, store, bound, functools.partial(_give, store), lambda: print_lines(lines()), token)
+
+
+def serve(name: str, *arguments: Any) -> NoReturn:
+    """Serve by the function called ``name``, then end this process, without a wait for requests."""
+    load(name)(*arguments)
+    atexit._run_exitfuncs()  # noqa: SLF001  # it removes temporary folders
+    os._exit(0)
 
 
 def require_packages(command: str, otherwise: str) -> None:

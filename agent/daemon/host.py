@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from heapq import nlargest
 from typing import Any, Final
 
@@ -12,11 +12,12 @@ import psutil
 from ...formats.ids import ALL_THREADS
 from ..processes import TICK_S, Process, ProcessUsage, thread_times, usage
 
-#: Interval of queries for used swap, names of disks and number of CPUs (seconds): they are slow,
-#: and the values change rarely.
+#: Interval of queries for used swap, number of CPUs, and names of disks and interfaces (seconds):
+#: they are slow, and the values change rarely.
 SLOW_QUERIES_S: Final = 10.0
 _SECTOR: Final = 512  # unit of /proc/diskstats, independent of the disk
-_DISKS: Final = "/sys/block"
+_DISKS: Final = b"/sys/block"
+_INTERFACES: Final = b"/sys/class/net"
 #: Minimum time (seconds) that a thread uses a CPU from one sample to the next to be in the sample,
 #: and maximum number of such threads.
 BUSY_MIN_S: Final = 0.1
@@ -105,11 +106,12 @@ def _lines(path: str) -> list[bytes]:
         return []
 
 
-def _disk_names() -> set[bytes]:
-    """Return the disks whose bytes are counted: the devices, not what is made of them, if known."""
-    names = os.listdir(_DISKS)
-    devices = [name for name in names if os.path.lexists(f"{_DISKS}/{name}/device")]
-    return {os.fsencode(name) for name in devices or names}
+def _devices(folder: bytes, names: Collection[bytes]) -> Collection[bytes]:
+    """Return those of ``names`` whose bytes are counted: the devices, not what is made of them.
+
+    All names if none is known to be a device, as in a container.
+    """
+    return {name for name in names if os.path.lexists(b"%s/%s/device" % (folder, name))} or names
 
 
 class HostSampler:
@@ -118,7 +120,8 @@ class HostSampler:
     def __init__(self) -> None:
         self._last_refresh_s = -SLOW_QUERIES_S
         self._swap_bytes = self._cpus = 0
-        self._disks: set[bytes] = set()
+        self._disks: Collection[bytes] = ()
+        self._interfaces: Collection[bytes] = ()
 
     def sample(self) -> dict[str, float]:
         """Return a row of the store's `host_samples`, without its time, which is now."""
@@ -128,7 +131,7 @@ class HostSampler:
         memory = dict(line.split()[:2] for line in _lines("/proc/meminfo")[:_MEMORY_LINES])
         disks = [fields for line in _lines("/proc/diskstats") if (fields := line.split())[2] in self._disks]
         interfaces = [line.rpartition(b":") for line in _lines("/proc/net/dev")[2:]]
-        networks = [fields.split() for name, _, fields in interfaces if name.strip() != b"lo"]
+        networks = [fields.split() for name, _, fields in interfaces if name.strip() in self._interfaces]
         return {
             "cpus": self._cpus,
             "cpu_busy_s": (sum(ticks) - ticks[3] - ticks[4]) * TICK_S,
@@ -149,4 +152,6 @@ class HostSampler:
         self._last_refresh_s = now
         self._swap_bytes, self._cpus = psutil.swap_memory().used, psutil.cpu_count() or 1
         with contextlib.suppress(OSError):
-            self._disks = _disk_names()
+            self._disks = _devices(_DISKS, os.listdir(_DISKS))
+        names = {line.rpartition(b":")[0].strip() for line in _lines("/proc/net/dev")[2:]}
+        self._interfaces = _devices(_INTERFACES, names - {b"lo"})

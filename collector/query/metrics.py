@@ -109,15 +109,13 @@ class MetricsReader:
 
     def _watched(self, now_ns: int) -> WatchedStore | None:
         try:
-            store = self._open(self._path)  # a watch would only see that a removed store has no jobs
+            self._watch = self._watch or open_watch(self._open(self._path), self._taker)
+            return self._watch.update(now_ns)
         except StoreError as error:
             if error.slug != "store-missing":
                 raise
             self._watch = None
             return None
-        if self._watch is None:
-            self._watch = open_watch(store, shows_all=True, taker=self._taker)
-        return self._watch.update(now_ns)
 
     def _taker(self, uid: int) -> TakeRows:
         self._totals[uid] = JobTotals()

@@ -21,7 +21,6 @@ from .watching import (
     WatchedStore,
     add_rows,
     last_rows,
-    recent,
     watched_job,
 )
 
@@ -61,11 +60,8 @@ class StoreWatch:
     The figures of a running job are those at the time of its last copy.
     """
 
-    def __init__(
-        self, store: StoreReader, *, shows_all: bool = False, taker: Callable[[int], TakeRows] | None = None
-    ) -> None:
+    def __init__(self, store: StoreReader, taker: Callable[[int], TakeRows] | None = None) -> None:
         """Watch ``store``; see `watching.Watch`."""
-        self.shows_all = shows_all
         self._store, self._taker = store, taker
         self._jobs: Mapping[int, JobReader] = {}
         self._running: dict[int, _RunningJob] = {}
@@ -79,7 +75,7 @@ class StoreWatch:
         """Return the jobs and hosts at ``now_ns``, or those of the last five seconds."""
         if self._last is None or not 0 <= now_ns - self._last.at_ns < _READING_NS:
             self._last = self._read(now_ns)
-        return self._last if self.shows_all else recent(self._last)
+        return self._last
 
     def _read(self, now_ns: int) -> WatchedStore:
         jobs, damaged = self._store.read()
@@ -108,9 +104,6 @@ class StoreWatch:
         return filter(None, (running.host(name) for name, running in sorted(jobs.items())))
 
 
-def open_watch(
-    store: StoreReader, *, shows_all: bool = False, taker: Callable[[int], TakeRows] | None = None
-) -> Watch | StoreWatch:
+def open_watch(store: StoreReader, taker: Callable[[int], TakeRows] | None = None) -> Watch | StoreWatch:
     """Return a watch of ``store``; see `watching.Watch`."""
-    kind = Watch if isinstance(store, LocalStore) else StoreWatch
-    return kind(store, shows_all=shows_all, taker=taker)  # type: ignore[arg-type]
+    return Watch(store, taker) if isinstance(store, LocalStore) else StoreWatch(store, taker)

@@ -171,19 +171,12 @@ class Watch:
     has found in the store.
     """
 
-    def __init__(
-        self,
-        store: LocalStore,
-        *,
-        shows_all: bool = False,
-        taker: Callable[[int], TakeRows] | None = None,
-    ) -> None:
-        """Watch ``store``: running and recently ended jobs, or all jobs if ``shows_all``.
+    def __init__(self, store: LocalStore, taker: Callable[[int], TakeRows] | None = None) -> None:
+        """Watch ``store``.
 
         ``taker`` gets the uid of each job that is found running. It returns a function that takes
         the job's spans, samples and alerts as they are read.
         """
-        self.shows_all = shows_all
         self._taker = taker
         self._store = store
         self._running: dict[int, _RunningJob] = {}
@@ -200,7 +193,8 @@ class Watch:
         return LocalJob(catalog.job_folder(self._store.path, info.uid), info)
 
     def update(self, now_ns: int) -> WatchedStore:
-        """Return the jobs and hosts at ``now_ns``."""
+        """Return the jobs and hosts at ``now_ns``; StoreError if the store was moved."""
+        catalog.check(self._store.path)
         self._scan(now_ns)
         holders = self._store.holders()
         live = _Live({}, {}) if self._taker is not None else _live(holders, now_ns)
@@ -208,10 +202,7 @@ class Watch:
         jobs = [job for job in running if job is not None]
         jobs += [self._ended_job(info, now_ns) for info in self._ended.values()]
         hosts = (self._host(name, now_ns, live) for name in catalog.hosts(self._store.path))
-        watched = WatchedStore(
-            str(self._store.path), now_ns, tuple(jobs), tuple(filter(None, hosts)), len(self._damaged)
-        )
-        return watched if self.shows_all else recent(watched)
+        return WatchedStore(str(self._store.path), now_ns, tuple(jobs), tuple(filter(None, hosts)), len(self._damaged))
 
     def _scan(self, now_ns: int) -> None:
         """Find jobs that are new, removed, or running again."""

@@ -84,7 +84,7 @@ _ROWS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any]
     ("received", _lookup("bytes"), size),
     ("stalls", _lookup("stalls"), count),
     ("stalled by", lambda status: status.get("stall") or status.get("stalled"), _error_text),
-    ("lost samples", lambda status: status.get("lost_samples") or None, count),
+    ("lost samples", lambda status: status.get("samples_dropped", status.get("lost_samples")) or None, count),
     ("refusals", _refusals, count),
     ("last refusal", _last_refusal, _error_text),
     ("last error", _lookup("last_error"), _error_text),

@@ -176,8 +176,6 @@ class Page:
         parameters = _parameters(request)
         if name not in FORMATS or not _UID.fullmatch(uid) or parameters is None:
             return _not_found()
-        if self._exports >= _EXPORTS_MAX:
-            return _error(503, "too many exports run: try again")
         return await self._made(lambda: self._export(name, uid, parameters))
 
     def _export(self, name: str, uid: str, parameters: Mapping[str, str]) -> Response:
@@ -190,6 +188,8 @@ class Page:
             parse_steps(parameters.get("steps")),
             kinds=parse_kinds(parameters["kind"]) if "kind" in parameters else None,
         )
+        if self._exports >= _EXPORTS_MAX:  # after the wait for its turn: those before it have begun
+            return _error(503, "too many exports run: try again")
         content = iter(content_of(FORMATS[name], ExportRequest(selection, table=parameters.get("table"))))
         first = next(content, b"")  # an error is raised here, before the response begins
         headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(_file_name(job, name))}"}

@@ -35,6 +35,6 @@ def limited(inner: App) -> App:
         try:
             await inner(scope, receive, send_part)
         except Exception as error:  # noqa: BLE001  # the answer has begun: nothing else can be sent
-            log(f"tfprof web: {type(error).__name__}: {error}")
+            log(f"tfprof: {type(error).__name__}: {error}")
 
     return answer

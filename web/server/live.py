@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -13,7 +14,8 @@ from ...collector.daemon_status import stall
 from ...collector.documents.watched import top_document
 from ...collector.errors import TfprofError
 from ...collector.query.store_watch import StoreWatch, open_watch
-from ...collector.query.watching import Watch, sorted_jobs
+from ...collector.query.watching import Watch, WatchedStore, sorted_jobs
+from ...collector.store.catalog import STALE
 from ...collector.store.opening import open_reader, scheme_of
 from ...commands.streams import log
 from ...formats.runtime_dir import LIVE, instance_dir
@@ -26,8 +28,11 @@ _ALIVE_S: Final = 5.0
 #: since the last one, and looks for them every _LOOK_S.
 WRITTEN_S: Final = 0.7
 _LOOK_S: Final = 0.05
-#: Pause after each reading, as a multiple of the processor time of the reading.
+#: Pause after each reading, as a multiple of the processor time of the reading, and maximum of
+#: bytes a second for each viewer: the message has all jobs.
 IDLE_FACTOR: Final = 10
+BYTES_PER_S: Final = 500_000
+_MINUTE_NS: Final = 60 * 10**9
 
 
 class _State(NamedTuple):
@@ -87,15 +92,15 @@ class Live:
         state = _State("", "", None)
         while True:
             start, written_ns = time.monotonic(), _written_ns(self._figures)
-            last, watch = state.compared, state.watch
-            state = await run_in_threadpool(caught, lambda: _state(watch, self._path), _failed)  # noqa: B023  # awaited
-            if state.compared != last:
+            last = state
+            state = await run_in_threadpool(caught, lambda: _state(last, self._path), _failed)  # noqa: B023  # awaited
+            if state.compared != last.compared:
                 if state.logged:
                     log(f"tfprof web: {state.logged}")
                 await self._publish(state.message)
             # Not by the clock: on a busy host, waiting for a processor is no work. The first
             # reading is of all that is stored, the next ones of what is new.
-            idle_s = IDLE_FACTOR * state.cpu_s if watch is not None else 0.0
+            idle_s = max(IDLE_FACTOR * state.cpu_s, len(state.message) / BYTES_PER_S) if last.watch is not None else 0.0
             await asyncio.sleep(max(start + UPDATE_S - time.monotonic(), idle_s))
             if self._figures is not None:
                 await run_in_threadpool(_await_new_figures, self._figures, written_ns)
@@ -121,17 +126,30 @@ def _written_ns(path: Path | None) -> int:
         return 0
 
 
-def _state(watch: Watch | StoreWatch | None, path: str) -> _State:
+def _state(last: _State, path: str) -> _State:
     """Read the state of all jobs, and why nothing new is stored."""
     before_s = time.thread_time()
-    store = open_reader(path)  # StoreError if the store was moved; a watch would only see a store without jobs
-    watch = watch or open_watch(store, shows_all=True)
-    document = top_document(watched := watch.update(time.time_ns()), sorted_jobs(watched.jobs, "slow"))
+    watch = last.watch or open_watch(open_reader(path))
+    watched = watch.update(time.time_ns())
     reason = "" if scheme_of(path) else stall(path).rstrip(".")
     problem = f"Nothing is stored now: {reason}." if reason else None
-    message = _event("problem", {"error": problem}) + _event("top", document)
-    compared = {**document, "at_ns": 0}, problem
-    return _State(message, compared, watch, cpu_s=time.thread_time() - before_s)
+    state = _State(last.message, (_compared(watched), problem), watch)
+    if state.compared != last.compared:
+        document = top_document(watched, sorted_jobs(watched.jobs, "slow"))
+        state = state._replace(message=_event("problem", {"error": problem}) + _event("top", document))
+    return state._replace(cpu_s=time.thread_time() - before_s)
+
+
+def _compared(watched: WatchedStore) -> WatchedStore:
+    """Return ``watched`` without the seconds, and without the time since the start of stale jobs.
+
+    So a message is sent once a minute if nothing changes. The page then reads what it does not
+    have, such as tags.
+    """
+    jobs = (
+        replace(job, row=replace(job.row, duration_ns=0)) if job.row.state == STALE else job for job in watched.jobs
+    )
+    return replace(watched, at_ns=watched.at_ns // _MINUTE_NS, jobs=tuple(jobs))
 
 
 def _failed(error: Exception) -> _State:

@@ -25,11 +25,11 @@ class TimedProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Take data, and restart the time limit if the next request has not arrived completely."""
         super().data_received(data)
-        if self._timer is not None and self.cycle is not None:
+        if self._timer is None and self._is_waiting():
+            self._timer = self.loop.call_later(REQUEST_S, self._check)
+        elif self._timer is not None and not self._is_waiting():
             self._timer.cancel()
             self._timer = None
-        elif self._timer is None and (self.cycle is None or self.cycle.response_complete):
-            self._timer = self.loop.call_later(REQUEST_S, self._check)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the limit."""
@@ -39,6 +39,9 @@ class TimedProtocol(H11Protocol):
 
     def _check(self) -> None:
         self._timer = None
-        cycle: Any = self.cycle
-        if cycle is None or cycle.response_complete:
+        if self._is_waiting():
             self.transport.close()
+
+    def _is_waiting(self) -> bool:
+        cycle: Any = self.cycle
+        return cycle is None or cycle.response_complete

@@ -86,18 +86,18 @@ def bind_port(port: int) -> socket.socket:
 def _remove_stale(path: str) -> None:
     """Remove the socket that a process which was killed has left."""
     try:
-        mode = Path(path).lstat().st_mode
+        if not stat.S_ISSOCK(Path(path).lstat().st_mode):
+            raise BoundError(f"{path} is not a socket: remove it")
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(path)
     except FileNotFoundError:
         return
-    if not stat.S_ISSOCK(mode):
-        raise BoundError(f"{path} is not a socket: remove it")
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            with suppress(FileNotFoundError):
-                Path(path).unlink()
-            return
+    except ConnectionRefusedError:
+        with suppress(OSError):  # it may be another user's: then it is in the way
+            Path(path).unlink()
+        return
+    except OSError as error:
+        raise BoundError(f"cannot serve at {path}: {error.strerror}") from None
     raise BoundError(f"another process serves at {path} already; its terminal shows the address")
 
 

@@ -4,8 +4,12 @@ Tests collector/render/metrics_text.py, collector/summaries/job_totals.py, web/s
 """
 
 import json
+import os
 import re
+import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +188,20 @@ def test_metrics_are_served_until_ctrl_c(store: Path, tmp_path: Path, listen: st
         assert b"[store-" in unreadable.body
     assert server.process.returncode == 0
     assert not server.socket or not Path(server.socket).exists()
+
+
+@pytest.mark.parametrize("name", ["metrics --listen 127.0.0.1:0", "web --port 0"])
+def test_ctrl_c_does_not_wait_for_a_request_that_takes_long(store: Path, tmp_path: Path, name: str) -> None:
+    tmp_path.chmod(0o700)
+    code = f"""
+import sys, threading, time
+from tfprof.cli.main import main
+threading.Thread(target=time.sleep, args=(60,)).start()  # as a thread with a request
+main({name.split()!r})"""
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), "TFPROF_STORE": str(store)}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=-1, text=True, env=environment) as process:
+        assert process.stdout is not None
+        while process.stdout.readline() != "Ctrl-C ends it.\n":
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0

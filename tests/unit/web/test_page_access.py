@@ -1,13 +1,14 @@
 """Nobody but the page of this user gets anything from `tfprof web`, whatever is sent.
 
-Tests cli/web.py, web/links.py, web/server/app.py, web/server/fence.py, web/server/forms.py,
-web/server/guard.py, web/server/memory.py, web/server/protocol.py, web/server/serve.py.
+Tests cli/web.py, web/links.py, web/server/fence.py, web/server/forms.py, web/server/guard.py,
+web/server/memory.py, web/server/serve.py.
 """
 
 import json
 import os
 import random
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from pathlib import Path
 import pytest
 from fakes.hostile_store import JOB
 from fakes.page_server import PageServer, page_server
-from tfprof.web.server.serve import bind_socket
+from tfprof.web.server.serve import BoundError, bind_socket
 
 UID = f"{JOB:016x}"
 DATA = f"/api/job/{UID}/show"
@@ -56,6 +57,19 @@ def test_the_socket_is_private_from_its_first_moment(tmp_path: Path) -> None:
     finally:
         os.umask = umask
     assert set(modes) == {0o600}
+
+
+def test_a_path_at_which_nothing_can_be_served_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        other.bind(str(tmp_path / "datagrams"))
+        for name, reason in {
+            "datagrams": "Protocol wrong type",
+            "file/s": "Not a directory",
+            "no/s": "No such",
+        }.items():
+            with pytest.raises(BoundError, match=f"cannot serve at {tmp_path / name}: {reason}"):
+                bind_socket(str(tmp_path / name))
 
 
 def test_the_socket_of_a_running_server_is_in_a_private_folder(server: PageServer) -> None:

@@ -46,19 +46,23 @@ def test_a_sample_of_the_host_has_memory_processors_and_busy_time() -> None:
     assert sample["cpu_busy_s"] > 0
 
 
-@pytest.mark.parametrize(("disks", "counted"), [("vda loop0 dm-0", "vda"), ("loop0 dm-0", "loop0 dm-0")])
-def test_the_bytes_of_a_disk_count_once(monkeypatch, tmp_path, disks: str, counted: str) -> None:
-    for name in disks.split():
-        (tmp_path / name / ("device" if name == "vda" else "slaves")).mkdir(parents=True)
+@pytest.mark.parametrize("devices", ["vda eth0", ""])
+def test_bytes_of_a_disk_or_an_interface_count_once(monkeypatch, tmp_path, devices: str) -> None:
+    disks, interfaces = ["vda", "loop0", "dm-0"], ["lo", "eth0", "bond0"]
+    for folder, names in {"block": disks, "net": interfaces}.items():
+        for name in names:
+            (tmp_path / folder / name / ("device" if name in devices.split() else "other")).mkdir(parents=True)
     lines = {
-        "/proc/diskstats": [b" 7 0 %s 1 0 3 1 1 0 5 1" % name for name in (b"vda", b"vda1", b"loop0", b"dm-0")],
-        "/proc/net/dev": [b"", b"", *(b"  %s: 7 0 0 0 0 0 0 0 9 0" % name for name in (b"lo", b"eth0"))],
+        "/proc/diskstats": [b" 7 0 %s 1 0 3 1 1 0 5 1" % name.encode() for name in (*disks, "vda1")],
+        "/proc/net/dev": [b"", b"", *(b"  %s: 7 0 0 0 0 0 0 0 9 0" % name.encode() for name in interfaces)],
     }
-    monkeypatch.setattr(host, "_DISKS", str(tmp_path))
+    monkeypatch.setattr(host, "_DISKS", bytes(tmp_path / "block"))
+    monkeypatch.setattr(host, "_INTERFACES", bytes(tmp_path / "net"))
     monkeypatch.setattr(host, "_lines", lambda path: lines.get(path, []))
-    sample, number = HostSampler().sample(), len(counted.split())
-    assert (sample["disk_read_bytes"], sample["disk_write_bytes"]) == (3 * 512 * number, 5 * 512 * number)
-    assert (sample["net_received_bytes"], sample["net_sent_bytes"]) == (7, 9)
+    sample = HostSampler().sample()
+    disk_count, interface_count = (1, 1) if devices else (3, 2)
+    assert (sample["disk_read_bytes"], sample["disk_write_bytes"]) == (3 * 512 * disk_count, 5 * 512 * disk_count)
+    assert (sample["net_received_bytes"], sample["net_sent_bytes"]) == (7 * interface_count, 9 * interface_count)
 
 
 def test_the_main_thread_has_its_own_times() -> None:

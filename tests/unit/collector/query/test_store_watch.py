@@ -10,7 +10,7 @@ from tfprof.collector.errors import StoreError
 from tfprof.collector.query.followed import rows_since
 from tfprof.collector.query.metrics import MetricsReader
 from tfprof.collector.query.store_watch import StoreWatch, open_watch
-from tfprof.collector.query.watching import Watch
+from tfprof.collector.query.watching import Watch, recent
 from tfprof.collector.store import schema
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
@@ -53,7 +53,7 @@ def test_running_and_ended_jobs_and_their_hosts_are_those_of_the_folder(writer: 
     assert second.jobs[0].pace != first.jobs[0].pace
     assert second.jobs[0].alert == "slower"
     assert watch.reader(second.jobs[0].info).table("spans").num_rows == 150
-    assert len(watch.update(later + 700 * SECOND).jobs) == 1, "the other has ended long ago"
+    assert len(recent(watch.update(later + 700 * SECOND)).jobs) == 1, "the other has ended long ago"
     assert isinstance(open_watch(store), Watch)
 
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from fakes.made_store import IDENTITY, MS, SECOND, START_NS, rows, span
 from tfprof.collector.alerts.alert import Alert
-from tfprof.collector.query.watching import ORDERS, Watch, WatchedJob, filtered_jobs, sorted_jobs
+from tfprof.collector.errors import StoreError
+from tfprof.collector.query.watching import ORDERS, Watch, WatchedJob, filtered_jobs, recent, sorted_jobs
 from tfprof.collector.store import catalog
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -81,7 +82,7 @@ def test_a_forged_span_without_steps_hides_no_other_job(writer: LocalStoreWriter
 def test_a_job_that_runs_again_is_found_after_the_clock_was_set_back(writer: LocalStoreWriter) -> None:
     store_job(writer, 0xA << 60, (10, 100))
     writer.job(0xA << 60).close("detached", {"t_ns": NOW})
-    watch = Watch(LocalStore(writer.path), shows_all=True)
+    watch = Watch(LocalStore(writer.path))
     assert jobs_by_id(watch)["a000"].row.state == "detached"
     store_job(writer, 0xA << 60, (10, 100))
     assert jobs_by_id(watch, NOW - 3600 * SECOND)["a000"].row.state == "running"
@@ -131,15 +132,15 @@ def test_each_update_reads_only_new_rows(writer: LocalStoreWriter) -> None:
     assert job.usage.cpu_cores is None, "the last sample is old"
 
 
-def test_ended_jobs_are_shown_for_some_minutes_or_if_all_are_requested(writer: LocalStoreWriter) -> None:
+def test_jobs_that_ended_some_minutes_ago_are_not_recent(writer: LocalStoreWriter) -> None:
     store_job(writer, 0xA << 60, (10, 100))
     watch = Watch(LocalStore(writer.path))
     assert jobs_by_id(watch)["a000"].row.phase == "running"
     writer.job(0xA << 60).close("exited", {"t_ns": NOW})
     assert jobs_by_id(watch, NOW + SECOND)["a000"].row.phase == "ended"
-    assert jobs_by_id(watch, NOW + 700 * SECOND) == {}
-    watch.shows_all = True
-    assert jobs_by_id(watch, NOW + 700 * SECOND)["a000"].row.state == "exited"
+    later = watch.update(NOW + 700 * SECOND)
+    assert [job.row.state for job in later.jobs] == ["exited"]
+    assert recent(later).jobs == ()
 
 
 def test_the_job_files_of_ended_jobs_are_read_again_only_after_a_change(
@@ -173,6 +174,14 @@ def test_a_removed_or_damaged_job_does_not_affect_others(writer: LocalStoreWrite
     state = watch.update(NOW + SECOND)
     assert [job.row.id for job in state.jobs] == ["c000"]
     assert state.damaged == 1
+
+
+def test_a_store_that_was_moved_is_an_error(writer: LocalStoreWriter) -> None:
+    watch = Watch(LocalStore(writer.path))
+    assert watch.update(NOW).jobs == ()
+    writer.path.rename(writer.path.with_name("moved"))
+    with pytest.raises(StoreError, match="no job was profiled into it yet"):
+        watch.update(NOW + SECOND)
 
 
 def test_a_job_without_a_collector_is_stale(writer: LocalStoreWriter) -> None:

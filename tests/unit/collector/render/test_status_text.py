@@ -28,8 +28,10 @@ def test_the_state_of_an_agent_contains_jobs_losses_and_refusals() -> None:
     jobs = {"aa": {"dropped_records": 2, "dropped_spans": 3}, "bb": {"dropped_records": 1}}
     refusals = [{"slug": "x", "text": "old"}, {"slug": "unknown-version", "text": "version 9"}]
     status = {"alive": True, "pid": 5, "jobs": jobs, "refused": 7, "refusals": refusals, "stall": None, "lag_bytes": 0}
+    status["samples_dropped"] = 321
     text = [" ".join(line.split()) for line in lines("/s", {"agent": status})]
-    assert text[2:] == ["open jobs 2", "lag 0 B", "lost 6", "refusals 7", "last refusal version 9 [unknown-version]"]
+    assert text[2:5] == ["open jobs 2", "lag 0 B", "lost 6"]
+    assert text[5:] == ["lost samples 321", "refusals 7", "last refusal version 9 [unknown-version]"]
 
 
 def test_lines_are_wrapped_on_a_narrow_terminal() -> None:

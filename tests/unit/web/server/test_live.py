@@ -1,6 +1,7 @@
 """The messages of the live state: why nothing new is stored, and errors that nobody expected."""
 
 import asyncio
+import socket
 import threading
 import time
 from collections.abc import Mapping
@@ -8,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.made_store import IDENTITY, SECOND
 from tfprof.collector import daemon_status
+from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.web.server import live
+
+MINUTE_NS = 60 * SECOND
 
 
 async def messages(store: Path, number: int) -> list[str]:
@@ -121,3 +126,22 @@ def test_figures_that_were_written_since_the_last_update_are_shown_at_once(
     start_s = time.monotonic()
     live._await_new_figures(path, live._written_ns(path) - 1)
     assert time.monotonic() - start_s < live.WRITTEN_S / 2
+
+
+def test_a_message_is_made_only_if_something_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    open_reader = live.open_reader
+    monkeypatch.setattr(live, "open_reader", lambda path: opened.append(path) or open_reader(path))
+    statuses(monkeypatch, {})
+    times_ns = iter((MINUTE_NS, MINUTE_NS + 30 * SECOND, 2 * MINUTE_NS))
+    monkeypatch.setattr(live.time, "time_ns", lambda: next(times_ns))
+    writer = LocalStoreWriter(tmp_path / "store", socket.gethostname())
+    writer.job(0xA << 60).set_identity({**IDENTITY, "host": socket.gethostname()})
+    writer.close()
+    first = live._state(live._State("", "", None), str(tmp_path / "store"))
+    assert '"state": "stale"' in first.message
+    second = live._state(first, str(tmp_path / "store"))
+    assert second.message is first.message
+    assert second.compared == first.compared
+    assert live._state(second, str(tmp_path / "store")).compared != second.compared
+    assert len(opened) == 1

@@ -22,7 +22,7 @@ import { Steps } from "./steps.js";
 export function JobPage({ uid }) {
   const { top } = useLive();
   const now = top?.jobs.find((job) => job.uid === uid) ?? null;
-  const version = now === null ? "" : `${now.state} ${now.steps} ${now.traced} ${now.duration_ns}`;
+  const version = now === null ? "" : `${now.state} ${now.steps} ${now.traced} ${now.state === "running" ? now.duration_ns : ""}`;
   const stored = now === null ? "" : `${now.state} ${now.traced}`;
   const base = `/api/job/${uid}`;
   const show = useDocument(`${base}/show`, version);

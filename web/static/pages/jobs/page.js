@@ -87,8 +87,9 @@ function inOldOrder(rows, uids) {
 /** The page. */
 export function JobsPage() {
   const { top } = useLive();
-  const uids = top === null ? "" : top.jobs.map((job) => `${job.uid}${job.state}`).join();
-  const { document: listed, problem } = useDocument("/api/jobs", uids);
+  const uids = top === null ? [] : top.jobs.map((job) => `${job.uid}${job.state}`).sort();
+  // Tags change without a change of the jobs: they are read again after a minute.
+  const { document: listed, problem } = useDocument("/api/jobs", `${uids} ${Math.floor((top?.at_ns ?? 0) / 6e10)}`);
   const [search, setSearch] = useState("");
   const [state, setState] = useState("all");
   const [order, setOrder] = useState(/** @type {{key: string | null, isDescending: boolean}} */ ({ key: null, isDescending: true }));
