@@ -190,6 +190,18 @@ def test_links_are_followed_and_unreadable_folders_named(run: Run, monkeypatch: 
     assert run("import", "logs")[2] == "tfprof: cannot read logs/plugins/profile: Permission denied [io]\n"
 
 
+def test_a_table_of_sums_names_the_jobs_that_it_leaves_out(run: Run) -> None:
+    for number, kind in enumerate(("train", "train", "test")):
+        data = xspace(step(kind, 1, 100, 50), ("a:Add", 110, 5, {}), start_ns=START_NS + number)
+        write(data, f"logs/plugins/profile/{kind}{number}/host.xplane.pb")
+    assert run("import", "logs")[0] == 0
+    names = ("train0", "train1", "test2")
+    for table, notes in (("ops", 1), ("nodes", 1), ("executions", 0)):
+        error = run("export", *names, "--table", table, "-o", f"{table}.csv")[2]
+        assert (error.count("left out, without traced steps of the kind"), error.count(" test2\n")) == (notes, notes)
+    assert run("export", *names, "--table", "ops", "--kind", "all", "-o", "all.csv") == (0, "", "")
+
+
 def test_an_exported_job_is_imported_with_its_steps(run: Run) -> None:
     write_many_executions(Path("store"))
     assert run("export", "last", "--format", "tensorboard", "-o", "logs") == (0, "", "")
