@@ -115,10 +115,10 @@ def width() -> int | None:
 def why_no_spans(job: JobReader, noun: str) -> str:
     """Return why a job has no steps or spans; ``noun``: step or span."""
     counted = sum(counts_of(job.info).values())
+    if job.info.state == IMPORTED:
+        return f"no {noun}s: the job was imported, and its files contain traced ops only"
     if counted:
         return f"no {noun} has a time to show: {count(counted)} were counted only"
     if job.info.state == RUNNING:
         return f"no {noun}s yet: the job has not run a session, a fit or a tf.function"
-    if job.info.state == IMPORTED:
-        return f"no {noun}s: the job was imported, and its files contain traced ops only"
     return f"no {noun}s: the job ended before it ran a session, a fit or a tf.function"

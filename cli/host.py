@@ -8,6 +8,7 @@ from ..collector.query.evidence import host_verdict
 from ..collector.query.job_usage import JobUsage, job_usage
 from ..collector.render import colors, host_text
 from ..collector.render.wrapping import wrapped
+from ..collector.store.catalog import IMPORTED
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
 from .command import job_argument, json_option, print_json, store_option, width
@@ -34,7 +35,9 @@ def host(job: str, store: str, as_json: bool, since_ns: int) -> None:
     if not usage.samples and usage.last_ns:
         note(f"no samples since {date_and_time(since_ns)}: the last one is of {date_and_time(usage.last_ns)}")
     elif not usage.samples:
-        note("no samples of this job: the agent has not sent one yet, or the job ended before the first")
+        is_imported = usage.job.info.state == IMPORTED
+        reason = "was imported" if is_imported else "ended before the first, or the agent has not sent one yet"
+        note(f"no samples of this job: it {reason}")
 
 
 def _print(usage: JobUsage) -> None:

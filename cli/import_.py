@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ..collector.documents.imported import import_document, import_runs_document
-from ..collector.errors import UsageError
+from ..collector.errors import StoreError, TfprofError, UsageError
 from ..collector.imports import steps as run_metadata
 from ..collector.imports.files import BINARY, TEXT, contents, parse
 from ..collector.imports.graph import graph
@@ -153,19 +153,31 @@ def _is_run(file: str) -> bool:
 
 
 def _import_runs(store: Path, folder: str, name: str | None, *, as_json: bool) -> None:
-    """Import each file of TensorFlow's own profiler as a job."""
+    """Import each file of TensorFlow's own profiler as a job.
+
+    A bad file does not keep the others out; its error is raised at the end.
+    """
     from ..collector.imports.profiler_run import read_run, run_files  # noqa: PLC0415  # as above
     from ..collector.imports.writing import store_run  # noqa: PLC0415
 
-    jobs = []
-    for file in run_files(folder):
-        job = name or _default_name(file.run)
-        imported = store_run(store, socket.gethostname(), job, read_run(file))
+    jobs, errors = [], []
+    for file, job in [(file, name or _default_name(file.run)) for file in run_files(folder)]:
+        try:
+            imported = store_run(store, socket.gethostname(), job, read_run(file))
+        except StoreError:
+            raise
+        except TfprofError as error:
+            errors.append(error)
+            continue
         jobs.append((imported, job, file.host, file.run))
         if not as_json:
             print_lines([f"{hex_id(imported.uid)} {job} on {file.host}: {imported.steps} steps"])
-    if as_json:
+    if as_json and jobs:
         print_json(import_runs_document(jobs))
+    for earlier in errors[:-1]:
+        note(str(earlier))
+    if errors:
+        raise errors[-1]
 
 
 def _default_name(path: str) -> str:

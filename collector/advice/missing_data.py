@@ -5,6 +5,7 @@ from typing import Final
 from .between_steps import STEPS_MIN as PAUSES_MIN
 from .between_steps import has_enough_steps
 from .evidence import Evidence
+from .input_bound import STEPS_MIN as INPUT_MIN
 from .main_call import steps_of_main_call
 from .memory import SAMPLES_MIN
 from .retracing import RUNS_MIN
@@ -21,6 +22,13 @@ def of_traces(evidence: Evidence) -> str:
 def of_executions(evidence: Evidence) -> str:
     """Return what a checker of single executions lacks."""
     return "" if evidence.step_traces else _NO_TRACE
+
+
+def of_input(evidence: Evidence) -> str:
+    """Return what the checker of the input lacks."""
+    parts = evidence.breakdown
+    is_short = parts is not None and parts.steps < INPUT_MIN and evidence.timed_steps
+    return f"fewer than {INPUT_MIN} steps" if is_short else of_executions(evidence)
 
 
 def of_gpus(evidence: Evidence) -> str:

@@ -59,7 +59,7 @@ CHECKERS: Final = (
         "",
         in_tf_profiler=True,
     ),
-    Checker("InputChecker", "input", "Input", input_bound.check, missing_data.of_executions, "steps wait for input"),
+    Checker("InputChecker", "input", "Input", input_bound.check, missing_data.of_input, "steps wait for input"),
     Checker(
         "PauseChecker",
         "between",

@@ -11,7 +11,7 @@ from .request import Request
 
 def pieces(request: Request) -> Iterator[bytes]:
     """Yield the file; errors are those of `rows_of`."""
-    rows = rows_of(request.selection, request.table)
+    rows = rows_of(request.selection, request.table, request.notes)
     sink = Sink()
     with pa.ipc.new_file(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         for table in rows.tables:

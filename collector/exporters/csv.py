@@ -18,7 +18,7 @@ _FORMULA: Final = r"^[=+\-@\t\r]"
 
 def pieces(request: Request) -> Iterator[bytes]:
     """Yield the file; errors are those of `rows_of`."""
-    rows = rows_of(request.selection, request.table)
+    rows = rows_of(request.selection, request.table, request.notes)
     sink = Sink()
     schema = pa.schema([field.with_type(pa.utf8()) if pa.types.is_list(field.type) else field for field in rows.schema])
     with CSVWriter(sink, schema, write_options=WriteOptions(quoting_style="needed")) as writer:

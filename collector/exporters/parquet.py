@@ -13,7 +13,7 @@ from .request import Request
 
 def pieces(request: Request) -> Iterator[bytes]:
     """Yield the file; errors are those of `rows_of`."""
-    rows = rows_of(request.selection, request.table)
+    rows = rows_of(request.selection, request.table, request.notes)
     sink = Sink()
     # Times hardly recur. With a dictionary, the file would be 50 % larger, and writing would take
     # longer.

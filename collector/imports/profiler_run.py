@@ -50,16 +50,29 @@ def run_files(folder: str) -> list[RunFile]:
         if not path.is_dir():
             paths = [path] if path.stat() else []
         else:
-            files = sorted(path.rglob(f"*{SUFFIX}"))
+            files = sorted(_files_below(path))
             paths = [file for file in files if file.parent == path] or [
                 file for file in files if file.absolute().match(f"{_RUNS}/*/*")
             ]
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise TfprofError(f"cannot read {folder}: {reason}", slug="io") from None
+        place, reason = getattr(error, "filename", None) or folder, getattr(error, "strerror", None) or error
+        raise TfprofError(f"cannot read {place}: {reason}", slug="io") from None
     if not paths:
         raise BadFileError(f"{folder} has no profile of TensorFlow: no {_RUNS}/RUN/HOST{SUFFIX}")
     return [RunFile(path, path.absolute().parent.name, path.name.removesuffix(SUFFIX)) for path in paths]
+
+
+def _files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """Yield the files of hosts in ``folder`` and below it, also behind links.
+
+    ``above``: the folders around it, which a link may lead to. OSError if a folder is unreadable.
+    """
+    place = folder.resolve()
+    for path in folder.iterdir() if place not in above else ():
+        if path.is_dir():
+            yield from _files_below(path, above | {place})
+        elif path.name.endswith(SUFFIX):
+            yield path
 
 
 class ImportedRun(NamedTuple):

@@ -178,12 +178,13 @@ def _starts_of_epochs(spans: pa.Table) -> list[int]:
 
 
 def _traced_steps(job: JobReader, kind: int) -> StepsOfKind:
-    """Return the traced steps of a job without spans, as imported ones are."""
+    """Return the traced steps of a job without spans, as imported ones are, if they have times."""
     traces = rows_of_kinds(job.table("traces"), (kind,)).sort_by("start_ns")
     rows = row_tuples(traces, "step", "start_ns", "duration_ns", "key")
     steps = tuple(
         TimedSteps(step, 1, start_ns, duration_ns, is_normal=False, key=key)
         for step, start_ns, duration_ns, key in rows
+        if duration_ns
     )
     return StepsOfKind(steps, (), 0)
 
@@ -219,7 +220,7 @@ def _is_eager(traces: Sequence[StepTrace], nodes: Sequence[Node]) -> bool:
     eager = total = 0
     for trace in traces:
         runs = Counter(each.node for each in trace.executions if each.device not in (ITERATOR_DEVICE, PIPELINE_DEVICE))
-        ops = {each.node for each in trace.executions if each.node == each.op}
+        ops = {each.node for each in trace.executions if each.node == each.op and "/" not in each.op}
         eager += sum(runs[name] for name in ops if name not in graph_names or runs[name] > 1)
         total += runs.total()
     return eager > _EAGER_SHARE * total

@@ -1,5 +1,6 @@
 """Compares runs of a program before and after a change."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +8,7 @@ from statistics import fmean, median
 from typing import Any, Final
 
 from ..errors import UsageError
-from ..flops.executed import shapes_in_order
+from ..flops.executed import shapes_by_slot
 from ..store.columns import row_tuples
 from ..store.protocols import JobReader, StoreReader
 from ..store.schema import NODE, NONE_ID, OUTPUTS
@@ -52,6 +53,8 @@ _INPUTS: Final = frozenset({"IteratorGetNext", "Placeholder", "QueueDequeueManyV
 #: Figure of an op type -> (how it is shown, the share by which equal jobs may differ). Bytes vary
 #: most: whether an op reuses the memory of its input depends on the timing.
 _EXACT_FIGURES: Final = {"calls": ("{:.4g}", 0.005), "bytes": ("{:,.0f}", 0.1)}
+#: The key of an op type on a device, whose name may have spaces before and within it.
+_KEY: Final = re.compile("(.*?) ((?:[^ ]+:[0-9]+ )*[^ ]*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,12 +236,22 @@ def _part(
     parts = breakdown_of_steps(job, kind, (min(ordinals), max(ordinals)))
     ranking = rank_ops(job, (min(steps), max(steps)), (kind,)) if steps else None
     row = replace(row, steps=sum(group.steps for group in timed))
-    return Run(job, row, median_step_ns(timed), ranking.ops if ranking else (), {}, None, None, parts)
+    return Run(job, row, median_step_ns(timed), _ops(ranking), {}, None, None, parts)
 
 
 def op_key(op: TopOp) -> str:
     """Return the key of an op type on a device."""
     return f"{op.op} {op.device}"
+
+
+def _ops(ranking: Ranking | None) -> Sequence[TopOp]:
+    """Return the ops. If all are of one task, their devices do not name it.
+
+    Two tasks of a cluster may be compared.
+    """
+    ops = ranking.ops if ranking else ()
+    tasks = {op.device.rpartition(" ")[0] for op in ops}
+    return [replace(op, device=op.device.rpartition(" ")[2]) for op in ops] if len(tasks) == 1 else ops
 
 
 def _run(job: JobReader, now_ns: int) -> Run:
@@ -257,7 +270,7 @@ def _run_of_snapshot(job: JobReader, now_ns: int) -> Run:
         job,
         row,
         step.spread.p50_ns if step else None,
-        ranking.ops if ranking else (),
+        _ops(ranking),
         _shapes(
             job,
             traces[len(traces) // 2 :][:1],
@@ -304,13 +317,14 @@ def _grouped(run: Run, names: Collection[str]) -> Run:
     if run.ranking is None:
         return run
     nodes = [node._replace(op=COMPILED) if node.name in names else node for node in run.nodes]
-    return replace(run, ops=top_ops(nodes, run.ranking.times, run.ranking.profile.trace_count))
+    ops = top_ops(nodes, run.ranking.times, run.ranking.profile.trace_count)
+    return replace(run, ops=_ops(run.ranking._replace(ops=ops)))
 
 
 def _shapes(job: JobReader, traces: Sequence[int], op_types: Mapping[str, str]) -> dict[str, str]:
     """Return the shapes of each node's outputs in ``traces``, as texts, inputs of the graph first.
 
-    Of several executions the first counts.
+    Unknown shapes are left out. Of several executions the first counts.
     """
     if not traces:
         return {}
@@ -319,8 +333,9 @@ def _shapes(job: JobReader, traces: Sequence[int], op_types: Mapping[str, str]) 
     shapes: dict[str, str] = {}
     for trace, node, outputs in row_tuples(executions.ops, "trace", "node", "outputs"):
         if trace in traces and outputs != NONE_ID and outputs in signatures:
-            dims = shapes_in_order(signatures[outputs])
-            shapes.setdefault(nodes[node], ", ".join("x".join(map(str, sizes)) or "scalar" for sizes in dims))
+            known = [dims for dims in shapes_by_slot(signatures[outputs]).values() if dims is not None]
+            if known:
+                shapes.setdefault(nodes[node], ", ".join("x".join(map(str, sizes)) or "scalar" for sizes in known))
     return dict(sorted(shapes.items(), key=lambda item: op_types.get(item[0]) not in _INPUTS))
 
 
@@ -450,5 +465,5 @@ def _is_certain(op: OpChange) -> bool:
 
 
 def _split(key: str) -> tuple[str, str]:
-    op, _, device = key.rpartition(" ")
-    return op, device
+    parts = _KEY.fullmatch(key)
+    return (parts[1], parts[2]) if parts else (key, "")

@@ -332,7 +332,8 @@ def notes_of(answer: Answer, *, in_own_layout: bool) -> list[str]:
         job = answer.selection.jobs[0]
         if has_programs(job, (node.op for node in answer.profile.nodes)):
             notes.append(programs_note(job))
-    if in_own_layout and answer.profile is not None and not any(node.entries for node in answer.profile.nodes):
+    traced = answer.profile if answer.profile is not None and answer.profile.trace_count else None
+    if in_own_layout and traced is not None and not any(node.entries for node in traced.nodes):
         notes.append(_NO_OPS)
     if in_own_layout and answer.profile is not None and answer.profile.omits_pipeline:
         notes.append("left out: the ops of the input pipeline's functions, beside the steps (--device tf.data)")

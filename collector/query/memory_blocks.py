@@ -19,8 +19,6 @@ from .profile import profile
 _US: Final = 1000
 _GPU_ALLOCATOR: Final = re.compile(r"GPU_(\d+)_")
 _GPU_DEVICE: Final = re.compile(r"gpu:\d+\Z", re.IGNORECASE)
-#: A device of another process: job and task.
-_TASK: Final = re.compile(r"/job:(?!localhost/)([^/]+)/(?:replica:\d+/)?task:(\d+)/")
 _COLUMNS: Final = (
     *("trace", "node", "device", "start_ns", "op_start_ns", "op_end_ns", "allocator", "total_bytes"),
     *("temp_bytes", "persistent_bytes", "output_bytes"),
@@ -224,13 +222,10 @@ def _grouped(changes: Sequence[_Change]) -> dict[tuple[int, str], list[_Change]]
 
 
 def device_of(device: str, allocator: str) -> str:
-    """Return the short name of a device, with its job and task if it is in another process.
-
-    Profiler sessions name the allocator only.
-    """
-    task, gpu = _TASK.search(device), _GPU_ALLOCATOR.match(allocator)
+    """Return the short name of a device. Profiler sessions name the allocator only."""
     if device:
-        return f"{task[1]}:{task[2]} {short_device(device)}" if task else short_device(device)
+        return short_device(device)
+    gpu = _GPU_ALLOCATOR.match(allocator)
     return f"GPU:{gpu[1]}" if gpu else "CPU:0"
 
 

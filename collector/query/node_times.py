@@ -11,7 +11,7 @@ from ..store.protocols import JobReader
 from ..store.schema import NODE, NONE_ID
 from ..summaries.kinds import kind_name, step_kind_of
 from ..summaries.operators import Operator, Shapes
-from ..summaries.top import Times, TopOp, short_device, top_ops
+from ..summaries.top import Times, TopOp, short_devices, top_ops
 from ..tfviews.nodes import STREAM, Node, canonical_devices, device_names, interned_texts, with_counts
 from ..tfviews.parity import Parity
 from .facts import FLOAT_OPS, GRAPH, SHAPES, STACKS, SelectedJob
@@ -162,7 +162,7 @@ def _operator(node: Node, number: int, output_bytes: dict[str, int]) -> Operator
         node.name,
         node.op,
         number,
-        short_device("|".join(node.devices)),
+        short_devices(node),
         node.stats.micros / _NS,
         node.stats.float_ops or None,
         memory or None,

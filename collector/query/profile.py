@@ -110,6 +110,12 @@ def profile(
     )
 
 
+def jobs_of_other_kinds(selection: Selection) -> list[JobReader]:
+    """Return the traced jobs that have no step in a profile of ``selection``; errors as for it."""
+    selected = [selected.job for selected in _select_jobs(selection, -1)[0]]
+    return [job for job in selection.jobs if job not in selected and job.table("traces", ["trace"]).num_rows]
+
+
 # -- which traces --------------------------------------------------------------------------------
 
 

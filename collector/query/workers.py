@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from ...formats import layout
 from ..errors import UsageError
-from ..store.catalog import JobInfo
+from ..store.catalog import IMPORTED, JobInfo, integer_of
 from ..store.columns import pc
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import functions_of
@@ -83,11 +83,13 @@ def members_of(store: StoreReader, selector: str) -> tuple[str, list[JobReader]]
     chosen = max(named, key=lambda job: job.info.opened_ns).info if named else store.job(selector).info
     name = group_name(chosen)
     if not name:
-        raise UsageError(
-            f"{chosen.name or chosen.hex} belongs to no distributed job: its environment had no TF_CONFIG with a "
-            "cluster, and no variables of Slurm, MPI, torchrun or Horovod when it started",
-            slug="no-group",
+        text = (
+            "it was imported, and its files name no cluster; `tfprof diff A B` compares two hosts"
+            if chosen.state == IMPORTED
+            else "its environment had no TF_CONFIG with a cluster, and no variables of Slurm, MPI, torchrun or Horovod "
+            "when it started"
         )
+        raise UsageError(f"{chosen.name or chosen.hex} belongs to no distributed job: {text}", slug="no-group")
     return name, _of_one_run([job for job in jobs if group_name(job.info) == name], chosen)
 
 
@@ -106,9 +108,19 @@ def worker_name(info: JobInfo) -> str:
 
 def _of_one_run(jobs: Iterable[JobReader], chosen: JobInfo) -> list[JobReader]:
     """Return those of ``jobs`` that ran at the same time as ``chosen``, the oldest first."""
-    start, end = chosen.opened_ns, chosen.closed_ns or float("inf")
-    same = [job for job in jobs if job.info.opened_ns <= end and (job.info.closed_ns or float("inf")) >= start]
+    start, end = _period(chosen)
+    same = [job for job in jobs for first, last in [_period(job.info)] if first <= end and last >= start]
     return sorted(same, key=lambda job: job.info.opened_ns)
+
+
+def _period(info: JobInfo) -> tuple[int, float]:
+    """Return when ``info`` was opened, and its end by the same clock.
+
+    A job from another store was closed in this one when it was imported.
+    """
+    ended = integer_of(info.end, "t_ns")
+    ends = info.closed_ns, info.opened_ns + ended - info.started_ns if ended else None
+    return info.opened_ns, min(filter(None, ends), default=float("inf"))
 
 
 #: What is known about the steps of a worker, and their parts.

@@ -180,7 +180,8 @@ def _host_text(host: HostMemory) -> str:
 
 
 def _next(memory: MemoryUse, job: str) -> str:
-    commands = [f"tfprof op {job} -select memory,residual_memory", f"tfprof host {job}"]
-    if memory.allocators:
-        commands.insert(0, f"tfprof export {job} -o memory.svg")
+    commands = [f"tfprof export {job} -o memory.svg"] if memory.allocators else []
+    commands.append(f"tfprof op {job} -select memory,residual_memory")
+    if memory.host is not None:
+        commands.append(f"tfprof host {job}")
     return f"next: {' · '.join(commands)}"

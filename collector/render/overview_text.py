@@ -177,7 +177,7 @@ def _blocks(overview: Overview, now_ns: int, width: int | None, op_rows: int) ->
     yield [
         *head,
         *(wrapped(f"{'command':9}{shlex.join(overview.command)[:_COMMAND_MAX]}", width) if overview.command else ()),
-        *_joined_lines([f"{'phases':9}{texts[0]}", *texts[1:]], width, 9),
+        *_joined_lines([f"{'phases':9}{text}" if not index else text for index, text in enumerate(texts)], width, 9),
         *_joined_lines([f"{'parts':9}{text}" if not index else text for index, text in enumerate(parts)], width, 9),
     ]
     steps, use = (

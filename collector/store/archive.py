@@ -143,8 +143,7 @@ def _chunks(content: bytes | memoryview | Path) -> Iterator[bytes | memoryview]:
 
 def first_sample_ns(info: JobInfo) -> int:
     """Return the time from which samples of its host belong to a job (ns, real time)."""
-    began: Any = info.identity.get("created_real_ns")
-    return (began if isinstance(began, int) else info.opened_ns) - MARGIN_NS
+    return info.started_ns - MARGIN_NS
 
 
 def samples_of_job(info: JobInfo, samples: pa.Table) -> pa.Table:

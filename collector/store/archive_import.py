@@ -90,7 +90,11 @@ def _opened(path: str) -> Iterator[BinaryIO]:
         raise _bad(path, "it is not a regular file")
     with os.fdopen(descriptor, "rb") as file:
         if file.read(len(_ZIP)) != _ZIP:
-            raise TfprofError(f"{path} is not a file of `tfprof export -o JOB.tfprof`", slug=_BAD_FILE)
+            text = (
+                f"{path} is not a file of `tfprof export -o JOB.tfprof`, and not called HOST.xplane.pb; "
+                "other files need an option: --profile_path or --graph_path"
+            )
+            raise TfprofError(text, slug=_BAD_FILE)
         file.seek(0)
         yield file
 

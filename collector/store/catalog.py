@@ -100,6 +100,11 @@ class JobInfo:
         return integer_of(self.identity, "pid")
 
     @property
+    def started_ns(self) -> int:
+        """When the job started (real time); when it was opened if that is unknown."""
+        return integer_of(self.identity, "created_real_ns") or self.opened_ns
+
+    @property
     def node(self) -> str | None:
         """The host of a job if it is not the collector's, else None."""
         return (self.host or "?") if "node" in self.identity else None

@@ -37,7 +37,7 @@ class _Meaning(NamedTuple):
 class _Selector(NamedTuple):
     """A parsed selector: the job ``back`` jobs before the last one that matches ``base``.
 
-    ``until_ns``: the job was opened at this moment or before; None: at any time.
+    ``until_ns``: the job began at this moment or before; None: at any time.
     """
 
     base: str
@@ -63,7 +63,9 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
         raise NoSuchJobError(f"no job {selector!r}{hint or ':'} `tfprof jobs` lists them")
     if len(meaning.jobs) > 1 and not meaning.is_newest:
         raise NoSuchJobError(f"{parsed.base!r} means {len(meaning.jobs)} jobs: {_listed(jobs, meaning.jobs)}")
-    candidates = [info for info in meaning.jobs if parsed.until_ns is None or info.opened_ns <= parsed.until_ns]
+    candidates = meaning.jobs
+    if parsed.until_ns is not None:
+        candidates = [info for info in sorted(candidates, key=_started) if info.started_ns <= parsed.until_ns]
     if parsed.back >= len(candidates):
         raise NoSuchJobError(f"no job {selector!r}, only {_listed(jobs, meaning.jobs)}")
     return candidates[-1 - parsed.back]
@@ -128,6 +130,10 @@ def _in_order(infos: Iterable[JobInfo]) -> list[JobInfo]:
     return sorted(infos, key=lambda info: info.opened_ns)
 
 
+def _started(info: JobInfo) -> int:
+    return info.started_ns
+
+
 def _parse(jobs: Sequence[JobInfo], selector: str) -> _Selector:
     """Parse ``selector``; names of jobs may contain `~` and `@`.
 
@@ -187,7 +193,7 @@ def _listed(jobs: Iterable[JobInfo], shown: Sequence[JobInfo]) -> str:
     """Return short ids, names, times and states of the last of ``shown``, the latest first."""
     ids = short_ids([info.hex for info in jobs])
     texts = [
-        f"{ids[info.hex]} {info.name} of {_time(info.opened_ns)} ({info.state})".replace("  ", " ")
+        f"{ids[info.hex]} {info.name} of {_time(info.started_ns)} ({info.state})".replace("  ", " ")
         for info in shown[: -_LISTED_MAX - 1 : -1]
     ]
     return ", ".join(texts) + (", …" if len(shown) > _LISTED_MAX else "")

@@ -127,7 +127,6 @@ def job_row(info: JobInfo, short_id: str, now_ns: int) -> JobRow:
     identity, values = info.identity, channel_words(info)
     counts = counts_of(info)
     kind, steps = main_steps(values)
-    started = integer_of(identity, "created_real_ns") or info.opened_ns
     ended = None if info.state == RUNNING else integer_of(info.end, "t_ns") or info.closed_ns
     return JobRow(
         id=short_id,
@@ -151,9 +150,9 @@ def job_row(info: JobInfo, short_id: str, now_ns: int) -> JobRow:
         phase=phase_of(info.state, counts),
         status=info.end.get("status"),
         signal=info.end.get("signal"),
-        started_ns=started,
+        started_ns=info.started_ns,
         ended_ns=ended,
-        duration_ns=max(0, (ended or now_ns) - started),
+        duration_ns=max(0, (ended or now_ns) - info.started_ns),
         launch=str(identity.get("launch") or ""),
         trace=str(identity.get("trace") or ""),
         odd_times=integer_of(values, "odd_times"),

@@ -164,7 +164,7 @@ class LiveJob:
     @property
     def devices(self) -> tuple[str, ...]:
         """The GPUs of the traced ops, or the CPUs if there are no GPUs."""
-        gpus = [device for device in self._devices if not device.startswith("CPU")]
+        gpus = [device for device in self._devices if "CPU:" not in device]
         return tuple(sorted(gpus or self._devices))
 
     def figures(self) -> LiveFigures:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...formats import layout, span_kinds
+from ..store.catalog import IMPORTED
 from .activities import ActivityNode
 from .jobs import ENDED, STARTING, JobRow
 from .kinds import NO_FUNCTION_NAMES, FunctionNames
@@ -155,10 +156,15 @@ class Stage:
 
 
 def stages(row: JobRow, tree: Sequence[SpanNode], spans: pa.Table, now_ns: int) -> list[Stage]:
-    """Return the stages of the job of ``row`` at ``now_ns``, from its SPANS and their ``tree``."""
+    """Return the stages of the job of ``row`` at ``now_ns``, from its SPANS and their ``tree``.
+
+    An imported job without spans has none.
+    """
     end_ns = row.ended_ns or now_ns
     spans = spans.filter(pc.not_equal(spans["kind"], pa.scalar(layout.ACTIVITY, pa.uint16())))
     if not spans.num_rows:
+        if row.state == IMPORTED:
+            return []
         return [Stage(STARTING, 1, max(0, end_ns - row.started_ns), row.phase != ENDED)]
     first_start: Any = pc.min(spans["start_ns"]).as_py()
     last_end: Any = pc.max(pc.add(spans["start_ns"], spans["total_ns"])).as_py()

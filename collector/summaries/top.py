@@ -1,5 +1,6 @@
 """Op types, ranked by their time in a step, and those that take longer than before."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ Times = Mapping[str, Sequence[int]]
 #: Maximum number of changes, and the share of all growth that each exceeds.
 CHANGES_MAX: Final = 3
 _SHARE_MIN: Final = 0.05
+#: A device of another process: job and task.
+_TASK: Final = re.compile(r"/job:(?!localhost/)([^/]+)/(?:replica:\d+/)?task:(\d+)/")
 
 
 class Share(NamedTuple, Generic[K]):
@@ -76,8 +79,14 @@ class TopOp:
 
 
 def short_device(device: str) -> str:
-    """Return the short form of a device's name: CPU:0, GPU:1."""
-    return device.rsplit("/", 1)[-1].removeprefix("device:").upper() or "-"
+    """Return the short form of a device's name: CPU:0, GPU:1; in a cluster: worker:1 GPU:0."""
+    task, name = _TASK.search(device), device.rsplit("/", 1)[-1].removeprefix("device:").upper() or "-"
+    return f"{task[1]}:{task[2]} {name}" if task else name
+
+
+def short_devices(node: Node) -> str:
+    """Return the short forms of a node's devices."""
+    return ",".join(map(short_device, node.devices)) or "-"
 
 
 def top_ops(nodes: Sequence[Node], times: Times, steps: int) -> list[TopOp]:
@@ -88,7 +97,7 @@ def top_ops(nodes: Sequence[Node], times: Times, steps: int) -> list[TopOp]:
     places = Places(nodes)
     groups: dict[tuple[str, str], list[Node]] = defaultdict(list)
     for node in nodes:
-        groups[node.op, short_device("|".join(node.devices))].append(node)
+        groups[node.op, short_devices(node)].append(node)
     ops = []
     for key, ns, least_ns, most_ns, share in shares(
         ((key, node) for key, group in groups.items() for node in group), times, steps

@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from ...formats.exports import DEFAULT_TABLE, TABLES
 from ..errors import UsageError
-from ..query.job_selection import Selection
+from ..query.job_selection import Selection, ids_of
+from ..query.profile import jobs_of_other_kinds
 from . import columns
 from .executions import executions
 from .job_data import events, graph, host
@@ -27,17 +28,21 @@ class Rows(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """A table; ``parts`` yields its rows. ``is_selected``: it has only the selected steps."""
+    """A table; ``parts`` yields its rows.
+
+    ``is_selected``: it has only the selected steps. ``is_sum``: its rows are sums over all jobs.
+    """
 
     schema: pa.Schema
     parts: Callable[[Selection], Iterator[pa.Table]]
     is_selected: bool = False
+    is_sum: bool = False
 
 
 _TABLES: Final = {
     "executions": _Table(columns.EXECUTIONS, executions, is_selected=True),
-    "ops": _Table(columns.OPS, ops, is_selected=True),
-    "nodes": _Table(columns.NODES, nodes, is_selected=True),
+    "ops": _Table(columns.OPS, ops, is_selected=True, is_sum=True),
+    "nodes": _Table(columns.NODES, nodes, is_selected=True, is_sum=True),
     "steps": _Table(columns.SPANS, steps),
     "spans": _Table(columns.SPANS, spans),
     "host": _Table(columns.HOST, host),
@@ -46,8 +51,10 @@ _TABLES: Final = {
 }
 
 
-def rows_of(selection: Selection, name: str | None = None) -> Rows:
+def rows_of(selection: Selection, name: str | None = None, notes: list[str] | None = None) -> Rows:
     """Return the table called ``name`` of the jobs in ``selection``; None means the default.
+
+    A line about jobs that the table leaves out is added to ``notes``.
 
     UsageError if there is none, or if steps, kinds or a device are selected and the table covers
     whole jobs; also ``no-such-step``, ``no-such-kind``, ``no-such-device``.
@@ -58,4 +65,8 @@ def rows_of(selection: Selection, name: str | None = None) -> Rows:
     selected = (selection.steps, selection.kinds, selection.device, selection.since_ns)
     if not table.is_selected and selected != (None, None, None, 0):
         raise UsageError(f"the table {name} covers whole jobs: select no steps, time, kind or device")
+    if notes is not None and table.is_sum and (left_out := jobs_of_other_kinds(selection)):
+        ids = ids_of(selection.jobs)
+        jobs = ", ".join(f"{ids[job.info.hex]} {job.info.name}".rstrip() for job in left_out)
+        notes.append(f"left out, without traced steps of the kind shown (--kind): {jobs}")
     return Rows(table.schema, table.parts(selection))

@@ -32,17 +32,21 @@ def write_run(
     op_us: Sequence[int],
     ops: Sequence[str] = OPS,
     flags: int = 0,
+    devices: Sequence[bytes] = (DEVICE,),
     end: Mapping[str, object] | None = None,
     **identity: object,
 ) -> None:
-    """Write an ended run whose steps take ``step_ms``, and whose ops take ``op_us``."""
+    """Write an ended run whose steps take ``step_ms``, and whose ops take ``op_us``.
+
+    The ops are on ``devices`` by turns.
+    """
     nodes_of_ops = [graph_pb2.NodeDef(name=f"{op.lower()}_{number}", op=op) for number, op in enumerate(ops)]
     graph = graph_pb2.GraphDef(node=nodes_of_ops)
-    start_us, nodes = START_NS // 1000, b""
-    for each, us in zip(nodes_of_ops, op_us, strict=True):
-        nodes += text(2, node(each.name.encode(), start_us, us - 1))
+    start_us, nodes = START_NS // 1000, [b""] * len(devices)
+    for number, (each, us) in enumerate(zip(nodes_of_ops, op_us, strict=True)):
+        nodes[number % len(devices)] += text(2, node(each.name.encode(), start_us, us - 1))
         start_us += us
-    message = text(1, text(1, text(1, DEVICE) + nodes))
+    message = text(1, b"".join(text(1, text(1, device) + ops) for device, ops in zip(devices, nodes, strict=True)))
     spans = [span(layout.RUN, number, 10 * number, step_ms, flags=flags) for number in range(1, 21)]
     tables = {**trace_tables(graph.SerializeToString(), [message] * 3), "spans": rows("spans", spans)}
     opened = {"created_real_ns": START_NS + (uid & 0xFF) * SECOND, "launch": ""}
@@ -264,6 +268,21 @@ def test_counts_that_vary_between_equal_runs_are_no_difference(run: Run, tmp_pat
     assert "different: calls" not in out
     out = run("diff", "c0", "c1", "--against", "a0", "a1", "--store", str(path))[1]
     assert "different: calls of A CPU:0 a step: 1.5 -> 4.5" in out
+
+
+def test_ops_of_tasks_are_apart_and_two_tasks_are_compared(run: Run, tmp_path: Path) -> None:
+    tasks = [DEVICE.replace(b"localhost", b"worker").replace(b"task:0", b"task:%d" % number) for number in (0, 1)]
+    for number, devices in enumerate(([tasks[0]], [tasks[1]], tasks, tasks)):
+        write_run(tmp_path, (0xA0 + number) << 56, f"{number}.py", step_ms=2, op_us=[100] * 6, devices=devices)
+    of_workers, of_both = (
+        json.loads(run("diff", *names, "--store", tmp_path, "--json")[1])
+        for names in (("0.py", "1.py"), ("2.py", "3.py"))
+    )
+    assert {(op["device"], op["before_ns"] is None) for op in of_workers["ops"]} == {("CPU:0", False)}
+    assert {(op["op"], op["device"]) for op in of_both["ops"] if op["op"] in {"Conv2D", "MatMul"}} == {
+        ("Conv2D", "worker:0 CPU:0"),
+        ("MatMul", "worker:1 CPU:0"),
+    }
 
 
 def test_an_op_that_some_run_lacks_is_not_compared_and_named(run: Run, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from fakes.command import Run, caller
-from fakes.run_metadata import run_metadata
+from fakes.run_metadata import node, run_metadata, text
 from tfprof.collector.proto.tensorflow_pb2 import GraphDef
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
 from tfprof.collector.store.reader import LocalStore
@@ -73,6 +73,33 @@ def test_a_graph_alone_has_parameters(run: Run) -> None:
     assert code == 0
     assert [line.split() for line in out.splitlines()[1:]] == [["scope", "params", "share"], ["w", "6", "100", "%"]]
     assert run("steps", "last")[2].startswith("tfprof: no steps: the job was imported")
+
+
+def test_an_imported_loop_has_no_eager_ops(run: Run) -> None:
+    nodes = b"".join(text(2, node(b"while/body/add", 1_700_000_000_000_000 + 100 * at)) for at in range(20))
+    Path("loop").write_bytes(text(1, text(1, text(1, b"/device:CPU:0") + nodes)))
+    assert run("import", "--graph_path", "graph", "--run_meta_path", "loop")[0] == 0
+    assert "between ops" in run("breakdown", "graph")[1]
+    assert "between eager ops" not in run("breakdown", "graph")[1]
+
+
+def test_a_step_without_times_has_no_parts(run: Run) -> None:
+    Path("timeless").write_bytes(text(1, text(1, text(1, b"/device:CPU:0") + text(2, text(1, b"w")))))
+    assert run("import", "--graph_path", "graph", "--run_meta_path", "timeless")[0] == 0
+    assert json.loads(run("breakdown", "graph", "--json")[1])["kinds"] == []
+
+
+def test_what_an_imported_job_never_had_is_not_missed(run: Run) -> None:
+    assert run("import", "--graph_path", "graph", "--name", "alone")[0] == 0
+    assert run("import", "--graph_path", "graph", "--run_meta_path", "run-0")[0] == 0
+    for command in ("steps", "spans"):
+        assert run(command, "graph")[2].startswith(f"tfprof: no {command}: the job was imported")
+    assert run("host", "graph")[2] == "tfprof: no samples of this job: it was imported\n"
+    assert "tfprof host" not in run("memory", "graph")[1]
+    assert "starting" not in run("show", "graph")[1].split()
+    assert json.loads(run("show", "graph", "--json")[1])["phases"] == []
+    assert "ran in this process" not in run("op", "alone")[2]
+    assert "--profile_path or --graph_path [bad-file]" in run("import", "graph")[2]
 
 
 def test_json_names_the_job(run: Run, tmp_path: Path) -> None:

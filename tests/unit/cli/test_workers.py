@@ -4,11 +4,15 @@ Tests collector/documents/workers.py, collector/query/workers.py, collector/rend
 """
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fakes.command import Run
-from fakes.made_store import rows, span, write_job
+from fakes.made_store import HOST, SECOND, START_NS, rows, span, write_job
+from tfprof.collector.store.catalog import JOB_FILE, JobInfo, job_folder
+from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout
 
 
@@ -55,6 +59,26 @@ def test_a_job_without_a_group_is_refused(run: Run, store: Path) -> None:
     status, _, err = run("workers", "5000", "--store", str(store))
     assert status == 2
     assert "no-group" in err
+
+
+def test_an_imported_job_has_no_group(run: Run, tmp_path: Path) -> None:
+    write_worker(tmp_path, 5 << 60, 0, 60, None, "imported")
+    assert (
+        "its files name no cluster; `tfprof diff A B` compares two hosts [no-group]"
+        in (run("workers", "5000", "--store", str(tmp_path))[2])
+    )
+
+
+def test_runs_that_are_imported_together_are_apart(run: Run, tmp_path: Path) -> None:
+    store = LocalStoreWriter(tmp_path, HOST)
+    for number in range(2):
+        begun = START_NS + number * 1000 * SECOND
+        info = JobInfo(1 + number << 60, opened_ns=begun, identity={"group": "tf-1", "created_real_ns": begun})
+        store.job(info.uid).close("exited")
+        path = job_folder(tmp_path, info.uid) / JOB_FILE
+        path.write_bytes(replace(info, state="exited", end={"t_ns": begun + SECOND}, closed_ns=time.time_ns()).dump())
+    store.close()
+    assert len(json.loads(run("workers", "2000", "--json", "--store", str(tmp_path))[1])["workers"]) == 1
 
 
 def write_coordinator(store: Path, threads: int) -> None:

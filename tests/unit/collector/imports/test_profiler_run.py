@@ -3,9 +3,11 @@
 Tests collector/imports/session_steps.py.
 """
 
+import errno
 import gzip
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +157,49 @@ def test_each_file_is_a_job(run: Run) -> None:
     for folder, jobs in (("", 3), ("/plugins", 3), ("/plugins/profile", 3), ("/plugins/profile/run1", 2)):
         assert len(json.loads(run("import", f"logs/fit{folder}", "--json")[1])["jobs"]) == jobs
     assert len(json.loads(run("import", "logs/fit/plugins/profile/run1/host1.xplane.pb", "--json")[1])["jobs"]) == 1
+
+
+def test_bad_files_do_not_keep_out_the_others(run: Run) -> None:
+    data = xspace(step("train", 1, 100, 50), ("a:Add", 110, 5, {}))
+    for host, content in (("a", b"no"), ("b", data), ("c", b""), ("d", data)):
+        write(content, f"logs/plugins/profile/run1/{host}.xplane.pb")
+    for words in ((), ("--json",)):
+        status, out, error = run("import", "logs", *words)
+        assert (status, [line.split("/")[-1][0] for line in error.splitlines()]) == (1, ["a", "c"])
+    assert [job["host"] for job in json.loads(out)["jobs"]] == ["b", "d"]
+    assert len(LocalStore(Path("store")).jobs()) == 4
+    write(data, "logs/plugins/profile/a\nb/host.xplane.pb")
+    assert run("import", "logs")[:2] == (2, ""), "names are checked first"
+
+
+def test_links_are_followed_and_unreadable_folders_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(xspace(step("train", 1, 100, 50), ("a:Add", 110, 5, {})), "elsewhere/run1/host1.xplane.pb")
+    Path("logs/plugins/profile").mkdir(parents=True)
+    Path("logs/plugins/profile/run1").symlink_to(file.parent.absolute())
+    (file.parent / "back").symlink_to(Path("logs").absolute())
+    Path("logs/gone").symlink_to("nowhere")
+    assert len(json.loads(run("import", "logs", "--json")[1])["jobs"]) == 1
+
+    def denied(folder: Path) -> Iterator[Path]:
+        if folder.name == "profile":
+            raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+        return iterdir(folder)
+
+    iterdir = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", denied)
+    assert run("import", "logs")[2] == "tfprof: cannot read logs/plugins/profile: Permission denied [io]\n"
+
+
+def test_a_table_of_sums_names_the_jobs_that_it_leaves_out(run: Run) -> None:
+    for number, kind in enumerate(("train", "train", "test")):
+        data = xspace(step(kind, 1, 100, 50), ("a:Add", 110, 5, {}), start_ns=START_NS + number)
+        write(data, f"logs/plugins/profile/{kind}{number}/host.xplane.pb")
+    assert run("import", "logs")[0] == 0
+    names = ("train0", "train1", "test2")
+    for table, notes in (("ops", 1), ("nodes", 1), ("executions", 0)):
+        error = run("export", *names, "--table", table, "-o", f"{table}.csv")[2]
+        assert (error.count("left out, without traced steps of the kind"), error.count(" test2\n")) == (notes, notes)
+    assert run("export", *names, "--table", "ops", "--kind", "all", "-o", "all.csv") == (0, "", "")
 
 
 def test_an_exported_job_is_imported_with_its_steps(run: Run) -> None:

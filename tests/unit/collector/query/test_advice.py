@@ -262,6 +262,16 @@ def test_waiting_for_input_within_steps_is_reported_with_the_slowest_stage() -> 
     assert "dataset.prefetch" in report.remedy
 
 
+def test_the_input_of_too_few_timed_steps_is_not_called_fine() -> None:
+    evidence = waiting_step(("::Map", 650_000))
+    assert evidence.breakdown is not None
+    timed = TimedSteps(1, 1, 0, MS, is_normal=True)
+    few = replace(evidence, breakdown=replace(evidence.breakdown, steps=2), timed_steps=(timed,))
+    assert input_bound.check(few) == []
+    assert missing_data.of_input(few) == "fewer than 3 steps"
+    assert missing_data.of_input(evidence) == ""
+
+
 @pytest.mark.parametrize("stages", [[("::Prefetch", 690_000), ("", 5_000)], [("::Prefetch::Map", 650_000)]])
 def test_prefetch_is_no_remedy_for_a_pipeline_that_prefetches(stages: list[tuple[str, int]]) -> None:
     (report,) = input_bound.check(waiting_step(("::Prefetch", 690_000), *stages))

@@ -69,6 +69,15 @@ def test_a_time_of_day_lasts_as_long_as_it_is_precise() -> None:
         select([late_in_the_minute], f"train@{at(1, '%H:%M:%S')}")
 
 
+def test_the_time_of_an_imported_job_is_that_of_its_start() -> None:
+    imported = [
+        JobInfo(number, "imported", {"name": "logs", "created_real_ns": NOW_NS - ago * MINUTE_NS}, opened_ns=NOW_NS)
+        for number, ago in ((1, 100), (2, 200))
+    ]
+    assert select(imported, "logs@90m") == imported[0]
+    assert select(imported, "logs@150m") == select(imported, "logs") == imported[1]
+
+
 @pytest.mark.parametrize(("selector", "count"), [("7f3", 2), ("eva", 3)])
 def test_an_ambiguous_selector_lists_times_and_short_ids(selector: str, count: int) -> None:
     with pytest.raises(NoSuchJobError, match=rf"means {count} jobs: ") as caught:

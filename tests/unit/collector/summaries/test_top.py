@@ -52,6 +52,16 @@ def test_the_place_is_the_one_with_most_time() -> None:
     assert heaviest(nodes[2:], lambda node: lines[node.name]) == ""
 
 
-@pytest.mark.parametrize(("name", "shown"), [("/job:a/task:0/cpu:0", "CPU:0"), ("", "-"), ("/device:gpu:3", "GPU:3")])
+def test_ops_of_tasks_are_apart_and_a_node_may_have_several_devices() -> None:
+    workers = [GPU.replace("localhost", "worker").replace("task:0", f"task:{number}") for number in (0, 1)]
+    nodes = [node(name, "Add", device, micros=30) for name, device in zip("ab", workers, strict=True)]
+    both = nodes[0]._replace(name="c", devices=tuple(workers))
+    result = top_ops([*nodes, both], {}, 1)
+    assert [entry.device for entry in result] == ["worker:0 GPU:1", "worker:0 GPU:1,worker:1 GPU:1", "worker:1 GPU:1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("/job:a/task:0/cpu:0", "a:0 CPU:0"), ("", "-"), ("/device:gpu:3", "GPU:3"), (GPU, "GPU:1")]
+)
 def test_devices_have_short_names(name: str, shown: str) -> None:
     assert short_device(name) == shown

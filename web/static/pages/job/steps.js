@@ -50,7 +50,7 @@ export function Steps({ base, version, job }) {
   const curve = kinds.find((each) => each.kind === kind) ?? main;
   const shown = useMemo(() => (curve ? merged(curve, job.started_ns) : null), [curve, job.started_ns]);
   if (!kinds.length && !steps?.kinds.length) {
-    return html`<${Section} id="steps" title="Step times"><p class="muted">${curves === null ? "Reading …" : "No steps yet."}</p></${Section}>`;
+    return html`<${Section} id="steps" title="Step times"><p class="muted">${curves === null ? "Reading …" : job.phase === "ended" ? "No steps." : "No steps yet."}</p></${Section}>`;
   }
   const marks = [
     ...(spans?.spans ?? []).filter((span) => span.kind === "epoch" && span.count === 1).map((span) => ({ at: (span.start_ns - job.started_ns) / 1e9, text: `epoch ${span.label}`, colour: "line", isDashed: true })),
