@@ -8,14 +8,14 @@ belong to the step. If no optimizer applies the gradients, the step ends when th
 from __future__ import annotations
 
 import sys
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 from weakref import ref
 
 from ...formats import layout
 from .. import core
 from ..clock import identity, mono
-from ..guard import of_job, packages
+from ..guard import is_of_framework, of_job
 from ..process_events import at_end
 from ..steps import observer
 from ..steps.step import OutermostStep, Step
@@ -54,11 +54,6 @@ def is_in_unseen_loop(state: ThreadState) -> bool:
         frame = frame.f_back
     state.was_outside = frame is None
     return frame is not None
-
-
-def is_of_framework(frame: FrameType) -> bool:
-    """Return whether the frame is one of TensorFlow's or Keras's."""
-    return str(frame.f_globals.get("__name__")).partition(".")[0] in packages
 
 
 # -- direct calls of models ----------------------------------------------------------------------
