@@ -79,7 +79,7 @@ class KerasCall(object):
         """Begin an epoch; drop a batch that found no data in the epoch before."""
         self.drop_batch()
         self.epoch = _tracker(layout.EPOCH).next()
-        self.epoch_start = clock.mono()
+        self.epoch_start = self.last_seen = clock.mono()
         steps = (getattr(self.callbacks(), "params", None) or {}).get("steps")
         self.batches_left = steps if isinstance(steps, int) else None
 
