@@ -5,6 +5,7 @@ import signal
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from fakes.channel_reader import channels
@@ -77,11 +78,12 @@ def test_the_first_argument_may_be_a_path(armed, read, monkeypatch):
 
 
 def test_names_that_do_not_fit_are_encoded_once(armed, read, monkeypatch):
-    hello, sizes, published_keys = open_channel().hello, [], set()
-    monkeypatch.setattr(opening, "_encoded", lambda *args, encode=opening._encoded: sizes.append(1) or encode(*args))
+    hello, encode = open_channel().hello, mock.Mock(wraps=opening._encoded)
+    published_keys: set[int] = set()
+    monkeypatch.setattr(opening, "_encoded", encode)
     for key in range(opening.NAMES_MAX):
         hello.publish(10**9 + key, str(key).ljust(opening.LENGTH_MAX, "x"), published_keys)
     assert len(published_keys) == opening.NAMES_MAX
-    assert len(sizes) <= 2 * opening.NAMES_MAX
+    assert encode.call_count <= 2 * opening.NAMES_MAX
     names = list(read().hello()["functions"].values())
     assert [name.rstrip("x") for name in names] == [str(number) for number in range(len(names))]
