@@ -195,7 +195,12 @@ def is_of_job_file(frame: "FrameType") -> bool:
     name = frame.f_code.co_filename
     if name.startswith((*OUR_FILE_PREFIXES, "<frozen ")) or is_of_standard_library(name):
         return False
-    return not packages.intersection(name.split(os.sep))
+    return not is_of_framework(frame)
+
+
+def is_of_framework(frame: "FrameType") -> bool:
+    """Return whether the frame is one of a framework's packages: its file may be in any folder."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in packages
 
 
 def _is_known_module(name: str) -> bool:

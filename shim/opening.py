@@ -39,8 +39,8 @@ class Hello(object):
 
     @guard.guarded
     def write(self) -> None:
-        """Write the page, with as many names as fit."""
-        hello, kinds, names = _description(self._state), self._state.kinds, dict(self._names)
+        """Write the page; forget the last names if they do not fit."""
+        hello, kinds, names = _description(self._state), self._state.kinds, self._names
         data = _encoded(hello, kinds, names)
         while len(data) > layout.HELLO_MAX:
             if names:
@@ -140,7 +140,7 @@ def _description(state: Any) -> dict[str, Any]:
     name, version = frameworks[0] if frameworks else (None, None)
     return {
         "name": _program_name(),
-        "argv0": (getattr(sys, "argv", None) or [""])[0],
+        "argv0": str((getattr(sys, "argv", None) or [""])[0]),
         "python": "%d.%d.%d" % sys.version_info[:3],
         "framework": name,
         "framework_version": version,
@@ -163,7 +163,7 @@ def _program_name() -> str:
     if spec is not None and spec.name:
         name: str = spec.name
         return name[: -len(".__main__")] if name.endswith(".__main__") else name
-    return os.path.basename((getattr(sys, "argv", None) or [""])[0]) or "python"
+    return os.path.basename(str((getattr(sys, "argv", None) or [""])[0])) or "python"
 
 
 def _ring_bytes(environ: Mapping[str, str]) -> int:

@@ -34,6 +34,8 @@ def at_end(call: "Call") -> None:
 
 def in_child(call: "Call") -> None:
     """Call ``call`` in forked children, guarded; idempotent."""
+    if ("child", call) in _added_calls:
+        return
     _add("child", call, called_back(call), lambda run: posix.register_at_fork(after_in_child=run), contain_in_callback)
 
 
@@ -47,8 +49,6 @@ def forget() -> None:
 
 def _add(event: str, call: "Call", guarded_call: "Call", register: "Any", *handlers: "Call") -> None:
     """Add ``call``; the ``handlers`` handle an exception between two calls."""
-    if (event, call) in _added_calls:
-        return
     namespace = _kept.setdefault(event, {"calls": [], "handlers": []})
     if "run" not in namespace:
         function_type: "Any" = type(_run)

@@ -33,7 +33,8 @@ class CurrentPolicy(object):
     ``revision`` grows with each change. ``generation`` is that of the last policy read from the
     channel. ``max_traced`` is the maximum number of traced steps of each kind under the order in
     force, 0 for no limit. ``is_bounded``: the order ends by itself. ``detach`` disarms the shim.
-    ``costs`` are the costs of tracing.
+    ``costs`` are the costs of tracing. ``update`` and ``end_if_finished`` are called under
+    ``guard``.
     """
 
     def __init__(
@@ -57,16 +58,13 @@ class CurrentPolicy(object):
         self._beat = 0
         self._beat_ns = created_ns  # local time of the agent's last heartbeat; at first the channel's creation
         self._silent_since_ns = 0
-        self._guard = ReentrantGuard()
+        self.guard = ReentrantGuard()
 
     def update(self, now: int, kind: int, ordinal: int, batch: Any = None) -> None:
         """Apply a new order at step ``ordinal`` of ``kind``; end an order that expired by ``now``.
 
         ``now`` is in ns on the monotonic clock. If the step is traced, it is recorded as ``batch``.
         """
-        self._guard.call(self._update, now, kind, ordinal, batch)
-
-    def _update(self, now: int, kind: int, ordinal: int, batch: Any) -> None:
         if self._words[POLICY] != self.generation:
             self._apply(kind, ordinal, now, batch)
         self._kinds.add(kind)
@@ -83,9 +81,6 @@ class CurrentPolicy(object):
 
         The caller has traced all steps of ``kind`` that the order selects.
         """
-        self._guard.call(self._end_if_finished, kind, revision)
-
-    def _end_if_finished(self, kind: int, revision: int) -> None:
         if self.is_bounded and revision == self.revision and self._main_kind(kind) == kind:
             self._end()
 

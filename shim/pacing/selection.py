@@ -78,7 +78,8 @@ class Selection(object):
         extra = self._call_pacer(self.pacer.note_traced, key, duration, own_ns)
         self._current_policy.count_traced()
         if self.pacer.is_finished(self.pacer.last_selected):
-            self._current_policy.end_if_finished(self._kind, self._revision)
+            policy = self._current_policy
+            policy.guard.call(policy.end_if_finished, self._kind, self._revision)
         return extra
 
     def _call_pacer(self, method: Callable[..., int | None], *args: object) -> int:
@@ -89,8 +90,8 @@ class Selection(object):
         """Check for a new order and for the end of the one in force; choose the next check."""
         policy, revision = self._current_policy, self._revision
         if policy.is_bounded and policy.revision == revision and self.pacer.is_finished(ordinal - 1):
-            policy.end_if_finished(self._kind, revision)
-        policy.update(now, self._kind, ordinal, batch)
+            policy.guard.call(policy.end_if_finished, self._kind, revision)
+        policy.guard.call(policy.update, now, self._kind, ordinal, batch)
         self.generation = policy.generation
         (last, last_ns), self._last_end_check = self._last_end_check, (ordinal, now)
         interval = (ordinal - last) * _END_CHECK_NS // max(now - last_ns, 1)

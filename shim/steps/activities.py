@@ -29,7 +29,8 @@ _COST_NS = 1500  # approximate cost of an activity
 _SUMS_MAX = 256  # maximum number of sums
 #: Shorter activities of a category are not recorded (ns): most methods of a callback do nothing.
 _MIN_NS = {activities.CALLBACK: 2000}
-_WITH_MANY_NAMES = (activities.TRACING, activities.FIRST_RUN, *activities.MARKS)  # get half of the names
+#: Categories that get half of the names.
+_WITH_MANY_NAMES = (activities.TRACING, activities.FIRST_RUN, activities.THREAD, *activities.MARKS)
 _UNREAD_MAX = layout.SPAN_COUNT // 2  # entries of the span ring; above that (marks: half of it), they are added up
 keys: dict[tuple[int, str], int] = {}  # span keys by category and name
 

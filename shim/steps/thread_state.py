@@ -55,13 +55,13 @@ class ThreadState(object):
         while self.marks and not self.marks[-1].is_open and self.activity == self.marks[-1].key:
             self.activity = self.marks.pop().outer
 
-    def end_stopped_step(self) -> bool:
-        """End a training step whose tape has stopped recording; return whether there was one."""
+    def end_stopped_step(self) -> None:
+        """End a training step whose tape has stopped recording; the next expects no optimizer."""
         step = self.tape_step
         if step is None or not step.has_stopped():
-            return False
+            return
         step.end(False, step.end_ns)
-        return True
+        self.are_gradients_applied = False  # no optimizer ended the step
 
     def take_pending_kind(self, default: int) -> int:
         """Return the kind of the next call and clear it; ``default`` if none is set."""

@@ -40,7 +40,6 @@ _is_ending = False  # the process ends: no window is opened any more
 _WAIT_NS = 1000000000  # maximum wait of the job for a traced run that holds the session
 _PAUSE_S = 0.002  # seconds between two checks whether the run has ended
 _session_lock = TryLock()  # of the profiler session
-_pid = clock.getpid()
 #: The claims in force. While there is one, tfprof starts no session.
 claims = WeakTable()
 
@@ -177,7 +176,7 @@ def claim(_session: object = None) -> Claim:
     The claim lasts as long as the returned object. A run of another thread that holds the session
     is waited for, for a second at most.
     """
-    _renew_lock()
+    in_child(_after_fork)
     new_claim = Claim()
     try:
         claims.set(new_claim)
@@ -192,18 +191,10 @@ def claim(_session: object = None) -> Claim:
 
 def reserve() -> Hold | None:
     """Hold the profiler session and return the hold; None while it is in use or claimed."""
-    _renew_lock()
+    in_child(_after_fork)
     hold = _session_lock.take()
     # A claim that begins after this check waits until ``hold`` is released.
     return None if claims else hold
-
-
-def _renew_lock() -> None:
-    """Forget the holder and the claims of the parent in a forked child."""
-    global _session_lock, _pid
-    if _pid != clock.getpid():
-        _session_lock, _pid = TryLock(), clock.getpid()
-        claims.clear()
 
 
 @guarded
@@ -291,7 +282,6 @@ def _obstacle(channel: Channel, kind: int, key: int) -> tuple[str, str] | None:
     if _is_ending or _failed_windows.get((kind, key), 0) >= _TRIES:
         return ("", "")
     at_end(_at_exit)
-    in_child(_after_fork)
     core.at_disarm(drop_current)
     return channel.grow()
 
@@ -304,7 +294,10 @@ def _at_exit() -> None:
 
 
 def _after_fork() -> None:
-    global current
+    """Forget the holder, the claims and the window of the parent in a forked child."""
+    global current, _session_lock
+    _session_lock = TryLock()
+    claims.clear()
     window, current = current, None
     if window is not None:
         window.recording.leak()

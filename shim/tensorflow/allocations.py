@@ -65,11 +65,6 @@ def has_accelerator() -> bool:
 def library() -> ctypes.CDLL | None:
     """Return the library that the job has loaded, None where there is none; never load it."""
     global _loaded_library
-    if _loaded_library is not None:
-        return _loaded_library
-    package = getattr(sys.modules.get("tensorflow"), "__file__", None)
-    if package is None:
-        return None
-    path = os.path.join(os.path.dirname(package), LIBRARY)
-    _loaded_library = attempt(OSError, ctypes.CDLL, path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    if _loaded_library is None:
+        _loaded_library = attempt(OSError, ctypes.CDLL, LIBRARY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     return _loaded_library

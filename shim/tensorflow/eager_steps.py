@@ -8,14 +8,14 @@ belong to the step. If no optimizer applies the gradients, the step ends when th
 from __future__ import annotations
 
 import sys
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 from weakref import ref
 
 from ...formats import layout
 from .. import core
 from ..clock import identity, mono
-from ..guard import of_job, packages
+from ..guard import is_of_framework, of_job
 from ..process_events import at_end
 from ..steps import observer
 from ..steps.step import OutermostStep, Step
@@ -26,6 +26,7 @@ _LOOPS = ("fit", "evaluate", "predict", "fit_generator", "evaluate_generator", "
 _MODEL_METHOD = "predict_on_batch"  # a method of models, but not of other layers
 _SYMBOLIC_CLASSES = ("Tensor", "SymbolicTensor")  # class names of symbolic inputs
 _GREENLETS = "greenlets switch within training steps: steps that begin within another greenlet's are not counted"
+_CALLS_MAX = 8  # calls of models between the gradients and the optimizer; after more, none is expected
 _KERAS_TENSOR = "KerasTensor"  # end of the class names of Keras's symbolic inputs
 
 
@@ -56,11 +57,6 @@ def is_in_unseen_loop(state: ThreadState) -> bool:
     return frame is not None
 
 
-def is_of_framework(frame: FrameType) -> bool:
-    """Return whether the frame is one of TensorFlow's or Keras's."""
-    return str(frame.f_globals.get("__name__")).partition(".")[0] in packages
-
-
 # -- direct calls of models ----------------------------------------------------------------------
 
 
@@ -71,7 +67,12 @@ def patch_layers(module: ModuleType) -> None:
 
 def _model_called(model: Any, inputs: Any) -> observer.EndCallback | None:
     state: ThreadState = local.thread_state
-    if not hasattr(type(model), _MODEL_METHOD) or idle_state() is None or _is_symbolic(inputs):
+    if not hasattr(type(model), _MODEL_METHOD):
+        return None
+    step = state.tape_step
+    if step is not None and state.outermost_call() is step and not state.is_applying and is_eager():
+        step.count_call()
+    if idle_state() is None or _is_symbolic(inputs):
         return None
     return observer.EndCallback(OutermostStep(state, layout.CALL, of_job(getattr, model, "name", "")).end)
 
@@ -94,18 +95,24 @@ class TapeStep(OutermostStep):
     ``end_ns`` is the time when the tape was left or, later, when the gradients were computed (ns).
     """
 
-    __slots__ = ("end_ns", "greenlet", "is_recording", "tape")
+    __slots__ = ("calls", "end_ns", "greenlet", "is_recording", "tape")
 
     def __init__(self, state: ThreadState, kind: int, tape: Any) -> None:
         self.tape = ref(tape)
         self.greenlet = _greenlet()
         self.is_recording = True
-        self.end_ns = 0
+        self.calls = self.end_ns = 0
         super().__init__(state, kind)
 
     def has_stopped(self) -> bool:
         """Return whether the tape has stopped recording."""
         return not self.is_recording or self.tape() is None
+
+    def count_call(self) -> None:
+        """Count a call of a model that belongs to the step once the tape has stopped."""
+        self.calls += self.has_stopped()
+        if self.calls > _CALLS_MAX:
+            self.thread_state.end_stopped_step()
 
     def end(self, failed: bool, end_ns: int = 0) -> None:
         """End the step, now or at ``end_ns``."""
@@ -125,8 +132,8 @@ def patch_tape(module: ModuleType) -> None:
 
 def _tape_entered(tape: Any) -> None:
     state: ThreadState = local.thread_state
-    if state.outermost_call() in (None, state.tape_step) and state.end_stopped_step():
-        state.are_gradients_applied = False  # no optimizer ended this step
+    if state.outermost_call() in (None, state.tape_step):
+        state.end_stopped_step()
     if state.tape_step is None and idle_state() is not None:
         state.tape_step = TapeStep(state, state.take_pending_kind(layout.EAGER), tape)
     elif state.tape_step is not None and state.tape_step.greenlet != _greenlet():

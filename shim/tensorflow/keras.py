@@ -15,14 +15,14 @@ from weakref import ref
 from ...formats import layout
 from .. import clock, core, guard
 from ..channel.ring import Channel
-from ..guard import called_back, of_job
+from ..guard import called_back, is_of_framework, of_job
 from ..pacing.tracker import Tracker
 from ..process_events import at_end, in_child
 from ..steps import observer, window
 from ..steps.step import OutermostStep, Step
 from ..steps.thread_state import ThreadState, local, no_call
 from . import activities, models
-from .eager_steps import is_eager, is_of_framework
+from .eager_steps import is_eager
 
 #: Mode, a word in the names of callback methods -> the kind of the outer span, and of its batches.
 _MODES = {
@@ -79,7 +79,7 @@ class KerasCall(object):
         """Begin an epoch; drop a batch that found no data in the epoch before."""
         self.drop_batch()
         self.epoch = _tracker(layout.EPOCH).next()
-        self.epoch_start = clock.mono()
+        self.epoch_start = self.last_seen = clock.mono()
         steps = (getattr(self.callbacks(), "params", None) or {}).get("steps")
         self.batches_left = steps if isinstance(steps, int) else None
 

@@ -114,7 +114,7 @@ def patch(module: types.ModuleType) -> None:
 
 def _push(first: Any, name: str = "") -> None:
     """Begin a mark called ``name``; ``first`` is its name, or the object that ends it."""
-    place = local.thread_state if type(first) is str else first
+    place = local.thread_state if issubclass(type(first), (str, int, type(None))) else first
     name = name or getattr(first, "_name", None) or getattr(first, "init_args", (first,))[0]
     mark = begin_mark("mark", str(name), 0) if getattr(core.state(), "channel", None) is not None else None
     if mark is not None:

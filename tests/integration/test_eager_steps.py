@@ -1,8 +1,6 @@
 """Eager training loops, and calls of models and concrete functions.
 
 Each step is counted once. It has a trace, or counts as missed.
-
-Tests shim/tensorflow/eager_steps.py.
 """
 
 import json

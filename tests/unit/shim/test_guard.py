@@ -11,6 +11,7 @@ import sys
 import threading
 import traceback
 import weakref
+from typing import Any
 
 import pytest
 from fakes.our_code import ours
@@ -125,6 +126,21 @@ def test_an_error_of_the_jobs_signal_handler_is_the_jobs(channel, reader, error)
                 guarded(lambda: os.kill(os.getpid(), signal.SIGUSR1))()
         finally:
             signal.signal(signal.SIGUSR1, previous_handler)
+    assert reader.word("faults") == 0
+
+
+@pytest.mark.parametrize("folder", ["src", "tensorflow", "keras/mnist", "google"])
+def test_a_file_of_the_job_may_lie_in_a_folder_with_the_name_of_a_package(channel, reader, monkeypatch, folder):
+    monkeypatch.setattr(guard, "packages", {"tensorflow", "keras", "google"})
+    code = "def handler(_number, _frame):\n    raise TimeoutError('theirs')"
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code, f"/home/me/{folder}/train.py", "exec"), names)
+    previous_handler = signal.signal(signal.SIGUSR1, names["handler"])
+    try:
+        with pytest.raises(TimeoutError, match="theirs"):
+            guarded(ours(lambda: signal.raise_signal(signal.SIGUSR1)))()
+    finally:
+        signal.signal(signal.SIGUSR1, previous_handler)
     assert reader.word("faults") == 0
 
 

@@ -2,7 +2,10 @@
 
 import os
 import signal
+import sys
+from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from fakes.channel_reader import channels
@@ -65,3 +68,22 @@ def test_an_exception_of_the_job_passes_before_and_after_the_announcement(armed,
         signal.signal(signal.SIGALRM, previous_handler)
     names = os.listdir(tmp_path / ANNOUNCE)
     assert names == ([f"{os.getpid()}-{2:016x}"] if moment == "after" else [])
+
+
+def test_the_first_argument_may_be_a_path(armed, read, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [Path("/work/train.py")])
+    monkeypatch.delattr(sys.modules["__main__"], "__spec__", raising=False)
+    hello = read().hello()
+    assert (hello["argv0"], hello["name"]) == ("/work/train.py", "train.py")
+
+
+def test_names_that_do_not_fit_are_encoded_once(armed, read, monkeypatch):
+    hello, encode = open_channel().hello, mock.Mock(wraps=opening._encoded)
+    published_keys: set[int] = set()
+    monkeypatch.setattr(opening, "_encoded", encode)
+    for key in range(opening.NAMES_MAX):
+        hello.publish(10**9 + key, str(key).ljust(opening.LENGTH_MAX, "x"), published_keys)
+    assert len(published_keys) == opening.NAMES_MAX
+    assert encode.call_count <= 2 * opening.NAMES_MAX
+    names = list(read().hello()["functions"].values())
+    assert [name.rstrip("x") for name in names] == [str(number) for number in range(len(names))]

@@ -22,6 +22,7 @@ from tfprof.formats.activities import (
     NAMES_MAX,
     PYTHON_FUNCTION,
     SUMMARY,
+    THREAD,
     TRACING,
     category_of,
     key_of,
@@ -130,6 +131,14 @@ def test_many_names_are_few_and_all_time_is_kept(clock, spans, read):
     assert names[key_of(CALLBACK, "Callback0")] == "Callback0"
     assert category_of(key_of(CALLBACK, "Callback0")) == "callback"
     assert label_of(key_of(CALLBACK, "x"), {}).startswith("#")
+
+
+def test_names_of_threads_leave_room_for_those_of_other_activities(clock, spans, read):
+    activities.get_recorder()
+    for number in range(2 * NAMES_MAX):
+        activities.get_key(THREAD, f"{number} load (train.py:12) Thread-{number}")
+    run(clock, CHECKPOINT, "Saver.save", 2 * MS)
+    assert [key for key, *_ in spans()] == [key_of(CHECKPOINT, "Saver.save")]
 
 
 @pytest.mark.parametrize("name", ["\x1b[31m", "a\nb\0", "x" * 10000, "\udc80", ""])

@@ -234,6 +234,18 @@ def test_a_function_after_a_failed_fit_whose_exception_is_held_is_a_step(fake_tf
     assert held.value.__traceback__ is not None
 
 
+def test_an_epoch_that_fails_before_its_first_batch_ends_when_it_began(fake_tf, read, monkeypatch):
+    now = clock.mono()
+    monkeypatch.setattr(clock, "mono", lambda: now)
+    callbacks = fake_tf.keras.CallbackList()
+    callbacks.on_train_begin()
+    now += 1000
+    callbacks.on_epoch_begin(0)
+    (keras_call,) = thread_state.local.thread_state.loops
+    keras_call.end(layout.FLAG_FAILED, keras_call.last_seen)  # as after an exception that is held
+    assert [(span.start, span.total) for span in read().of_kind(layout.EPOCH)] == [(now, 0)]
+
+
 def test_a_loop_of_the_job_with_the_callbacks_in_an_attribute_is_running(fake_tf, read):
     class Loop:
         def __init__(self):

@@ -154,3 +154,18 @@ def test_many_long_marks_leave_the_ring_to_steps(clock, spans):
     assert len(spans()) == layout.SPAN_COUNT // 4
     core.disarm()
     assert sum(count for _, _, count, _ in spans()) == 5000
+
+
+class Name(str):
+    """A name of the job's own class."""
+
+    __slots__ = ("__weakref__",)
+
+
+@pytest.mark.parametrize("message", ["load", Name("load"), 5, None])
+def test_any_message_of_nvtx_is_a_mark_that_the_next_pop_ends(clock, spans, message):
+    for _ in range(2):
+        marks._push(message)
+        clock.now += 2 * MS
+        marks._pop()
+    assert spans() == [(key_of(MARK, str(message)), 0, 1, 2 * MS)] * 2
