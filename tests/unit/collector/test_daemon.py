@@ -97,10 +97,10 @@ def test_the_first_removal_waits_for_the_agents_of_jobs_that_still_run(monkeypat
     collector = daemon.Collector(daemon.CollectorOptions(private_store, idle_s))
     collector.start()
     started = time.monotonic()
-    for seconds in (0, first_s - 1, first_s + 1, first_s + daemon.REMOVAL_S - 1, first_s + daemon.REMOVAL_S + 1):
+    for seconds in (0, first_s - 1, first_s + 1, first_s + daemon.REMOVAL_S - 1, first_s + daemon.REMOVAL_S + 2):
         collector._tick(started + seconds)
     collector.close()
-    assert removals == [first_s + 1, first_s + daemon.REMOVAL_S + 1]
+    assert removals == [first_s + 1, first_s + daemon.REMOVAL_S + 2]
 
 
 def test_without_limits_everything_is_kept(run, monkeypatch):
