@@ -92,7 +92,7 @@ def _shows_running(url: str) -> bool:
     """Whether top, the metrics and the page show a running job."""
     jobs = json.loads(output_of("top", "--once", "--json", "--store", url))["jobs"]
     metrics = output_of("metrics", "--store", url)
-    page = live._state(None, url).message
+    page = live._state(live._State("", "", None), url).message
     return (
         [job["uid"] for job in jobs] == [f"{UID:016x}"]
         and f'tfprof_job_running{{job_id="{UID:016x}",name="stream"}} 1' in metrics
