@@ -59,7 +59,8 @@ def attach_on(store: str, host: str, pid: int, options: Mapping[str, str], steps
     note(f"{title}: attached by {attached.method}{stop}")
     job = _Job(store, reply.host, hex_id(attached.uid))
     if steps is None:
-        note(f"{title}: its steps are shown by  tfprof follow {job.id}; detach it with  tfprof detach {job.id}")
+        short = job.id
+        note(f"{title}: its steps are shown by  tfprof follow {short}; detach it with  tfprof detach {short}")
         return 0
     try:
         with suppress(KeyboardInterrupt):

@@ -23,9 +23,17 @@ CHANNEL: Final = "channel"
 ALL_METHODS: Final = (CHANNEL, *METHODS)
 #: Slugs of errors after which there is nothing to disarm. After a long wait, an attempt would wait
 #: as long again.
-_UNCHANGED: Final = frozenset(
-    {"already-profiled", "attach-busy", "attach-unanswered", "holds-gil", "job-stopped"}
-    | {"no-new-code", "no-remote-debugging", "other-user", "process-gone", "traceback-timer"}
+_UNCHANGED: Final = (
+    "already-profiled",
+    "attach-busy",
+    "attach-unanswered",
+    "holds-gil",
+    "job-stopped",
+    "no-new-code",
+    "no-remote-debugging",
+    "other-user",
+    "process-gone",
+    "traceback-timer",
 )
 #: Time limit for a new channel (seconds).
 CHANNEL_TIMEOUT_S: Final = 5.0

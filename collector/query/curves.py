@@ -84,8 +84,9 @@ def _traced(job: JobReader, spans: pa.Table) -> pa.Table:
     columns |= dict.fromkeys(("total_ns", "min_ns", "max_ns"), duration_ns)
     traced = pa.table({**columns, "count": repeat(1, len(steps), pa.uint32())}).select(_COLUMNS[:-1])
     special = spans.filter(flagged(spans, SPECIAL)).drop_columns("flags")
-    with_spans = _of_steps(special, set(_steps_of(traced)))
-    return pa.concat_tables([with_spans, _of_steps(traced, set(_steps_of(traced)) - set(_steps_of(with_spans)))])
+    numbers = set(_steps_of(traced))
+    with_spans = _of_steps(special, numbers)
+    return pa.concat_tables([with_spans, _of_steps(traced, numbers.difference(_steps_of(with_spans)))])
 
 
 def _steps_of(rows: pa.Table) -> Iterator[tuple[int, int]]:
