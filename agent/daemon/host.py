@@ -107,9 +107,9 @@ def _lines(path: str) -> list[bytes]:
 
 
 def _devices(folder: bytes, names: Collection[bytes]) -> Collection[bytes]:
-    """Return those of ``names`` whose bytes are counted: the devices, not what is made of them.
+    """Return the hardware devices among ``names``, or all names if none is known to be one.
 
-    All names if none is known to be a device, as in a container.
+    A RAID or a bond counts the bytes of its devices again. In a container, no device is known.
     """
     return {name for name in names if os.path.lexists(b"%s/%s/device" % (folder, name))} or names
 

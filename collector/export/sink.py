@@ -15,7 +15,7 @@ class Sink(io.BytesIO):
         return self._taken + super().tell()
 
     def seek(self, _offset: int, _whence: int = 0, /) -> int:
-        """Raise UnsupportedOperation: what was written may be taken."""
+        """Raise UnsupportedOperation: `take` may have removed what was written."""
         raise io.UnsupportedOperation
 
     def take(self) -> bytes:

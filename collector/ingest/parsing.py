@@ -85,7 +85,7 @@ def profiled_step(record: Record) -> tuple[TracedStep, int, int, memoryview]:
 
 
 def trace_of(source: int, step: TracedStep, trace: int, decoded: DecodedStep, raw_bytes: int) -> Trace:
-    """Return the row of a step whose RunMetadata or XSpace, the kind ``source``, is decoded."""
+    """Return the row of a traced step; ``source``: its kind of record, RUN_METADATA or XSPACE."""
     base_ns = decoded.base_ns or (step.start_ns if source == layout.XSPACE else 0)
     return Trace(trace, source, *step, base_ns, decoded.rows, raw_bytes, decoded.accelerator)
 

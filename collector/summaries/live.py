@@ -25,7 +25,7 @@ SAMPLES_MAX: Final = 6
 SAMPLE_AGE_NS: Final = 10 * SECOND_NS
 #: Number of points in a trend.
 TREND_POINTS: Final = 8
-#: Maximum number of kinds of steps of a job whose pace is kept, those with the most time; each
+#: Maximum number of kinds of steps whose pace is kept, in each job: those with the most time. Each
 #: function is a kind.
 _KINDS_MAX: Final = 50
 #: Maximum number of devices of a job that are kept.

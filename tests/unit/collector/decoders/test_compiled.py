@@ -114,7 +114,7 @@ def test_large_programs_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _fused_program() -> bytes:
-    """Return a program in which a fusion has the ops Mul, Sum and Relu, and a copy came from none.
+    """Return a program with a fusion of the ops Mul, Sum and Relu, and with a copy of no op.
 
     A constant of Mul is outside the fusion, and what Sum calls for each element is a computation.
     """

@@ -24,7 +24,7 @@ STEP = (layout.RUN_METADATA, run_metadata([b"a:Add"]))
 
 
 class ReceiverHarness(TurnedCollector):
-    """A collector whose answers a test collects."""
+    """A collector; a test sends messages to it and reads its answers."""
 
     def turns(self, count=10):
         for _ in range(count):
