@@ -34,21 +34,24 @@ _KIND_TITLES: Final = {"evaluate": "evaluation", "test_batch": "evaluation", "pr
 
 
 class Period(NamedTuple):
-    """Steps that were timed together, and the time to the start of the next ones."""
+    """Steps that were timed together, and the pauses up to the start of the next ones; times in ns.
+
+    ``pauses``: the interval that has the pauses. If there are several, the steps lie between them.
+    """
 
     steps: int
     inside_ns: int
-    gap: Interval
-
-    @property
-    def gap_ns(self) -> int:
-        """The time to the start of the next steps."""
-        return self.gap[1] - self.gap[0]
+    gap_ns: int
+    pauses: Interval
 
 
-def add_activities_in_steps(sums: Sums, recording: Recording, groups: Sequence[TimedSteps], steps: int) -> None:
+def add_activities_in_steps(
+    sums: Sums, recording: Recording, groups: Sequence[TimedSteps], periods: Sequence[Period], steps: int
+) -> None:
     """Add the activities within steps, and subtract their time from the time without ops."""
-    starts = union((group.start_ns, group.start_ns + max(1, group.total_ns)) for group in groups)
+    others = union((span.start_ns, span.end_ns) for span in recording.others)
+    between = without(union(period.pauses for period in periods if period.steps > 1), others)
+    starts = union([*((group.start_ns, group.start_ns + max(1, group.total_ns)) for group in groups), *between])
     by_name: Counter[tuple[str, str]] = Counter()
     in_steps = [activity for activity in recording.activities if activity.in_step]
     first_ns = [(activity.start_ns, activity.start_ns + 1) for activity in in_steps]
@@ -82,7 +85,7 @@ def add_gaps(sums: Sums, recording: Recording, periods: Sequence[Period], gap_ns
     """Add what takes the time between steps. Time in no span is Python, or is not explained."""
     steps = sum(period.steps for period in periods)
     found: dict[tuple[str, str], float] = defaultdict(float)
-    gaps = union(period.gap for period in periods)
+    gaps = union(period.pauses for period in periods)
     spans = _outermost_spans(recording.others)
     activities = _outside_of(spans, _without_marks_of_steps(recording))
     for activity, within_ns in _within(activities, gaps):

@@ -77,7 +77,7 @@ def break_down(recording: Recording) -> Breakdown | None:
     _add_inside(sums, recording, typical_traces, inside_ns, median_ns)
     _add_input(sums, recording, inside_ns + gap_ns)
     _add_first_batches(sums, recording, groups, median_ns)
-    add_activities_in_steps(sums, recording, groups, steps)
+    add_activities_in_steps(sums, recording, groups, periods, steps)
     if periods:
         add_gaps(sums, recording, periods, gap_ns)
     _add_python(sums, recording, inside_ns + gap_ns)
@@ -166,10 +166,10 @@ def _periods(steps: Sequence[TimedSteps], groups: Sequence[TimedSteps]) -> Itera
     counting = {group.ordinal for group in groups}
     for group, next_group in pairwise(steps):
         if group.ordinal in counting and group.last + 1 == next_group.ordinal:
-            # Steps that were timed together have pauses between them. Their gap is the rest of the
-            # time.
             end_ns = min(group.start_ns + group.total_ns, next_group.start_ns)
-            yield Period(group.steps, end_ns - group.start_ns, (end_ns, next_group.start_ns))
+            # Steps that were timed together have pauses between them, nobody knows where.
+            pauses = (end_ns if group.steps == 1 else group.start_ns, next_group.start_ns)
+            yield Period(group.steps, end_ns - group.start_ns, next_group.start_ns - end_ns, pauses)
 
 
 def _without_breaks(periods: Iterable[Period]) -> tuple[list[Period], str]:

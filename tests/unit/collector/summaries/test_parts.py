@@ -224,6 +224,30 @@ def test_activities_within_steps_take_the_place_of_time_without_ops() -> None:
     assert result.step_ns == 6 * MS
 
 
+def test_activities_between_and_within_steps_that_were_timed_together() -> None:
+    # The steps take 0.5 ms, with pauses of 1.5 ms, most of which are conversions.
+    pairs = [TimedSteps(2 * at + 1, 2, at * 4 * MS, MS, is_normal=True) for at in range(20)]
+    middles = [at * 4 * MS + MS // 2 for at in range(20)]
+    conversions = [Activity("conversion", "", at, at + 2 * MS, 2 * MS, 2, in_step=False) for at in middles]
+    callbacks = [Activity("callback", "C", at, at + MS // 10, MS // 10, 1, in_step=False) for at in middles]
+    collections = [Activity("gc", "", at + 3 * MS // 2, at + 2 * MS, MS // 2, 2, in_step=True) for at in middles]
+    result = broken_down(steps=pairs, activities=[*conversions, *callbacks, *collections])
+    assert (result.period_ns, result.step_ns) == (2 * MS, MS / 2)
+    assert result.detail_ns("before") == pytest.approx({"conversion": MS})
+    assert result.detail_ns("between") == pytest.approx({"callback C": 0.05 * MS})
+    assert result.detail_ns("python") == pytest.approx({"garbage collection": 0.25 * MS}, rel=0.06)
+
+
+def test_activities_within_other_steps_between_steps_that_were_timed_together_are_theirs() -> None:
+    pairs = [TimedSteps(2 * at + 1, 2, at * 4 * MS, MS, is_normal=True) for at in range(20)]
+    others = [OtherSpan("function:b", at * 4 * MS + 3 * MS, at * 4 * MS + 4 * MS) for at in range(20)]
+    starts = [at * 4 * MS + 7 * MS // 2 for at in range(20)]
+    collections = [Activity("gc", "", at, at + MS // 10, MS // 10, 1, in_step=True) for at in starts]
+    result = broken_down(steps=pairs, others=others, activities=collections)
+    assert result.detail_ns("between") == {"function:b": MS / 2}
+    assert "garbage collection" not in result.detail_ns("python")
+
+
 def test_marks_that_contain_steps_explain_no_time_between_them() -> None:
     starts = [at * 10 * MS for at in range(20)]
     marks = [Activity("part", "train", at - MS, at + 7 * MS, 7 * MS, 1, in_step=False) for at in starts]

@@ -4,6 +4,7 @@ import gc
 import inspect
 import json
 import os
+import sys
 import traceback
 import types
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ class FakeTensorFlow(NamedTuple):
 @pytest.fixture
 def fake_tf(monkeypatch, armed):
     """The fake profiler, functions and Keras, observed by the shim."""
+    monkeypatch.delitem(sys.modules, "greenlet", raising=False)  # what drives the browser imports it
     modules = FakeTensorFlow(*eager_tensorflow.install(monkeypatch))
     keras.patch_callbacks(modules.keras)
     function.patch(modules.functions)
