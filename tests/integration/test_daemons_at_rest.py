@@ -24,7 +24,7 @@ from tfprof.formats.wire import Head
 LAUNCH = secrets.randbits(63)
 #: Share of a core below which a daemon is at rest. A daemon at rest on a quiet machine uses 0.0006
 #: to 0.0027, a busy loop 1.
-IDLE_SHARE = 0.003
+IDLE_SHARE = 0.01
 #: Seconds of one measurement. A daemon writes its status file, and the agent sends counters, every
 #: two seconds. A measurement contains three such intervals, so all have about equal work.
 INTERVAL_S = 6.0

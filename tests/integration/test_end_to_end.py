@@ -218,17 +218,6 @@ def test_the_successor_of_a_killed_daemon_loses_and_repeats_nothing(
     assert 0 <= runs + activities - spans - stored_job.info.counters["dropped_spans"] < UNTIMED_TAIL_MAX
 
 
-def test_without_a_runtime_folder_the_job_runs_and_one_line_gives_the_reason(tf1_python: Path, tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("")
-    completed = _run(
-        RUN, *_command(tf1_python, "threads.py", 5), XDG_RUNTIME_DIR=str(file), XDG_STATE_HOME=str(tmp_path)
-    )
-    assert completed.stdout == "0 True 20\n"
-    _, report = _split(completed.stderr)
-    assert re.fullmatch(r"tfprof: no profile: .* \[runtime-dir\]\n", report)
-
-
 def test_without_memory_files_the_job_runs_and_one_line_gives_the_reason(tf2_python: Path, private_store: Path) -> None:
     code = (
         REFUSING_MEMORY_FILES + "import runpy, sys\n"
@@ -239,21 +228,6 @@ def test_without_memory_files_the_job_runs_and_one_line_gives_the_reason(tf2_pyt
     assert completed.stdout == "0 True 20\n"
     _, report = _split(completed.stderr)
     assert re.fullmatch(r"tfprof: no profile: .* \[memfd-refused\]\n", report)
-
-
-def test_with_an_unwritable_store_the_job_runs_and_the_launcher_reports_it(
-    tf1_python: Path, private_store: Path
-) -> None:
-    file = private_store.parent / "file"
-    file.write_text("")
-    store = str(file / "store")
-    try:
-        completed = _run(RUN, "--store", store, *_command(tf1_python, "threads.py", 5))
-    finally:
-        _run(TFPROF, "stop", "--store", store)
-    assert completed.stdout == "0 True 20\n"
-    assert completed.returncode == 0
-    assert re.search(r"\[(store-unwritable|collector)\]\n$", completed.stderr)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")

@@ -15,6 +15,7 @@ from fakes.channel_job import OPEN_CHANNEL
 from fakes.daemon_pids import ready_pid
 from fakes.polling import until
 from tfprof.agent import launches
+from tfprof.commands import daemons
 from tfprof.formats import runtime_dir
 
 pytestmark = pytest.mark.usefixtures("private_store")
@@ -395,6 +396,7 @@ def test_a_job_whose_agent_and_collector_are_killed_loses_nothing(private_store)
             pid = until(lambda name=name: ready_pid(instance_dir, name), f"the {name}")
             assert launcher.poll() is None
             os.kill(pid, signal.SIGKILL)
+            until(lambda name=name, pid=pid: daemons.running_pid(instance_dir, name) != pid)
         stdout, stderr = launcher.communicate(timeout=60)
     assert stdout == "done\n"
     assert "1,500 steps" in stderr

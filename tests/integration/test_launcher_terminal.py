@@ -113,7 +113,7 @@ def test_ctrl_backslash_ends_a_job(start_job, prefix: list[str]) -> None:
 
 @pytest.mark.parametrize("prefix", [[], RUN], ids=["alone", "launched"])
 def test_ctrl_z_stops_the_job_and_the_shell_continues_it(start_job, prefix: list[str]) -> None:
-    terminal = start_job(prefix, "trap", "2")
+    terminal = start_job(prefix, "trap", "4")
     for _ in range(2):
         terminal.type(b"\x1a")
         terminal.until(b"shell: stopped by 20")

@@ -14,7 +14,7 @@ from fakes.numbered_job import assert_stored_once, numbered_job
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalStore
 
-STEPS = 1500
+STEPS = 3000
 JOB = numbered_job(STEPS)
 
 

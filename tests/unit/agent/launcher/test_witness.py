@@ -1,5 +1,6 @@
 """The witness records signals to its group, closes inherited files, and ends with the launcher."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -106,7 +107,8 @@ class Launcher:
 def launcher(tmp_path) -> Iterator[Launcher]:
     new_launcher = Launcher(str(tmp_path / "killed"))
     yield new_launcher
-    os.killpg(new_launcher.process.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):  # all of it has ended
+        os.killpg(new_launcher.process.pid, signal.SIGKILL)
     new_launcher.process.communicate()
 
 

@@ -47,8 +47,8 @@ class FakeHead:
     def connect(self, key: str = "") -> None:
         self.connection = CollectorConnection(remote_endpoint(self.url), {"host": "h"}, key)
 
-    def until(self, condition: Callable[[], object], timeout_s: float = 5.0) -> None:
-        deadline = time.monotonic() + timeout_s
+    def until(self, condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             self.turn()
             if condition():

@@ -49,6 +49,6 @@ def test_a_request_must_arrive_in_time(pieces: tuple[bytes, ...], monkeypatch: p
 
 
 def test_an_answer_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "REQUEST_S", 0.1)
+    monkeypatch.setattr(protocol, "REQUEST_S", 0.5)
     with pytest.raises(TimeoutError):  # the connection stays open for the next request
         asyncio.run(answers(REQUEST[:9], REQUEST[9:]))
