@@ -17,7 +17,7 @@ from .protocols import Rows
 from .rollup import canonical_after, canonical_of, rollup_of, sorted_by_node
 from .schema import JOB_TABLES, LAST_TRACE, NAMES, ROLLUP, STEP_TIMES
 from .snapshot import Snapshot
-from .step_times import histogram_of, merge_histograms
+from .step_times import bucket_rows, merge_histograms, summed
 from .wal import Contents
 
 #: Rows of ops that are sealed at a time, rounded up to whole appends: a few megabytes.
@@ -120,7 +120,7 @@ def _write_ops(folder: Path, info: JobInfo, state: LogState, contents: Contents)
     total, total_times = _total(folder, info), _total_times(folder, info)
     traces, devices = contents.table("traces"), Devices(state.devices)
     rollups: list[pa.Table] = []
-    histograms: list[pa.Table] = []
+    times: list[pa.Table] = []
     canonical = canonical_of(total)
     first, last = LAST_TRACE, 0
 
@@ -130,14 +130,14 @@ def _write_ops(folder: Path, info: JobInfo, state: LogState, contents: Contents)
             canonical = canonical_after(piece, devices, canonical)
             part = sorted_by_node(flat_table(piece), devices)
             rollups.append(rollup_of(part, traces, devices, canonical))
-            histograms.append(histogram_of(part, traces, devices))
+            times.append(bucket_rows(part, traces, devices))
             first, last = min(first, pc.min(part["trace"]).as_py()), max(last, pc.max(part["trace"]).as_py())
             yield part
             del piece, part  # as in segment.encode_parts
             pa.default_memory_pool().release_unused()  # otherwise the pool keeps more and more unused blocks
 
     _write(folder, "ops", generation, segment.encode_parts("ops", pieces()))
-    rollup, histogram = merge(*rollups), merge_histograms(*histograms)
+    rollup, histogram = merge(*rollups), summed(pa.concat_tables([STEP_TIMES.empty_table(), *times]))
     metadata = {"first_trace": first, "last_trace": last}
     _write(folder, segment.ROLLUP_NAME, generation, segment.encode(segment.ROLLUP_NAME, rollup, metadata))
     aggregates = {segment.TIMES_NAME: histogram, segment.TOTAL_NAME: merge(total, rollup)}

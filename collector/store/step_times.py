@@ -25,6 +25,9 @@ COLUMNS: Final = ("trace", "node", "device", *START_TIMES, "op_start_ns", "op_en
 DROPPED_BITS: Final = 52 - 6
 #: The bits of 1.0 without the dropped ones, minus 1.
 BUCKET_OFFSET: Final = (1023 << 6) - 1
+#: Bits of a bucket: 6 for the fraction, 6 for the exponent of a time of less than 2^63 ns, and one
+#: for the last power of two.
+_BUCKET_BITS: Final = 13
 #: Rows of histograms that are read before they are merged.
 PENDING_ROWS: Final = 200_000
 
@@ -47,9 +50,17 @@ def times_by_trace(ops: pa.Table, traces: pa.Table, devices: Devices) -> pa.Tabl
 
 def histogram_of(ops: pa.Table, traces: pa.Table, devices: Devices) -> pa.Table:
     """Return the STEP_TIMES of ``ops``; the parameters are those of `times_by_trace`."""
+    return summed(bucket_rows(ops, traces, devices))
+
+
+def bucket_rows(ops: pa.Table, traces: pa.Table, devices: Devices) -> pa.Table:
+    """Return a row like those of STEP_TIMES, of one step, for each unit in each trace of ``ops``.
+
+    The parameters are those of `times_by_trace`.
+    """
     times = times_by_trace(ops, traces, devices)
-    node, device, ns = (flat(times[name]) for name in ("node", "device", "ns"))
-    return _summed(node, device, _buckets(ns), repeat(1, len(ns), pa.int64()))
+    columns = [flat(times["node"]), flat(times["device"]), _buckets(flat(times["ns"]))]
+    return pa.Table.from_arrays([*columns, repeat(1, len(times), pa.int64())], schema=STEP_TIMES)
 
 
 def merge_histograms(*histograms: pa.Table) -> pa.Table:
@@ -57,9 +68,7 @@ def merge_histograms(*histograms: pa.Table) -> pa.Table:
     parts = [histogram for histogram in histograms if histogram.num_rows]
     if len(parts) < 2:
         return parts[0] if parts else STEP_TIMES.empty_table()
-    columns = list(map(flat, pa.concat_tables(parts).columns))
-    order = pc.array_sort_indices(pack(*columns[:2]))
-    return _summed(*(column.take(order) for column in columns))
+    return summed(pa.concat_tables(parts))
 
 
 def merge_many(histograms: Iterable[pa.Table]) -> pa.Table:
@@ -126,14 +135,18 @@ def _middles(bucket: Any) -> Any:
     return pc.if_else(pc.equal(bucket, constant(0, pa.uint16())), constant(0.0, pa.float64()), middle)
 
 
-def _summed(node: Any, device: Any, bucket: Any, steps: Any) -> pa.Table:
-    """Return a STEP_TIMES table with one row for each node, device and bucket.
-
-    The elements must be sorted by node and device.
-    """
-    unit = pc.cumulative_sum(pc.or_(changes(node), changes(device)).cast(pa.int64()))
-    key = pc.bit_wise_or(pc.shift_left(unit, integer(16)), bucket.cast(pa.int64()))
+def summed(rows: pa.Table) -> pa.Table:
+    """Return the STEP_TIMES with the sum of ``rows`` of the same node, device and bucket."""
+    *units, steps = map(flat, rows.columns)
+    key = _keys(*units)
     order = pc.array_sort_indices(key)
     starts = pc.indices_nonzero(changes(key.take(order)))
-    columns = [column.take(order.take(starts)) for column in (node, device, bucket)]
+    columns = [column.take(order.take(starts)) for column in units]
     return pa.Table.from_arrays([*columns, run_sums(steps.take(order), starts)], schema=STEP_TIMES)
+
+
+def _keys(node: Any, device: Any, bucket: Any) -> Any:
+    """Return an integer for each row that sorts by node, device and bucket; ids are dense."""
+    device_count = pc.add(pc.max(device).cast(pa.uint64()), constant(1, pa.uint64()))
+    unit = pc.add(pc.multiply(node.cast(pa.uint64()), device_count), device.cast(pa.uint64()))
+    return pc.bit_wise_or(pc.shift_left(unit, constant(_BUCKET_BITS, pa.uint64())), bucket.cast(pa.uint64()))
