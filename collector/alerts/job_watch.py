@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from ...formats import layout, span_kinds
 from ...formats.layout import SECOND_NS
 from ..records import Span, StepStart, measured_start
-from ..store.catalog import LOST_COUNTERS
+from ..store.catalog import LOST_COUNTERS, integer_of
 from .alert import LOSSES, MEMORY_GROWTH, PAUSES, SLOWER, SPIKE, STALL, Alert
 from .growth import WARM_UP_S, MemoryGrowth
 from .load import CpuSeconds
@@ -69,6 +69,7 @@ class JobWatch:
         self._memory = MemoryGrowth()
         self._first_step_ns = 0
         self._last_step_ns = 0
+        self._step_count = self._counted_ns = 0  # number of steps, and when it was last found to have grown
         self._longest_silence_ns = 0  # of those that ended, from the end of a step to the next end
         self._is_stalled = False
         self._is_step_due = False
@@ -149,6 +150,10 @@ class JobWatch:
         if self._lost_count is not None and lost > self._lost_count:
             self._raise(Alert(now_ns, now_ns, LOSSES, before=self._lost_count, now=lost))
         self._lost_count = lost
+        counts = values.get("counts")
+        step_count = sum(integer_of(counts, name) for name in span_kinds.STEPS) if isinstance(counts, Mapping) else 0
+        if step_count > self._step_count:
+            self._step_count, self._counted_ns = step_count, self._sampled_ns
 
     # -- output ----------------------------------------------------------------------------------
 
@@ -215,7 +220,9 @@ class JobWatch:
         threshold_ns = max(
             STALL_FACTOR * usual_ns, STALL_S * SECOND_NS, STALL_SILENCE_FACTOR * self._longest_silence_ns
         )
-        is_stalled = self._is_step_due and usual_ns > 0 and silent_ns > threshold_ns
+        # Short steps have an entry only now and then.
+        is_silent = min(silent_ns, self._sampled_ns - self._counted_ns) > threshold_ns
+        is_stalled = self._is_step_due and usual_ns > 0 and is_silent
         if is_stalled and not self._is_stalled:
             _, step = self._series[series_key].last_step
             since_ns = self._last_step_ns

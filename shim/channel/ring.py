@@ -23,8 +23,7 @@ _PROT_READ_WRITE, _MAP_SHARED = 3, 1
 
 _HEAD, _TAIL, _RECORDS = WORD["head"], WORD["tail"], WORD["records"]
 _DROPPED_TRACES, _RING_ERROR = WORD["dropped_traces"], WORD["ring_error"]
-_DROPPED, _DROPPED_BYTES = WORD["dropped_records"], WORD["dropped_bytes"]
-_FAULTS = WORD["faults"]
+_DROPPED, _DROPPED_BYTES, _FAULTS = WORD["dropped_records"], WORD["dropped_bytes"], WORD["faults"]
 
 
 class ChannelError(TfprofError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...formats import layout
-from ...formats.layout import SPAN_MAX, SPAN_MIN, SPAN_TAG, SPAN_TOTAL, WORD
+from ...formats.layout import SECOND_NS, SPAN_MAX, SPAN_MIN, SPAN_TAG, SPAN_TOTAL, WORD
 from ..guard import contain
 from ..reentrant_guard import ReentrantGuard
 
@@ -57,9 +57,11 @@ class SpanWriter(object):
                 words[_COUNTS + kind] = ordinal + count - 1
             if flags & layout.FLAG_FAILED:
                 words[_FAILED + kind] += count
+            # An entry is published within about a second, even if steps are rare.
+            may_join = duration < SHORT and count == 1 and not counted and start < words[self._open_at] + SECOND_NS
             if lock is None:  # a signal handler interrupted a put, or another thread has the lock for too long
                 words[_DROPPED] += count + counted
-            elif duration < SHORT and count == 1 and not counted and self._joining == (ordinal, *values):
+            elif may_join and self._joining == (ordinal, *values):
                 self._join(duration, ordinal, values)
             else:
                 self._close()

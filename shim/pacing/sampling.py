@@ -18,8 +18,8 @@ class Sampling(object):
     """Chooses how many steps of one kind are only counted after a timed one.
 
     One in ``_interval`` steps is timed, on average. The chosen number varies, so that timed steps
-    do not coincide with a period of the job. ``_interval`` at most doubles from one timed step to
-    the next, and falls at once when a timed step is longer.
+    do not coincide with a period of the job. ``_interval`` is at most a sixteenth of the steps so
+    far. It at most doubles from one timed step to the next, and falls at once if one is longer.
     """
 
     __slots__ = ("_counted_ns", "_interval", "_mean", "_timing_ns")
@@ -47,8 +47,7 @@ class Sampling(object):
         # What counting leaves of the budget for each step, in millionths of a nanosecond.
         available = max(1, (budget or DEFAULT.budget) * step_ns - self._counted_ns * MILLION)
         affordable_interval = -(-self._timing_ns * BUDGET_DIVISOR * MILLION // available)  # rounded up
-        self._interval = (
-            max(1, min(affordable_interval, 2 * self._interval, INTERVAL_MAX)) if ordinal >= FIRST_TIMED else 1
-        )
+        interval_max = min(INTERVAL_MAX, 2 * self._interval, ordinal // 16 if ordinal >= FIRST_TIMED else 1)
+        self._interval = max(1, min(affordable_interval, interval_max))
         half = self._interval // 2
         return self._interval - half - 1 + (ordinal * 2654435761 >> 8) % (2 * half + 1)

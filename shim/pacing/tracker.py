@@ -63,6 +63,7 @@ class Tracker(object):
         self.cost = KindCost()
         self.put: Put = lambda *_span: None
         self._sampling = Sampling(self._counted_ns)
+        self._timed_ns = 0  # end of the last timed step
         ordinals = self.ordinals  # the same object, since others refer to its methods
         ordinals.word = ordinals.order = 0  # before the memory there may be unmapped
         self._counter: ctypes.c_uint64 | None = None
@@ -94,7 +95,7 @@ class Tracker(object):
         end.
         """
         work_start = work_start or start + duration
-        counted = 0 if self.ordinals.timed_at > ordinal + 1 else self._choose_skip(ordinal, duration) or 0
+        counted = 0 if self.ordinals.timed_at > ordinal + 1 else self._choose_skip(start, duration, ordinal) or 0
         self.put(self.kind, start, duration, ordinal, key, 0, 0, 1, counted)
         own_ns = TIMING_FACTOR * (mono() - work_start)
         self.spend(self._sampling.cost(own_ns, counted))
@@ -181,21 +182,22 @@ class Tracker(object):
         self.spend(own_ns, 0 if requested_by_job else selection.note_traced(key, duration, own_ns))
 
     @guarded
-    def _choose_skip(self, ordinal: int, duration: int) -> int:
-        """Choose how many steps are only counted after step ``ordinal``.
+    def _choose_skip(self, start: int, duration: int, ordinal: int) -> int:
+        """Choose how many steps are only counted after step ``ordinal``, for about a second.
 
-        Return how many were only counted before it. A step that may be traced is timed. Steps of
-        some kinds are never traced themselves, but session runs within them are, whatever the
-        number of the step.
+        Return how many were only counted before it. A step that may be traced is timed, and so is
+        the one before it: its entry contains the counted ones. Steps of some kinds are never traced
+        themselves, but session runs within them are, whatever the number of the step.
         """
         counted: int = self.ordinals.take_counted()
+        period, self._timed_ns = (start + duration - self._timed_ns) // (counted + 1), start + duration
         selection = self.selection
         if selection is None:
             return counted
         number = self._sampling.skip(ordinal, duration, selection.pacer.policy.budget)
         self.decide_if_due(ordinal)
-        if self.cost.traceable:
-            number = min(number, self.trigger - ordinal - 1)
+        trigger = self.trigger if self.cost.traceable else NEVER
+        number = min(number, layout.SECOND_NS // max(period, 1), trigger - ordinal - 2)
         self.ordinals.timed_at = ordinal + 1 + number
         return counted
 

@@ -87,7 +87,8 @@ class Step(object):
         flags |= self.flags
         if not self.is_sampled or flags or self.is_paced:
             put_start = mono()
-            tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, self.count)
+            about = tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, self.count
+            tracker.put(*about, 0 if flags else tracker.ordinals.take_counted())
             tracker.spend(TIMING_FACTOR * (mono() - put_start))
             tracker.decide_if_due(self.ordinal)
         else:

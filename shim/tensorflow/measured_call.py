@@ -50,7 +50,7 @@ def measure(
     if is_untraced:
         tracker.put_timed(start, duration, ordinal, key)
     else:
-        tracker.put(tracker.kind, start, duration, ordinal, key)
+        tracker.put(tracker.kind, start, duration, ordinal, key, 0, 0, 1, tracker.ordinals.take_counted())
         tracker.note_untraced(key, duration)
     return result
 

@@ -21,12 +21,10 @@ _TYPES = [
     (re.compile(pattern + r"\Z"), kind)
     for pattern, kind in (
         (r"(Resource)?(Sparse)?(Accumulator)?Apply(?!Unigram)[A-Z]\w*", layout.TRAIN),
-        (r"SparseAccumulatorApplyGradient", layout.TRAIN),
         (r"AssignSub(VariableOp)?|(Resource)?Scatter(Nd)?Sub", layout.TRAIN),
         (r"Save(V2|Slices)?|MergeV2Checkpoints|Restore(V2|Slice)?", layout.CHECKPOINT),
         (r"\w*Summary(V2)?|Write\w+Summary|(Create|Flush|Close)Summary\w+", layout.SUMMARY),
-        (r"InitializeTable\w*|LookupTableImport(V2)?|MakeIterator", layout.INIT),
-        (r"(VarIs|Is)\w*Initialized\w*", layout.INIT),
+        (r"InitializeTable\w*|LookupTableImport(V2)?|(VarIs|Is)\w*Initialized\w*|MakeIterator", layout.INIT),
         (r"QueueEnqueue(Many)?(V2)?|QueueClose(V2)?", layout.INPUT),
     )
 ]

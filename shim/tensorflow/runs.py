@@ -60,8 +60,7 @@ class RunSignatures(object):
         start = mono()
         names = [name.rpartition(":")[0] or name for name in fetches]
         tracker = self.trackers[self._kind(graph, list(targets) + names) or layout.RUN]
-        if tracker.channel is not None:
-            tracker.spend(mono() - start)
+        tracker.spend(mono() - start)
         return signature_key(fetches, targets), tracker
 
     @guarded

@@ -308,6 +308,18 @@ def test_a_stall_names_the_last_step_of_an_entry_with_several_steps():
     assert (alert.slug, alert.step) == (STALL, host.steps[1] + 5)
 
 
+def test_a_job_whose_steps_are_only_counted_does_not_stall():
+    host = Host().run(60)
+    for number in range(60):
+        host.run(1, steps=False)
+        host.detector.add_counters(1, {"counts": {"batch": host.steps[1] + number, "epoch": 3}}, host.now)
+    assert host.slugs == []
+    for number in range(60):
+        host.run(1, steps=False)
+        host.detector.add_counters(1, {"counts": {"batch": host.steps[1] + 60, "epoch": number}}, host.now)
+    assert host.slugs == [STALL]
+
+
 def test_a_job_without_samples_raises_no_stall():
     host = Host().run(60)
     host.now += 600 * NS

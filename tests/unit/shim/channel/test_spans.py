@@ -59,6 +59,12 @@ def test_steps_that_differ_are_not_merged(put, reader, other_step):
     assert [span.count for span in reader.take(ended=True).spans] == [1, 1]
 
 
+def test_steps_are_not_merged_with_those_of_a_second_before(put, reader):
+    for number in range(6):
+        put(layout.RUN, number * 400_000_000, 5, number + 1)
+    assert [span.count for span in reader.take(ended=True).spans] == [3, 3]
+
+
 def test_steps_of_different_threads_are_not_merged(put, reader):
     put(layout.RUN, 0, 5, 1)
     thread = threading.Thread(target=put, args=(layout.RUN, 0, 5, 2))

@@ -13,6 +13,7 @@ import types
 from types import SimpleNamespace
 
 import pytest
+from fakes.channel_reader import ordinals as ordinals_of
 from tfprof.formats import layout
 from tfprof.formats.policy import Policy
 from tfprof.shim import core, guard
@@ -21,6 +22,7 @@ from tfprof.shim.pacing import ordinals, selection, tracker
 from tfprof.shim.pacing.current_policy import CurrentPolicy
 from tfprof.shim.pacing.sampling import FIRST_TIMED, INTERVAL_MAX, Sampling
 from tfprof.shim.pacing.tracker import Tracker
+from tfprof.shim.steps import step
 from tfprof.shim.tensorflow import measured_call, session
 from tfprof.shim.tensorflow.runs import RunSignature, RunSignatures
 
@@ -125,6 +127,37 @@ def test_short_steps_are_counted_exactly_and_few_are_timed(job, reader):
     assert max(span.count for span in sampled_spans) <= 2 * INTERVAL_MAX
     assert all(span.total == span.count * SHORT for span in sampled_spans)
     assert reader.word("step_ns") == sum(span.total for span in reader.spans)
+
+
+def test_an_entry_is_published_within_seconds_even_if_steps_are_rare(job, reader, fake_clock):
+    published, published_ns = 0, fake_clock.now
+    for number in range(3000):
+        job.run(SHORT)
+        if reader.word("span_head") > published:
+            published, published_ns = reader.word("span_head"), fake_clock.now
+        assert fake_clock.now - published_ns < 2.5e9
+        fake_clock.now += 100_000_000 if number < 1500 else 700_000_000
+    assert published < 1500
+
+
+def test_steps_before_a_selected_one_have_entries(channel, fake_clock, reader):
+    Job(channel, fake_clock, "steps=3000-3003").run(*[SHORT] * 2999)
+    assert ordinals_of(reader.take().spans) == list(range(1, 3000))
+
+
+def test_no_two_entries_contain_the_same_step(job, reader, monkeypatch, fake_clock):
+    """Steps of a new key may be traced, and are put in another way than the others."""
+    monkeypatch.setattr(step, "mono", fake_clock)
+    job.run(*[SHORT] * 2000)
+    for number in range(2000):
+        job.run(SHORT, fetch_count=2 + number // 300)
+    for number in range(2000):
+        begun_step = step.begin(job.tracker, number // 300)
+        fake_clock.now += SHORT
+        begun_step.end()
+    numbers = ordinals_of(reader.take(ended=True).spans)
+    assert numbers == list(range(1, 1 + len(numbers)))
+    assert len(numbers) > 5000
 
 
 def test_without_the_c_part_all_short_steps_are_timed_and_share_entries(channel, fake_clock, reader, monkeypatch):
@@ -297,6 +330,14 @@ def test_counting_and_timing_of_long_steps_stay_within_the_budget():
         cost += sampling.cost(50_000, skipped)
         ordinal += 1 + skipped
     assert 0.008 < cost / (ordinal * step_ns) < 0.01
+
+
+def test_few_steps_of_a_short_job_have_no_entry():
+    sampling, ordinal = Sampling(700), 1
+    while ordinal < 20_000:
+        skipped = sampling.skip(ordinal, SHORT, 10_000)
+        assert skipped <= ordinal / 10
+        ordinal += 1 + skipped
 
 
 @pytest.mark.parametrize("counted_ns", [200, 11_000])
