@@ -9,7 +9,7 @@ import pyarrow as pa
 from ...formats import activities, layout, span_kinds
 from ..errors import UsageError
 from ..numbers import date_and_time
-from ..store.columns import pc, row_tuples
+from ..store.columns import flagged, flat, pc, row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE
 from ..summaries.jobs import channel_words, functions_of
@@ -31,7 +31,7 @@ from ..tfviews.nodes import Node, interned_texts
 TIMED_ROWS_MAX: Final = 100_000
 #: Kind of step -> the kinds of spans that may enclose it.
 _ENCLOSING: Final = {layout.TEST_BATCH: (layout.EVALUATE,), layout.PREDICT_BATCH: (layout.PREDICT,)}
-_TIMED_COLUMNS: Final = ["ordinal", "count", "start_ns", "total_ns", "flags", "key"]
+_TIMED_COLUMNS: Final = ["ordinal", "count", "start_ns", "total_ns", "flags", "key", "others"]
 _ACTIVITY_COLUMNS: Final = ("key", "parent", "flags", "count", "start_ns", "total_ns")
 #: Maximum number of traced steps whose executions are read one by one; the latest steps are read.
 SAMPLED_STEPS: Final = 8
@@ -82,18 +82,19 @@ def steps_of_kind(spans: pa.Table, kind: int, names: FunctionNames) -> StepsOfKi
 
     ``names``: the names of functions by key.
     """
-    is_of_kind = pc.equal(spans["kind"], pa.scalar(span_kind(kind), pa.uint16()))
-    if function_key(kind):
-        is_of_kind = pc.and_(is_of_kind, pc.equal(spans["key"], pa.scalar(function_key(kind), pa.uint32())))
+    is_numbered = pc.equal(spans["kind"], pa.scalar(span_kind(kind), pa.uint16()))
+    key = function_key(kind)
+    is_of_kind = pc.and_(is_numbered, pc.equal(spans["key"], pa.scalar(key, pa.uint32()))) if key else is_numbered
     steps = spans.filter(is_of_kind)
     threads = steps.group_by("thread").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
     thread = threads["thread"][0]
-    steps = _latest(steps.filter(pc.equal(steps["thread"], thread)))
+    numbered = spans.filter(pc.and_(is_numbered, pc.equal(spans["thread"], thread)))
+    steps = _latest(rows_of_kinds(_with_others(numbered, key), (kind,)), "measured")
     rows = row_tuples(steps, *_TIMED_COLUMNS)
     others = spans.filter(pc.and_(pc.invert(is_of_kind), pc.greater_equal(spans["start_ns"], steps["start_ns"][0])))
     return StepsOfKind(
         tuple(
-            TimedSteps._make((*row[:4], not row[4] & SPECIAL, row[5], bool(row[4] & layout.FLAG_SAMPLED)))
+            TimedSteps._make((*row[:4], not row[4] & SPECIAL, row[5], bool(row[4] & layout.FLAG_SAMPLED), row[6]))
             for row in rows
         ),
         tuple(_other_spans(others, thread, span_kind(kind), names)),
@@ -101,9 +102,23 @@ def steps_of_kind(spans: pa.Table, kind: int, names: FunctionNames) -> StepsOfKi
     )
 
 
-def _latest(spans: pa.Table) -> pa.Table:
-    """Return the latest TIMED_ROWS_MAX spans, sorted by time."""
-    return spans.sort_by("start_ns").slice(max(0, spans.num_rows - TIMED_ROWS_MAX))
+def _with_others(steps: pa.Table, function: int) -> pa.Table:
+    """Return ``steps``, ordered by what was measured, with the number of other steps before.
+
+    Others are those of another ``function``: all functions are numbered together.
+    """
+    # The starts of sampled steps are estimates, since only the last one was timed.
+    before = pc.if_else(flagged(steps, layout.FLAG_SAMPLED), pc.subtract(steps["count"].cast(pa.int64()), 1), 0)
+    measured = pc.add(steps["ordinal"].cast(pa.int64()), before)
+    ordered = steps.append_column("measured", measured).sort_by("measured")
+    is_own = pc.equal(ordered["key"], pa.scalar(function, pa.uint32())) if function else True
+    others = pc.cumulative_sum(flat(pc.if_else(is_own, 0, ordered["count"].cast(pa.int64()))))
+    return ordered.append_column("others", others)
+
+
+def _latest(spans: pa.Table, order: str = "start_ns") -> pa.Table:
+    """Return the latest TIMED_ROWS_MAX spans in this ``order``."""
+    return spans.sort_by(order).slice(max(0, spans.num_rows - TIMED_ROWS_MAX))
 
 
 def _other_spans(spans: pa.Table, thread: Any, kind: int, names: FunctionNames) -> Iterator[OtherSpan]:

@@ -3,12 +3,12 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from .op_classes import INPUT, LAUNCH, PYTHON
 from .parts import BETWEEN, FROM_SPANS, TRACING, UNEXPLAINED, UNRECORDED, Recording, Sums
 from .step_cut import AFTER, BEFORE, Interval, overlaps, union, without
-from .step_records import Activity, OtherSpan, TimedSteps
+from .step_records import Activity, OtherSpan, Period, TimedSteps
 
 #: Categories of activities -> the part that has their time. Others are between steps.
 _PART_OF_CATEGORY: Final = {
@@ -33,24 +33,12 @@ FUNCTION_AND_LINE: Final = r"(?P<function>.*?) \((?P<line>.+?:\d+)\)"
 _KIND_TITLES: Final = {"evaluate": "evaluation", "test_batch": "evaluation", "predict_batch": "predict"}
 
 
-class Period(NamedTuple):
-    """Steps that were timed together, and the pauses up to the start of the next ones; times in ns.
-
-    ``pauses``: the interval that has the pauses. If there are several, the steps lie between them.
-    """
-
-    steps: int
-    inside_ns: int
-    gap_ns: int
-    pauses: Interval
-
-
 def add_activities_in_steps(
     sums: Sums, recording: Recording, groups: Sequence[TimedSteps], periods: Sequence[Period], steps: int
 ) -> None:
     """Add the activities within steps, and subtract their time from the time without ops."""
     others = union((span.start_ns, span.end_ns) for span in recording.others)
-    between = without(union(period.pauses for period in periods if period.steps > 1), others)
+    between = without(union(period.pauses for period in periods if period.number > 1), others)
     starts = union([*((group.start_ns, group.start_ns + max(1, group.total_ns)) for group in groups), *between])
     by_name: Counter[tuple[str, str]] = Counter()
     in_steps = [activity for activity in recording.activities if activity.in_step]
@@ -83,7 +71,7 @@ def name_and_line(title: str) -> tuple[str, str]:
 
 def add_gaps(sums: Sums, recording: Recording, periods: Sequence[Period], gap_ns: float) -> None:
     """Add what takes the time between steps. Time in no span is Python, or is not explained."""
-    steps = sum(period.steps for period in periods)
+    steps = sum(period.number for period in periods)
     found: dict[tuple[str, str], float] = defaultdict(float)
     gaps = union(period.pauses for period in periods)
     spans = _outermost_spans(recording.others)

@@ -7,8 +7,11 @@ collector/summaries/step_records.py.
 """
 
 import pytest
+from fakes.made_store import rows, span
 from hypothesis import given
 from hypothesis import strategies as st
+from tfprof.collector.query.recorded_steps import steps_of_kind
+from tfprof.collector.summaries.kinds import step_kind_of
 from tfprof.collector.summaries.op_classes import PIPELINE_DEVICE, OpClass
 from tfprof.collector.summaries.part_times import break_down
 from tfprof.collector.summaries.parts import FIRST_BATCHES, Breakdown, Recording, input_words, part_verdict
@@ -22,6 +25,7 @@ from tfprof.collector.summaries.step_records import (
     ThreadUse,
     TimedSteps,
 )
+from tfprof.formats import layout
 
 MS = 1_000_000
 CPU, GPU_STREAM = "/job:localhost/replica:0/task:0/device:cpu:0", "/device:gpu:0/stream:all"
@@ -132,6 +136,34 @@ def test_parts_are_means_from_start_to_start() -> None:
         {"input": 2, "device": 2, "python": 0.5, "before": 0.5, "after": 1, "unexplained": 4}
     )
     assert (result.steps, result.all_steps, result.traced) == (19, 20, 1)  # without the first step of the call
+
+
+def test_functions_that_run_in_turns_have_the_period_of_their_own_steps() -> None:
+    spans = [span(layout.FUNCTION, at + 1, at * 10, 6, key=1 + at % 2) for at in range(40)]
+    del spans[20]  # it was lost
+    for key in (1, 2):
+        recorded = steps_of_kind(rows("spans", spans), step_kind_of(layout.FUNCTION, key), {})
+        assert broken_down(steps=recorded.steps).period_ns == 20 * MS
+
+
+def test_the_period_of_sampled_steps_is_measured() -> None:
+    """One of ten steps of 1 ms, 3 ms from start to start, is timed; one of these takes 80 ms."""
+    spans = [
+        span(
+            layout.RUN,
+            10 * at + 1,
+            30 * at + 27 - 9 * step_ms + 79 * (at > 12),
+            10 * step_ms,
+            count=10,
+            flags=layout.FLAG_SAMPLED,
+        )
+        for at, step_ms in enumerate([1] * 12 + [80] + [1] * 12)
+    ]
+    recorded = steps_of_kind(rows("spans", spans), layout.RUN, {})
+    result = broken_down(steps=recorded.steps)
+    assert [group.ordinal for group in recorded.steps] == [10 * at + 1 for at in range(25)]
+    assert result.step_ns == result.period_ns == pytest.approx((230 * 3 + 79) / 230 * MS)
+    assert result.notes == ("no step was traced, so the inside of the steps is not cut",)
 
 
 def test_the_cost_of_tracing_is_taken_from_the_time_without_ops() -> None:
@@ -327,6 +359,14 @@ def test_a_long_pause_is_no_part_of_a_step() -> None:
     late = [group._replace(start_ns=group.start_ns + 300_000 * MS) for group in recorded[20:]]
     result = broken_down(steps=[*recorded[:20], *late])
     assert result.period_ns == pytest.approx(10 * MS)
+    assert result.notes[0] == "without a pause of 5m 00s"
+
+
+def test_the_pauses_of_many_steps_that_were_timed_together_are_no_long_one() -> None:
+    recorded = [TimedSteps(200 * at + 1, 200, at * 20_000 * MS, 100 * MS, is_normal=True) for at in range(10)]
+    late = [group._replace(start_ns=group.start_ns + 300_000 * MS) for group in recorded[5:]]
+    result = broken_down(steps=[*recorded[:5], *late])
+    assert result.period_ns == pytest.approx(100 * MS)
     assert result.notes[0] == "without a pause of 5m 00s"
 
 
