@@ -93,13 +93,14 @@ def add_gaps(sums: Sums, recording: Recording, periods: Sequence[Period], gap_ns
 def _without_marks_of_steps(recording: Recording) -> list[Activity]:
     """Return the activities outside of steps, without marks that contain steps."""
     activities = [activity for activity in recording.activities if not activity.in_step]
-    ends = [(group.start_ns + group.total_ns, group.total_ns // group.steps) for group in recording.steps]
-    steps = union((end_ns - step_ns, end_ns) for end_ns, step_ns in ends)  # the last of each group
+    starts = [(group.measured_start.ns, group.measured_start.ns + 1) for group in recording.steps]
+    # Only some starts of steps and of marks are known.
+    known = len(starts) / sum(group.steps for group in recording.steps)
     firsts = [(each.start_ns, each.start_ns + (each.end_ns - each.start_ns) // each.entries) for each in activities]
-    balance: Counter[tuple[str, str]] = Counter()  # above 0 if most of these marks contain steps
-    for activity, overlap_ns in zip(activities, overlaps(firsts, steps), strict=True):
+    balance: dict[tuple[str, str], float] = defaultdict(float)  # above 0 if most of these marks contain steps
+    for activity, has_start in zip(activities, overlaps(firsts, union(starts)), strict=True):
         if activity.category in _MARKS and activity.own_ns > 0:
-            balance[activity.category, activity.name] += 1 if overlap_ns else -1
+            balance[activity.category, activity.name] += bool(has_start) - known / 2
     return [activity for activity in activities if balance[activity.category, activity.name] <= 0]
 
 

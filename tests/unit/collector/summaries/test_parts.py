@@ -292,6 +292,18 @@ def test_marks_that_contain_steps_explain_no_time_between_them() -> None:
     assert [(part.name, part.mean_ns) for part in result.marked] == [("train", 8 * MS)]
 
 
+def test_marks_around_steps_that_were_timed_together_explain_no_time_between_them() -> None:
+    groups = [TimedSteps(at + 1, 4, at * MS, 4 * MS // 5, is_normal=True) for at in range(0, 80, 4)]
+    arounds = [(at * MS - MS // 20, 3 * MS // 10, 3, "around") for at in range(0, 78, 3)]
+    loads = [(at * MS + MS // 2, MS // 4, 5, "load") for at in range(0, 80, 5)]
+    marks = [
+        Activity("mark", name, start, start + number * length, number * length, number, in_step=False)
+        for start, length, number, name in sorted([*arounds, *loads])
+    ]
+    result = broken_down(steps=groups, activities=marks)
+    assert result.detail_ns("between") == pytest.approx({"mark load": MS / 4}, rel=0.1)
+
+
 def test_the_thread_of_the_steps_ran_python_or_slept_or_waited_for_a_cpu() -> None:
     busy = broken_down(traces=[TRACE], use=ThreadUse(cpu=0.6))
     assert parts_of(busy)["python"] == pytest.approx(4.5)
