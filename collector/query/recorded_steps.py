@@ -133,8 +133,8 @@ def _other_spans(spans: pa.Table, thread: Any, kind: int, names: FunctionNames) 
         pc.equal(spans["kind"], pa.scalar(layout.INPUT, pa.uint16())), pc.not_equal(spans["thread"], thread)
     )
     others = _latest(spans.filter(pc.invert(pc.or_(is_enclosing, is_background))))
-    for other, key, start_ns, total_ns in row_tuples(others, "kind", "key", "start_ns", "total_ns"):
-        yield OtherSpan(kind_name(step_kind_of(other, key), names), start_ns, start_ns + total_ns)
+    for other, key, start_ns, total_ns, steps in row_tuples(others, "kind", "key", "start_ns", "total_ns", "count"):
+        yield OtherSpan(kind_name(step_kind_of(other, key), names), start_ns, start_ns + total_ns, steps)
 
 
 def activities_of(spans: pa.Table, thread: int, names: FunctionNames) -> tuple[Activity, ...]:

@@ -38,8 +38,12 @@ def add_activities_in_steps(
 ) -> None:
     """Add the activities within steps, and subtract their time from the time without ops."""
     others = union((span.start_ns, span.end_ns) for span in recording.others)
-    between = without(union(period.pauses for period in periods if period.number > 1), others)
-    starts = union([*((group.start_ns, group.start_ns + max(1, group.total_ns)) for group in groups), *between])
+    # Nobody knows whose activities are between other steps that were timed together.
+    several = union((span.start_ns, span.end_ns) for span in recording.others if span.steps > 1)
+    pauses = [period.pauses for period in periods if period.number > 1]
+    own = union(each for each, others_ns in zip(pauses, overlaps(pauses, several), strict=True) if not others_ns)
+    steps_ns = ((group.start_ns, group.start_ns + max(1, group.total_ns)) for group in groups)
+    starts = union([*steps_ns, *without(own, others)])
     by_name: Counter[tuple[str, str]] = Counter()
     in_steps = [activity for activity in recording.activities if activity.in_step]
     first_ns = [(activity.start_ns, activity.start_ns + 1) for activity in in_steps]

@@ -79,11 +79,15 @@ def periods(steps: Sequence[TimedSteps], mean_ns: float = 0.0) -> Iterator[Perio
 
 
 class OtherSpan(NamedTuple):
-    """A step, evaluation or prediction that is no step of the main kind; times in ns."""
+    """A step, evaluation or prediction that is no step of the main kind; times in ns.
+
+    ``steps``: the number of steps that were timed together.
+    """
 
     kind: str
     start_ns: int
     end_ns: int
+    steps: int = 1
 
 
 class OpExecution(NamedTuple):

@@ -278,6 +278,9 @@ def test_activities_within_other_steps_between_steps_that_were_timed_together_ar
     result = broken_down(steps=pairs, others=others, activities=collections)
     assert result.detail_ns("between") == {"function:b": MS / 2}
     assert "garbage collection" not in result.detail_ns("python")
+    several = [OtherSpan("function:b", at * 4 * MS + 3 * MS, at * 4 * MS + 7 * MS // 2, 5) for at in range(20)]
+    pauses = [each._replace(start_ns=each.start_ns + MS // 4) for each in collections]
+    assert "garbage collection" not in broken_down(steps=pairs, others=several, activities=pauses).detail_ns("python")
 
 
 def test_marks_that_contain_steps_explain_no_time_between_them() -> None:
