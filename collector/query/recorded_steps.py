@@ -31,6 +31,8 @@ from ..tfviews.nodes import Node, interned_texts
 TIMED_ROWS_MAX: Final = 100_000
 #: Kind of step -> the kinds of spans that may enclose it.
 _ENCLOSING: Final = {layout.TEST_BATCH: (layout.EVALUATE,), layout.PREDICT_BATCH: (layout.PREDICT,)}
+#: Kind of Keras batches -> the kind of the session runs that are their inside.
+_RUNS_WITHIN: Final = {layout.BATCH: layout.TRAIN, layout.TEST_BATCH: layout.RUN, layout.PREDICT_BATCH: layout.RUN}
 _TIMED_COLUMNS: Final = ["ordinal", "count", "start_ns", "total_ns", "flags", "key", "others"]
 _ACTIVITY_COLUMNS: Final = ("key", "parent", "flags", "count", "start_ns", "total_ns")
 #: Maximum number of traced steps whose executions are read one by one; the latest steps are read.
@@ -124,15 +126,17 @@ def _latest(spans: pa.Table, order: str = "start_ns") -> pa.Table:
 def _other_spans(spans: pa.Table, thread: Any, kind: int, names: FunctionNames) -> Iterator[OtherSpan]:
     """Yield the latest spans that can explain the pauses of ``thread`` between steps of ``kind``.
 
-    Spans that enclose steps are left out, and so are runs of other threads that fill queues in the
-    background, and activities, which are no steps.
+    Spans that enclose steps are left out, and so are session runs within Keras batches, runs of
+    other threads that fill queues in the background, and activities, which are no steps.
     """
     enclosing = [layout.EPOCH, layout.FIT, layout.ACTIVITY, *_ENCLOSING.get(kind, ()), *span_kinds.others()]
     is_enclosing = pc.is_in(spans["kind"], value_set=pa.array(enclosing, pa.uint16()))
-    is_background = pc.and_(
-        pc.equal(spans["kind"], pa.scalar(layout.INPUT, pa.uint16())), pc.not_equal(spans["thread"], thread)
-    )
-    others = _latest(spans.filter(pc.invert(pc.or_(is_enclosing, is_background))))
+    is_input = pc.equal(spans["kind"], pa.scalar(layout.INPUT, pa.uint16()))
+    batches = {kind, *pc.unique(spans["kind"]).to_pylist()} & _RUNS_WITHIN.keys() if kind in _RUNS_WITHIN else ()
+    within = pa.array([_RUNS_WITHIN[each] for each in batches], pa.uint16())
+    is_own = pc.equal(spans["thread"], thread)
+    is_hidden = pc.if_else(is_own, pc.is_in(spans["kind"], value_set=within), is_input)
+    others = _latest(spans.filter(pc.invert(pc.or_(is_enclosing, is_hidden))))
     for other, key, start_ns, total_ns, steps in row_tuples(others, "kind", "key", "start_ns", "total_ns", "count"):
         yield OtherSpan(kind_name(step_kind_of(other, key), names), start_ns, start_ns + total_ns, steps)
 

@@ -231,6 +231,16 @@ def test_spans_of_other_kinds_fill_the_time_between_steps_once() -> None:
     assert details["evaluation"] == pytest.approx(MS / 18)  # of 18 pauses
 
 
+def test_session_runs_within_keras_batches_take_no_time_between_them() -> None:
+    kinds = {layout.BATCH: 0, layout.TRAIN: 1, layout.PREDICT_BATCH: 6, layout.RUN: 6.5, layout.CHECKPOINT: 8}
+    spans = [span(kind, at + 1, 10 * at + start, 2) for at in range(20) for kind, start in kinds.items()]
+    spans.append(span(layout.TRAIN, 21, 3, 1, thread=2))
+    recorded = steps_of_kind(rows("spans", spans), layout.BATCH, {})
+    assert [each.kind for each in recorded.others[:4]] == ["train", "predict_batch", "checkpoint", "predict_batch"]
+    runs = steps_of_kind(rows("spans", spans), layout.RUN, {})
+    assert {each.kind for each in runs.others} == {"batch", "train", "predict_batch", "checkpoint"}
+
+
 def test_an_activity_and_the_run_within_it_count_once() -> None:
     saving = [
         Activity("checkpoint", "Saver.save", at * 10 * MS + 6 * MS, at * 10 * MS + 9 * MS, 3 * MS, 1, in_step=False)
