@@ -9,7 +9,7 @@ import pyarrow as pa
 from ...formats import activities, layout, span_kinds
 from ..errors import UsageError
 from ..numbers import date_and_time
-from ..store.columns import flagged, flat, pc, row_tuples
+from ..store.columns import flat, pc, row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE
 from ..summaries.jobs import channel_words, functions_of
@@ -24,7 +24,7 @@ from ..summaries.kinds import (
     step_kind_of,
 )
 from ..summaries.step_records import Activity, NamedSum, OpExecution, OtherSpan, StepTrace, TimedSteps
-from ..summaries.steps import SPECIAL, rows_of_kinds
+from ..summaries.steps import SPECIAL, by_time, rows_of_kinds
 from ..tfviews.nodes import Node, interned_texts
 
 #: Maximum number of latest rows of timed steps that are read.
@@ -91,7 +91,7 @@ def steps_of_kind(spans: pa.Table, kind: int, names: FunctionNames) -> StepsOfKi
     threads = steps.group_by("thread").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
     thread = threads["thread"][0]
     numbered = spans.filter(pc.and_(is_numbered, pc.equal(spans["thread"], thread)))
-    steps = _latest(rows_of_kinds(_with_others(numbered, key), (kind,)), "measured")
+    steps = _latest(rows_of_kinds(_with_others(numbered, key), (kind,)))
     rows = row_tuples(steps, *_TIMED_COLUMNS)
     others = spans.filter(pc.and_(pc.invert(is_of_kind), pc.greater_equal(spans["start_ns"], steps["start_ns"][0])))
     return StepsOfKind(
@@ -105,22 +105,19 @@ def steps_of_kind(spans: pa.Table, kind: int, names: FunctionNames) -> StepsOfKi
 
 
 def _with_others(steps: pa.Table, function: int) -> pa.Table:
-    """Return ``steps``, ordered by what was measured, with the number of other steps before.
+    """Return ``steps`` by time, with the number of steps of other functions before each.
 
-    Others are those of another ``function``: all functions are numbered together.
+    All functions are numbered together.
     """
-    # The starts of sampled steps are estimates, since only the last one was timed.
-    before = pc.if_else(flagged(steps, layout.FLAG_SAMPLED), pc.subtract(steps["count"].cast(pa.int64()), 1), 0)
-    measured = pc.add(steps["ordinal"].cast(pa.int64()), before)
-    ordered = steps.append_column("measured", measured).sort_by("measured")
+    ordered = by_time(steps)
     is_own = pc.equal(ordered["key"], pa.scalar(function, pa.uint32())) if function else True
     others = pc.cumulative_sum(flat(pc.if_else(is_own, 0, ordered["count"].cast(pa.int64()))))
     return ordered.append_column("others", others)
 
 
-def _latest(spans: pa.Table, order: str = "start_ns") -> pa.Table:
-    """Return the latest TIMED_ROWS_MAX spans in this ``order``."""
-    return spans.sort_by(order).slice(max(0, spans.num_rows - TIMED_ROWS_MAX))
+def _latest(spans: pa.Table) -> pa.Table:
+    """Return the latest TIMED_ROWS_MAX of ``spans``, which are sorted by time."""
+    return spans.slice(max(0, spans.num_rows - TIMED_ROWS_MAX))
 
 
 def _other_spans(spans: pa.Table, thread: Any, kind: int, names: FunctionNames) -> Iterator[OtherSpan]:
@@ -136,7 +133,7 @@ def _other_spans(spans: pa.Table, thread: Any, kind: int, names: FunctionNames) 
     within = pa.array([_RUNS_WITHIN[each] for each in batches], pa.uint16())
     is_own = pc.equal(spans["thread"], thread)
     is_hidden = pc.if_else(is_own, pc.is_in(spans["kind"], value_set=within), is_input)
-    others = _latest(spans.filter(pc.invert(pc.or_(is_enclosing, is_hidden))))
+    others = _latest(spans.filter(pc.invert(pc.or_(is_enclosing, is_hidden))).sort_by("start_ns"))
     for other, key, start_ns, total_ns, steps in row_tuples(others, "kind", "key", "start_ns", "total_ns", "count"):
         yield OtherSpan(kind_name(step_kind_of(other, key), names), start_ns, start_ns + total_ns, steps)
 
