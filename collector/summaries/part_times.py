@@ -63,11 +63,10 @@ def break_down(recording: Recording) -> Breakdown | None:
     groups, left_out = _typical(recording.steps)
     if not groups:
         return None
-    # The time after a traced step is that of its trace, too.
-    is_known = any(group.is_normal for group in groups)
     steps = sum(group.steps for group in groups)
     inside_ns = sum(group.total_ns for group in groups) / steps
-    counting = {group.ordinal for group in groups} if is_known else ()
+    # The time after a traced step is that of its trace, too.
+    counting = {group.ordinal for group in groups if group.is_normal}
     kept, breaks = _without_breaks(
         [period for period in periods(recording.steps, inside_ns) if period.steps.ordinal in counting]
     )
