@@ -13,7 +13,7 @@ from ..summaries.host import Series
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import kind_name, step_kind_of
 from ..summaries.series import Buckets, bucket_steps, bucket_values
-from ..summaries.steps import SPECIAL, rows_of_kinds, sums_by_kind
+from ..summaries.steps import SPECIAL, at_measured_starts, rows_of_kinds, sums_by_kind
 from .job_usage import job_usage
 
 #: Maximum number of points of a curve, each with a minimum and a maximum. Maximum number of kinds
@@ -66,7 +66,7 @@ def job_curves(job: JobReader, points_max: int = POINTS_MAX) -> JobCurves:
 def _steps(job: JobReader, points_max: int) -> Iterator[StepCurve]:
     names = functions_of(job.info)
     spans = job.table("spans", _COLUMNS)
-    normal = spans.filter(pc.invert(flagged(spans, SPECIAL)))
+    normal = at_measured_starts(spans.filter(pc.invert(flagged(spans, SPECIAL))))
     both = [normal.drop_columns("flags"), _traced(job, spans)]
     for kind in list(sums_by_kind(pa.concat_tables(both), "total_ns"))[:_KINDS_MAX]:
         yield StepCurve(kind_name(kind, names), *(_points(rows_of_kinds(steps, (kind,)), points_max) for steps in both))

@@ -30,7 +30,7 @@ from ..summaries.part_times import median_step_ns
 from ..summaries.parts import Breakdown, PartChange, part_changes
 from ..summaries.step_records import TimedSteps
 from ..summaries.step_times import median_step, step_times_of
-from ..summaries.steps import normal_spans, rows_of_kinds
+from ..summaries.steps import at_measured_starts, normal_spans, rows_of_kinds
 from ..summaries.top import TopOp, top_ops
 from ..tfviews.nodes import Node, interned_bytes, interned_texts
 from .breakdown import breakdown_of_steps, main_breakdown, main_kinds
@@ -196,7 +196,7 @@ def _diff_of_snapshot(job: JobReader, moment_ns: int, now_ns: int) -> Diff:
     row = job_row(job.info, ids_of([job])[job.info.hex], now_ns)
     spans = job.table("spans")
     kind = next(iter(main_kinds(job, spans)), None)
-    rows = normal_spans(spans, kind).sort_by("start_ns") if kind is not None else spans.slice(0, 0)
+    rows = at_measured_starts(normal_spans(spans, kind)).sort_by("start_ns") if kind is not None else spans.slice(0, 0)
     timed = [
         TimedSteps(ordinal, count, start, total, is_normal=True)
         for ordinal, count, start, total in row_tuples(rows, "ordinal", "count", "start_ns", "total_ns")

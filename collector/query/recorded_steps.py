@@ -9,7 +9,7 @@ import pyarrow as pa
 from ...formats import activities, layout, span_kinds
 from ..errors import UsageError
 from ..numbers import date_and_time
-from ..store.columns import pc, row_tuples
+from ..store.columns import flat, pc, row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE
 from ..summaries.jobs import channel_words, functions_of
@@ -24,14 +24,16 @@ from ..summaries.kinds import (
     step_kind_of,
 )
 from ..summaries.step_records import Activity, NamedSum, OpExecution, OtherSpan, StepTrace, TimedSteps
-from ..summaries.steps import SPECIAL, rows_of_kinds
+from ..summaries.steps import SPECIAL, by_time, rows_of_kinds
 from ..tfviews.nodes import Node, interned_texts
 
 #: Maximum number of latest rows of timed steps that are read.
 TIMED_ROWS_MAX: Final = 100_000
 #: Kind of step -> the kinds of spans that may enclose it.
 _ENCLOSING: Final = {layout.TEST_BATCH: (layout.EVALUATE,), layout.PREDICT_BATCH: (layout.PREDICT,)}
-_TIMED_COLUMNS: Final = ["ordinal", "count", "start_ns", "total_ns", "flags", "key"]
+#: Kind of Keras batches -> the kind of the session runs that are their inside.
+_RUNS_WITHIN: Final = {layout.BATCH: layout.TRAIN, layout.TEST_BATCH: layout.RUN, layout.PREDICT_BATCH: layout.RUN}
+_TIMED_COLUMNS: Final = ["ordinal", "count", "start_ns", "total_ns", "flags", "key", "others"]
 _ACTIVITY_COLUMNS: Final = ("key", "parent", "flags", "count", "start_ns", "total_ns")
 #: Maximum number of traced steps whose executions are read one by one; the latest steps are read.
 SAMPLED_STEPS: Final = 8
@@ -82,18 +84,19 @@ def steps_of_kind(spans: pa.Table, kind: int, names: FunctionNames) -> StepsOfKi
 
     ``names``: the names of functions by key.
     """
-    is_of_kind = pc.equal(spans["kind"], pa.scalar(span_kind(kind), pa.uint16()))
-    if function_key(kind):
-        is_of_kind = pc.and_(is_of_kind, pc.equal(spans["key"], pa.scalar(function_key(kind), pa.uint32())))
+    is_numbered = pc.equal(spans["kind"], pa.scalar(span_kind(kind), pa.uint16()))
+    key = function_key(kind)
+    is_of_kind = pc.and_(is_numbered, pc.equal(spans["key"], pa.scalar(key, pa.uint32()))) if key else is_numbered
     steps = spans.filter(is_of_kind)
     threads = steps.group_by("thread").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
     thread = threads["thread"][0]
-    steps = _latest(steps.filter(pc.equal(steps["thread"], thread)))
+    numbered = spans.filter(pc.and_(is_numbered, pc.equal(spans["thread"], thread)))
+    steps = _latest(rows_of_kinds(_with_others(numbered, key), (kind,)))
     rows = row_tuples(steps, *_TIMED_COLUMNS)
     others = spans.filter(pc.and_(pc.invert(is_of_kind), pc.greater_equal(spans["start_ns"], steps["start_ns"][0])))
     return StepsOfKind(
         tuple(
-            TimedSteps._make((*row[:4], not row[4] & SPECIAL, row[5], bool(row[4] & layout.FLAG_SAMPLED)))
+            TimedSteps._make((*row[:4], not row[4] & SPECIAL, row[5], bool(row[4] & layout.FLAG_SAMPLED), row[6]))
             for row in rows
         ),
         tuple(_other_spans(others, thread, span_kind(kind), names)),
@@ -101,25 +104,38 @@ def steps_of_kind(spans: pa.Table, kind: int, names: FunctionNames) -> StepsOfKi
     )
 
 
+def _with_others(steps: pa.Table, function: int) -> pa.Table:
+    """Return ``steps`` by time, with the number of steps of other functions before each.
+
+    All functions are numbered together.
+    """
+    ordered = by_time(steps)
+    is_own = pc.equal(ordered["key"], pa.scalar(function, pa.uint32())) if function else True
+    others = pc.cumulative_sum(flat(pc.if_else(is_own, 0, ordered["count"].cast(pa.int64()))))
+    return ordered.append_column("others", others)
+
+
 def _latest(spans: pa.Table) -> pa.Table:
-    """Return the latest TIMED_ROWS_MAX spans, sorted by time."""
-    return spans.sort_by("start_ns").slice(max(0, spans.num_rows - TIMED_ROWS_MAX))
+    """Return the latest TIMED_ROWS_MAX of ``spans``, which are sorted by time."""
+    return spans.slice(max(0, spans.num_rows - TIMED_ROWS_MAX))
 
 
 def _other_spans(spans: pa.Table, thread: Any, kind: int, names: FunctionNames) -> Iterator[OtherSpan]:
     """Yield the latest spans that can explain the pauses of ``thread`` between steps of ``kind``.
 
-    Spans that enclose steps are left out, and so are runs of other threads that fill queues in the
-    background, and activities, which are no steps.
+    Spans that enclose steps are left out, and so are session runs within Keras batches, runs of
+    other threads that fill queues in the background, and activities, which are no steps.
     """
     enclosing = [layout.EPOCH, layout.FIT, layout.ACTIVITY, *_ENCLOSING.get(kind, ()), *span_kinds.others()]
     is_enclosing = pc.is_in(spans["kind"], value_set=pa.array(enclosing, pa.uint16()))
-    is_background = pc.and_(
-        pc.equal(spans["kind"], pa.scalar(layout.INPUT, pa.uint16())), pc.not_equal(spans["thread"], thread)
-    )
-    others = _latest(spans.filter(pc.invert(pc.or_(is_enclosing, is_background))))
-    for other, key, start_ns, total_ns in row_tuples(others, "kind", "key", "start_ns", "total_ns"):
-        yield OtherSpan(kind_name(step_kind_of(other, key), names), start_ns, start_ns + total_ns)
+    is_input = pc.equal(spans["kind"], pa.scalar(layout.INPUT, pa.uint16()))
+    batches = {kind, *pc.unique(spans["kind"]).to_pylist()} & _RUNS_WITHIN.keys() if kind in _RUNS_WITHIN else ()
+    within = pa.array([_RUNS_WITHIN[each] for each in batches], pa.uint16())
+    is_own = pc.equal(spans["thread"], thread)
+    is_hidden = pc.if_else(is_own, pc.is_in(spans["kind"], value_set=within), is_input)
+    others = _latest(spans.filter(pc.invert(pc.or_(is_enclosing, is_hidden))).sort_by("start_ns"))
+    for other, key, start_ns, total_ns, steps in row_tuples(others, "kind", "key", "start_ns", "total_ns", "count"):
+        yield OtherSpan(kind_name(step_kind_of(other, key), names), start_ns, start_ns + total_ns, steps)
 
 
 def activities_of(spans: pa.Table, thread: int, names: FunctionNames) -> tuple[Activity, ...]:

@@ -3,12 +3,12 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from .op_classes import INPUT, LAUNCH, PYTHON
 from .parts import BETWEEN, FROM_SPANS, TRACING, UNEXPLAINED, UNRECORDED, Recording, Sums
 from .step_cut import AFTER, BEFORE, Interval, overlaps, union, without
-from .step_records import Activity, OtherSpan, TimedSteps
+from .step_records import Activity, OtherSpan, Period, TimedSteps
 
 #: Categories of activities -> the part that has their time. Others are between steps.
 _PART_OF_CATEGORY: Final = {
@@ -33,25 +33,17 @@ FUNCTION_AND_LINE: Final = r"(?P<function>.*?) \((?P<line>.+?:\d+)\)"
 _KIND_TITLES: Final = {"evaluate": "evaluation", "test_batch": "evaluation", "predict_batch": "predict"}
 
 
-class Period(NamedTuple):
-    """Steps that were timed together, and the pauses up to the start of the next ones; times in ns.
-
-    ``pauses``: the interval that has the pauses. If there are several, the steps lie between them.
-    """
-
-    steps: int
-    inside_ns: int
-    gap_ns: int
-    pauses: Interval
-
-
 def add_activities_in_steps(
     sums: Sums, recording: Recording, groups: Sequence[TimedSteps], periods: Sequence[Period], steps: int
 ) -> None:
     """Add the activities within steps, and subtract their time from the time without ops."""
     others = union((span.start_ns, span.end_ns) for span in recording.others)
-    between = without(union(period.pauses for period in periods if period.steps > 1), others)
-    starts = union([*((group.start_ns, group.start_ns + max(1, group.total_ns)) for group in groups), *between])
+    # Nobody knows whose activities are between other steps that were timed together.
+    several = union((span.start_ns, span.end_ns) for span in recording.others if span.steps > 1)
+    pauses = [period.pauses for period in periods if period.number > 1]
+    own = union(each for each, others_ns in zip(pauses, overlaps(pauses, several), strict=True) if not others_ns)
+    steps_ns = ((group.start_ns, group.start_ns + max(1, group.total_ns)) for group in groups)
+    starts = union([*steps_ns, *without(own, others)])
     by_name: Counter[tuple[str, str]] = Counter()
     in_steps = [activity for activity in recording.activities if activity.in_step]
     first_ns = [(activity.start_ns, activity.start_ns + 1) for activity in in_steps]
@@ -83,7 +75,7 @@ def name_and_line(title: str) -> tuple[str, str]:
 
 def add_gaps(sums: Sums, recording: Recording, periods: Sequence[Period], gap_ns: float) -> None:
     """Add what takes the time between steps. Time in no span is Python, or is not explained."""
-    steps = sum(period.steps for period in periods)
+    steps = sum(period.number for period in periods)
     found: dict[tuple[str, str], float] = defaultdict(float)
     gaps = union(period.pauses for period in periods)
     spans = _outermost_spans(recording.others)
@@ -105,13 +97,14 @@ def add_gaps(sums: Sums, recording: Recording, periods: Sequence[Period], gap_ns
 def _without_marks_of_steps(recording: Recording) -> list[Activity]:
     """Return the activities outside of steps, without marks that contain steps."""
     activities = [activity for activity in recording.activities if not activity.in_step]
-    ends = [(group.start_ns + group.total_ns, group.total_ns // group.steps) for group in recording.steps]
-    steps = union((end_ns - step_ns, end_ns) for end_ns, step_ns in ends)  # the last of each group
+    starts = [(group.measured_start.ns, group.measured_start.ns + 1) for group in recording.steps]
+    # Only some starts of steps and of marks are known.
+    known = len(starts) / sum(group.steps for group in recording.steps)
     firsts = [(each.start_ns, each.start_ns + (each.end_ns - each.start_ns) // each.entries) for each in activities]
-    balance: Counter[tuple[str, str]] = Counter()  # above 0 if most of these marks contain steps
-    for activity, overlap_ns in zip(activities, overlaps(firsts, steps), strict=True):
+    balance: dict[tuple[str, str], float] = defaultdict(float)  # above 0 if most of these marks contain steps
+    for activity, has_start in zip(activities, overlaps(firsts, union(starts)), strict=True):
         if activity.category in _MARKS and activity.own_ns > 0:
-            balance[activity.category, activity.name] += 1 if overlap_ns else -1
+            balance[activity.category, activity.name] += bool(has_start) - known / 2
     return [activity for activity in activities if balance[activity.category, activity.name] <= 0]
 
 

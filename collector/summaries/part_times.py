@@ -5,14 +5,14 @@ The inside of a step is cut where it was traced, the time between steps in all t
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from statistics import median
 from typing import Final
 
 from ..numbers import count as count_text
 from ..numbers import duration
-from .activity_parts import Period, add_activities_in_steps, add_gaps
+from .activity_parts import add_activities_in_steps, add_gaps
 from .op_classes import DEVICE, INPUT, ITERATOR_DEVICE, LAUNCH, PIPELINE_DEVICE, PYTHON, WAITING, OpClass
 from .parts import (
     ASLEEP,
@@ -34,7 +34,7 @@ from .parts import (
     Sums,
 )
 from .step_cut import AFTER, BEFORE, BETWEEN_OPS, covered, cut
-from .step_records import NamedSum, StepTrace, ThreadUse, TimedSteps
+from .step_records import NamedSum, Period, StepTrace, ThreadUse, TimedSteps, periods
 
 #: A traced step is typical if its duration is within this factor of the median untraced step.
 _TYPICAL_FACTOR: Final = 1.5
@@ -63,13 +63,16 @@ def break_down(recording: Recording) -> Breakdown | None:
     groups, left_out = _typical(recording.steps)
     if not groups:
         return None
-    # The time after a traced step is that of its trace, too.
-    is_known = any(group.is_normal for group in groups)
-    periods, breaks = _without_breaks(_periods(recording.steps, groups) if is_known else ())
     steps = sum(group.steps for group in groups)
     inside_ns = sum(group.total_ns for group in groups) / steps
-    gap_steps = sum(period.steps for period in periods)
-    gap_ns = sum(period.gap_ns for period in periods) / gap_steps if gap_steps else 0.0
+    # The time after a traced step is that of its trace, too.
+    counting = {group.ordinal for group in groups if group.is_normal}
+    kept, breaks = _without_breaks(
+        [period for period in periods(recording.steps, inside_ns) if period.steps.ordinal in counting]
+    )
+    gap_ns = sum(period.gap_ns for period in kept) / max(1, sum(period.number for period in kept))
+    # The durations of sampled steps are estimates, which the measured periods limit.
+    inside_ns, gap_ns = inside_ns + min(0.0, gap_ns), max(0.0, gap_ns)
     # That of all steps, as other screens have it.
     median_ns = median_step_ns([group for group in recording.steps if group.is_normal] or groups)
     typical_traces, notes = _typical_traces(recording.traces, median_ns, inside_ns)
@@ -77,9 +80,9 @@ def break_down(recording: Recording) -> Breakdown | None:
     _add_inside(sums, recording, typical_traces, inside_ns, median_ns)
     _add_input(sums, recording, inside_ns + gap_ns)
     _add_first_batches(sums, recording, groups, median_ns)
-    add_activities_in_steps(sums, recording, groups, periods, steps)
-    if periods:
-        add_gaps(sums, recording, periods, gap_ns)
+    add_activities_in_steps(sums, recording, groups, kept, steps)
+    if kept:
+        add_gaps(sums, recording, kept, gap_ns)
     _add_python(sums, recording, inside_ns + gap_ns)
     return Breakdown(
         recording.kind,
@@ -158,32 +161,22 @@ def _typical(steps: Sequence[TimedSteps]) -> tuple[list[TimedSteps], str]:
     )
 
 
-def _periods(steps: Sequence[TimedSteps], groups: Sequence[TimedSteps]) -> Iterator[Period]:
-    """Yield the steps of ``groups`` that are not traced and whose next step is known.
-
-    After a traced step the job waits for the trace, so the time up to the next step is not typical.
-    """
-    counting = {group.ordinal for group in groups}
-    for group, next_group in pairwise(steps):
-        if group.ordinal in counting and group.last + 1 == next_group.ordinal:
-            end_ns = min(group.start_ns + group.total_ns, next_group.start_ns)
-            # Steps that were timed together have pauses between them, nobody knows where.
-            pauses = (end_ns if group.steps == 1 else group.start_ns, next_group.start_ns)
-            yield Period(group.steps, end_ns - group.start_ns, next_group.start_ns - end_ns, pauses)
-
-
-def _without_breaks(periods: Iterable[Period]) -> tuple[list[Period], str]:
+def _without_breaks(periods: Sequence[Period]) -> tuple[list[Period], str]:
     """Return ``periods`` without long pauses of the job, and a note about these."""
-    all_periods = list(periods)
-    if not all_periods:
+    if not periods:
         return [], ""
-    typical_ns = median((period.inside_ns + period.gap_ns) / period.steps for period in all_periods)
+    typical_ns = median(period.ns for period in periods)
     limit_ns = max(_BREAK_NS, _BREAK_FACTOR * typical_ns)
-    kept = [period for period in all_periods if period.gap_ns <= limit_ns]
-    broken_ns = sum(period.gap_ns for period in all_periods) - sum(period.gap_ns for period in kept)
-    number = len(all_periods) - len(kept)
-    return kept, (
-        f"without {'a pause' if number == 1 else f'{number} pauses'} of {duration(broken_ns)}" if number else ""
+
+    def break_ns(period: Period) -> float:
+        # Between steps that were timed together are typical pauses, too.
+        return period.gap_ns - (period.number - 1) * typical_ns
+
+    breaks = [length_ns for length_ns in map(break_ns, periods) if length_ns > limit_ns]
+    return [period for period in periods if break_ns(period) <= limit_ns], (
+        f"without {'a pause' if len(breaks) == 1 else f'{len(breaks)} pauses'} of {duration(sum(breaks))}"
+        if breaks
+        else ""
     )
 
 
@@ -280,7 +273,7 @@ def _add_first_batches(sums: Sums, recording: Recording, groups: Sequence[TimedS
     outliers_ns = sums.details[UNEXPLAINED].get(_OUTLIERS, 0.0)
     if not outliers_ns or not sums.ns[INPUT]:
         return
-    starts = [group.start_ns for group in groups]
+    starts = [group.measured_start.ns for group in groups]
     firsts = {bisect_left(starts, epoch_ns) for epoch_ns in recording.epochs} - {len(groups)}
     longer_ns = sum(max(0.0, groups[at].total_ns - groups[at].steps * median_ns) for at in firsts)
     longer_ns /= sum(group.steps for group in groups)

@@ -15,7 +15,7 @@ from ..store.catalog import IMPORTED
 from .activities import ActivityNode
 from .jobs import ENDED, STARTING, JobRow
 from .kinds import NO_FUNCTION_NAMES, FunctionNames
-from .steps import NO_RUN_NAMES, RunNames, call_label, rows_of_kinds
+from .steps import NO_RUN_NAMES, RunNames, at_measured_starts, call_label, rows_of_kinds
 
 #: Kinds of spans that `_other_nodes` leaves out: `_fit_nodes` has them, or another tree.
 _LEFT_OUT_KINDS: Final = frozenset({layout.FIT, layout.EPOCH, layout.BATCH, layout.ACTIVITY})
@@ -166,7 +166,7 @@ def stages(row: JobRow, tree: Sequence[SpanNode], spans: pa.Table, now_ns: int) 
         if row.state == IMPORTED:
             return []
         return [Stage(STARTING, 1, max(0, end_ns - row.started_ns), row.phase != ENDED)]
-    first_start: Any = pc.min(spans["start_ns"]).as_py()
+    first_start: Any = pc.min(at_measured_starts(spans)["start_ns"]).as_py()
     last_end: Any = pc.max(pc.add(spans["start_ns"], spans["total_ns"])).as_py()
     ended_stages = [Stage(STARTING, 1, max(0, first_start - row.started_ns)), *_span_stages(tree)]
     name = ENDING if row.phase == ENDED else WAITING

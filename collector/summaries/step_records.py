@@ -12,6 +12,7 @@ class TimedSteps(NamedTuple):
 
     `steps`: their number; `total_ns`: sum of their durations, without the pauses between them.
     Of sampled steps only the last one was timed: `total_ns` is an estimate, and so is `start_ns`.
+    `others`: the number of steps of other functions before, which are numbered together with these.
     """
 
     ordinal: int
@@ -21,6 +22,7 @@ class TimedSteps(NamedTuple):
     is_normal: bool  # neither traced nor failed, and not a setup step
     key: int = 0  # equal for steps of the same call
     is_sampled: bool = False
+    others: int = 0
 
     @property
     def last(self) -> int:
@@ -34,30 +36,58 @@ class TimedSteps(NamedTuple):
 
 
 class Period(NamedTuple):
-    """The mean time, ns, from the start of a step to the next start, from step ``first`` on.
+    """The time from the measured start of ``steps`` to that of the next ones; times in ns.
 
-    ``steps`` are the timed ones to which ``first`` belongs.
+    ``number``: the steps that begin in it. ``inside_ns``: the time within them.
     """
 
     first: StepStart
     steps: TimedSteps
-    ns: float
+    number: int
+    inside_ns: float
+    end_ns: int
+
+    @property
+    def ns(self) -> float:
+        """The mean time from the start of a step to the next start."""
+        return (self.end_ns - self.first.ns) / self.number
+
+    @property
+    def gap_ns(self) -> float:
+        """The pauses; below 0 if the steps took less time than estimated."""
+        return self.end_ns - self.first.ns - self.inside_ns
+
+    @property
+    def pauses(self) -> tuple[int, int]:
+        """The interval that has the pauses. If there are several, the steps lie between them."""
+        return self.first.ns + (round(self.inside_ns) if self.number == 1 else 0), self.end_ns
 
 
-def periods(steps: Sequence[TimedSteps]) -> Iterator[Period]:
-    """Yield the periods of the ``steps`` that are directly followed by the next one, by time."""
+def periods(steps: Sequence[TimedSteps], mean_ns: float = 0.0) -> Iterator[Period]:
+    """Yield the periods of the ``steps``, sorted by time, unless a step was lost in between.
+
+    ``mean_ns``: the duration of a step, for those of which only some were timed.
+    """
     for group, next_group in pairwise(steps):
         first, end = group.measured_start, next_group.measured_start
-        if group.last + 1 == next_group.ordinal:
-            yield Period(first, group, (end.ns - first.ns) / (end.step - first.step))
+        number = end.step - next_group.others - (first.step - group.others)
+        if group.is_sampled or next_group.is_sampled:
+            if number > 0:
+                yield Period(first, group, number, number * mean_ns, end.ns)
+        elif number == group.steps:
+            yield Period(first, group, number, group.total_ns, end.ns)
 
 
 class OtherSpan(NamedTuple):
-    """A step, evaluation or prediction that is no step of the main kind; times in ns."""
+    """A step, evaluation or prediction that is no step of the main kind; times in ns.
+
+    ``steps``: the number of steps that were timed together.
+    """
 
     kind: str
     start_ns: int
     end_ns: int
+    steps: int = 1
 
 
 class OpExecution(NamedTuple):

@@ -202,6 +202,26 @@ def normal_spans(spans: pa.Table, kind: int) -> pa.Table:
     return of_kind.filter(pc.invert(flagged(of_kind, SPECIAL)))
 
 
+def sampled(spans: pa.Table) -> Any:
+    """Return for each of ``spans`` whether only its last step was timed."""
+    return flagged(spans, layout.FLAG_SAMPLED)
+
+
+def at_measured_starts(spans: pa.Table) -> pa.Table:
+    """Return ``spans``, of which those of sampled steps start with the only step that was timed.
+
+    Their starts are estimates, which can be long before other steps.
+    """
+    before = pc.subtract(spans["total_ns"], pc.divide(spans["total_ns"], spans["count"].cast(pa.int64())))
+    starts = pc.if_else(sampled(spans), pc.add(spans["start_ns"], before), spans["start_ns"])
+    return spans.set_column(spans.schema.get_field_index("start_ns"), "start_ns", starts)
+
+
+def by_time(spans: pa.Table) -> pa.Table:
+    """Return ``spans`` in the order of their measured starts."""
+    return spans.take(pc.sort_indices(at_measured_starts(spans)["start_ns"]))
+
+
 def requested_steps(spans: pa.Table) -> int:
     """Return the number of steps whose trace the job itself requested."""
     return _step_count(spans.filter(flagged(spans, layout.FLAG_REQUESTED)))
@@ -275,7 +295,7 @@ def _step_entry(row: dict[str, Any]) -> StepEntry:
 def _listed(step_spans: pa.Table, number: int | None, *, longest: bool) -> pa.Table:
     """Return the last ``number`` rows, None for all, or the longest ones."""
     if not longest:
-        ordered = step_spans.sort_by("start_ns")
+        ordered = by_time(step_spans)
         return ordered if number is None else ordered.slice(max(0, ordered.num_rows - number))
     means = pc.divide(pc.cast(step_spans["total_ns"], pa.float64(), safe=False), step_spans["count"])
     ordered = step_spans.append_column("mean_ns", means).sort_by([("mean_ns", "descending"), ("start_ns", "ascending")])

@@ -13,6 +13,7 @@ from ..store.schema import DEVICE
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import is_activity, kind_name, step_kind_of
 from ..summaries.op_classes import WAITING_OPS
+from ..summaries.steps import sampled
 from ..tfviews.nodes import interned_bytes, interned_texts
 from .chosen import JobTraces
 from .curves import curves, memory_curves
@@ -25,7 +26,7 @@ from .moments import moments
 
 #: Groups of tracks besides the devices.
 SPANS, TRACED_STEPS, EVENTS = "steps and phases", "traced steps", "events and alerts"
-_SPAN_COLUMNS: Final = ("kind", "ordinal", "count", "start_ns", "total_ns", "key", "thread")
+_SPAN_COLUMNS: Final = ("kind", "ordinal", "count", "start_ns", "total_ns", "key", "thread", "flags")
 #: Beginning of the devices of a job that is not distributed.
 _LOCAL: Final = "/job:localhost/replica:0/task:0"
 #: The factor of the upper half of 64 bits.
@@ -60,6 +61,9 @@ class JobTrace:
         self._functions = functions_of(job.info)
         window = (0, _LAST_NS) if window_ns is None else window_ns
         spans = job.table("spans", _SPAN_COLUMNS)
+        # The starts of sampled steps are estimates: on threads of their own, they contain nothing.
+        threads = pc.if_else(sampled(spans), pc.negate(spans["start_ns"]), spans["thread"].cast(pa.int64()))
+        spans = spans.drop_columns("thread").append_column("thread", threads)
         self._spans = _within(spans, spans["start_ns"], pc.add(spans["start_ns"], spans["total_ns"]), window)
         self._samples, self._events, self._alerts = (
             _within(table, table[time], table[time], window)

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from fakes import ended_jobs, exported_slices, hostile_store, page_store
 from fakes.command import Run
-from fakes.made_store import START_NS
+from fakes.made_store import START_NS, rows, span, write_job
 from fakes.many_executions import write_many_executions
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, TracesData
+from tfprof.formats import layout
 
 FILES = ("out.otlp", "out.otlp.gz", "out.otlp.jsonl", "out.otlp.jsonl.gz")
 MS = 1_000_000
@@ -76,6 +77,14 @@ def test_steps_and_phases_are_spans_below_the_job(name: str, run: Run, tmp_path:
             "host.name": "node7",
             "process.pid": 4711,
         }
+
+
+def test_no_step_is_within_sampled_steps_since_their_start_is_an_estimate(run: Run, tmp_path: Path) -> None:
+    sampled = span(layout.RUN, 2, 0, 90, count=9, flags=layout.FLAG_SAMPLED)
+    write_job(tmp_path / "store", 1, {"spans": rows("spans", [span(layout.RUN, 1, 20, 10), sampled])})
+    assert run("export", "train.py", "-o", tmp_path / "a.otlp") == (0, "", "")
+    found = spans(read(tmp_path / "a.otlp"))
+    assert {each.parent_span_id for each in found[:-1]} == {found[-1].span_id}
 
 
 def test_ids_have_the_length_of_the_protocol(run: Run, tmp_path: Path) -> None:

@@ -7,8 +7,11 @@ collector/summaries/step_records.py.
 """
 
 import pytest
+from fakes.made_store import rows, span
 from hypothesis import given
 from hypothesis import strategies as st
+from tfprof.collector.query.recorded_steps import steps_of_kind
+from tfprof.collector.summaries.kinds import step_kind_of
 from tfprof.collector.summaries.op_classes import PIPELINE_DEVICE, OpClass
 from tfprof.collector.summaries.part_times import break_down
 from tfprof.collector.summaries.parts import FIRST_BATCHES, Breakdown, Recording, input_words, part_verdict
@@ -22,6 +25,7 @@ from tfprof.collector.summaries.step_records import (
     ThreadUse,
     TimedSteps,
 )
+from tfprof.formats import layout
 
 MS = 1_000_000
 CPU, GPU_STREAM = "/job:localhost/replica:0/task:0/device:cpu:0", "/device:gpu:0/stream:all"
@@ -134,6 +138,34 @@ def test_parts_are_means_from_start_to_start() -> None:
     assert (result.steps, result.all_steps, result.traced) == (19, 20, 1)  # without the first step of the call
 
 
+def test_functions_that_run_in_turns_have_the_period_of_their_own_steps() -> None:
+    spans = [span(layout.FUNCTION, at + 1, at * 10, 6, key=1 + at % 2) for at in range(40)]
+    del spans[20]  # it was lost
+    for key in (1, 2):
+        recorded = steps_of_kind(rows("spans", spans), step_kind_of(layout.FUNCTION, key), {})
+        assert broken_down(steps=recorded.steps).period_ns == 20 * MS
+
+
+def test_the_period_of_sampled_steps_is_measured() -> None:
+    """One of ten steps of 1 ms, 3 ms from start to start, is timed; one of these takes 80 ms."""
+    spans = [
+        span(
+            layout.RUN,
+            10 * at + 1,
+            30 * at + 27 - 9 * step_ms + 79 * (at > 12),
+            10 * step_ms,
+            count=10,
+            flags=layout.FLAG_SAMPLED,
+        )
+        for at, step_ms in enumerate([1] * 12 + [80] + [1] * 12)
+    ]
+    recorded = steps_of_kind(rows("spans", spans), layout.RUN, {})
+    result = broken_down(steps=recorded.steps)
+    assert [group.ordinal for group in recorded.steps] == [10 * at + 1 for at in range(25)]
+    assert result.step_ns == result.period_ns == pytest.approx((230 * 3 + 79) / 230 * MS)
+    assert result.notes == ("no step was traced, so the inside of the steps is not cut",)
+
+
 def test_the_cost_of_tracing_is_taken_from_the_time_without_ops() -> None:
     slow = TRACE._replace(duration_ns=8 * MS)  # the trace costs 2 ms after the last op
     assert parts_of(broken_down(traces=[slow])) == pytest.approx(
@@ -199,6 +231,16 @@ def test_spans_of_other_kinds_fill_the_time_between_steps_once() -> None:
     assert details["evaluation"] == pytest.approx(MS / 18)  # of 18 pauses
 
 
+def test_session_runs_within_keras_batches_take_no_time_between_them() -> None:
+    kinds = {layout.BATCH: 0, layout.TRAIN: 1, layout.PREDICT_BATCH: 6, layout.RUN: 6.5, layout.CHECKPOINT: 8}
+    spans = [span(kind, at + 1, 10 * at + start, 2) for at in range(20) for kind, start in kinds.items()]
+    spans.append(span(layout.TRAIN, 21, 3, 1, thread=2))
+    recorded = steps_of_kind(rows("spans", spans), layout.BATCH, {})
+    assert [each.kind for each in recorded.others[:4]] == ["train", "predict_batch", "checkpoint", "predict_batch"]
+    runs = steps_of_kind(rows("spans", spans), layout.RUN, {})
+    assert {each.kind for each in runs.others} == {"batch", "train", "predict_batch", "checkpoint"}
+
+
 def test_an_activity_and_the_run_within_it_count_once() -> None:
     saving = [
         Activity("checkpoint", "Saver.save", at * 10 * MS + 6 * MS, at * 10 * MS + 9 * MS, 3 * MS, 1, in_step=False)
@@ -246,6 +288,9 @@ def test_activities_within_other_steps_between_steps_that_were_timed_together_ar
     result = broken_down(steps=pairs, others=others, activities=collections)
     assert result.detail_ns("between") == {"function:b": MS / 2}
     assert "garbage collection" not in result.detail_ns("python")
+    several = [OtherSpan("function:b", at * 4 * MS + 3 * MS, at * 4 * MS + 7 * MS // 2, 5) for at in range(20)]
+    pauses = [each._replace(start_ns=each.start_ns + MS // 4) for each in collections]
+    assert "garbage collection" not in broken_down(steps=pairs, others=several, activities=pauses).detail_ns("python")
 
 
 def test_marks_that_contain_steps_explain_no_time_between_them() -> None:
@@ -258,6 +303,18 @@ def test_marks_that_contain_steps_explain_no_time_between_them() -> None:
     assert result is not None
     assert result.detail_ns("between") == pytest.approx({"mark log": 2 * MS})
     assert [(part.name, part.mean_ns) for part in result.marked] == [("train", 8 * MS)]
+
+
+def test_marks_around_steps_that_were_timed_together_explain_no_time_between_them() -> None:
+    groups = [TimedSteps(at + 1, 4, at * MS, 4 * MS // 5, is_normal=True) for at in range(0, 80, 4)]
+    arounds = [(at * MS - MS // 20, 3 * MS // 10, 3, "around") for at in range(0, 78, 3)]
+    loads = [(at * MS + MS // 2, MS // 4, 5, "load") for at in range(0, 80, 5)]
+    marks = [
+        Activity("mark", name, start, start + number * length, number * length, number, in_step=False)
+        for start, length, number, name in sorted([*arounds, *loads])
+    ]
+    result = broken_down(steps=groups, activities=marks)
+    assert result.detail_ns("between") == pytest.approx({"mark load": MS / 4}, rel=0.1)
 
 
 def test_the_thread_of_the_steps_ran_python_or_slept_or_waited_for_a_cpu() -> None:
@@ -327,6 +384,14 @@ def test_a_long_pause_is_no_part_of_a_step() -> None:
     late = [group._replace(start_ns=group.start_ns + 300_000 * MS) for group in recorded[20:]]
     result = broken_down(steps=[*recorded[:20], *late])
     assert result.period_ns == pytest.approx(10 * MS)
+    assert result.notes[0] == "without a pause of 5m 00s"
+
+
+def test_the_pauses_of_many_steps_that_were_timed_together_are_no_long_one() -> None:
+    recorded = [TimedSteps(200 * at + 1, 200, at * 20_000 * MS, 100 * MS, is_normal=True) for at in range(10)]
+    late = [group._replace(start_ns=group.start_ns + 300_000 * MS) for group in recorded[5:]]
+    result = broken_down(steps=[*recorded[:5], *late])
+    assert result.period_ns == pytest.approx(100 * MS)
     assert result.notes[0] == "without a pause of 5m 00s"
 
 

@@ -114,6 +114,12 @@ def test_stages_are_start_phases_and_end() -> None:
     ]
 
 
+def test_a_job_starts_until_the_first_step_that_was_timed() -> None:
+    sampled = span(layout.RUN, 2, 200, 9_000, count=9, flags=layout.FLAG_SAMPLED)
+    spans = rows("spans", [span(layout.RUN, 1, 5_000, 1_000), sampled])
+    assert stages(row(), span_tree(spans, live=False), spans, START_NS)[0].total_ns == 5_000 * MS
+
+
 def test_a_running_fit_has_the_time_of_its_epochs_so_far() -> None:
     open_fit = rows("spans", [span(layout.EPOCH, 1, 5_000, 10_000), span(layout.BATCH, 1, 15_000, 2_000, parent=2)])
     result = stages(row("running", 20), span_tree(open_fit, live=True), open_fit, START_NS + 20 * SECOND)

@@ -139,6 +139,10 @@ def test_the_last_steps_are_listed_in_order_of_time() -> None:
     result = steps(rows("spans", [span(RUN, at, 100 - at, 1) for at in range(5)]), 2)
     assert [step.ordinal for step in result.listed_entries] == [1, 0]
     assert result.entry_count == 5
+    # Of the sampled steps the last one was timed, from 97.5 to 100 ms.
+    sampled = span(RUN, 60, 0, 100, count=40, flags=layout.FLAG_SAMPLED)
+    result = steps(rows("spans", [sampled, span(RUN, 10, 50, 1), span(RUN, 100, 100, 1)]), None)
+    assert [step.ordinal for step in result.listed_entries] == [10, 60, 100]
     assert len(steps(rows("spans", [span(RUN, at, at, 1) for at in range(5)]), None).listed_entries) == 5
 
 
