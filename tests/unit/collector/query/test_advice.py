@@ -753,7 +753,8 @@ def test_a_function_traced_a_few_times_is_not_reported_if_later_steps_trace_none
 
 
 def test_functions_that_are_first_called_late_are_reported(tmp_path: Path) -> None:
-    late_calls = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=at if at > 30 else 1) for at in range(1, 41)]
+    keys = [at if at > 20 and at % 2 else 1 for at in range(1, 41)]
+    late_calls = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=key) for at, key in enumerate(keys, 1)]
     (report,) = reports(job_of(tmp_path / "late", spans=late_calls), "retracing")
     assert (
         report.text
@@ -761,6 +762,20 @@ def test_functions_that_are_first_called_late_are_reported(tmp_path: Path) -> No
     )
     early_calls = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=at % 8) for at in range(1, 41)]
     assert report_texts(job_of(tmp_path / "early", spans=early_calls), "retracing") == []
+    # Metrics after the training: each function is traced once.
+    keys = [at if at > 30 else 1 for at in range(1, 41)]
+    at_the_end = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=key) for at, key in enumerate(keys, 1)]
+    assert report_texts(job_of(tmp_path / "end", spans=at_the_end), "retracing") == []
+
+
+def test_the_longest_activities_are_those_since_the_first_step(tmp_path: Path) -> None:
+    collection = activities.key_of(activities.GC, "generation 2")
+    collections = [
+        span(layout.ACTIVITY, 0, start_ms, 30.0, key=collection, max_ns=ms * MS)
+        for start_ms, ms in ((0, 9), (50, 5), (70, 3))
+    ]
+    steps = [span(layout.RUN, at, 10.0 + 10 * at, 2.0) for at in range(40)]
+    assert gather(job_of(tmp_path, spans=[*collections, *steps])).longest_ns == {"gc": 5 * MS}
 
 
 def test_much_longer_steps_are_reported_with_their_interval(tmp_path: Path) -> None:

@@ -19,9 +19,10 @@ from tfprof.collector.advice import (
     precision,
     python_parts,
     replicas,
+    retracing,
     threads,
 )
-from tfprof.collector.advice.evidence import Evidence, Load, PythonThread, Use
+from tfprof.collector.advice.evidence import Evidence, IdenticalGraphs, Load, PythonThread, Use
 from tfprof.collector.advice.report import Report
 from tfprof.collector.advice.table import CHECKERS
 from tfprof.collector.summaries.parts import Breakdown, Detail, Part
@@ -29,7 +30,18 @@ from tfprof.collector.summaries.step_records import OpExecution, StepTrace, Thre
 from tfprof.collector.tfviews.nodes import Node, NodeFacts, Stats
 
 MS = 1_000_000
-CHECKS = (avoidable, between_steps, fetches, interpreter, overhead, precision, python_parts, replicas, threads)
+CHECKS = (
+    avoidable,
+    between_steps,
+    fetches,
+    interpreter,
+    overhead,
+    precision,
+    python_parts,
+    replicas,
+    retracing,
+    threads,
+)
 CPU = "/job:localhost/replica:0/task:0/device:cpu:%d"
 
 
@@ -164,12 +176,30 @@ def test_code_between_steps_that_waits_for_a_cpu_is_judged_by_its_part_of_the_jo
         ({"python": {"garbage collection generation 2": 0.6}}, "garbage collections take place in the loop", ""),
         ({"python": {"Python function f (a.py:1)": 1.5}}, "ops of the step call the user's Python", "a.py:1"),
         ({"python": {"Python function f (a (1).py:1)": 1.5}}, "ops of the step call the user's Python", "a (1).py:1"),
-        ({"tracing": {"tracing of f": 1, "first run of f": 3}}, "functions are traced again while steps run", ""),
     ],
 )
 def test_python_within_steps_is_named(recorded: dict[str, Any], verdict: str, line: str) -> None:
     report = the_report(parts(**recorded), "python_parts")
     assert (report.verdict, report.line) == (verdict, line)
+
+
+def test_a_single_garbage_collection_is_not_reported() -> None:
+    collections = parts(python={"garbage collection generation 2": 1.4})
+    assert "python_parts" in found(collections, longest_ns={"gc": 40 * MS})
+    assert found(collections, longest_ns={"gc": 50 * MS}) == {}  # a fiftieth of it in each step
+
+
+def test_functions_that_are_traced_again_are_named_with_their_line() -> None:
+    traced = parts(tracing={"tracing of f": 1, "first run of f": 3})
+    for line, own_line in (("a.py:3 (f)", "a.py:3 (f)"), ("a.py:9 (train)", "")):
+        report = the_report(traced, "retracing", graphs=(IdenticalGraphs(1, 32, "Identity", line),))
+        assert report.text.endswith("4.00 ms a step. Most of it is for f, which was traced while steps ran.")
+        assert (report.line, report.saving) == (own_line, pytest.approx(0.4))
+    many = the_report(traced, "retracing", graphs=(IdenticalGraphs(8, 32, "Identity", "a.py:3 (f)"),))
+    assert many.text.startswith("a function of 32 nodes, one of them Identity, was traced 8 times or more")
+    assert many.saving == pytest.approx(0.4)
+    # Most of it is a single time.
+    assert found(traced, longest_ns={"tracing": 50 * MS, "first_run": 110 * MS}) == {}
 
 
 def test_steps_that_are_small_or_eager_or_single_are_told_apart() -> None:
