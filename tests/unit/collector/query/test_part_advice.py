@@ -142,6 +142,10 @@ def test_code_between_steps_is_python_or_sleep_or_writes_files() -> None:
     assert found(by_hand, epochs=3) == {}  # the loop of Keras
     writing = the_report(parts(python={"code between the steps": 4}), "between_steps", use=Use(1.0, 500e6))
     assert writing.verdict == "the job writes files between its steps"
+    checkpoints = parts(waiting={"asleep between the steps": 4}, between={"checkpoint CheckpointManager.save": 0.9})
+    assert the_report(checkpoints, "between_steps", use=Use(1.0, 500e6)).verdict == "the job sleeps between its steps"
+    function = the_report(parts("function:gradients", python={"code between the steps": 4}), "between_steps")
+    assert "optimizer.apply_gradients(…) outside of the tf.function" in function.remedy
 
 
 def test_code_between_steps_that_waits_for_a_cpu_is_judged_by_its_part_of_the_jobs_cpu_time() -> None:
@@ -208,6 +212,11 @@ def test_steps_that_are_small_or_eager_or_single_are_told_apart() -> None:
     assert "larger batches" in the_report(parts(launch=4.9, before=0.1), "overhead").remedy
     eager = the_report(parts("eager", is_eager=True, python={"between eager ops": 5}), "overhead")
     assert eager.remedy == "put the whole step into one tf.function"
+    # On a host whose other processes leave the job 0.2 of 4 CPUs.
+    held_up = {**loaded(0.2, 3.8, queued=0.5), "step_traces": ()}
+    waiting = {"waiting": {"for a CPU": 4}, "python": {"between eager ops": 5}}
+    assert the_report(parts("eager", is_eager=True, **waiting), "overhead", **held_up).saving == pytest.approx(0.5)
+    assert found(parts(launch=5, waiting={"for a CPU": 4}), **held_up) == {}
     keras = the_report(parts("batch", is_eager=True, python={"between eager ops": 5}), "overhead")
     assert keras.remedy == "compile without run_eagerly=True"
     single = parts("predict_batch", step_ms=2, python={"code between the steps": 8})
