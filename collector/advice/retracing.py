@@ -9,7 +9,7 @@ from typing import Final
 from ..numbers import count, duration, percent
 from ..summaries.kinds import RUN_KIND_NAMES
 from ..summaries.parts import TRACING
-from .between_steps import has_enough_steps, has_single_calls
+from .between_steps import has_enough_steps
 from .evidence import Evidence, IdenticalGraphs
 from .report import Report
 
@@ -28,6 +28,7 @@ _NEW_RUNS_MIN: Final = 15
 _NEW_RUNS_SHARE_MIN: Final = 0.1
 #: Minimum share of tracing in the time from step to step.
 _SHARE_MIN: Final = 0.1
+_OF_PIPELINES: Final = "Dataset_"
 _NUMBERED: Final = re.compile(r"_\d+$")
 _REMEDY_FOR_FUNCTIONS: Final = (
     "call it with tensors instead of Python numbers, pad or bucket shapes, give it an input_signature or"
@@ -46,21 +47,25 @@ def check(evidence: Evidence) -> Sequence[Report]:
 def _tracing(evidence: Evidence) -> Report | None:
     """Check whether tracing takes much of the steps, which also shows it where few are traced.
 
-    Each call of predict makes a dataset, whose functions are traced (overhead.py).
+    Functions of input pipelines do not count: calls of fit and predict make a pipeline each.
     """
     parts, largest = evidence.breakdown, _largest(evidence)
-    if parts is None or not has_enough_steps(parts) or has_single_calls(evidence, parts):
+    if parts is None or not has_enough_steps(parts):
         return None
-    share, details = parts.share(TRACING), parts.detail_ns(TRACING)
+    functions: Counter[str] = Counter()
+    for title, ns in parts.detail_ns(TRACING).items():
+        functions[title.partition(" of ")[2]] += round(ns)
+    own = {name: ns for name, ns in functions.items() if not name.startswith(_OF_PIPELINES)}
+    total_ns = sum(own.values())
     # What is traced once is not traced again, as for the smaller last batch of an epoch.
     once_ns = (evidence.longest_ns.get("tracing", 0) + evidence.longest_ns.get("first_run", 0)) / parts.steps
-    if parts.ns(TRACING) - once_ns < _SHARE_MIN * parts.period_ns:
+    if total_ns - once_ns < _SHARE_MIN * parts.period_ns:
         return None
-    name = max(details, key=lambda detail: details[detail]).partition(" of ")[2]
+    name, share = max(own, key=lambda function: own[function]), total_ns / parts.period_ns
     return Report(
         f"{percent(share)} of the time from step to step is in tracing functions and optimizing their graphs:"
-        f" {duration(parts.ns(TRACING))} a step. Most of it is for {name}, which was traced while steps ran.",
-        {"share": share, "ns_per_step": parts.ns(TRACING), "name": name},
+        f" {duration(total_ns)} a step. Most of it is for {name}, which was traced while steps ran.",
+        {"share": share, "ns_per_step": total_ns, "name": name},
         _REMEDY_FOR_FUNCTIONS,
         largest.line if largest is not None and largest.line.endswith(f" ({name})") else "",
         share,
