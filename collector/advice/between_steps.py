@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ..numbers import duration, percent, size
-from ..summaries.kinds import RUN_KIND_NAMES
+from ..summaries.kinds import FUNCTION_PREFIX, RUN_KIND_NAMES
 from ..summaries.op_classes import PYTHON, WAITING
 from ..summaries.parts import ASLEEP, BETWEEN, CODE_BETWEEN, FOR_CPU_BETWEEN, UNEXPLAINED, UNRECORDED, Breakdown
 from .evidence import Evidence
@@ -69,14 +69,18 @@ _REMEDY_WHILE_ASLEEP: Final = (
     "see what the loop waits for (faulthandler.dump_traceback_later prints the line): files, a network, another"
     " process, a lock, a sleep, or the next batch"
 )
-_REMEDY: Final = (
-    "see what the loop does between its steps (python -m cProfile): preparation of batches, conversion of results,"
-    " metrics, logging; do it less often, or in a thread of its own"
+_LOOK: Final = "see what the loop does between its steps (python -m cProfile):"
+_WORK: Final = (
+    "preparation of batches, conversion of results, metrics, logging; do it less often, or in a thread of its own"
+)
+_REMEDY: Final = f"{_LOOK} {_WORK}"
+_REMEDY_OF_FUNCTIONS: Final = (
+    f"{_LOOK} ops and optimizer.apply_gradients(…) outside of the tf.function belong in it; otherwise {_WORK}"
 )
 #: `session.run` converts feeds before its step begins.
 _REMEDY_OF_RUNS: Final = (
-    "see what the loop does between its steps (python -m cProfile): preparation of batches; session.run converts feeds"
-    " that are lists, or arrays of another type than their placeholder, so feed arrays of its type; metrics, logging"
+    f"{_LOOK} preparation of batches; session.run converts feeds that are lists, or arrays of another type than their"
+    " placeholder, so feed arrays of its type; metrics, logging"
 )
 
 
@@ -152,8 +156,7 @@ def _waits_of_code(evidence: Evidence, parts: Breakdown, python_ns: float, *, is
     0 if it is not: a busy host prolongs any pause. So that code is judged by its CPU time.
     """
     waits_ns = parts.detail_ns(WAITING).get(FOR_CPU_BETWEEN, 0.0)
-    has_recorded_writes = any(name.startswith(("checkpoint", "summary")) for name in parts.detail_ns(BETWEEN))
-    share_min = _CPU_SHARE_OF_WRITING_MIN if is_writing and not has_recorded_writes else _CPU_SHARE_MIN
+    share_min = _CPU_SHARE_OF_WRITING_MIN if is_writing else _CPU_SHARE_MIN
     cores = evidence.use.cores if evidence.use else 0.0
     is_much = cores > 0 and python_ns >= share_min * cores * parts.period_ns
     return waits_ns if is_much and python_ns + waits_ns >= CODE_SHARE_MIN * parts.period_ns else 0.0
@@ -162,7 +165,7 @@ def _waits_of_code(evidence: Evidence, parts: Breakdown, python_ns: float, *, is
 class _Code(NamedTuple):
     """The code between the steps that is in no span: its times in a step, ns, by what it does.
 
-    ``written_bytes``: what the job writes to files for each step.
+    ``written_bytes``: what the job writes to files for each step, 0 if a part has what it writes.
     """
 
     python_ns: float
@@ -185,7 +188,10 @@ def _code_between(evidence: Evidence, parts: Breakdown) -> _Code:
     unknown_ns = parts.detail_ns(UNEXPLAINED).get(UNRECORDED, 0.0)
     if waiting_share(evidence):  # the interpreter is what the thread waits for
         asleep_ns = unknown_ns = 0.0
-    written_bytes = evidence.use.written_bytes_per_s * parts.period_ns / 1e9 if evidence.use else 0.0
+    has_recorded_writes = any(name.startswith(("checkpoint", "summary")) for name in parts.detail_ns(BETWEEN))
+    written_bytes = 0.0
+    if evidence.use and not has_recorded_writes:
+        written_bytes = evidence.use.written_bytes_per_s * parts.period_ns / 1e9
     return _Code(python_ns, asleep_ns, unknown_ns, written_bytes)
 
 
@@ -228,6 +234,8 @@ def _texts(code: _Code, kind: str) -> tuple[str, str, str]:
         return clause, _REMEDY_WHILE_WRITING, "the job writes files between its steps"
     if code.python_ns >= max(code.asleep_ns, code.unknown_ns):
         remedy = _REMEDY_OF_RUNS if kind in RUN_KIND_NAMES else _REMEDY
+        if kind.startswith(FUNCTION_PREFIX):
+            remedy = _REMEDY_OF_FUNCTIONS
         return " It is Python: the step's thread uses a CPU in it.", remedy, "Python code runs between the steps"
     if code.asleep_ns >= code.unknown_ns:
         clause = " The step's thread sleeps: it uses no CPU and waits for none."

@@ -133,8 +133,9 @@ class Evidence:
     the warm-up; `load`: use of the CPUs during the job. `host_damage`: why it could not be read,
     empty if it could. `new_nodes`: one record for each traced step, in order. `first_calls`: the
     time of each function's first call, as a fraction of the time from the start of the job's first
-    span (0) to the start of its last span (1). `other_run_keys`: the keys of session runs of other
-    kinds than the main one, in order of time.
+    span (0) to the end of the main call's last step (1). `other_run_keys`: the keys of session runs
+    of other kinds than the main one, in order of time. `longest_ns`: the duration of the longest
+    activity of each category since the first timed step.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -166,6 +167,7 @@ class Evidence:
     graphs: tuple[IdenticalGraphs, ...] = ()
     first_calls: tuple[float, ...] = ()
     other_run_keys: tuple[int, ...] = ()
+    longest_ns: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def places(self) -> Places:

@@ -178,19 +178,14 @@ def _cause(evidence: Evidence, parts: Breakdown) -> _Cause:
         numbers |= {"function": name, "function_ns_per_step": function.mean_ns}
         return _Cause(text, numbers, remedy, function_line or line, f"the function {name} of the input pipeline")
     what = f"the stage {stage}" if "stage" in numbers else f"{numbers['op']} in the functions" if ops else ""
-    mapped = _mapped_names(evidence, stage)
+    names = evidence.map_functions if not stage or stage.startswith(_MAPS) else ()
+    mapped = " and ".join(name for name in names if name not in _FUNCTIONS_OF_KERAS | {_LAMBDA})
     if mapped:
         text += f" Function of map(…): {mapped}."
         numbers["mapped"] = mapped
-        what = f"{mapped} in map(…)"
+        what = f"{mapped} in map(…)" if stage else what
     remedies = _remedies(evidence, stages, stage, is_of_queue=has_queue)
     return _Cause(text, numbers, "; ".join(remedies), line, f"{what} of the input pipeline" if what else "")
-
-
-def _mapped_names(evidence: Evidence, stage: str) -> str:
-    """Return the names of the user's functions that ``stage`` calls, '' if it is no map."""
-    names = evidence.map_functions if stage.startswith(_MAPS) else ()
-    return " and ".join(name for name in names if name not in _FUNCTIONS_OF_KERAS | {_LAMBDA})
 
 
 def _remedies(evidence: Evidence, stages: Mapping[str, float], stage: str, *, is_of_queue: bool) -> list[str]:

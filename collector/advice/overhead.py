@@ -11,6 +11,7 @@ from ..summaries.step_cut import AFTER, BEFORE
 from .between_steps import KERAS_KINDS, has_enough_steps, has_single_calls, keras_ns
 from .evidence import Evidence
 from .fetches import calls_ns
+from .interpreter import waiting_share
 from .report import Report
 from .starved import are_steps_held_up
 
@@ -29,9 +30,9 @@ def check(evidence: Evidence) -> Sequence[Report]:
     single = _single_calls(evidence, parts)
     if single:
         return single
-    if are_steps_held_up(evidence):
-        return []
-    return _eager(parts) if parts.is_eager else _small(evidence, parts)
+    if parts.is_eager:  # on a busy host, too: all of a step takes longer
+        return [] if waiting_share(evidence) else _eager(parts)
+    return [] if are_steps_held_up(evidence) else _small(evidence, parts)
 
 
 def outside_ns(evidence: Evidence, parts: Breakdown) -> float:

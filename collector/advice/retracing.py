@@ -3,11 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
-from ..numbers import count
+from ..numbers import count, duration, percent
 from ..summaries.kinds import RUN_KIND_NAMES
-from .evidence import Evidence
+from ..summaries.parts import TRACING
+from .between_steps import has_enough_steps
+from .evidence import Evidence, IdenticalGraphs
 from .report import Report
 
 #: Minimum number of graphs with the same ops, in all and per traced step.
@@ -23,33 +26,73 @@ NEW_SHARE_MIN: Final = 0.75
 RUNS_MIN: Final = 20
 _NEW_RUNS_MIN: Final = 15
 _NEW_RUNS_SHARE_MIN: Final = 0.1
+#: Minimum share of tracing in the time from step to step.
+_SHARE_MIN: Final = 0.1
+_OF_PIPELINES: Final = "Dataset_"
 _NUMBERED: Final = re.compile(r"_\d+$")
+_REMEDY_FOR_FUNCTIONS: Final = (
+    "call it with tensors instead of Python numbers, pad or bucket shapes, give it an input_signature or"
+    " reduce_retracing=True; make it once, outside of loops"
+)
 _REMEDY_FOR_GROWTH: Final = "build the graph once, before the loop; graph.finalize() finds the line that adds to it"
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report retraced functions, late steps with new ops or fetches, and late functions."""
-    reports = (_graphs(evidence), _nodes(evidence) or _runs(evidence), _functions(evidence))
+    tracing = _tracing(evidence)
+    reports = (_graphs(evidence, tracing) or tracing, _nodes(evidence) or _runs(evidence), _functions(evidence))
     return [report for report in reports if report is not None]
 
 
-def _graphs(evidence: Evidence) -> Report | None:
-    """Check whether the largest function was traced many times.
+def _tracing(evidence: Evidence) -> Report | None:
+    """Check whether tracing takes much of the steps, which also shows it where few are traced.
+
+    Functions of input pipelines do not count: calls of fit and predict make a pipeline each.
+    """
+    parts, largest = evidence.breakdown, _largest(evidence)
+    if parts is None or not has_enough_steps(parts):
+        return None
+    functions: Counter[str] = Counter()
+    for title, ns in parts.detail_ns(TRACING).items():
+        functions[title.partition(" of ")[2]] += round(ns)
+    own = {name: ns for name, ns in functions.items() if not name.startswith(_OF_PIPELINES)}
+    total_ns = sum(own.values())
+    # What is traced once is not traced again, as for the smaller last batch of an epoch.
+    once_ns = (evidence.longest_ns.get("tracing", 0) + evidence.longest_ns.get("first_run", 0)) / parts.steps
+    if total_ns - once_ns < _SHARE_MIN * parts.period_ns:
+        return None
+    name, share = max(own, key=lambda function: own[function]), total_ns / parts.period_ns
+    return Report(
+        f"{percent(share)} of the time from step to step is in tracing functions and optimizing their graphs:"
+        f" {duration(total_ns)} a step. Most of it is for {name}, which was traced while steps ran.",
+        {"share": share, "ns_per_step": total_ns, "name": name},
+        _REMEDY_FOR_FUNCTIONS,
+        largest.line if largest is not None and largest.line.endswith(f" ({name})") else "",
+        share,
+    )
+
+
+def _largest(evidence: Evidence) -> IdenticalGraphs | None:
+    return max(evidence.graphs, key=lambda graphs: graphs.nodes, default=None)
+
+
+def _graphs(evidence: Evidence, tracing: Report | None) -> Report | None:
+    """Check whether the largest function was traced many times; ``tracing``: what that takes.
 
     Smaller functions are not checked: they may be parts of the largest one, and a model may have
     many equal parts.
     """
-    largest = max(evidence.graphs, key=lambda graphs: graphs.nodes, default=None)
+    largest = _largest(evidence)
     if largest is None or largest.graphs < max(GRAPHS_MIN, _GRAPHS_PER_STEP_MIN * len(evidence.new_nodes)):
         return None
-    return Report(
+    text = (
         f"a function of {count(largest.nodes)} nodes, one of them {largest.example}, was traced"
-        f" {count(largest.graphs)} times or more, which takes far longer than running it.",
-        {"graphs": largest.graphs, "nodes": largest.nodes, "example": largest.example},
-        "call it with tensors instead of Python numbers, pad or bucket shapes,"
-        " give it an input_signature or reduce_retracing=True; make it once, outside of loops",
-        largest.line,
+        f" {count(largest.graphs)} times or more, which takes far longer than running it."
     )
+    numbers: dict[str, float | str] = {"graphs": largest.graphs, "nodes": largest.nodes, "example": largest.example}
+    if tracing is None:
+        return Report(text, numbers, _REMEDY_FOR_FUNCTIONS, largest.line)
+    return replace(tracing, text=f"{text} {tracing.text}", numbers={**tracing.numbers, **numbers}, line=largest.line)
 
 
 def _nodes(evidence: Evidence) -> Report | None:
@@ -118,7 +161,7 @@ def _growing_line(evidence: Evidence) -> str:
 
 
 def _functions(evidence: Evidence) -> Report | None:
-    late_calls = [call_time for call_time in evidence.first_calls if call_time > 1 / 2]
+    late_calls = [call_time for call_time in evidence.first_calls if 1 / 2 < call_time < 1]
     if len(late_calls) < FUNCTIONS_MIN:
         return None
     return Report(

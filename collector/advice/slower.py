@@ -1,6 +1,7 @@
 """Whether steps, or the pauses between them, take longer from some step on."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Final
 
@@ -31,6 +32,11 @@ _VERDICT_FOR_PAUSES: Final = "the pauses between the steps have become longer"
 _REMEDY_ON_BUSY_HOST: Final = (
     "see what else runs on the host since then (tfprof host, tfprof top), and move it or reserve CPUs for the job"
 )
+#: The waits for a CPU before the shift are unknown if that time is short.
+_BUSY_HOST: Final = (
+    " Other processes compete for the host's CPUs since then, and it is not known how long the job waited for one"
+    " before, so this need not be the job's doing."
+)
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
@@ -54,17 +60,19 @@ def check(evidence: Evidence) -> Sequence[Report]:
         numbers |= {"other_cores_before": before.other_cores, "other_cores": now.other_cores}
     is_due = not shift.has_alert and (is_due_to_host(now, before) or _waits_longer(evidence, shift, before, now))
     text = shift_text(shift, evidence.step_kind) + _host_text(before, now, is_due=is_due) + _ops_text(shift)
-    return [
-        Report(
-            text,
-            numbers,
-            _remedy(shift, is_due=is_due),
-            shift.ops[0].line if shift.ops else "",
-            share if shift.of_pauses else share * share_in_steps(evidence),
-            _VERDICT_FOR_PAUSES if shift.of_pauses else _VERDICT_FOR_HOST if is_due else "",
-            of_host=is_due,
-        )
-    ]
+    report = Report(
+        text,
+        numbers,
+        _remedy(shift, is_due=is_due),
+        shift.ops[0].line if shift.ops else "",
+        share if shift.of_pauses else share * share_in_steps(evidence),
+        _VERDICT_FOR_PAUSES if shift.of_pauses else _VERDICT_FOR_HOST if is_due else "",
+        of_host=is_due,
+    )
+    is_unknown = now is not None and now.has_competition and evidence.shift_use[0] is None
+    if is_unknown and not is_due and not shift.has_alert:
+        return [replace(report, text=text + _BUSY_HOST, remedy="", saving=0.0, verdict="")]
+    return [report]
 
 
 def _waits_longer(evidence: Evidence, shift: StepShift, before: CpuUse | None, now: CpuUse | None) -> bool:

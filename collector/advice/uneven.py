@@ -7,12 +7,15 @@ from itertools import pairwise
 from typing import Final
 
 from ..numbers import count, duration, percent
+from ..summaries.op_classes import INPUT, PYTHON
 from ..summaries.part_times import median_step_ns
+from ..summaries.parts import TRACING, Breakdown
 from ..summaries.step_records import TimedSteps
 from .cpu_use import cpu_use, is_due_to_host
 from .evidence import Evidence
 from .input_bound import has_slow_first_batches
 from .main_call import share_in_steps, steps_of_main_call
+from .python_parts import GARBAGE
 from .report import Report
 from .starved import are_steps_held_up
 
@@ -58,11 +61,12 @@ def check(evidence: Evidence) -> Sequence[Report]:
         return []
     outliers = [group for group in steps if _mean(group) >= OUTLIER_FACTOR * median_ns]
     extra_ns = sum(group.total_ns - group.steps * median_ns for group in outliers)
+    extra_ns -= step_count * _known_ns(evidence.breakdown)
     share = extra_ns / sum(group.total_ns for group in steps)
     if len(outliers) < 2 or share < SHARE_MIN:
         return []
     slowest_ns = max(map(_mean, outliers))
-    interval = _interval([group.ordinal for group in outliers if _mean(group) >= slowest_ns / 2])
+    interval = _interval([group.ordinal for group in outliers if _mean(group) >= slowest_ns / 2], step_count)
     slow_count = sum(group.steps for group in outliers)
     text = (
         f"{count(slow_count)} of {count(step_count)} steps take {OUTLIER_FACTOR:.0f} times as long as the median one"
@@ -101,15 +105,24 @@ def _mean(group: TimedSteps) -> float:
     return group.total_ns / group.steps
 
 
-def _interval(ordinals: Sequence[int]) -> int | None:
-    """Return the most common distance between neighbors in ``ordinals``.
+def _known_ns(parts: Breakdown | None) -> float:
+    """Return the time of a step that other findings explain, which may all be in outliers."""
+    if parts is None:
+        return 0.0
+    collections_ns = sum(ns for name, ns in parts.detail_ns(PYTHON).items() if name.startswith(GARBAGE))
+    return parts.ns(TRACING) + parts.ns(INPUT) + collections_ns
 
-    None if it is 1, if there are fewer than three ordinals, or if the ordinals are not regular
-    (_REGULAR_SHARE_MIN).
+
+def _interval(ordinals: Sequence[int], step_count: int) -> int | None:
+    """Return the most common distance between neighbors in ``ordinals``, of ``step_count`` steps.
+
+    None if it is 1, if there are fewer than three ordinals, if the ordinals are not regular
+    (_REGULAR_SHARE_MIN), or if most steps are between none of them.
     """
     if len(ordinals) < 3:
         return None
     distances = Counter(after - before for before, after in pairwise(ordinals))
     distance, _ = distances.most_common(1)[0]
     similar = sum(number for other, number in distances.items() if abs(other - distance) <= 1)
-    return distance if distance > 1 and similar >= _REGULAR_SHARE_MIN * distances.total() else None
+    is_regular = similar >= _REGULAR_SHARE_MIN * distances.total() and 2 * distance * len(ordinals) >= step_count
+    return distance if distance > 1 and is_regular else None

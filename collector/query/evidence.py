@@ -11,6 +11,7 @@ from ...formats import activities, layout
 from ..advice.cpu_use import cpu_use
 from ..advice.evidence import Evidence, IdenticalGraphs, NewNodes, StepMemory, StepShift
 from ..advice.host_sentence import host_sentence, use_sentence
+from ..advice.main_call import steps_of_main_call
 from ..store import sql_queries
 from ..store.columns import pc, row_tuples
 from ..store.devices import INPUT_DEVICES, can_be_canonical
@@ -19,7 +20,7 @@ from ..store.schema import DEVICE, NODE
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import kind_name
 from ..summaries.op_classes import PIPELINE_DEVICE
-from ..summaries.step_records import StepTrace, ThreadUse
+from ..summaries.step_records import StepTrace, ThreadUse, TimedSteps
 from ..summaries.steps import rows_of_kinds
 from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node, interned_bytes, interned_texts
@@ -92,8 +93,9 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
         host_damage=host.damage,
         new_nodes=_new_nodes(job),
         graphs=_identical_graphs(job, nodes),
-        first_calls=_first_calls(spans),
+        first_calls=_first_calls(spans, steps_of_kind),
         other_run_keys=_other_run_keys(spans, step_kind),
+        longest_ns=_longest_activities(spans, steps_of_kind),
     )
 
 
@@ -156,16 +158,17 @@ def _last_entries(
     }
 
 
-def _first_calls(spans: pa.Table) -> tuple[float, ...]:
-    """Return the relative time of each function's first call, from 0 to 1.
+def _first_calls(spans: pa.Table, steps: Sequence[TimedSteps]) -> tuple[float, ...]:
+    """Return the relative time of each function's first call.
 
-    0 is the start of the job's first span, 1 the start of its last span.
+    0 is the start of the job's first span, 1 the end of the last step of the main call.
     """
     calls = rows_of_kinds(spans, (layout.FUNCTION,))
     first_starts: list[Any] = calls.group_by("key").aggregate([("start_ns", "min")])["start_ns_min"].to_pylist()
-    if not first_starts:
+    if not first_starts or not steps:
         return ()
-    begin_ns, end_ns = pc.min(spans["start_ns"]).as_py(), pc.max(spans["start_ns"]).as_py()
+    begin_ns, last = pc.min(spans["start_ns"]).as_py(), steps_of_main_call(steps)[-1]
+    end_ns = last.start_ns + last.total_ns
     return tuple((start_ns - begin_ns) / max(1, end_ns - begin_ns) for start_ns in first_starts)
 
 
@@ -173,6 +176,15 @@ def _other_run_keys(spans: pa.Table, step_kind: str) -> tuple[int, ...]:
     """Return the keys of the session runs of other kinds than the main one, in order of time."""
     kinds = tuple(kind for kind in layout.RUN_KINDS if kind_name(kind) != step_kind)
     return tuple(key for _, key in sorted(row_tuples(rows_of_kinds(spans, kinds), "start_ns", "key")))
+
+
+def _longest_activities(spans: pa.Table, steps: Sequence[TimedSteps]) -> dict[str, int]:
+    """Return the duration of the longest activity of each category since the first of ``steps``."""
+    rows = rows_of_kinds(spans, (layout.ACTIVITY,))
+    begin_ns = steps[0].start_ns if steps else 0
+    rows = rows.filter(pc.greater_equal(rows["start_ns"], pa.scalar(begin_ns, pa.int64())))
+    by_duration = rows.group_by("key").aggregate([("max_ns", "max")]).sort_by("max_ns_max")
+    return {activities.category_of(key): ns for key, ns in row_tuples(by_duration, "key", "max_ns_max")}
 
 
 def _step_memory(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[StepMemory, ...]:

@@ -43,6 +43,8 @@ _TYPICAL_FACTOR: Final = 1.5
 _MEAN_FACTOR: Final = 1.1
 #: Traced steps may be shorter than untraced steps by this factor, and still stand for them.
 _STRETCH_MAX: Final = 1.25
+#: Of this many traced steps or more, those near the median step stand for it only if half are near.
+_TRACES_MIN: Final = 3
 #: An input pipeline counts as always busy if its function runs for this share of the time.
 _BUSY_SHARE: Final = 0.8
 #: Ends of the names of stages that wait for other stages.
@@ -183,7 +185,8 @@ def _without_breaks(periods: Sequence[Period]) -> tuple[list[Period], str]:
 def _typical_traces(traces: Sequence[StepTrace], median_ns: float, mean_ns: float) -> tuple[list[StepTrace], list[str]]:
     """Return the traced steps to cut, the typical ones if there are any, and notes about them.
 
-    Steps that are short and long in turn, as with batches made ahead, are typical together.
+    Steps that are short and long in turn, as with batches made ahead, are typical together. A few
+    short ones do not stand for all steps.
     """
     timed = [trace for trace in traces if trace.duration_ns > 0 and trace.executions]
     if not timed:
@@ -197,14 +200,11 @@ def _typical_traces(traces: Sequence[StepTrace], median_ns: float, mean_ns: floa
         for trace in timed
         if median_ns / _TYPICAL_FACTOR <= trace.duration_ns / trace.steps <= median_ns * _TYPICAL_FACTOR
     ]
-    if typical:
+    if typical and (len(timed) < _TRACES_MIN or 2 * len(typical) >= len(timed)):
         return typical, []
-    return timed, [
-        (
-            f"no traced step is typical: traced {duration(median(trace.duration_ns / trace.steps for trace in timed))},"
-            f" others {duration(median_ns)}"
-        )
-    ]
+    number = "few traced steps are" if typical else "no traced step is"
+    traced_median_ns = median(trace.duration_ns / trace.steps for trace in timed)
+    return timed, [f"{number} typical: traced {duration(traced_median_ns)}, others {duration(median_ns)}"]
 
 
 def _add_inside(

@@ -753,7 +753,8 @@ def test_a_function_traced_a_few_times_is_not_reported_if_later_steps_trace_none
 
 
 def test_functions_that_are_first_called_late_are_reported(tmp_path: Path) -> None:
-    late_calls = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=at if at > 30 else 1) for at in range(1, 41)]
+    keys = [at if at > 20 and at % 2 else 1 for at in range(1, 41)]
+    late_calls = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=key) for at, key in enumerate(keys, 1)]
     (report,) = reports(job_of(tmp_path / "late", spans=late_calls), "retracing")
     assert (
         report.text
@@ -761,6 +762,20 @@ def test_functions_that_are_first_called_late_are_reported(tmp_path: Path) -> No
     )
     early_calls = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=at % 8) for at in range(1, 41)]
     assert report_texts(job_of(tmp_path / "early", spans=early_calls), "retracing") == []
+    # Metrics after the training: each function is traced once.
+    keys = [at if at > 30 else 1 for at in range(1, 41)]
+    at_the_end = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=key) for at, key in enumerate(keys, 1)]
+    assert report_texts(job_of(tmp_path / "end", spans=at_the_end), "retracing") == []
+
+
+def test_the_longest_activities_are_those_since_the_first_step(tmp_path: Path) -> None:
+    collection = activities.key_of(activities.GC, "generation 2")
+    collections = [
+        span(layout.ACTIVITY, 0, start_ms, 30.0, key=collection, max_ns=ms * MS)
+        for start_ms, ms in ((0, 9), (50, 5), (70, 3))
+    ]
+    steps = [span(layout.RUN, at, 10.0 + 10 * at, 2.0) for at in range(40)]
+    assert gather(job_of(tmp_path, spans=[*collections, *steps])).longest_ns == {"gc": 5 * MS}
 
 
 def test_much_longer_steps_are_reported_with_their_interval(tmp_path: Path) -> None:
@@ -879,6 +894,28 @@ def test_regular_long_steps_are_due_to_the_job_even_on_a_busy_host(tmp_path: Pat
     assert report.text.endswith("They come every 25 steps.")
 
 
+def test_what_other_findings_explain_is_no_uneven_step(tmp_path: Path) -> None:
+    recorded = gather(job_of(tmp_path, spans=runs([20.0 if at % 25 == 0 else 1.0 for at in range(1, 201)])))
+    parts = recorded.breakdown
+    assert parts is not None
+    for part, explained_ms, share in (
+        (Part("tracing", 0.3 * MS, (), ""), 0.3, 0.27),
+        (Part("input", 0.3 * MS, (), ""), 0.3, 0.27),
+        (Part("python", 0.6 * MS, (Detail("garbage collection generation 2", 0.3 * MS),), ""), 0.3, 0.27),
+    ):
+        (report,) = uneven.check(replace(recorded, breakdown=replace(parts, parts=(part,))))
+        assert report.numbers["share"] == pytest.approx((8 * 19 - 195 * explained_ms) / 347)
+        assert report.saving == pytest.approx(share, abs=0.01)
+    traced = replace(parts, parts=(Part("tracing", 0.7 * MS, (), ""),))
+    assert uneven.check(replace(recorded, breakdown=traced)) == []
+
+
+def test_some_long_steps_that_are_near_each_other_have_no_interval(tmp_path: Path) -> None:
+    times = [20.0 if at in {10, 12, 14, 16, 18, 20, 140} else 1.0 for at in range(1, 201)]
+    (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven")
+    assert "They come every" not in report.text
+
+
 def test_steps_are_compared_with_steps_of_the_same_call(tmp_path: Path) -> None:
     spans = runs([20.0 if at % 9 == 0 else 1.0 for at in range(1, 201)])
     for row in spans:
@@ -955,6 +992,27 @@ def test_steps_that_wait_longer_for_a_cpu_are_due_to_the_host(cores: float, queu
     assert ("The likely reason is the host" in report.text) == is_due
     assert ("tfprof host" in report.remedy) == is_due
     assert report.verdict.endswith("since other processes use the CPUs") == is_due
+
+
+def test_slower_steps_on_a_busy_host_only_inform_if_nothing_is_known_about_the_time_before() -> None:
+    early = (TimedSteps(at, 1, at * 10 * MS, 10 * MS, is_normal=True) for at in range(50))
+    late = (TimedSteps(at, 1, SECOND // 2 + (at - 50) * 20 * MS, 20 * MS, is_normal=True) for at in range(50, 150))
+    shift = StepShift(50, 0, SECOND // 2, 10.0 * MS, 20.0 * MS, is_gradual=False, has_alert=False)
+    evidence = Evidence(
+        timed_steps=(*early, *late),
+        shift=shift,
+        load=(Load(0, 3 * SECOND, 0.6, 1.4, 2),),
+        shift_use=(None, ThreadUse(0.2, 0.5, 1.3)),
+    )
+    (report,) = slower.check(evidence)
+    assert report.text.endswith("so this need not be the job's doing.")
+    assert (report.remedy, report.saving, report.verdict) == ("", 0.0, "")
+    for known in (
+        replace(evidence, shift=shift._replace(has_alert=True)),
+        replace(evidence, load=(Load(0, 3 * SECOND, 0.6, 0.1, 2),)),
+        replace(evidence, shift_use=(ThreadUse(0.2, 0.5, 1.3), ThreadUse(0.2, 0.5, 1.3))),
+    ):
+        assert slower.check(known)[0].remedy
 
 
 def test_short_steps_that_wait_for_a_cpu_on_a_host_that_is_always_busy_come_after_the_jobs_own_cause() -> None:
@@ -1111,6 +1169,15 @@ def test_the_time_of_the_jobs_own_process_has_to_be_known_for_most_of_the_period
     late_use = thread_use(late, pid, period)
     assert late_use is not None
     assert late_use.process is None
+
+
+def test_a_function_of_map_is_named_where_no_stage_is_known() -> None:
+    evidence = replace(waiting_step(), map_functions=("prepare",))
+    (report,) = input_bound.check(evidence)
+    assert report.text.endswith(" Function of map(…): prepare.")
+    assert report.verdict == "highly input-bound: steps wait for input"  # it may be another stage
+    batched = replace(waiting_step(("::Batch", 650_000)), map_functions=("prepare",))
+    assert "prepare" not in input_bound.check(batched)[0].text
 
 
 def test_functions_of_map_have_the_names_that_tensorflow_gave_their_graphs(tmp_path: Path) -> None:

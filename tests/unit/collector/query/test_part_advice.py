@@ -19,9 +19,10 @@ from tfprof.collector.advice import (
     precision,
     python_parts,
     replicas,
+    retracing,
     threads,
 )
-from tfprof.collector.advice.evidence import Evidence, Load, PythonThread, Use
+from tfprof.collector.advice.evidence import Evidence, IdenticalGraphs, Load, PythonThread, Use
 from tfprof.collector.advice.report import Report
 from tfprof.collector.advice.table import CHECKERS
 from tfprof.collector.summaries.parts import Breakdown, Detail, Part
@@ -29,7 +30,18 @@ from tfprof.collector.summaries.step_records import OpExecution, StepTrace, Thre
 from tfprof.collector.tfviews.nodes import Node, NodeFacts, Stats
 
 MS = 1_000_000
-CHECKS = (avoidable, between_steps, fetches, interpreter, overhead, precision, python_parts, replicas, threads)
+CHECKS = (
+    avoidable,
+    between_steps,
+    fetches,
+    interpreter,
+    overhead,
+    precision,
+    python_parts,
+    replicas,
+    retracing,
+    threads,
+)
 CPU = "/job:localhost/replica:0/task:0/device:cpu:%d"
 
 
@@ -130,6 +142,10 @@ def test_code_between_steps_is_python_or_sleep_or_writes_files() -> None:
     assert found(by_hand, epochs=3) == {}  # the loop of Keras
     writing = the_report(parts(python={"code between the steps": 4}), "between_steps", use=Use(1.0, 500e6))
     assert writing.verdict == "the job writes files between its steps"
+    checkpoints = parts(waiting={"asleep between the steps": 4}, between={"checkpoint CheckpointManager.save": 0.9})
+    assert the_report(checkpoints, "between_steps", use=Use(1.0, 500e6)).verdict == "the job sleeps between its steps"
+    function = the_report(parts("function:gradients", python={"code between the steps": 4}), "between_steps")
+    assert "optimizer.apply_gradients(…) outside of the tf.function" in function.remedy
 
 
 def test_code_between_steps_that_waits_for_a_cpu_is_judged_by_its_part_of_the_jobs_cpu_time() -> None:
@@ -164,12 +180,31 @@ def test_code_between_steps_that_waits_for_a_cpu_is_judged_by_its_part_of_the_jo
         ({"python": {"garbage collection generation 2": 0.6}}, "garbage collections take place in the loop", ""),
         ({"python": {"Python function f (a.py:1)": 1.5}}, "ops of the step call the user's Python", "a.py:1"),
         ({"python": {"Python function f (a (1).py:1)": 1.5}}, "ops of the step call the user's Python", "a (1).py:1"),
-        ({"tracing": {"tracing of f": 1, "first run of f": 3}}, "functions are traced again while steps run", ""),
     ],
 )
 def test_python_within_steps_is_named(recorded: dict[str, Any], verdict: str, line: str) -> None:
     report = the_report(parts(**recorded), "python_parts")
     assert (report.verdict, report.line) == (verdict, line)
+
+
+def test_a_single_garbage_collection_is_not_reported() -> None:
+    collections = parts(python={"garbage collection generation 2": 1.4})
+    assert "python_parts" in found(collections, longest_ns={"gc": 40 * MS})
+    assert found(collections, longest_ns={"gc": 50 * MS}) == {}  # a fiftieth of it in each step
+
+
+def test_functions_that_are_traced_again_are_named_with_their_line() -> None:
+    traced = parts(tracing={"tracing of f": 1, "first run of f": 3})
+    for line, own_line in (("a.py:3 (f)", "a.py:3 (f)"), ("a.py:9 (train)", "")):
+        report = the_report(traced, "retracing", graphs=(IdenticalGraphs(1, 32, "Identity", line),))
+        assert report.text.endswith("4.00 ms a step. Most of it is for f, which was traced while steps ran.")
+        assert (report.line, report.saving) == (own_line, pytest.approx(0.4))
+    many = the_report(traced, "retracing", graphs=(IdenticalGraphs(8, 32, "Identity", "a.py:3 (f)"),))
+    assert many.text.startswith("a function of 32 nodes, one of them Identity, was traced 8 times or more")
+    assert many.saving == pytest.approx(0.4)
+    assert found(parts(tracing={"tracing of Dataset_map_grab_batch": 4})) == {}  # fit in a loop
+    # Most of it is a single time.
+    assert found(traced, longest_ns={"tracing": 50 * MS, "first_run": 110 * MS}) == {}
 
 
 def test_steps_that_are_small_or_eager_or_single_are_told_apart() -> None:
@@ -178,6 +213,11 @@ def test_steps_that_are_small_or_eager_or_single_are_told_apart() -> None:
     assert "larger batches" in the_report(parts(launch=4.9, before=0.1), "overhead").remedy
     eager = the_report(parts("eager", is_eager=True, python={"between eager ops": 5}), "overhead")
     assert eager.remedy == "put the whole step into one tf.function"
+    # On a host whose other processes leave the job 0.2 of 4 CPUs.
+    held_up = {**loaded(0.2, 3.8, queued=0.5), "step_traces": ()}
+    waiting = {"waiting": {"for a CPU": 4}, "python": {"between eager ops": 5}}
+    assert the_report(parts("eager", is_eager=True, **waiting), "overhead", **held_up).saving == pytest.approx(0.5)
+    assert found(parts(launch=5, waiting={"for a CPU": 4}), **held_up) == {}
     keras = the_report(parts("batch", is_eager=True, python={"between eager ops": 5}), "overhead")
     assert keras.remedy == "compile without run_eagerly=True"
     single = parts("predict_batch", step_ms=2, python={"code between the steps": 8})

@@ -193,6 +193,19 @@ def test_traced_steps_that_are_typical_together_are_all_cut() -> None:
     assert broken_down(steps=recorded, traces=traces[1:]).traced == 1
 
 
+def test_a_short_traced_step_does_not_stand_for_all_because_it_is_near_the_median() -> None:
+    """An early step has a batch that was made ahead; later ones wait for theirs."""
+    recorded = steps(step_ms=10, period_ms=12)
+    waits = [
+        StepTrace(step, ms * MS, (op(0, ms - 1, "IteratorGetNext"), op(ms - 1, ms)))
+        for step, ms in ((30, 21), (60, 17))
+    ]
+    result = broken_down(steps=recorded, traces=[StepTrace(3, 8 * MS, (op(0, 7),)), *waits])
+    assert result.traced == 3
+    assert parts_of(result)["input"] == pytest.approx(10 * 36 / 45, rel=0.05)
+    assert "few traced steps are typical: traced 17.0 ms, others 10.0 ms" in result.notes
+
+
 def test_the_first_steps_of_epochs_wait_for_a_pipeline_that_begins_anew() -> None:
     recorded = steps(40, period_ms=100)
     for at in (10, 20, 30):
