@@ -36,13 +36,18 @@ help:
 	@echo "make pages    the outputs on the pages of docs/questions"
 	@echo "make matrix   small jobs of every kind with six versions of TensorFlow (MATRIX='--versions 2.4 --rows fork')"
 
+# Installs tfprof itself, editable. Where there is a compiler, C code that does not compile is an error.
+INSTALL = $(if $(shell cc --version 2> /dev/null),TFPROF_NEED_C=1) \
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable
+
 venv:
-	@tools/venv .venv "$(PYTHONS)" setuptools wheel --editable '.[test,lint]'
+	@tools/venv .venv "$(PYTHONS)" setuptools wheel
 	@$(MAKE) --no-print-directory --silent .venv/.built
 
 # An editable install follows changes of Python modules, but not of C files and installed commands.
-.venv/.built: setup.py setup.cfg $(wildcard commands/* shim/*/*.c collector/*/*.[ch])
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[test,lint]'
+.venv/.built: setup.py setup.cfg commands/isolated.py commands/starter.c commands/starter.sh \
+		$(wildcard shim/*/*.c collector/*/*.[ch])
+	@$(INSTALL) '.[test,lint]'
 	@touch $@
 
 .venvs/tf1:
@@ -93,7 +98,7 @@ demo: venv .venvs/digits
 
 # Installs the extra `docs`, with Sphinx and rich, into .venv.
 .venv/.docs: setup.cfg | venv
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[docs]'
+	@$(INSTALL) '.[docs]'
 	@touch $@
 
 # Warnings are errors. The pages go to docs/_build/html, the man pages to docs/_build/man.
@@ -152,10 +157,8 @@ lint: venv
 check: lint
 	$(PYTHON) -m pytest tests/house
 
-# mypy cannot follow an editable install, so it checks a copy. The copy is always new, since an old
-# one may contain deleted modules.
+# mypy cannot follow an editable install, so it checks a copy.
 types: venv
-	@rm -rf build/types
 	@$(PYTHON) setup.py --quiet build_py --build-lib build/types
 	MYPYPATH=build/types $(PYTHON) -m mypy \
 		-p tfprof.formats -p tfprof.commands -p tfprof.shim -p tfprof.agent -p tfprof.collector -p tfprof.cli -p tfprof.web
