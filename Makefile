@@ -119,13 +119,13 @@ pages: venv .venvs/digits
 # short name, since paths of sockets have a maximum length. A few tests that fail run again, alone: a
 # job may not get a processor in time while four tests run. The log shows both results.
 define run-tests
-@folder=$$(mktemp -d); status=0; \
+@folder=$$(mktemp -d); trap 'rm -rf $$folder' EXIT; trap 'exit 130' INT TERM; status=0; \
 $(RUN_TESTS) --basetemp $$folder/t -o cache_dir=$$folder/cache $(1) || status=$$?; \
 if [ $$status = 1 ] && [ $$(grep -c true $$folder/cache/v/cache/lastfailed) -le $(AGAIN_MAX) ]; then \
     echo "The tests that failed run again, alone:"; status=0; \
     $(PYTHON) -m pytest -vv --last-failed --basetemp $$folder/a -o cache_dir=$$folder/cache $(1) || status=$$?; \
 fi; \
-rm -rf $$folder; exit $$status
+exit $$status
 endef
 
 # Compiles the tests. Otherwise each worker does it by itself.
