@@ -172,7 +172,8 @@ types-js:
 	@! $(TSC) --project web/tsconfig.json | grep -v -e '^web/static/vendor/' -e '^ '
 
 bench: venv venvs
-	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(PYTHON) $$script || exit 1; done
+	@failed=; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(PYTHON) $$script || failed="$$failed $$script"; done; \
+	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 protos: venv
 	tools/protos
