@@ -9,14 +9,10 @@ bytes an execution.
 
 import argparse
 import itertools
-import sys
 import time
 from pathlib import Path
 
 import psutil
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
 from _core import Core, cpu_s
 from _jobs import private_folder
 from _limits import report

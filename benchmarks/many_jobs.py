@@ -23,9 +23,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
 from _core import Core, cpu_s
 from _jobs import private_folder
 from _limits import report

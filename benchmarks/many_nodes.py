@@ -20,9 +20,6 @@ from typing import NamedTuple
 
 import psutil
 import zmq
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
 from _core import Core, cpu_s
 from _jobs import private_folder
 from _limits import report

@@ -11,16 +11,12 @@ server 200 MB; growth from the second tenth of the time to the last one at most 
 
 import argparse
 import statistics
-import sys
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
 from _core import Core, cpu_s
 from _jobs import private_folder
 from _limits import report
