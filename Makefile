@@ -36,9 +36,11 @@ help:
 	@echo "make pages    the outputs on the pages of docs/questions"
 	@echo "make matrix   small jobs of every kind with six versions of TensorFlow (MATRIX='--versions 2.4 --rows fork')"
 
-# Installs tfprof itself, editable. Where there is a compiler, C code that does not compile is an error.
-INSTALL = $(if $(shell cc --version 2> /dev/null),TFPROF_NEED_C=1) \
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable
+# Installs tfprof itself, editable. C code that does not compile is an error, unless the compiler or
+# the headers of Python are missing.
+INCLUDE = $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')
+NEED_C = $(shell cc -E -I $(INCLUDE) -include Python.h -x c /dev/null > /dev/null 2>&1 && echo TFPROF_NEED_C=1)
+INSTALL = $(NEED_C) $(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable
 
 venv:
 	@tools/venv .venv "$(PYTHONS)" setuptools wheel
