@@ -36,13 +36,20 @@ help:
 	@echo "make pages    the outputs on the pages of docs/questions"
 	@echo "make matrix   small jobs of every kind with six versions of TensorFlow (MATRIX='--versions 2.4 --rows fork')"
 
+# Installs tfprof itself, editable. C code that does not compile is an error, unless the compiler or
+# the headers of Python are missing.
+INCLUDE = $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')
+NEED_C = $(shell cc -E -I $(INCLUDE) -include Python.h -x c /dev/null > /dev/null 2>&1 && echo TFPROF_NEED_C=1)
+INSTALL = $(NEED_C) $(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable
+
 venv:
-	@tools/venv .venv "$(PYTHONS)" setuptools wheel --editable '.[test,lint]'
+	@tools/venv .venv "$(PYTHONS)" setuptools wheel
 	@$(MAKE) --no-print-directory --silent .venv/.built
 
 # An editable install follows changes of Python modules, but not of C files and installed commands.
-.venv/.built: setup.py setup.cfg $(wildcard commands/* shim/*/*.c collector/*/*.[ch])
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[test,lint]'
+.venv/.built: setup.py setup.cfg commands/isolated.py commands/starter.c commands/starter.sh \
+		$(wildcard shim/*/*.c collector/*/*.[ch])
+	@$(INSTALL) '.[test,lint]'
 	@touch $@
 
 .venvs/tf1:
@@ -93,7 +100,7 @@ demo: venv .venvs/digits
 
 # Installs the extra `docs`, with Sphinx and rich, into .venv.
 .venv/.docs: setup.cfg | venv
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[docs]'
+	@$(INSTALL) '.[docs]'
 	@touch $@
 
 # Warnings are errors. The pages go to docs/_build/html, the man pages to docs/_build/man.
@@ -114,13 +121,13 @@ pages: venv .venvs/digits
 # short name, since paths of sockets have a maximum length. A few tests that fail run again, alone: a
 # job may not get a processor in time while four tests run. The log shows both results.
 define run-tests
-@folder=$$(mktemp -d); status=0; \
+@folder=$$(mktemp -d); trap 'rm -rf $$folder' EXIT; trap 'exit 130' INT TERM; status=0; \
 $(RUN_TESTS) --basetemp $$folder/t -o cache_dir=$$folder/cache $(1) || status=$$?; \
 if [ $$status = 1 ] && [ $$(grep -c true $$folder/cache/v/cache/lastfailed) -le $(AGAIN_MAX) ]; then \
     echo "The tests that failed run again, alone:"; status=0; \
     $(PYTHON) -m pytest -vv --last-failed --basetemp $$folder/a -o cache_dir=$$folder/cache $(1) || status=$$?; \
 fi; \
-rm -rf $$folder; exit $$status
+exit $$status
 endef
 
 # Compiles the tests. Otherwise each worker does it by itself.
@@ -152,10 +159,8 @@ lint: venv
 check: lint
 	$(PYTHON) -m pytest tests/house
 
-# mypy cannot follow an editable install, so it checks a copy. The copy is always new, since an old
-# one may contain deleted modules.
+# mypy cannot follow an editable install, so it checks a copy.
 types: venv
-	@rm -rf build/types
 	@$(PYTHON) setup.py --quiet build_py --build-lib build/types
 	MYPYPATH=build/types $(PYTHON) -m mypy \
 		-p tfprof.formats -p tfprof.commands -p tfprof.shim -p tfprof.agent -p tfprof.collector -p tfprof.cli -p tfprof.web
@@ -169,7 +174,8 @@ types-js:
 	@! $(TSC) --project web/tsconfig.json | grep -v -e '^web/static/vendor/' -e '^ '
 
 bench: venv venvs
-	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(PYTHON) $$script || exit 1; done
+	@failed=; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(PYTHON) $$script || failed="$$failed $$script"; done; \
+	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 protos: venv
 	tools/protos

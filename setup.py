@@ -1,8 +1,11 @@
 """Builds the C parts and the commands; everything else is in setup.cfg."""
 
+import os
+import shutil
 from pathlib import Path
 
 from setuptools import Extension, setup  # first, since it provides distutils
+from setuptools.command.build_py import build_py
 
 from distutils.ccompiler import new_compiler  # isort: skip
 from distutils.command.build_scripts import build_scripts  # isort: skip
@@ -15,10 +18,10 @@ COMMANDS = ("tfprof", "tfprof-run")
 
 
 def extension(package: str, name: str, source: str, *headers: str, python: str = "0x030B0000") -> Extension:
-    """Return an optional C extension; ``python`` is the oldest version that can load it.
+    """Return a C extension; ``python`` is the oldest version that can load it.
 
-    Without a compiler, slower Python code gives the same results. `tfprof status` shows which
-    decoder runs.
+    It is optional unless TFPROF_NEED_C is set: without a compiler, slower Python code gives the
+    same results. `tfprof status` shows which decoder runs.
     """
     return Extension(
         f"tfprof.{package}.{name}",
@@ -27,8 +30,18 @@ def extension(package: str, name: str, source: str, *headers: str, python: str =
         define_macros=[("Py_LIMITED_API", python)],
         extra_compile_args=["-O2", "-std=c11"],
         py_limited_api=True,
-        optional=True,
+        optional="TFPROF_NEED_C" not in os.environ,
     )
+
+
+class BuildModules(build_py):
+    """Copies the modules into an empty build folder, since an old one may have deleted modules."""
+
+    def run(self) -> None:
+        """Remove the build folder, and fill it."""
+        if not self.editable_mode:
+            shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
 
 
 class BuildCommands(build_scripts):
@@ -67,7 +80,7 @@ class BuildCommands(build_scripts):
 
 
 setup(
-    cmdclass={"build_scripts": BuildCommands},
+    cmdclass={"build_py": BuildModules, "build_scripts": BuildCommands},
     ext_modules=[
         extension(
             "collector",

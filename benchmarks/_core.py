@@ -3,9 +3,14 @@
 The limits in CPU time were set on the reference core.
 """
 
+import sys
 import time
+from pathlib import Path
 
 import psutil
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))  # also for the scripts that import this
+
 from fakes.model_steps import execution_count
 from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 

@@ -32,8 +32,3 @@ def run_in_processes(
         write(store, args)
         command = [sys.executable, script, "--read", str(store)]
         return args, [json.loads(subprocess.check_output(command)) for _ in range(args.processes)]
-
-
-def limit_ratio(time_ms: float, limit_ms: float) -> str:
-    """Return the ratio of a time to its limit, as text."""
-    return f"{time_ms / limit_ms:5.2f} of the limit of {limit_ms:.0f} ms"

@@ -1,6 +1,6 @@
 """Exports of a job of 1 M node executions: processor time and memory of each format.
 
-usage: benchmarks/exports.py [--rows 1000000] [--processes 1]
+usage: benchmarks/exports.py [--rows 1000000] [--processes 5]
 Each process imports what the command imports, and writes each file once. The results are medians.
 The memory is the peak of a process that writes all files, so it is an upper bound for each.
 """
@@ -12,9 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
+import _limits
 import _processes
 import op_view_10m
 from tfprof.collector.api import open_store
+from tfprof.collector.store.reader import LocalStore
 from tfprof.formats.exports import FORMATS
 
 #: Names of the files, or the format of a folder, with limits of processor time for 1 M executions
@@ -30,13 +32,14 @@ LIMITS_S = {
 
 
 def measure(store: str) -> dict[str, float]:
-    """Return the processor time of each export (s), and the peak memory (MB)."""
+    """Return the processor time of each export (s / M executions), and the peak memory (MB)."""
     job, results = open_store(store).job("last"), {}
+    rows = sum(LocalStore(store).job("last").table("traces", ["rows"])["rows"].to_pylist())
     with tempfile.TemporaryDirectory() as folder:
         for name in LIMITS_S:
             before = time.process_time()
             job.export(Path(folder) / name, file_format=name if name in FORMATS else None, all_steps=True)
-            results[name] = time.process_time() - before
+            results[name] = (time.process_time() - before) * 1e6 / rows
     return results | {"mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000}
 
 
@@ -44,11 +47,12 @@ def main() -> None:
     """Write a job and export it in new processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    args, results = _processes.run_in_processes(__file__, parser, op_view_10m.write, measure)
-    for name, limit_s in LIMITS_S.items():
-        cpu_s = statistics.median(result[name] for result in results) * 1e6 / args.rows
-        print(f"{name:20} {cpu_s:5.2f} CPU-s / M executions, {_processes.limit_ratio(cpu_s * 1000, limit_s * 1000)}")
+    _, results = _processes.run_in_processes(__file__, parser, op_view_10m.write, measure)
     print(f"peak memory {max(result['mb'] for result in results):.0f} MB")
+    _limits.report(
+        (name, statistics.median(result[name] for result in results), "CPU-s / M executions", limit_s)
+        for name, limit_s in LIMITS_S.items()
+    )
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import statistics
 import time
 from pathlib import Path
 
+import _limits
 import _processes
 import op_view_10m
 import pyarrow as pa
@@ -24,7 +25,6 @@ from tfprof.collector.query.profile import profile
 from tfprof.collector.store import schema
 from tfprof.collector.store.output_signatures import OpOutput, encode
 from tfprof.collector.store.reader import LocalStore
-from tfprof.collector.store.writer import LocalStoreWriter
 
 LIMIT_MS = 250.0
 OPS = ("MatMul", "BiasAdd", "Relu", "Identity")
@@ -73,19 +73,10 @@ def graph(batches: int) -> dict[str, pa.Table]:
 def write(store: Path, args: argparse.Namespace) -> None:
     """Write the job."""
     template = op_view_10m.appended_rows()
-    writer = LocalStoreWriter(store, "benchmark")
-    job = writer.job(op_view_10m.UID)
-    job.set_identity({"name": "benchmark"})
-    job.append(graph(args.batches))
     at = schema.OPS.get_field_index("outputs")
     batch = pc.subtract(template["trace"], pc.multiply(pc.divide(template["trace"], args.batches), args.batches))
     template = template.set_column(at, schema.OPS.field("outputs"), batch.cast(pa.uint32()))
-    for number in range(args.rows // template.num_rows + 1):
-        first = number * op_view_10m.TRACES_AN_APPEND
-        ops = template.set_column(0, "trace", pc.add(template["trace"], pa.scalar(first, pa.uint32())))
-        job.append({"ops": ops, "traces": op_view_10m.traces(first)}, 3, number + 1)
-        job.seal_if_due(time.monotonic())
-    writer.close()
+    op_view_10m.write(store, args, graph(args.batches), template)
 
 
 def measure(store: str) -> dict[str, float]:
@@ -107,7 +98,7 @@ def main() -> None:
     args, results = _processes.run_in_processes(__file__, parser, write, measure)
     median_ms = statistics.median(result["ms"] for result in results)
     print(f"operation counts of {args.rows:,} executions, {args.batches} batch sizes: {results[0]['ops']:,} operations")
-    print(f"added to the op view  {median_ms:6.1f} ms   {_processes.limit_ratio(median_ms, LIMIT_MS)}")
+    _limits.report([("added to the op view", median_ms, "ms", LIMIT_MS)])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,10 +23,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
 from _core import Core, cpu_s
+from _jobs import private_folder
+from _limits import report
 from fakes.channel_writer import ChannelWriter
 from fakes.collector_process import CollectorProcess
 from fakes.model_steps import execution_count, model_steps
@@ -92,8 +90,9 @@ def running_jobs(count: int, store: Path, steps: list[bytes]) -> Iterator[Runnin
     collector.await_status(lambda status: status["alive"])  # otherwise the agent starts another one
     agent = subprocess.Popen([sys.executable, "-m", "tfprof.agent", "--store", str(store)])
     start_s, monotonic_s = time.time(), time.monotonic()
-    pids = [start_job(instance_dir, launch, steps, number, monotonic_s) for number in range(count)]
+    pids: list[int] = []
     try:
+        pids += (start_job(instance_dir, launch, steps, number, monotonic_s) for number in range(count))
         collector.await_status(lambda status: status["jobs"] == count, timeout_s=60)
         time.sleep(WARM_UP_S)
         yield Running(instance_dir, collector, agent, start_s)
@@ -139,18 +138,17 @@ def measure(store: Path, jobs: int, seconds: float, blocks: int) -> None:
     stored = sum(job.table("traces", ["trace"]).num_rows for job in LocalStore(store).jobs())
     print(f"{jobs} jobs, a step of {execution_count(steps[0]):,} node executions a second each, for {seconds:.0f} s")
     print(f"{stored:,} traced steps stored, {dropped} records dropped, lag {lag_s:.1f} s")
-    for name, limit in (("collector", COLLECTOR_MB), ("agent", AGENT_MB)):
-        share, resident = usage[name]
-        print(
-            f"{name:9} {resident:5.0f} MB resident  {resident / limit:5.2f} of the limit of {limit} MB"
-            f"   {share:5.1f} % of a core"
-        )
-    share = sum(share for share, _ in usage.values())
-    print(f"together  {share:5.1f} % of this core")
+    for name, (share, _) in usage.items():
+        print(f"{name:9} {share:5.1f} % of this core")
     print(core)
-    reference_percent = share * core.speed
-    ratio = reference_percent / CORE_PERCENT
-    print(f"    = {reference_percent:5.1f} % of the reference core  {ratio:5.2f} of the limit of {CORE_PERCENT} %")
+    together = sum(share for share, _ in usage.values()) * core.speed
+    report(
+        (
+            ("collector, memory", usage["collector"][1], "MB", COLLECTOR_MB),
+            ("agent, memory", usage["agent"][1], "MB", AGENT_MB),
+            ("together, of the reference core", together, "%", CORE_PERCENT),
+        )
+    )
 
 
 def main() -> None:
@@ -160,9 +158,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=65)
     parser.add_argument("--blocks", type=int, default=8)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ.update(XDG_RUNTIME_DIR=folder, XDG_STATE_HOME=folder)
-        measure(Path(folder) / "store", args.jobs, args.seconds, args.blocks)
+    with private_folder() as folder:
+        measure(folder / "store", args.jobs, args.seconds, args.blocks)
 
 
 if __name__ == "__main__":

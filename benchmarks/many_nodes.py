@@ -14,17 +14,15 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 import psutil
 import zmq
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
 from _core import Core, cpu_s
+from _jobs import private_folder
+from _limits import report
 from fakes import node_keys
 from fakes.collector_process import CollectorProcess
 from fakes.model_steps import execution_count, model_steps
@@ -139,18 +137,19 @@ def measure(folder: Path, node_count: int, job_count: int, seconds: int, blocks:
         times_s = [command_s(store, *command) for command in (("top", "--once"), ("jobs",))]
     print(f"{job_count:,} jobs on {node_count} nodes, a step a second each")
     print(f"one of {TRACED_SHARE} steps is traced, with {execution_count(steps[0]):,} node executions")
-    half, whole = usages
-    for title, value, unit, limit in (
-        ("collector, half of the jobs", half.percent, "% of a core", CORE_PERCENT),
-        ("collector, all jobs", whole.percent, "% of a core", CORE_PERCENT),
-        ("twice the jobs", whole.percent / half.percent, "times the processor time", GROWTH_MAX),
-        ("collector, half of the jobs", half.megabytes, "MB at most", COLLECTOR_MB),
-        ("collector, all jobs", whole.megabytes, "MB at most", COLLECTOR_MB),
-        ("tfprof top --once", times_s[0], "s", TOP_S),
-        ("tfprof jobs", times_s[1], "s", JOBS_S),
-    ):
-        print(f"{title:28} {value:7.2f} {unit:25} {value / limit:5.2f} of the limit of {limit}")
     print(core)
+    half, whole = usages
+    report(
+        (
+            ("collector, half of the jobs", half.percent, "% of a core", CORE_PERCENT),
+            ("collector, all jobs", whole.percent, "% of a core", CORE_PERCENT),
+            ("twice the jobs", whole.percent / half.percent, "times the processor time", GROWTH_MAX),
+            ("collector, half of the jobs", half.megabytes, "MB at most", COLLECTOR_MB),
+            ("collector, all jobs", whole.megabytes, "MB at most", COLLECTOR_MB),
+            ("tfprof top --once", times_s[0], "s", TOP_S),
+            ("tfprof jobs", times_s[1], "s", JOBS_S),
+        )
+    )
 
 
 def main() -> None:
@@ -161,9 +160,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--blocks", type=int, default=8)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ.update(XDG_RUNTIME_DIR=folder, XDG_STATE_HOME=folder, XDG_CONFIG_HOME=f"{folder}/config")
-        measure(Path(folder), args.nodes, args.jobs, args.seconds, args.blocks)
+    with private_folder() as folder:
+        measure(folder, args.nodes, args.jobs, args.seconds, args.blocks)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import statistics
 import time
 from pathlib import Path
 
+import _limits
 import _processes
 import psutil
 import pyarrow as pa
@@ -85,14 +86,16 @@ def graph() -> dict[str, pa.Table]:
     }
 
 
-def write(store: Path, args: argparse.Namespace) -> None:
-    """Write the job, and print the speed of writing."""
-    template = appended_rows()
+def write(
+    store: Path, args: argparse.Namespace, tables: dict[str, pa.Table] | None = None, template: pa.Table | None = None
+) -> None:
+    """Write the job, by default of `graph` and `appended_rows`, and print the speed of writing."""
+    template = template or appended_rows()
     appends = args.rows // template.num_rows + 1
     writer = LocalStoreWriter(store, "benchmark")
     job = writer.job(UID)
     job.set_identity({"name": "benchmark"})
-    job.append(graph())
+    job.append(tables or graph())
     cpu_s = 0.0
     for number in range(appends):
         first = number * TRACES_AN_APPEND
@@ -141,9 +144,9 @@ def main() -> None:
     _, results = _processes.run_in_processes(__file__, parser, write, measure)
     peak_mb = max(result["mb"] for result in results)
     print(f"op view of {results[0]['traces']:,} traces, {results[0]['entries']} entries, {peak_mb:.0f} MB resident")
-    for name, key, limit in TIMES:
-        median_ms = statistics.median(result[key] for result in results)
-        print(f"{name:14} {median_ms:6.1f} ms   {_processes.limit_ratio(median_ms, limit)}")
+    _limits.report(
+        (name, statistics.median(result[key] for result in results), "ms", limit) for name, key, limit in TIMES
+    )
 
 
 if __name__ == "__main__":

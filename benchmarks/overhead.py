@@ -18,7 +18,7 @@ thousands of them in each step, other processes take none.
 With --apart the daemons are on the first core in all turns, as on a machine with free cores.
 
 usage: benchmarks/overhead.py [--starts 5] [--rounds 25] [--turn 0.5]
-[--jobs tf1-session,tf2-session,tf2-keras] [--modes "bare again,off,untraced,default,all"]
+[--jobs tf2-session,tf2-keras,tf1-session] [--modes "bare again,off,untraced,default,all"]
 [--apart]. Environments: .venvs, or $TFPROF_TEST_VENVS.
 """
 
@@ -32,18 +32,15 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 
 import psutil
+from _jobs import HERE, RUN, VENVS, environment, is_installed, stop
+from _limits import report
 
-HERE = Path(__file__).resolve().parent
-VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", HERE.parent / ".venvs"))
-RUN = [str(Path(sys.executable).parent / "tfprof-run"), "--no-report"]
-STOP = [sys.executable, "-m", "tfprof.cli.main", "stop"]
 JOBS = {
-    "tf1-session": ("tf1", "session_cnn.py"),
     "tf2-session": ("tf2", "session_cnn.py"),
     "tf2-keras": ("tf2", "keras_fit.py"),
+    "tf1-session": ("tf1", "session_cnn.py"),
 }
 #: By mode: how the job is started, and the limit of its overhead in percent.
 MODES: dict[str, tuple[list[str], float | None]] = {
@@ -68,8 +65,7 @@ class Runner:
 
     def __init__(self, prefix: list[str], job: str, folder: str, *arguments: str) -> None:
         venv, script = JOBS[job]
-        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
-        self._folder, self._environment = folder, environment
+        self._folder = folder
         command = [*prefix, str(VENVS / venv / "bin/python"), str(HERE / "jobs" / script), *arguments]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
@@ -78,7 +74,7 @@ class Runner:
             stdout=pipe,
             stderr=subprocess.DEVNULL,
             text=True,
-            env=environment,
+            env=environment(folder),
         )
         self.page_faults: list[float] = []  # page faults per step, a number for each turn
         self._request(f"{WARM_UP}")
@@ -136,16 +132,13 @@ class Runner:
     def end(self) -> None:
         """End the job and its daemons."""
         self._process.communicate()
-        subprocess.run(
-            [*STOP, "--store", f"{self._folder}/tfprof"], env=self._environment, capture_output=True, check=False
-        )
+        stop(self._folder)
 
 
 @contextmanager
 def runner(prefix: list[str], job: str, *arguments: str) -> Iterator[Runner]:
     """Start a job that takes turns, with a private store and private daemons."""
     with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o700)
         job_runner = Runner(prefix, job, folder, *arguments)
         try:
             yield job_runner
@@ -153,8 +146,13 @@ def runner(prefix: list[str], job: str, *arguments: str) -> Iterator[Runner]:
             job_runner.end()
 
 
-def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float) -> None:
-    """Print the overhead of each mode over the bare job and over its processes without hooks."""
+def compare(
+    job: str, modes: list[str], starts: int, rounds: int, turn_s: float
+) -> Iterator[tuple[str, float, str, float]]:
+    """Print the overhead of each mode over the bare job and over its processes without hooks.
+
+    Yield the latter for the modes that have a limit.
+    """
     results = [one_start(job, modes, rounds, turn_s) for _ in range(starts)]
     with_hooks = [start for start, _, _ in results]
     best_times = {mode: min(statistics.median(start[mode]) for start in with_hooks) for mode in modes}
@@ -163,7 +161,6 @@ def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float)
             [hooked / bare for hooked, bare in zip(start[mode], start["bare"], strict=True)] for start in with_hooks
         ]
         limit = MODES[mode][1]
-        limit_text = f"limit {limit:.1f} %" if limit is not None else ""
         per_start = " ".join(f"{middle(ratios):+.2f}" for ratios in start_ratios)
         all_ratios = [ratio for ratios in start_ratios for ratio in ratios]
         mean = 100 * (statistics.fmean(all_ratios) - 1)
@@ -174,9 +171,11 @@ def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float)
         within_per_start = " ".join(f"{middle(ratios):+.2f}" for ratios in within_ratios)
         best = 100 * (best_times[mode] / best_times["bare"] - 1)
         means = f"{mean:+6.2f} %, middle {middle(all_ratios):+6.2f} %, best {best:+6.2f} %"
-        print(f"{job:12} {mode:11} {means}  (starts: {per_start})  {limit_text}", flush=True)
-        within = f"within {middle([ratio for ratios in within_ratios for ratio in ratios]):+6.2f} %"
-        print(f"{'':24} {within}  (starts: {within_per_start})", flush=True)
+        print(f"{job:12} {mode:11} {means}  (starts: {per_start})", flush=True)
+        within = middle([ratio for ratios in within_ratios for ratio in ratios])
+        print(f"{'':24} within {within:+6.2f} %  (starts: {within_per_start})", flush=True)
+        if limit is not None:
+            yield f"{job} {mode}, within", within, "%", limit
     for mode in modes:
         per_start = " ".join(f"{page_faults[mode]:.0f}" for _, _, page_faults in results)
         print(f"{job:12} {mode:11} page faults a step: {per_start}", flush=True)
@@ -242,10 +241,12 @@ def main() -> None:
     args = parser.parse_args()
     Runner.turn_core = 0 if args.apart else CORE
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # the exit also ends the started processes
-    for job in args.jobs.split(","):
-        compare(job, ["bare", *args.modes.split(",")], args.starts, args.rounds, args.turn)
+    rows = []
+    for job in (job for job in args.jobs.split(",") if is_installed(JOBS[job][0])):
+        rows += compare(job, ["bare", *args.modes.split(",")], args.starts, args.rounds, args.turn)
         if job.endswith("session"):
             compare_traced_steps(job, args.turn)
+    report(rows)
 
 
 if __name__ == "__main__":

@@ -10,19 +10,16 @@ server 200 MB; growth from the second tenth of the time to the last one at most 
 """
 
 import argparse
-import os
 import statistics
-import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
+import pytest
 from _core import Core, cpu_s
+from _jobs import private_folder
+from _limits import report
 from fakes.model_steps import model_steps
 from fakes.page_server import page_server
 from integration.trace_viewer import chromium
@@ -100,11 +97,11 @@ def growth(values: list[float]) -> float:
     return statistics.mean(values[-tenth:]) / statistics.mean(values[tenth : 2 * tenth] or values[:1])
 
 
-def report(tabs: int, usage: Usage, idle_percent: float, core: Core) -> None:
-    """Print what was measured with ``tabs``, against the limits."""
+def figures(tabs: int, usage: Usage, idle_percent: float, core: Core) -> list[tuple[str, float, str, float]]:
+    """Return what was measured with ``tabs``, with the limits."""
     ages = sorted(usage.ages)
     added = (usage.percent - idle_percent) * core.speed
-    for title, value, unit, limit in (
+    rows = (
         ("oldest figure, median", statistics.median(ages), "s", AGE_S),
         ("oldest figure, in 95 %", ages[len(ages) * 95 // 100], "s", AGE_S),
         ("oldest figure, in 99 %", ages[len(ages) * 99 // 100], "s", AGE_S),
@@ -113,8 +110,8 @@ def report(tabs: int, usage: Usage, idle_percent: float, core: Core) -> None:
         ("server, memory at most", max(usage.server), "MB", SERVER_MB),
         ("server, growth", growth(usage.server), "times", GROWTH),
         (f"tab, {usage.tab[0]:.1f} MB, growth", growth(usage.tab), "times", GROWTH),
-    ):
-        print(f"{tabs:2} tabs  {title:30} {value:7.2f} {unit:5} {value / limit:5.2f} of the limit of {limit:g}")
+    )
+    return [(f"{tabs:2} tabs  {title}", *row) for title, *row in rows]
 
 
 def measure(folder: Path, jobs: int, tab_count: int, seconds: float) -> None:
@@ -130,10 +127,12 @@ def measure(folder: Path, jobs: int, tab_count: int, seconds: float) -> None:
         server, context = psutil.Process(served.process.pid), browser.new_context()
         idle = watch([], server, running.start_s, min(seconds, 20), core)
         tabs: list[Tab] = []
+        rows: list[tuple[str, float, str, float]] = []
         for count in (1, tab_count):
             tabs += [Tab(context, served.link) for _ in range(count - len(tabs))]
-            report(count, watch(tabs, server, running.start_s, seconds, core), idle.percent, core)
+            rows += figures(count, watch(tabs, server, running.start_s, seconds, core), idle.percent, core)
     print(core)
+    report(rows)
 
 
 def main() -> None:
@@ -143,9 +142,11 @@ def main() -> None:
     parser.add_argument("--tabs", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ.update(XDG_RUNTIME_DIR=folder, XDG_STATE_HOME=folder)
-        measure(Path(folder), args.jobs, args.tabs, args.seconds)
+    try:
+        with private_folder() as folder:
+            measure(folder, args.jobs, args.tabs, args.seconds)
+    except pytest.skip.Exception as skipped:
+        print(f"not installed: {skipped}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ length and mode, the script prints the median overhead of the hooks, in percent 
 and the median difference between the two blocks without hooks (the noise). If a path cannot have
 steps as short as requested, its shortest steps are measured.
 
-usage: benchmarks/short_steps.py [--versions tf1,tf2]
+usage: benchmarks/short_steps.py [--versions tf2,tf1]
 [--paths session,callable,function,concrete,tape,train,fit]
 [--lengths 20,50,100,1000] [--modes untraced,default]
 [--starts 3] [--turns 300] [--seconds 10]. Environments: .venvs, or $TFPROF_TEST_VENVS.
@@ -16,25 +16,21 @@ usage: benchmarks/short_steps.py [--versions tf1,tf2]
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
-import sys
 import tempfile
-from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", HERE.parent / ".venvs"))
-RUN = [str(Path(sys.executable).parent / "tfprof-run"), "--no-report"]
-STOP = [sys.executable, "-m", "tfprof.cli.main", "stop"]
+from _jobs import HERE, RUN, VENVS, environment, is_installed, stop
+from _limits import report
+
 #: By mode: how the job is started. In the mode untraced, tracing selects only a step that the job
 #: does not reach: steps are timed or only counted, and none is traced.
 MODES = {"untraced": [*RUN, "--trace", "steps=1000000000-1000000000"], "default": RUN}
 #: Paths that can be measured with each version. The job does not enable eager execution in TF 1.15,
 #: and functions and tapes need it. The batches of Keras are runs of callables there.
 PATHS = {
-    "tf1": ("session", "callable", "train"),
     "tf2": ("session", "callable", "function", "concrete", "tape", "train", "fit"),
+    "tf1": ("session", "callable", "train"),
 }
 LIMIT_PERCENT = 1.0
 
@@ -42,26 +38,24 @@ LIMIT_PERCENT = 1.0
 def one_start(version: str, path: str, length: int, mode: str, turns: int, seconds: float) -> dict[str, list[float]]:
     """Return the time of a step in each block (µs), by kind of block."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
         job = [str(VENVS / version / "bin/python"), str(HERE / "jobs/short_steps.py"), path, str(length), str(turns)]
         try:
             run = subprocess.run(
                 ["taskset", "-c", "0", *MODES[mode], *job, str(seconds)],
-                env=environment,
+                env=environment(folder),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
                 check=True,
             )
         finally:
-            stop = [*STOP, "--store", f"{folder}/tfprof"]
-            subprocess.run(stop, env=environment, capture_output=True, check=False)
+            stop(folder)
         times: dict[str, list[float]] = json.loads(run.stdout.splitlines()[-1])
         return times
 
 
-def compare(version: str, path: str, length: int, mode: str, args: argparse.Namespace) -> None:
-    """Print the overhead for one combination of version, path, length and mode."""
+def compare(version: str, path: str, length: int, mode: str, args: argparse.Namespace) -> float:
+    """Print the overhead for one combination; return it in percent, less the noise."""
     starts = [one_start(version, path, length, mode, args.turns, args.seconds) for _ in range(args.starts)]
     percents = {
         name: [100 * (a / b - 1) for start in starts for a, b in zip(start[name], start["bare"], strict=True)]
@@ -73,13 +67,15 @@ def compare(version: str, path: str, length: int, mode: str, args: argparse.Name
         for start in starts
     )
     bare_us = statistics.median(time for start in starts for time in start["bare"])
+    overhead, noise = (statistics.median(percents[name]) for name in ("hooked", "bare_again"))
     print(
         f"{version} {path:9} {length:5} µs {mode:8} bare {bare_us:7.1f} µs"
-        f"  {statistics.median(percents['hooked']):+6.2f} %"
-        f" ({statistics.median(differences_us):+5.2f} µs)  noise {statistics.median(percents['bare_again']):+5.2f} %"
-        f"  (starts: {per_start})  limit {LIMIT_PERCENT} %",
+        f"  {overhead:+6.2f} %"
+        f" ({statistics.median(differences_us):+5.2f} µs)  noise {noise:+5.2f} %"
+        f"  (starts: {per_start})",
         flush=True,
     )
+    return overhead - abs(noise)
 
 
 def main() -> None:
@@ -93,11 +89,17 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=10)
     args = parser.parse_args()
-    for version in args.versions.split(","):
-        for path in (path for path in args.paths.split(",") if path in PATHS[version]):
-            for length in map(int, args.lengths.split(",")):
-                for mode in args.modes.split(","):
-                    compare(version, path, length, mode, args)
+    report(
+        [
+            (f"{version} {path} {length} µs {mode}", compare(version, path, length, mode, args), "%", LIMIT_PERCENT)
+            for version in args.versions.split(",")
+            if is_installed(version)
+            for path in args.paths.split(",")
+            if path in PATHS[version]
+            for length in map(int, args.lengths.split(","))
+            for mode in args.modes.split(",")
+        ]
+    )
 
 
 if __name__ == "__main__":

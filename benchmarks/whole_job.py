@@ -12,18 +12,15 @@ $TFPROF_TEST_VENVS.
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", HERE.parent / ".venvs"))
+from _jobs import HERE, RUN, VENVS, environment, stop
+
 JOB = HERE / "jobs" / "lenet.py"
-RUN = [str(Path(sys.executable).parent / "tfprof-run"), "--no-report"]
-STOP = [sys.executable, "-m", "tfprof.cli.main", "stop"]
 MODES = {"bare": [], "armed": [*RUN, "--trace", "steps=1000000000-1000000000"], "default": RUN}
 #: Runs a command and writes what the kernel counted of its process into a file.
 METER = """
@@ -42,20 +39,18 @@ sys.exit(status != 0)
 def run(mode: str, python: Path, batches: int) -> dict[str, float]:
     """Run the job once; return what its process used, times in seconds."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
         figures = Path(folder, "figures")
         meter = [sys.executable, "-I", "-S", "-c", METER, str(figures)]
         command = [*MODES[mode], *meter, str(python), str(JOB), str(batches)]
-        subprocess.run(command, check=True, env=environment, stderr=subprocess.DEVNULL)
-        if mode != "bare":
-            subprocess.run(STOP, check=True, env=environment, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=True, env=environment(folder), stderr=subprocess.DEVNULL)
+        stop(folder)
         used: dict[str, float] = json.loads(figures.read_text())
     return {"cpu": used["user"] + used["system"], **used}
 
 
 def main() -> None:
     """Print the figures of all modes."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--batches", type=int, default=300)
     parser.add_argument("--venv", default="tf2")
@@ -72,7 +67,7 @@ def main() -> None:
         texts = []
         for name, value in bare.items():
             differences = [each[mode][name] - each["bare"][name] for each in rounds]
-            error = statistics.stdev(differences) / len(differences) ** 0.5
+            error = statistics.stdev(differences) / len(differences) ** 0.5 if args.rounds > 1 else float("nan")
             texts.append(f"{name} {statistics.mean(differences):+.3f} ± {error:.3f}")
             if name == "cpu":
                 texts[-1] += f" ({100 * statistics.mean(differences) / value:+.2f} ± {100 * error / value:.2f} %)"

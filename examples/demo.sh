@@ -9,6 +9,7 @@ XDG_RUNTIME_DIR=$folder/run XDG_STATE_HOME=$folder/state
 export XDG_RUNTIME_DIR XDG_STATE_HOME
 mkdir -m 700 "$XDG_RUNTIME_DIR"
 trap 'tfprof stop >/dev/null 2>&1 || true; rm -rf "$folder"' EXIT
+trap 'exit 130' INT TERM  # runs the trap above, too
 
 show() {
     echo

@@ -304,11 +304,11 @@ def _start(category, name, step, text):
         begun = _begin(category, str(text), step if isinstance(step, int) else 0)
         if begun is None:
             return
-        _started.setdefault((threading.get_ident(), category, name, step), []).append(begun)
+        _started.setdefault(_key(category, name, step), []).append(begun)
 
 
 def _end(category, name, step):
-    key = threading.get_ident(), category, name, step
+    key = _key(category, name, step)
     handles = _started.get(key)
     if handles:
         begun = handles.pop()
@@ -316,3 +316,11 @@ def _end(category, name, step):
             del _started[key]
         if begun is not None:
             begun.end()
+
+
+def _key(category, name, step):
+    try:
+        hash(step)
+    except TypeError:  # such as a tensor
+        step = id(step)
+    return threading.get_ident(), category, name, step

@@ -29,8 +29,9 @@ def first_words(line: str) -> list[str]:
 @pytest.mark.parametrize("page", RUN_PAGES, ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run(page: Path, digits_python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    lines = page.read_text().splitlines()
-    for result in TOOL["run"](page, str(digits_python)):
+    text = page.read_text()
+    lines = text.splitlines()
+    for result in TOOL["run"](text, str(digits_python)):
         command, first, end = result.command
         assert result.status == 0, (command, result.lines)
         shown = lines[first:end]

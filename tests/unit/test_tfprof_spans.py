@@ -234,6 +234,16 @@ def test_pairs_of_calls(listener):
     assert listener.events[1] == ("begin", "step", "model", 1)
 
 
+def test_a_step_that_has_no_hash(listener):
+    step = [1]  # as a tensor or a variable of TensorFlow 2
+    spans.activity_start("load", step)
+    spans.activity_end("load", [1])
+    spans.activity_end("load", step)
+    spans.step_start("model", step)
+    spans.finalize()
+    assert listener.short == ["+load", "-load", "+model", "-model"]
+
+
 def test_names_of_a_subclass_of_str(listener):
     class Phase(str):
         __slots__ = ()
@@ -273,6 +283,7 @@ def test_without_a_listener_marks_do_nothing():
     with spans.span("a"), spans.step(3):
         assert decode(1) == "1False"
     spans.activity_start("load")
+    spans.step_end("model", [1])
     spans.finalize()
     assert list(pieces(1)) == [1, None]
 
