@@ -1,5 +1,5 @@
 /** The frame of every page: its bar, notices and sections. */
-import { html } from "./dom.js";
+import { html } from "../vendor/preact-htm.js";
 import { isReport } from "./documents.js";
 import { useLive } from "./live.js";
 

@@ -1,5 +1,5 @@
 /** A table: sortable, with a limit of rows, and with its rows as CSV. */
-import { html, useMemo, useState } from "./dom.js";
+import { html, useMemo, useState } from "../vendor/preact-htm.js";
 import { copy, csv } from "./copy.js";
 
 /** Number of rows that are shown at first. */

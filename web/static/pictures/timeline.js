@@ -2,7 +2,7 @@
  * A timeline on a canvas: lanes by device and thread. The wheel and w, s zoom; a drag, a and d move;
  * a click or the arrow keys choose a slice.
  */
-import { html, useEffect, useMemo, useRef, useState } from "../lib/dom.js";
+import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
 import { cores, duration, quantity, rate, size } from "../lib/numbers.js";
 import { most } from "../lib/range.js";
 import { prepared, useWidth } from "../lib/size.js";

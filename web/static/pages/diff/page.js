@@ -1,5 +1,5 @@
 /** Two jobs side by side, and what became slower or faster. */
-import { html, useEffect } from "../../lib/dom.js";
+import { html, useEffect } from "../../vendor/preact-htm.js";
 import { isReport, useDocument } from "../../lib/documents.js";
 import { Bar, Figures, Notices, Section } from "../../lib/layout.js";
 import { changeText, cores, count, dateAndTime, duration, percent } from "../../lib/numbers.js";

@@ -1,5 +1,5 @@
 /** The verdict, and the findings with their evidence. */
-import { html } from "../../lib/dom.js";
+import { html } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
 import { count, duration, percent, quantity, size } from "../../lib/numbers.js";

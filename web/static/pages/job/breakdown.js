@@ -1,5 +1,5 @@
 /** The parts of a step: input, compute, copies, what is between steps. */
-import { html, useState } from "../../lib/dom.js";
+import { html, useState } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
 import { count, counted, duration } from "../../lib/numbers.js";

@@ -1,5 +1,5 @@
 /** The job in every format that other programs read. */
-import { html } from "../../lib/dom.js";
+import { html } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
 
 /** A menu of the formats; `query` selects steps. */

@@ -1,5 +1,5 @@
 /** Alerts, events and losses. */
-import { html } from "../../lib/dom.js";
+import { html } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
 import { count, dateAndTime } from "../../lib/numbers.js";

@@ -1,7 +1,6 @@
 /** What a job is, its figures, its downloads and orders. */
-import { html } from "../../lib/dom.js";
+import { html, useEffect, useState } from "../../vendor/preact-htm.js";
 import { isReport, reportContent } from "../../lib/documents.js";
-import { useEffect, useState } from "../../lib/dom.js";
 import { Figures } from "../../lib/layout.js";
 import { cores, count, dateAndTime, duration, factor, size, totalCost } from "../../lib/numbers.js";
 import { Downloads } from "./downloads.js";

@@ -1,5 +1,5 @@
 /** Memory, CPU and I/O of the job and of its host over the run, on one axis. */
-import { html, useMemo } from "../../lib/dom.js";
+import { html, useMemo } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
 import { cores, duration, quantity, rate, size } from "../../lib/numbers.js";

@@ -1,5 +1,5 @@
 /** The lines of Python that made the ops, in the tree of calls. */
-import { html, useMemo, useState } from "../../lib/dom.js";
+import { html, useMemo, useState } from "../../vendor/preact-htm.js";
 import { isReport, useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
 import { counted } from "../../lib/numbers.js";

@@ -1,5 +1,5 @@
 /** What holds the memory at the peak, by device and allocator, what grows, and host memory. */
-import { html } from "../../lib/dom.js";
+import { html } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
 import { count, counted, duration, percent, size } from "../../lib/numbers.js";

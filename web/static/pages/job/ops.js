@@ -1,5 +1,5 @@
 /** The op types by time, with their nodes. */
-import { html, useMemo } from "../../lib/dom.js";
+import { html, useMemo } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
 import { count, duration, percent, quantity, size } from "../../lib/numbers.js";

@@ -1,5 +1,5 @@
 /** A job: what it is, what is wrong with it, where its time goes. */
-import { html, useEffect } from "../../lib/dom.js";
+import { html, useEffect } from "../../vendor/preact-htm.js";
 import { isReport, useDocument } from "../../lib/documents.js";
 import { Bar, Notices } from "../../lib/layout.js";
 import { useLive } from "../../lib/live.js";

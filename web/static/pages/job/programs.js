@@ -1,5 +1,5 @@
 /** The programs that XLA compiled, each with the ops that went into it. */
-import { html } from "../../lib/dom.js";
+import { html } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
 import { count, counted, duration, percent } from "../../lib/numbers.js";

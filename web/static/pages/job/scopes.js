@@ -1,5 +1,5 @@
 /** The tree of scopes as a flame graph and as a table. */
-import { html, useMemo } from "../../lib/dom.js";
+import { html, useMemo } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
 import { Flame } from "../../pictures/flame.js";

@@ -1,5 +1,5 @@
 /** The source lines of the ops as code, with the time of each in the margin. */
-import { html } from "../../lib/dom.js";
+import { html } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
 import { count, counted, duration, percent } from "../../lib/numbers.js";

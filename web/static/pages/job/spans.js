@@ -1,5 +1,5 @@
 /** The phases of a job (fits, epochs, evaluations), and what its Python does beside the ops. */
-import { html } from "../../lib/dom.js";
+import { html } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
 import { count, duration, percent, timeOfDay } from "../../lib/numbers.js";

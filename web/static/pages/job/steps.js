@@ -1,5 +1,5 @@
 /** Step times over the whole run, and their percentiles. */
-import { html, useMemo, useState } from "../../lib/dom.js";
+import { html, useMemo, useState } from "../../vendor/preact-htm.js";
 import { isReport, useDocument } from "../../lib/documents.js";
 import { Section } from "../../lib/layout.js";
 import { count, duration } from "../../lib/numbers.js";

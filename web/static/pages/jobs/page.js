@@ -1,5 +1,5 @@
 /** All jobs, live. */
-import { html, useEffect, useMemo, useRef, useState } from "../../lib/dom.js";
+import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
 import { Bar, Notices } from "../../lib/layout.js";
 import { useLive } from "../../lib/live.js";

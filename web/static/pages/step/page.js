@@ -1,5 +1,5 @@
 /** A traced step: its timeline, and its slices as a table. */
-import { html, useEffect, useMemo, useState } from "../../lib/dom.js";
+import { html, useEffect, useMemo, useState } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
 import { Bar, Notices, Section } from "../../lib/layout.js";
 import { useLive } from "../../lib/live.js";
