@@ -132,6 +132,19 @@ def test_times_of_a_run_are_rounded_before_they_are_split(server: PageServer) ->
         assert texts == ["2m 00s", "1h 00m", "2m 00.00s"]
 
 
+def test_arrows_of_a_timeline_lead_to_the_slice_that_begins_there(server: PageServer) -> None:
+    slices = [{"ph": "X", "pid": 1, "tid": 1, "ts": at, "dur": 10, "name": f"from {at}"} for at in (0, 10, 20)]
+    ends = [{"ph": kind, "pid": 1, "tid": 1, "ts": at, "id": 7} for kind, at in (("s", 0), ("f", 20))]
+    lonely = {"ph": "s", "pid": 1, "tid": 1, "ts": 10, "id": 8}
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        opened(page, server)
+        flows = page.page.evaluate(
+            "(file) => import('/static/lib/trace.js').then((m) => m.traceOf(file).flows)",
+            {"traceEvents": [*slices, *ends, lonely]},
+        )
+        assert [(flow["from"]["name"], flow["to"]["name"]) for flow in flows] == [("from 0", "from 20")]
+
+
 def check_figures(page: Page, run: Run) -> None:
     """Check figures of a job's page against the documents of the commands."""
     show, steps, alerts = document(run, "show", UID), document(run, "steps", UID), document(run, "alerts", UID)
