@@ -13,6 +13,8 @@ from fakes.page_server import PageServer, page_server
 from fakes.page_store import FORMULA, JOBS, SCRIPT
 from integration.page_browser import WINDOWS, Page, browser_page
 from tfprof.collector import numbers
+from tfprof.commands.new_outputs import is_installed
+from tfprof.formats.exports import FORMATS, KIND, STEPS
 
 UID, OTHER = (f"{uid:016x}" for uid in JOBS)
 #: Page -> its last heading.
@@ -107,6 +109,10 @@ def test_a_download_comes_as_a_file_and_an_error_as_its_text(server: PageServer)
         assert coming.value.suggested_filename.endswith(".csv")
         page.page.goto(address + f"/job/{UID}/step/999?kind=run")
         page.page.locator(".menu > summary").click()
+        offered = page.page.locator(".menu a span:first-child").all_inner_texts()
+        assert offered == [
+            row.name for row in FORMATS.values() if {STEPS, KIND} <= {*row.options} and is_installed(row)
+        ]
         page.page.locator(".menu a", has_text="csv").click()
         page.page.wait_for_url("**/export/csv?*")
         assert "step 999" in json.loads(page.text())["error"]

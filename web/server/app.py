@@ -21,6 +21,7 @@ from ...collector.query.job_selection import Selection
 from ...collector.store.opening import open_reader
 from ...collector.store.protocols import JobReader
 from ...collector.summaries.kinds import parse_kinds, parse_steps
+from ...commands.new_outputs import is_installed
 from ...commands.streams import log
 from ...formats.exports import FORMATS
 from ..assets import PAGE, contents
@@ -106,8 +107,9 @@ class Page:
         return StreamingResponse(self._live.messages(), media_type="text/event-stream")
 
     async def formats(self, _request: Request) -> Response:
-        """Answer with the table of exporters."""
-        rows = [{"name": row.name, "title": row.title, "reader": row.reader} for row in FORMATS.values()]
+        """Answer with the exporters whose packages are installed."""
+        names = ("name", "title", "reader", "options")
+        rows = [{name: getattr(row, name) for name in names} for row in FORMATS.values() if is_installed(row)]
         return Response(json.dumps({"formats": rows}), media_type=_JSON)
 
     async def form(self, _request: Request) -> Response:

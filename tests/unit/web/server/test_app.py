@@ -1,13 +1,16 @@
-"""Exports are limited, also if many are asked for at the same moment."""
+"""Exports: which are offered, and how many run at the same moment."""
 
 import asyncio
 import itertools
+import json
 from pathlib import Path
 
 import pytest
 from fakes.hostile_store import JOB
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from tfprof.commands import new_outputs
+from tfprof.formats.exports import FORMATS
 from tfprof.web.server import app
 
 
@@ -26,3 +29,11 @@ def test_exports_that_are_asked_for_at_once_are_limited(store: Path, monkeypatch
         return await asyncio.gather(*(begin() for _ in range(8)))
 
     assert sorted(answer.status_code for answer in asyncio.run(ask())) == [200] * 4 + [503] * 4
+
+
+def test_a_format_without_its_package_is_not_offered(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(new_outputs, "find_spec", lambda _name: None)
+    answer = asyncio.run(app.Page(str(store), lambda *_: {}).formats(Request({"type": "http"})))
+    offered = {row["name"]: row["options"] for row in json.loads(answer.body)["formats"]}
+    assert offered == {row.name: list(row.options) for row in FORMATS.values() if not row.package}
+    assert "memory-flow-png" not in offered
