@@ -151,6 +151,61 @@ def test_arrows_of_a_timeline_lead_to_the_slice_that_begins_there(server: PageSe
         assert [(flow["from"]["name"], flow["to"]["name"]) for flow in flows] == [("from 0", "from 20")]
 
 
+def test_the_nodes_and_operations_of_an_op_are_those_of_its_device(server: PageServer) -> None:
+    ops = [{"op": op, "device": device} for op, device in (("MatMul", "CPU:0"), ("MatMul", "CPU:1"), ("Add", "CPU:0"))]
+    nodes = [
+        {"name": name, "devices": devices, "float_ops": float_ops}
+        for name, devices, float_ops in (("large", ["CPU:1"], 400), ("small", ["CPU:0"], 2), ("idle", [], 7))
+    ]
+    types = [["MatMul", {"nodes": nodes, "float_ops": 409}], ["Add", {"nodes": [], "float_ops": 5}]]
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        opened(page, server)
+        rows = page.page.evaluate(
+            "([ops, types]) => import('/static/pages/job/ops.js').then((m) => m.rowsOf(ops, new Map(types)))",
+            [ops, types],
+        )
+        shown = [([node["name"] for node in row["nodes"]], row["float_ops"]) for row in rows]
+        assert shown == [(["small"], 2), (["large"], 400), ([], 5)]
+
+
+def test_a_section_says_why_its_document_cannot_be_read(server: PageServer) -> None:
+    sections = {"advise": "advice", "breakdown": "parts", "compiled": "programs", "scope": "scopes", "code": "lines"}
+    sections |= {"source": "source", "memory": "memory", "curves": "host", "spans": "spans"}
+    sections |= {"steps": "events", "alerts": "events"}
+
+    def refuse(route: Any) -> None:
+        name = route.request.url.rpartition("/")[2]
+        route.fulfill(status=400, json={"error": f"no {name}!"})
+
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        address = opened(page, server)
+        for name in sections:
+            page.page.route(f"**/api/job/{UID}/{name}", refuse)
+        page.open(f"{address}/job/{UID}", "Alerts, events and losses")
+        for name, section in sections.items():
+            page.page.locator(f"#{section}").get_by_text(f"no {name}!").wait_for()
+        assert "No alerts." not in page.text()
+
+
+def test_a_running_job_is_read_again_after_a_minute(server: PageServer, run: Run) -> None:
+    top, advice = document(run, "top", "--all"), document(run, "advise", UID)
+    (job,) = [job for job in top["jobs"] if job["uid"] == UID]
+    job.update(state="running", phase="running", traced=12_345, steps=2_345_678, duration_ns=59e9)
+
+    def events(route: Any) -> None:
+        route.fulfill(content_type="text/event-stream", body=f"retry: 100\nevent: top\ndata: {json.dumps(top)}\n\n")
+
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        address = opened(page, server)
+        page.page.route("**/api/live", events)
+        page.page.route("**/advise", lambda route: route.fulfill(json=advice))  # at once: soon asked for again
+        page.open(f"{address}/job/{UID}", "Alerts, events and losses")
+        with page.page.expect_request(f"**/api/job/{UID}/advise"):
+            job["duration_ns"] = 61e9
+        figures = " ".join(page.page.locator(".figures dd").all_inner_texts()).split()
+        assert {"12,345", "2,345,678"} <= {*figures}
+
+
 def check_figures(page: Page, run: Run) -> None:
     """Check figures of a job's page against the documents of the commands."""
     show, steps, alerts = document(run, "show", UID), document(run, "steps", UID), document(run, "alerts", UID)

@@ -1,7 +1,7 @@
 /** Step times over the whole run, and their percentiles. */
 import { html, useMemo, useState } from "../../vendor/preact-htm.js";
 import { isReport, useDocument } from "../../lib/documents.js";
-import { Section } from "../../lib/layout.js";
+import { Missing, Section } from "../../lib/layout.js";
 import { count, duration } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 import { Curve, timeOfRun } from "../../pictures/curve.js";
@@ -39,8 +39,8 @@ function limitOf(curve) {
 
 /** The section. */
 export function Steps({ base, version, job }) {
-  const { document: curves } = useDocument(`${base}/curves`, version);
-  const { document: steps } = useDocument(`${base}/steps`, version);
+  const { document: curves, problem: noCurves } = useDocument(`${base}/curves`, version);
+  const { document: steps, problem: noSteps } = useDocument(`${base}/steps`, version);
   const { document: alerts } = useDocument(`${base}/alerts`, version);
   const { document: spans } = useDocument(`${base}/spans`, version);
   const [kind, setKind] = useState(/** @type {string | null} */ (null));
@@ -50,7 +50,7 @@ export function Steps({ base, version, job }) {
   const curve = kinds.find((each) => each.kind === kind) ?? main;
   const shown = useMemo(() => (curve ? merged(curve, job.started_ns) : null), [curve, job.started_ns]);
   if (!kinds.length && !steps?.kinds.length) {
-    return html`<${Section} id="steps" title="Step times"><p class="muted">${curves === null ? "Reading …" : job.phase === "ended" ? "No steps." : "No steps yet."}</p></${Section}>`;
+    return html`<${Section} id="steps" title="Step times"><p class="muted">${(noCurves ?? noSteps)?.message ?? (curves === null ? "Reading …" : job.phase === "ended" ? "No steps." : "No steps yet.")}</p></${Section}>`;
   }
   const marks = [
     ...(spans?.spans ?? []).filter((span) => span.kind === "epoch" && span.count === 1).map((span) => ({ at: (span.start_ns - job.started_ns) / 1e9, text: `epoch ${span.label}`, colour: "line", isDashed: true })),
@@ -73,7 +73,8 @@ export function Steps({ base, version, job }) {
     ${shown &&
     html`<${Curve} key=${curve.kind} xs=${shown.times} lines=${lines} marks=${marks} band=${isBand ? [1, 2] : null} limit=${isCut && limit !== null ? limit : undefined} format=${duration} formatX=${timeOfRun} label=${`times of the ${curve.kind} steps over the run; the table below has their percentiles`} />`}
     ${!isReport && traced.length > 0 && html`<${Traced} base=${base} curve=${curve} />`}
-    ${steps && html`<${Table} columns=${COLUMNS} rows=${steps.kinds} caption="untraced steps by kind" keyOf=${(row) => `${row.kind} ${row.key}`} />`}
+    ${curves === null && html`<${Missing} problem=${noCurves} />`}
+    ${steps === null ? html`<${Missing} problem=${noSteps} />` : html`<${Table} columns=${COLUMNS} rows=${steps.kinds} caption="untraced steps by kind" keyOf=${(row) => `${row.kind} ${row.key}`} />`}
   </${Section}>`;
 }
 
