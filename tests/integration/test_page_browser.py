@@ -1,5 +1,7 @@
 """The page and the report in a real browser."""
 
+import csv
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -204,6 +206,93 @@ def test_a_running_job_is_read_again_after_a_minute(server: PageServer, run: Run
             job["duration_ns"] = 61e9
         figures = " ".join(page.page.locator(".figures dd").all_inner_texts()).split()
         assert {"12,345", "2,345,678"} <= {*figures}
+
+
+def test_a_long_table_shows_a_thousand_rows_and_copies_all(server: PageServer) -> None:
+    table = """([name, count]) => Promise.all([import('/static/vendor/preact-htm.js'), import('/static/lib/table.js')])
+        .then(([{ html, render }, { Table }]) => {
+            const columns = [{ key: name, title: name, value: (row) => row.at }];
+            const rows = Array.from({ length: count }, (_, at) => ({ at }));
+            document.body.textContent = "";
+            render(html`<${Table} columns=${columns} rows=${rows} caption="many" />`, document.body);
+        })"""
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        opened(page, server)
+        page.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.page.evaluate(table, ["at", 1500])
+        page.page.get_by_role("button", name="first 1,000 rows").click()
+        page.page.get_by_text("The first 1,000 of 1,500 rows are shown").wait_for()
+        assert page.page.locator("tbody tr").count() == 1000
+        page.page.get_by_role("button", name="Copy as CSV").click()
+        page.page.get_by_text("copied").wait_for()
+        assert len(page.page.evaluate("navigator.clipboard.readText()").split()) == 1501
+
+
+def test_jobs_without_a_step_have_no_step_time_as_csv_and_the_page_is_as_it_was_left(
+    server: PageServer, run: Run
+) -> None:
+    top = document(run, "top", "--all")
+    for job in top["jobs"]:
+        job["now"].update(idle_ns=7e9, step_ns=1e6, change=1.0)
+    body = f"event: top\ndata: {json.dumps(top)}\n\n"
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        address = opened(page, server)
+        page.page.route("**/api/live", lambda route: route.fulfill(content_type="text/event-stream", body=body))
+        page.page.goto(address)
+        page.page.get_by_text("no step").first.wait_for()
+        page.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.page.get_by_role("button", name="Copy as CSV").click()
+        page.page.get_by_text("copied").wait_for()
+        rows = list(csv.DictReader(io.StringIO(page.page.evaluate("navigator.clipboard.readText()"))))
+        assert [(row["step_ns"], row["change"]) for row in rows] == [("", "")] * len(JOBS)
+        page.page.get_by_role("searchbox").fill(FORMULA[:5])
+        page.page.get_by_role("button", name="ended").click()
+        page.page.get_by_role("button", name="steps", exact=True).click()
+        page.page.get_by_role("checkbox").first.check()
+        page.page.wait_for_function("history.state.chosen.length")
+        page.page.locator("tbody a").first.click()
+        page.page.wait_for_url("**/job/*")
+        page.page.go_back()
+        assert page.page.get_by_role("searchbox").input_value() == FORMULA[:5]
+        page.page.locator("[aria-pressed=true]", has_text="ended").wait_for()
+        page.page.locator("th[aria-sort=descending]", has_text="steps").wait_for()
+        page.page.get_by_role("checkbox", checked=True).wait_for()
+
+
+def test_a_comparison_with_an_untraced_job_has_a_note_and_no_verdict(server: PageServer, run: Run) -> None:
+    diff = document(run, "diff", UID, OTHER)
+    for op in diff["ops"]:
+        op.update(after_ns=None, ratio=None, own_ratio=None, visible=None, significant=None)
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        address = opened(page, server)
+        page.page.route("**/api/diff/**", lambda route: route.fulfill(json=diff))
+        page.open(f"{address}/diff/{UID}/{OTHER}", "Ops")
+        page.page.get_by_text("No op is compared").wait_for()
+        page.page.get_by_text("gone").first.wait_for()
+        assert page.page.locator(".good, .bad").count() == 0
+
+
+def test_a_drag_moves_a_timeline_and_the_window_but_not_by_the_right_button(server: PageServer) -> None:
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        page.page.set_viewport_size({"width": 1280, "height": 300})
+        page.open(opened(page, server) + f"/job/{UID}/step/1?kind=run", "Slices")
+        canvas = page.page.locator("canvas")
+        canvas.scroll_into_view_if_needed()
+        box, mouse = canvas.bounding_box(), page.page.mouse
+
+        def drag(button: str) -> tuple[str, int]:
+            mouse.move(600, box["y"] + 60)
+            mouse.down(button=button)
+            mouse.move(700, box["y"] + 30)
+            mouse.move(700, box["y"] + 20)
+            mouse.up(button=button)
+            page.page.wait_for_timeout(100)
+            return canvas.evaluate("(picture) => picture.toDataURL()"), page.page.evaluate("scrollY")
+
+        before = canvas.evaluate("(picture) => picture.toDataURL()"), page.page.evaluate("scrollY")
+        assert drag("right") == before
+        picture, top = drag("left")
+        assert (picture != before[0], top - before[1]) == (True, 40)
 
 
 def check_figures(page: Page, run: Run) -> None:
