@@ -127,6 +127,11 @@ def test_traced_steps_lead_to_their_timelines(server: PageServer) -> None:
         page.page.get_by_role("heading", name="run step 2").wait_for()
         page.page.get_by_text("traced before").click()
         page.page.get_by_role("heading", name="run step 1").wait_for()
+        curves = {"step_curves": [{"kind": "run", "traced_steps": [[1, 3], [10, 5000]]}]}
+        module = "import('/static/pages/step/page.js')"
+        nearest = "([curves, steps]) => " + module + ".then((m) => steps.map((n) => m.neighbours(curves, 'run', n)))"
+        found = page.page.evaluate(nearest, [curves, [1, 3, 7, 10, 5000]])
+        assert found == [[None, 2], [2, 10], [3, 10], [3, 11], [4999, None]]
         assert page.problems == []
 
 

@@ -17,6 +17,9 @@ const COLUMNS = [
   { key: "failed", title: "failed", value: (row) => row.failed, show: (row) => count(row.failed), isNumber: true, style: "wide" },
 ];
 
+/** Number of links to traced steps. */
+const LINKS = 12;
+
 /** The points of a curve with their neighbours on one axis: [time, least, mean, most, traced]. */
 function merged(curve, start) {
   const rows = new Map();
@@ -63,7 +66,6 @@ export function Steps({ base, version, job }) {
     { name: isBand ? "mean" : "step", values: shown.mean, colour: "class-1" },
     { name: "traced", values: shown.traced, colour: "class-6", points: true },
   ];
-  const traced = curve?.traced?.steps ?? [];
   return html`<${Section} id="steps" title="Step times" note="over the time since the start; a drag zooms, a double click shows all">
     <div class="tools">
       ${kinds.length > 1 &&
@@ -72,7 +74,7 @@ export function Steps({ base, version, job }) {
     </div>
     ${shown &&
     html`<${Curve} key=${curve.kind} xs=${shown.times} lines=${lines} marks=${marks} band=${isBand ? [1, 2] : null} limit=${isCut && limit !== null ? limit : undefined} format=${duration} formatX=${timeOfRun} label=${`times of the ${curve.kind} steps over the run; the table below has their percentiles`} />`}
-    ${!isReport && traced.length > 0 && html`<${Traced} base=${base} curve=${curve} />`}
+    ${!isReport && curve?.traced && html`<${Traced} base=${base} curve=${curve} />`}
     ${curves === null && html`<${Missing} problem=${noCurves} />`}
     ${steps === null ? html`<${Missing} problem=${noSteps} />` : html`<${Table} columns=${COLUMNS} rows=${steps.kinds} caption="untraced steps by kind" keyOf=${(row) => `${row.kind} ${row.key}`} />`}
   </${Section}>`;
@@ -80,7 +82,10 @@ export function Steps({ base, version, job }) {
 
 /** Links to the timelines of traced steps: the last ones. */
 function Traced({ base, curve }) {
-  const numbers = [...new Set(curve.traced.steps)].slice(-12);
+  const numbers = [];
+  for (const [first, last] of curve.traced_steps.toReversed()) {
+    for (let number = last; number >= first && numbers.length < LINKS; number -= 1) numbers.unshift(number);
+  }
   const page = base.replace("/api", "");
   return html`<p class="small">Timelines of traced steps: ${numbers.map((number) => html`<a key=${number} href=${`${page}/step/${number}?kind=${encodeURIComponent(curve.kind)}`}>${count(number)}</a> `)}</p>`;
 }
