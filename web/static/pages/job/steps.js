@@ -25,7 +25,7 @@ function merged(curve, start) {
   const rows = new Map();
   for (const [points, name] of [[curve.normal, "normal"], [curve.traced, "traced"]]) {
     points?.times_ns.forEach((time, at) => {
-      rows.set(time, { ...rows.get(time), [name]: { least: points.least[at], mean: points.mean[at], most: points.most[at], step: points.steps?.[at] } });
+      rows.set(time, { ...rows.get(time), [name]: { least: points.least[at], mean: points.mean[at], most: points.most[at] } });
     });
   }
   const times = [...rows.keys()].sort((a, b) => a - b);
