@@ -17,9 +17,14 @@ if TYPE_CHECKING:
 NAME, ID = "{name}", "{id}"
 
 
+def is_installed(exporter: Exporter) -> bool:
+    """Return whether the package that ``exporter`` needs is installed."""
+    return not exporter.package or find_spec(exporter.package) is not None
+
+
 def check_installed(exporter: Exporter) -> None:
     """Raise UsageError if ``exporter`` needs a package that is not installed."""
-    if exporter.package and find_spec(exporter.package) is None:
+    if not is_installed(exporter):
         raise UsageError(
             f"the format {exporter.name} needs the extra {exporter.extra} (pip install 'tfprof[{exporter.extra}]')"
         )

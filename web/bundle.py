@@ -1,7 +1,7 @@
 """Joins the modules of the page into one script, for a page without a server.
 
 The modules use a small part of the syntax: `import { a, b as c } from "./x.js"` and `export` in
-front of a declaration, or a list of exports at the end or from another module.
+front of a declaration, or a list of exports at the end.
 """
 
 import posixpath
@@ -12,7 +12,6 @@ from typing import Final
 from .assets import text
 
 _IMPORT: Final = re.compile(r'^import \{([^}]*)\} from "([^"]+)";$', re.MULTILINE)
-_EXPORT_FROM: Final = re.compile(r'^export \{([^}]*)\} from "([^"]+)";$', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|class|const|let) )", re.MULTILINE)
 _EXPORTED: Final = re.compile(r"^export (?:async )?(?:function|class|const|let) ([\w$]+)", re.MULTILINE)
 _EXPORT_LIST: Final = re.compile(r"export ?\{([^}]*)\};?\s*\Z")
@@ -35,8 +34,7 @@ def _visit(name: str, order: list[str], above: list[str]) -> None:
 
 
 def _imported(name: str) -> Iterator[str]:
-    for pattern in (_IMPORT, _EXPORT_FROM):
-        yield from (_resolved(name, target) for _, target in pattern.findall(text(name)))
+    return (_resolved(name, target) for _, target in _IMPORT.findall(text(name)))
 
 
 def _resolved(name: str, target: str) -> str:
@@ -52,23 +50,17 @@ def _pairs(names: str) -> list[tuple[str, str]]:
 def _function(name: str) -> str:
     """Return the module ``name`` as a function that returns its exports."""
     exported = [(one, one) for one in _EXPORTED.findall(text(name))]
-    parts: list[str] = []
 
     def imported(match: re.Match[str]) -> str:
         entries = ", ".join(one if one == alias else f"{one}: {alias}" for one, alias in _pairs(match[1]))
         return f"const {{ {entries} }} = modules[{_resolved(name, match[2])!r}];"
 
-    def passed_on(match: re.Match[str]) -> str:
-        source = f"modules[{_resolved(name, match[2])!r}]"
-        parts.extend(f"{alias}: {source}.{one}" for one, alias in _pairs(match[1]))
-        return ""
-
     def listed(match: re.Match[str]) -> str:
         exported.extend(_pairs(match[1]))
         return ""
 
-    code = _EXPORT_LIST.sub(listed, _EXPORT.sub("", _EXPORT_FROM.sub(passed_on, _IMPORT.sub(imported, text(name)))))
-    parts += [f"{alias}: {one}" for one, alias in exported]
+    code = _EXPORT_LIST.sub(listed, _EXPORT.sub("", _IMPORT.sub(imported, text(name))))
+    parts = [f"{alias}: {one}" for one, alias in exported]
     return f"modules[{name!r}] = (() => {{\n{code}\nreturn {{ {', '.join(parts)} }};\n}})();"
 
 

@@ -10,9 +10,9 @@ class Caps(NamedTuple):
     """Limits of a report.
 
     ``points``: values of a curve, each with a minimum and a maximum. ``kinds``: kinds of steps with
-    curves. ``ops``: op types; the most expensive ones are kept. ``nodes``: nodes of an op type.
-    ``share``: smallest share of the time of a scope or line. ``rows``: rows of other tables.
-    ``text``: characters of a name.
+    curves. ``ops``: op types; the most expensive ones are kept. ``nodes``: nodes of an op type or
+    compiled program. ``share``: smallest share of the time of a scope or line. ``rows``: rows of
+    other tables. ``text``: characters of a name.
     """
 
     points: int
@@ -26,8 +26,9 @@ class Caps(NamedTuple):
     def sentence(self) -> str:
         """Return the limits in words."""
         return (
-            f"It holds the {count(self.ops)} most expensive ops, {count(2 * self.points)} values a curve, scopes and"
-            f" lines of at least {percent(self.share)} of the time, and {count(self.rows)} rows of other tables."
+            f"It holds the {count(self.ops)} most expensive ops, {self.nodes} nodes of an op or compiled program,"
+            f" {self.kinds} kinds of steps with {count(2 * self.points)} values a curve, scopes and lines of at least"
+            f" {percent(self.share)} of the time, and {count(self.rows)} rows of other tables."
         )
 
 

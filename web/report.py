@@ -27,11 +27,12 @@ _NAMES: Final = (
     *("show", "advise", "steps", "alerts", "spans", "breakdown", "memory"),
     *("compiled", "op", "scope", "code", "source"),
 )
-#: The lists of documents that are cut at their end, and those that are cut at their beginning.
-_LISTS: Final = {"spans": ("spans", "activities")}
-_LATEST: Final = {"alerts": "alerts", "steps": "events"}
-#: The functions that shorten further documents.
-_SHORTENERS: Final = {
+#: The functions that shorten documents. Of alerts and events, the latest ones are kept.
+_SHORTENERS: Final[Mapping[str, Callable[[Mapping[str, Any], Caps], Mapping[str, Any]]]] = {
+    "show": lambda show, caps: {**show, "top_ops": {**show["top_ops"], "ops": show["top_ops"]["ops"][: caps.ops]}},
+    "spans": lambda spans, caps: {**spans, **{name: spans[name][: caps.rows] for name in ("spans", "activities")}},
+    "alerts": lambda alerts, caps: {**alerts, "alerts": alerts["alerts"][-caps.rows :]},
+    "steps": lambda steps, caps: {**steps, "events": steps["events"][-caps.rows :]},
     "op": op_rows,
     "memory": memory_rows,
     "compiled": program_rows,
@@ -74,22 +75,10 @@ def _job_documents(job: JobReader, whole: Mapping[str, Mapping[str, Any]], caps:
     """Yield (path, text) of the documents of a job's page."""
     base = f"/api/job/{job.info.hex}"
     for name, content in whole.items():
-        yield f"{base}/{name}", _json(shortened(_capped(name, content, caps), caps))
+        short = _SHORTENERS[name](content, caps) if name in _SHORTENERS else content
+        yield f"{base}/{name}", _json(shortened(short, caps))
     curves = curves_document(job_curves(job, caps.points))
     yield f"{base}/curves", _json(shortened({**curves, "step_curves": curves["step_curves"][: caps.kinds]}, caps))
-
-
-def _capped(name: str, content: Mapping[str, Any], caps: Caps) -> Mapping[str, Any]:
-    if name == "show":
-        top = content["top_ops"]
-        return {**content, "top_ops": {**top, "ops": top["ops"][: caps.ops]}}
-    if name in _SHORTENERS:
-        return _SHORTENERS[name](content, caps)
-    if name in _LISTS:
-        return {**content, **{key: content[key][: caps.rows] for key in _LISTS[name]}}
-    if name in _LATEST:
-        return {**content, _LATEST[name]: content[_LATEST[name]][-caps.rows :]}
-    return content
 
 
 def _json(content: Any) -> str:

@@ -22,6 +22,7 @@ class StepCurveDocument(TypedDict):
     kind: Annotated[str, "The kind of step."]
     normal: Annotated[CurvePoints | None, "The steps that were not traced; null without any."]
     traced: Annotated[CurvePoints | None, "The traced steps; null without any."]
+    traced_steps: Annotated[list[list[int]], "The numbers of the traced steps: first and last of each range, in order."]
 
 
 class ResourceCurveDocument(TypedDict):
@@ -60,6 +61,7 @@ def _steps(curve: StepCurve) -> StepCurveDocument:
         "kind": curve.kind,
         "normal": None if curve.normal is None else _points(curve.normal),
         "traced": None if curve.traced is None else _points(curve.traced),
+        "traced_steps": list(map(list, curve.ranges)),
     }
 
 

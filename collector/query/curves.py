@@ -1,13 +1,13 @@
 """Step times and resource use of a job over its whole run, in few points."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
 from ...formats import span_kinds
-from ..store.columns import flagged, flat, pc, repeat, row_tuples
+from ..store.columns import column_list, flagged, flat, pc, repeat, row_tuples
 from ..store.protocols import JobReader
 from ..summaries.host import Series
 from ..summaries.jobs import functions_of
@@ -25,11 +25,16 @@ _COLUMNS: Final = ("kind", "key", "ordinal", "count", "start_ns", "total_ns", "m
 
 @dataclass(frozen=True, slots=True)
 class StepCurve:
-    """The step times of one kind: of normal steps, and of those with a trace; None without any."""
+    """The step times of one kind: of normal steps, and of those with a trace; None without any.
+
+    ``ranges``: the numbers of the steps with a trace, as ranges (first, last) in order; the last
+    ones, as many as a curve has points.
+    """
 
     kind: str
     normal: Buckets | None
     traced: Buckets | None
+    ranges: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,18 @@ def _steps(job: JobReader, points_max: int) -> Iterator[StepCurve]:
     normal = at_measured_starts(spans.filter(pc.invert(flagged(spans, SPECIAL))))
     both = [normal.drop_columns("flags"), _traced(job, spans)]
     for kind in list(sums_by_kind(pa.concat_tables(both), "total_ns"))[:_KINDS_MAX]:
-        yield StepCurve(kind_name(kind, names), *(_points(rows_of_kinds(steps, (kind,)), points_max) for steps in both))
+        normal, traced = (rows_of_kinds(steps, (kind,)) for steps in both)
+        ranges = _ranges(column_list(traced, "ordinal"))[-points_max:]
+        yield StepCurve(kind_name(kind, names), _points(normal, points_max), _points(traced, points_max), ranges)
+
+
+def _ranges(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Return numbers as ranges (first, last) in order."""
+    ranges: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        follows = bool(ranges) and ranges[-1][1] == number - 1
+        ranges.append((ranges.pop()[0] if follows else number, number))
+    return tuple(ranges)
 
 
 def _traced(job: JobReader, spans: pa.Table) -> pa.Table:

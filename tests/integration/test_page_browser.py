@@ -1,5 +1,7 @@
 """The page and the report in a real browser."""
 
+import csv
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -13,6 +15,8 @@ from fakes.page_server import PageServer, page_server
 from fakes.page_store import FORMULA, JOBS, SCRIPT
 from integration.page_browser import WINDOWS, Page, browser_page
 from tfprof.collector import numbers
+from tfprof.commands.new_outputs import is_installed
+from tfprof.formats.exports import FORMATS, KIND, STEPS
 
 UID, OTHER = (f"{uid:016x}" for uid in JOBS)
 #: Page -> its last heading.
@@ -107,6 +111,10 @@ def test_a_download_comes_as_a_file_and_an_error_as_its_text(server: PageServer)
         assert coming.value.suggested_filename.endswith(".csv")
         page.page.goto(address + f"/job/{UID}/step/999?kind=run")
         page.page.locator(".menu > summary").click()
+        offered = page.page.locator(".menu a span:first-child").all_inner_texts()
+        assert offered == [
+            row.name for row in FORMATS.values() if {STEPS, KIND} <= {*row.options} and is_installed(row)
+        ]
         page.page.locator(".menu a", has_text="csv").click()
         page.page.wait_for_url("**/export/csv?*")
         assert "step 999" in json.loads(page.text())["error"]
@@ -119,6 +127,11 @@ def test_traced_steps_lead_to_their_timelines(server: PageServer) -> None:
         page.page.get_by_role("heading", name="run step 2").wait_for()
         page.page.get_by_text("traced before").click()
         page.page.get_by_role("heading", name="run step 1").wait_for()
+        curves = {"step_curves": [{"kind": "run", "traced_steps": [[1, 3], [10, 5000]]}]}
+        module = "import('/static/pages/step/page.js')"
+        nearest = "([curves, steps]) => " + module + ".then((m) => steps.map((n) => m.neighbours(curves, 'run', n)))"
+        found = page.page.evaluate(nearest, [curves, [1, 3, 7, 10, 5000]])
+        assert found == [[None, 2], [2, 10], [3, 10], [3, 11], [4999, None]]
         assert page.problems == []
 
 
@@ -130,6 +143,161 @@ def test_times_of_a_run_are_rounded_before_they_are_split(server: PageServer) ->
             module + ".then((m) => [[119.6], [3599.7], [119.996, 0.01]].map((a) => m.timeOfRun(...a)))"
         )
         assert texts == ["2m 00s", "1h 00m", "2m 00.00s"]
+
+
+def test_arrows_of_a_timeline_lead_to_the_slice_that_begins_there(server: PageServer) -> None:
+    slices = [{"ph": "X", "pid": 1, "tid": 1, "ts": at, "dur": 10, "name": f"from {at}"} for at in (0, 10, 20)]
+    ends = [{"ph": kind, "pid": 1, "tid": 1, "ts": at, "id": 7} for kind, at in (("s", 0), ("f", 20))]
+    lonely = {"ph": "s", "pid": 1, "tid": 1, "ts": 10, "id": 8}
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        opened(page, server)
+        flows = page.page.evaluate(
+            "(file) => import('/static/lib/trace.js').then((m) => m.traceOf(file).flows)",
+            {"traceEvents": [*slices, *ends, lonely]},
+        )
+        assert [(flow["from"]["name"], flow["to"]["name"]) for flow in flows] == [("from 0", "from 20")]
+
+
+def test_the_nodes_and_operations_of_an_op_are_those_of_its_device(server: PageServer) -> None:
+    ops = [{"op": op, "device": device} for op, device in (("MatMul", "CPU:0"), ("MatMul", "CPU:1"), ("Add", "CPU:0"))]
+    nodes = [
+        {"name": name, "devices": devices, "float_ops": float_ops}
+        for name, devices, float_ops in (("large", ["CPU:1"], 400), ("small", ["CPU:0"], 2), ("idle", [], 7))
+    ]
+    types = [["MatMul", {"nodes": nodes, "float_ops": 409}], ["Add", {"nodes": [], "float_ops": 5}]]
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        opened(page, server)
+        rows = page.page.evaluate(
+            "([ops, types]) => import('/static/pages/job/ops.js').then((m) => m.rowsOf(ops, new Map(types)))",
+            [ops, types],
+        )
+        shown = [([node["name"] for node in row["nodes"]], row["float_ops"]) for row in rows]
+        assert shown == [(["small"], 2), (["large"], 400), ([], 5)]
+
+
+def test_a_section_says_why_its_document_cannot_be_read(server: PageServer) -> None:
+    sections = {"advise": "advice", "breakdown": "parts", "compiled": "programs", "scope": "scopes", "code": "lines"}
+    sections |= {"source": "source", "memory": "memory", "curves": "host", "spans": "spans"}
+    sections |= {"steps": "events", "alerts": "events"}
+
+    def refuse(route: Any) -> None:
+        name = route.request.url.rpartition("/")[2]
+        route.fulfill(status=400, json={"error": f"no {name}!"})
+
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        address = opened(page, server)
+        for name in sections:
+            page.page.route(f"**/api/job/{UID}/{name}", refuse)
+        page.open(f"{address}/job/{UID}", "Alerts, events and losses")
+        for name, section in sections.items():
+            page.page.locator(f"#{section}").get_by_text(f"no {name}!").wait_for()
+        assert "No alerts." not in page.text()
+
+
+def test_a_running_job_is_read_again_after_a_minute(server: PageServer, run: Run) -> None:
+    top, advice = document(run, "top", "--all"), document(run, "advise", UID)
+    (job,) = [job for job in top["jobs"] if job["uid"] == UID]
+    job.update(state="running", phase="running", traced=12_345, steps=2_345_678, duration_ns=59e9)
+
+    def events(route: Any) -> None:
+        route.fulfill(content_type="text/event-stream", body=f"retry: 100\nevent: top\ndata: {json.dumps(top)}\n\n")
+
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        address = opened(page, server)
+        page.page.route("**/api/live", events)
+        page.page.route("**/advise", lambda route: route.fulfill(json=advice))  # at once: soon asked for again
+        page.open(f"{address}/job/{UID}", "Alerts, events and losses")
+        with page.page.expect_request(f"**/api/job/{UID}/advise"):
+            job["duration_ns"] = 61e9
+        figures = " ".join(page.page.locator(".figures dd").all_inner_texts()).split()
+        assert {"12,345", "2,345,678"} <= {*figures}
+
+
+def test_a_long_table_shows_a_thousand_rows_and_copies_all(server: PageServer) -> None:
+    table = """([name, count]) => Promise.all([import('/static/vendor/preact-htm.js'), import('/static/lib/table.js')])
+        .then(([{ html, render }, { Table }]) => {
+            const columns = [{ key: name, title: name, value: (row) => row.at }];
+            const rows = Array.from({ length: count }, (_, at) => ({ at }));
+            document.body.textContent = "";
+            render(html`<${Table} columns=${columns} rows=${rows} caption="many" />`, document.body);
+        })"""
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        opened(page, server)
+        page.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.page.evaluate(table, ["at", 1500])
+        page.page.get_by_role("button", name="first 1,000 rows").click()
+        page.page.get_by_text("The first 1,000 of 1,500 rows are shown").wait_for()
+        assert page.page.locator("tbody tr").count() == 1000
+        page.page.get_by_role("button", name="Copy as CSV").click()
+        page.page.get_by_text("copied").wait_for()
+        assert len(page.page.evaluate("navigator.clipboard.readText()").split()) == 1501
+
+
+def test_jobs_without_a_step_have_no_step_time_as_csv_and_the_page_is_as_it_was_left(
+    server: PageServer, run: Run
+) -> None:
+    top = document(run, "top", "--all")
+    for job in top["jobs"]:
+        job["now"].update(idle_ns=7e9, step_ns=1e6, change=1.0)
+    body = f"event: top\ndata: {json.dumps(top)}\n\n"
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        address = opened(page, server)
+        page.page.route("**/api/live", lambda route: route.fulfill(content_type="text/event-stream", body=body))
+        page.page.goto(address)
+        page.page.get_by_text("no step").first.wait_for()
+        page.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.page.get_by_role("button", name="Copy as CSV").click()
+        page.page.get_by_text("copied").wait_for()
+        rows = list(csv.DictReader(io.StringIO(page.page.evaluate("navigator.clipboard.readText()"))))
+        assert [(row["step_ns"], row["change"]) for row in rows] == [("", "")] * len(JOBS)
+        page.page.get_by_role("searchbox").fill(FORMULA[:5])
+        page.page.get_by_role("button", name="ended").click()
+        page.page.get_by_role("button", name="steps", exact=True).click()
+        page.page.get_by_role("checkbox").first.check()
+        page.page.wait_for_function("history.state.chosen.length")
+        page.page.locator("tbody a").first.click()
+        page.page.wait_for_url("**/job/*")
+        page.page.go_back()
+        assert page.page.get_by_role("searchbox").input_value() == FORMULA[:5]
+        page.page.locator("[aria-pressed=true]", has_text="ended").wait_for()
+        page.page.locator("th[aria-sort=descending]", has_text="steps").wait_for()
+        page.page.get_by_role("checkbox", checked=True).wait_for()
+
+
+def test_a_comparison_with_an_untraced_job_has_a_note_and_no_verdict(server: PageServer, run: Run) -> None:
+    diff = document(run, "diff", UID, OTHER)
+    for op in diff["ops"]:
+        op.update(after_ns=None, ratio=None, own_ratio=None, visible=None, significant=None)
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        address = opened(page, server)
+        page.page.route("**/api/diff/**", lambda route: route.fulfill(json=diff))
+        page.open(f"{address}/diff/{UID}/{OTHER}", "Ops")
+        page.page.get_by_text("No op is compared").wait_for()
+        page.page.get_by_text("gone").first.wait_for()
+        assert page.page.locator(".good, .bad").count() == 0
+
+
+def test_a_drag_moves_a_timeline_and_the_window_but_not_by_the_right_button(server: PageServer) -> None:
+    with browser_page(host=f"127.0.0.1:{server.port}") as page:
+        page.page.set_viewport_size({"width": 1280, "height": 300})
+        page.open(opened(page, server) + f"/job/{UID}/step/1?kind=run", "Slices")
+        canvas = page.page.locator("canvas")
+        canvas.scroll_into_view_if_needed()
+        box, mouse = canvas.bounding_box(), page.page.mouse
+
+        def drag(button: str) -> tuple[str, int]:
+            mouse.move(600, box["y"] + 60)
+            mouse.down(button=button)
+            mouse.move(700, box["y"] + 30)
+            mouse.move(700, box["y"] + 20)
+            mouse.up(button=button)
+            page.page.wait_for_timeout(100)
+            return canvas.evaluate("(picture) => picture.toDataURL()"), page.page.evaluate("scrollY")
+
+        before = canvas.evaluate("(picture) => picture.toDataURL()"), page.page.evaluate("scrollY")
+        assert drag("right") == before
+        picture, top = drag("left")
+        assert (picture != before[0], top - before[1]) == (True, 40)
 
 
 def check_figures(page: Page, run: Run) -> None:

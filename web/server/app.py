@@ -21,6 +21,7 @@ from ...collector.query.job_selection import Selection
 from ...collector.store.opening import open_reader
 from ...collector.store.protocols import JobReader
 from ...collector.summaries.kinds import parse_kinds, parse_steps
+from ...commands.new_outputs import is_installed
 from ...commands.streams import log
 from ...formats.exports import FORMATS
 from ..assets import PAGE, contents
@@ -106,8 +107,9 @@ class Page:
         return StreamingResponse(self._live.messages(), media_type="text/event-stream")
 
     async def formats(self, _request: Request) -> Response:
-        """Answer with the table of exporters."""
-        rows = [{"name": row.name, "title": row.title, "reader": row.reader} for row in FORMATS.values()]
+        """Answer with the exporters whose packages are installed."""
+        names = ("name", "title", "reader", "options")
+        rows = [{name: getattr(row, name) for name in names} for row in FORMATS.values() if is_installed(row)]
         return Response(json.dumps({"formats": rows}), media_type=_JSON)
 
     async def form(self, _request: Request) -> Response:
@@ -153,19 +155,21 @@ class Page:
         parameters = _parameters(request)
         if parameters is None:
             return _error(400, "a parameter occurs twice")
-        return await self._made(lambda: self._bytes(name, jobs, parameters))
+        return await self._made(request, lambda: self._bytes(name, jobs, parameters))
 
     def _bytes(self, name: str, jobs: tuple[str, ...], parameters: Mapping[str, str]) -> Response:
         text = "".join(pieces(open_reader(self._path), name, jobs, parameters))
         return Response(text, media_type=_JSON)
 
-    async def _made(self, make: Callable[[], Response]) -> Response:
+    async def _made(self, request: Request, make: Callable[[], Response]) -> Response:
         """Return what ``make`` returns, which runs in a thread; errors become answers."""
         if self._waiting >= _WAITING_MAX:
             return _error(503, "too many requests wait: try again")
         self._waiting += 1
         try:
             async with self._makers:
+                if await request.is_disconnected():  # a closed tab: those that wait go first
+                    return _error(503, "nobody waits for this")
                 return await to_thread.run_sync(_answer, make)
         finally:
             self._waiting -= 1
@@ -176,7 +180,7 @@ class Page:
         parameters = _parameters(request)
         if name not in FORMATS or not _UID.fullmatch(uid) or parameters is None:
             return _not_found()
-        return await self._made(lambda: self._export(name, uid, parameters))
+        return await self._made(request, lambda: self._export(name, uid, parameters))
 
     def _export(self, name: str, uid: str, parameters: Mapping[str, str]) -> Response:
         unknown = parameters.keys() - {"steps", "kind", "table", "download"}

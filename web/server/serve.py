@@ -116,7 +116,9 @@ def serve(store: str, bound: socket.socket, give: Give, ready: Callable[[], Any]
     ``give`` gives orders to jobs. ``ready`` is called when requests are answered. ``token``: secret
     of the link, empty for a private socket.
     """
-    cookie = f"tfprof_{bound.getsockname()[1]}" if bound.family == socket.AF_INET else "tfprof"
+    cookie = "tfprof"
+    if bound.family == socket.AF_INET:  # a browser sends cookies to all ports of a host, also those of other tunnels
+        cookie += f"_{bound.getsockname()[1]}_{digest(socket.gethostname())}"
     run(app(store, give, token, cookie), bound, ready)
 
 

@@ -1,5 +1,5 @@
 /** Shows the page that the address names; in a report, the page that the report names. */
-import { html, render, useEffect, useState } from "./lib/dom.js";
+import { html, render, useEffect, useState } from "./vendor/preact-htm.js";
 import { isReport, reportContent } from "./lib/documents.js";
 import { Bar } from "./lib/layout.js";
 import { JobsPage } from "./pages/jobs/page.js";

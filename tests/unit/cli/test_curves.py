@@ -13,6 +13,8 @@ from fakes.command import Run
 from fakes.ended_jobs import OTHER, TRAIN
 from fakes.json_schema import validated
 from fakes.made_store import MS, START_NS, rows, span, trace, write_job
+from tfprof.collector.query.curves import job_curves
+from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.summaries.series import bucket_steps, bucket_values
 from tfprof.formats import layout
 
@@ -33,7 +35,7 @@ def test_the_document_has_the_points(run: Run) -> None:
     document = validated(run("curves", JOB, "--json")[1])
     (batch,) = document["step_curves"]
     assert batch["kind"] == "batch"
-    assert batch["traced"] is None
+    assert (batch["traced"], batch["traced_steps"]) == (None, [])
     assert batch["normal"]["steps"] == list(range(1, 41))
     assert batch["normal"]["times_ns"][0] == START_NS + 5_400 * MS
     assert set(batch["normal"]["mean"]) == {20.0 * MS}
@@ -62,6 +64,7 @@ def test_kinds_and_traced_steps_have_curves_of_their_own(run: Run, store: Path) 
     curves = {curve["kind"]: curve for curve in document["step_curves"]}
     assert list(curves) == ["batch", "function:two", "function:one"]
     assert curves["batch"]["traced"]["steps"] == [5, 10, 15, 20, 25], "the trace of step 30 was lost"
+    assert curves["batch"]["traced_steps"] == [[step, step] for step in (5, 10, 15, 20, 25)]
     assert set(curves["batch"]["traced"]["mean"]) == {9.0 * MS}
     assert set(curves["batch"]["normal"]["mean"]) == {2.0 * MS}
 
@@ -78,7 +81,19 @@ def test_an_imported_job_has_the_curve_of_its_traced_steps(run: Run, store: Path
     write_job(store, 0xAB << 56, {"traces": rows("traces", traces)}, state="imported")
     (curve,) = json.loads(run("curves", "ab", "--json")[1])["step_curves"]
     assert (curve["kind"], curve["normal"]) == ("run", None)
+    assert curve["traced_steps"] == [[0, 2]]
     assert (curve["traced"]["steps"], set(curve["traced"]["mean"])) == ([0, 1, 2], {2.0 * MS})
+
+
+def test_the_numbers_of_traced_steps_are_those_of_all_also_of_more_than_a_curve_has_points(
+    run: Run, store: Path
+) -> None:
+    traces = [{**trace(at, at, 0, 0), "start_ns": START_NS + at * MS} for at in [*range(2500), 2600]]
+    write_job(store, 0xAB << 56, {"traces": rows("traces", traces)}, state="imported")
+    (curve,) = json.loads(run("curves", "ab", "--json")[1])["step_curves"]
+    assert curve["traced_steps"] == [[0, 2499], [2600, 2600]]
+    (few,) = job_curves(LocalStore(store).job("ab"), 1).steps
+    assert few.ranges == ((2600, 2600),)
 
 
 @pytest.mark.parametrize(("count", "points"), [(1, 1), (100, 100), (101, 51), (1000, 100), (1001, 91)])

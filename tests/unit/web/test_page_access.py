@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from fakes.hostile_store import JOB
 from fakes.page_server import PageServer, page_server
+from tfprof.web.server import serve
 from tfprof.web.server.serve import BoundError, bind_socket
 
 UID = f"{JOB:016x}"
@@ -147,11 +148,10 @@ def test_the_page_may_ask_through_a_tunnel(server: PageServer, host: str) -> Non
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("value", ["", "tfprof_{port}=", "tfprof_{port}=guess", "tfprof_{port}=é", "a=b; ;;=;", "\x00"])
+@pytest.mark.parametrize("value", ["", "{name}=", "{name}=guess", "{name}=é", "a=b; ;;=;", "\x00"])
 def test_a_port_gives_nothing_without_the_secret(port: PageServer, path: str, value: str) -> None:
-    raw = (
-        f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: {value.format(port=port.port)}\r\n\r\n"
-    )
+    value = value.format(name=cookie(port).partition("=")[0])
+    raw = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: {value}\r\n\r\n"
     answer = port.send(raw.encode("latin-1"))
     assert answer.split()[1] in (b"403", b"400")
     assert SECRET not in answer
@@ -185,6 +185,17 @@ def test_cookies_of_other_ports_shut_nobody_out(port: PageServer, other: str) ->
     cookies = f"{other.replace('COOKIE', name)}; {cookie(port)}; other"
     assert port.ask("/api/jobs", Cookie=cookies).status == 200
     assert port.ask("/api/jobs", Cookie=f"{name}=x; x{cookie(port)}").status == 403
+
+
+def test_two_hosts_with_the_same_port_have_different_cookies(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+    monkeypatch.setattr(serve, "app", lambda _store, _give, _token, cookie: names.append(cookie))
+    monkeypatch.setattr(serve, "run", lambda *_: None)
+    with serve.bind_port(0) as bound:
+        for host in ("node1", "node2", "node1"):
+            monkeypatch.setattr(socket, "gethostname", lambda host=host: host)
+            serve.serve("store", bound, lambda *_: {}, lambda: None, "secret")
+    assert names[0] == names[2] != names[1]
 
 
 def test_a_cookie_does_not_help_another_page(port: PageServer) -> None:

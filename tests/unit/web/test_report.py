@@ -14,9 +14,9 @@ import pytest
 from fakes import hostile_store, page_store
 from fakes.command import Run, caller
 from fakes.page_store import FORMULA, JOBS
-from tfprof.collector.numbers import duration, size
+from tfprof.collector.numbers import count, duration, percent, size
 from tfprof.web import report
-from tfprof.web.caps import LADDER, op_rows, shortened, tree_rows
+from tfprof.web.caps import LADDER, Caps, op_rows, shortened, tree_rows
 
 UID, OTHER = (f"{uid:016x}" for uid in JOBS)
 
@@ -150,6 +150,13 @@ def test_the_smallest_limits_keep_any_job_below_the_size() -> None:
     assert ops["rows"][0]["nodes"][0]["time_ns"] == 99
     assert len(gzip.compress(json.dumps(ops).encode())) < report.SIZE_MAX / 4
     assert tree_rows({"rows": rows}, caps)["rows"] == []
+
+
+@pytest.mark.parametrize("caps", LADDER)
+def test_a_report_states_all_its_limits_but_that_of_texts(caps: Caps) -> None:
+    numbers = (caps.ops, caps.nodes, caps.kinds, 2 * caps.points, caps.rows)
+    stated = re.findall(r"\d[\d,.]*(?: %)?", caps.sentence())
+    assert sorted(stated) == sorted([*map(count, numbers), percent(caps.share)])
 
 
 def test_parents_of_rows_that_are_kept_are_kept() -> None:

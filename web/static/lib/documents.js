@@ -4,7 +4,7 @@
  * A document is what a command prints with `--json`. A report holds all its documents, by the same
  * paths.
  */
-import { useEffect, useRef, useState } from "./dom.js";
+import { useEffect, useRef, useState } from "../vendor/preact-htm.js";
 
 /** Shortest time between two requests of a document that is kept up to date (ms). */
 const REFRESH_MS = 2000;

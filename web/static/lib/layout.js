@@ -1,6 +1,6 @@
 /** The frame of every page: its bar, notices and sections. */
-import { html } from "./dom.js";
-import { isReport } from "./documents.js";
+import { html } from "../vendor/preact-htm.js";
+import { isReport, useDocument } from "./documents.js";
 import { useLive } from "./live.js";
 
 /** The bar at the top; `crumbs`: what follows the name of the program. */
@@ -40,6 +40,17 @@ export function Section({ id, title, note = null, end = null, children }) {
     </header>
     ${children}
   </section>`;
+}
+
+/** Return the document of a section, null without it, and then what is shown instead: why it cannot be read. */
+export function useSection(id, title, path, version) {
+  const { document, problem } = useDocument(path, version);
+  return [document, problem && html`<${Section} id=${id} title=${title}><${Missing} problem=${problem} /></${Section}>`];
+}
+
+/** Why a document cannot be read. */
+export function Missing({ problem }) {
+  return problem && html`<p class="muted">${problem.message}</p>`;
 }
 
 /** Figures side by side: [name, value, remark]. */

@@ -4,7 +4,7 @@
  * A browser opens only six connections to a server, for all its pages together. So one page that is
  * visible has the connection, and passes its messages on to the other pages. A lock says which.
  */
-import { useEffect, useState } from "./dom.js";
+import { useEffect, useState } from "../vendor/preact-htm.js";
 import { get, giveUp, isReport } from "./documents.js";
 
 /** A connection without a message for so long is broken, as after the sleep of a laptop; the server sends one every five seconds. */

@@ -1,5 +1,5 @@
 /** The width of an element, which pictures follow. */
-import { useLayoutEffect, useState } from "./dom.js";
+import { useLayoutEffect, useState } from "../vendor/preact-htm.js";
 
 /** Return the width of the element of `reference` in pixels, 0 before it is known. */
 export function useWidth(reference) {

@@ -1,9 +1,11 @@
 /** A table: sortable, with a limit of rows, and with its rows as CSV. */
-import { html, useMemo, useState } from "./dom.js";
+import { html, useMemo, useState } from "../vendor/preact-htm.js";
 import { copy, csv } from "./copy.js";
+import { count } from "./numbers.js";
 
-/** Number of rows that are shown at first. */
+/** Number of rows that are shown at first, and at most: more rows take a browser seconds. */
 const FIRST_ROWS = 20;
+const ROWS_MAX = 1000;
 
 /**
  * A column. `value` returns what is sorted and copied, `show` what is shown (by default the value).
@@ -50,7 +52,7 @@ export function Table({ columns, rows, sort = null, isAscending = false, caption
     () => (column ? ordered(rows, column, order.isDescending) : rows),
     [rows, order.key, order.isDescending],
   );
-  const shown = isWhole ? sorted : sorted.slice(0, limit);
+  const shown = sorted.slice(0, isWhole ? ROWS_MAX : limit);
   const click = (chosen) =>
     setOrder((old) => ({
       key: chosen.key,
@@ -100,8 +102,9 @@ export function Table({ columns, rows, sort = null, isAscending = false, caption
     </div>
     ${sorted.length > limit &&
     html`<button type="button" class="plain no-print" onClick=${() => setWhole(!isWhole)}>
-      ${isWhole ? `first ${limit} rows` : `all ${sorted.length} rows`}
+      ${isWhole ? `first ${limit} rows` : sorted.length > ROWS_MAX ? `first ${count(ROWS_MAX)} rows` : `all ${sorted.length} rows`}
     </button>`}
+    ${isWhole && sorted.length > ROWS_MAX && html`<p class="muted">The first ${count(ROWS_MAX)} of ${count(sorted.length)} rows are shown; the CSV has all.</p>`}
   </div>`;
 }
 

@@ -1,5 +1,5 @@
 /** Colours for canvases, from the sheet of tokens, and their changes. */
-import { useEffect, useState } from "./dom.js";
+import { useEffect, useState } from "../vendor/preact-htm.js";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 

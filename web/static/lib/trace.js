@@ -16,6 +16,7 @@ export function traceOf(document) {
   const names = new Map();
   const orders = new Map();
   const slicesOf = new Map();
+  const sliceAt = new Map();
   const curves = new Map();
   const starts = new Map();
   const ends = new Map();
@@ -28,26 +29,20 @@ export function traceOf(document) {
       const slice = { name: event.name, category: event.cat ?? "", start: event.ts, end: event.ts + event.dur, depth: 0, lane: 0, args: event.args ?? {} };
       if (!slicesOf.has(key)) slicesOf.set(key, []);
       slicesOf.get(key).push(slice);
+      sliceAt.set(`${key} ${event.ts}`, slice);
     } else if (event.ph === "C") {
       for (const [unit, value] of Object.entries(event.args)) {
         const name = `${event.name} ${unit}`;
         if (!curves.has(name)) curves.set(name, { name: event.name, unit, points: [] });
         curves.get(name).points.push([event.ts, value]);
       }
-    } else if (event.ph === "s") starts.set(event.id, [key, event.ts]);
-    else if (event.ph === "f") ends.set(event.id, [key, event.ts]);
+    } else if (event.ph === "s") starts.set(event.id, sliceAt.get(`${key} ${event.ts}`)); // at the start of its slice, after it
+    else if (event.ph === "f") ends.set(event.id, sliceAt.get(`${key} ${event.ts}`));
     else if (event.ph === "i" || event.ph === "I") marks.push({ at: event.ts, name: event.name });
   }
   const keys = [...slicesOf.keys()].sort((a, b) => (orders.get(a) ?? 0) - (orders.get(b) ?? 0));
   const lanes = keys.map((key, at) => laneOf(names.get(key) ?? key, slicesOf.get(key), at));
-  const places = new Map(keys.map((key, at) => [key, at]));
-  const flows = [];
-  for (const [id, [key, time]] of starts) {
-    const target = ends.get(id);
-    const from = sliceAt(lanes[places.get(key)], time);
-    const to = target && sliceAt(lanes[places.get(target[0])], target[1]);
-    if (from && to) flows.push({ from, to });
-  }
+  const flows = [...starts].map(([id, from]) => ({ from, to: ends.get(id) })).filter(({ from, to }) => from && to);
   return { lanes, slices: lanes.flatMap((lane) => lane.slices), curves: [...curves.values()], flows, marks };
 }
 
@@ -63,8 +58,4 @@ function laneOf(name, slices, number) {
     open.push(slice);
   }
   return { name, depth, slices };
-}
-
-function sliceAt(lane, time) {
-  return lane?.slices.find((slice) => slice.start <= time && time <= slice.end);
 }

@@ -1,5 +1,5 @@
 /** Lines of a file as code, with the time of each line in the margin. */
-import { html } from "../lib/dom.js";
+import { html } from "../vendor/preact-htm.js";
 import { duration, percent } from "../lib/numbers.js";
 
 /**

@@ -1,5 +1,5 @@
 /** Curves over steps or time, with marks; a drag zooms, a double click shows all again. */
-import { html, useEffect, useRef, useState } from "../lib/dom.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { duration } from "../lib/numbers.js";
 import { useWidth } from "../lib/size.js";
 import { token, useTheme } from "../lib/theme.js";

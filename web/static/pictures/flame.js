@@ -1,5 +1,5 @@
 /** A tree as an icicle: width is time; a click or Enter shows a part of it alone. */
-import { html, useEffect, useMemo, useRef, useState } from "../lib/dom.js";
+import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
 import { duration, percent } from "../lib/numbers.js";
 import { prepared, useWidth } from "../lib/size.js";
 import { classColours, classOf, textOn, token, useTheme } from "../lib/theme.js";

@@ -1,5 +1,5 @@
 /** The parts of a whole as one bar, with direct labels where they fit, and as a table. */
-import { html } from "../lib/dom.js";
+import { html } from "../vendor/preact-htm.js";
 import { duration, percent } from "../lib/numbers.js";
 import { Table } from "../lib/table.js";
 import { textOn, token, useTheme } from "../lib/theme.js";

@@ -1,5 +1,5 @@
 /** A sparkline: the course of a few values. */
-import { html } from "../lib/dom.js";
+import { html } from "../vendor/preact-htm.js";
 
 const WIDTH = 64;
 const HEIGHT = 18;

@@ -2,7 +2,7 @@
  * A timeline on a canvas: lanes by device and thread. The wheel and w, s zoom; a drag, a and d move;
  * a click or the arrow keys choose a slice.
  */
-import { html, useEffect, useMemo, useRef, useState } from "../lib/dom.js";
+import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
 import { cores, duration, quantity, rate, size } from "../lib/numbers.js";
 import { most } from "../lib/range.js";
 import { prepared, useWidth } from "../lib/size.js";
@@ -251,16 +251,21 @@ export function Timeline({ trace, start, end, chosen, onChoose, words }) {
       aria-label="timeline; w and s zoom, a and d move, arrow keys choose, f shows the chosen slice, 0 shows the step; the table below has the slices"
       onKeyDown=${key}
       onPointerDown=${(event) => {
-        drag.current = { x: event.clientX, view, isMoved: false };
+        if (event.button) return;
+        drag.current = { x: event.clientX, y: event.clientY, view, isMoved: false };
         canvas.current.setPointerCapture(event.pointerId);
       }}
       onPointerMove=${(event) => {
         if (drag.current === null) return;
-        const shift = event.clientX - drag.current.x;
-        if (Math.abs(shift) > 3) drag.current.isMoved = true;
+        const [across, down] = [event.clientX - drag.current.x, event.clientY - drag.current.y];
+        if (Math.hypot(across, down) > 3) drag.current.isMoved = true;
+        if (!drag.current.isMoved) return;
         const { start: from, end: to } = drag.current.view;
-        if (drag.current.isMoved) setView({ start: from - (shift / width) * (to - from), end: to - (shift / width) * (to - from) });
+        setView({ start: from - (across / width) * (to - from), end: to - (across / width) * (to - from) });
+        scrollBy(0, -down); // a timeline may be taller than the window
+        drag.current.y = event.clientY;
       }}
+      onPointerCancel=${() => (drag.current = null)}
       onPointerUp=${(event) => {
         if (drag.current !== null && !drag.current.isMoved) onChoose(sliceAt(event));
         drag.current = null;

@@ -1,5 +1,5 @@
 /** A tree as a table whose rows open. */
-import { html, useMemo, useState } from "../lib/dom.js";
+import { html, useMemo, useState } from "../vendor/preact-htm.js";
 import { CopyButton } from "../lib/table.js";
 import { csv } from "../lib/copy.js";
 import { duration, percent } from "../lib/numbers.js";

@@ -1,5 +1,5 @@
 /** Two jobs side by side, and what became slower or faster. */
-import { html, useEffect } from "../../lib/dom.js";
+import { html, useEffect } from "../../vendor/preact-htm.js";
 import { isReport, useDocument } from "../../lib/documents.js";
 import { Bar, Figures, Notices, Section } from "../../lib/layout.js";
 import { changeText, cores, count, dateAndTime, duration, percent } from "../../lib/numbers.js";
@@ -38,8 +38,8 @@ function changeNs(row) {
 }
 
 function changeClass(row) {
-  if (row.significant === false || (row.op && row.ratio !== null && !row.significant)) return "muted";
-  return (row.own_ratio ?? row.ratio ?? changeNs(row) + 1) > 1 ? "bad" : "good";
+  if (!row.significant) return row.significant === false ? "muted" : ""; // null: noise is unknown, or an op is new or gone
+  return (row.own_ratio ?? row.ratio) > 1 ? "bad" : "good";
 }
 
 function opColumns(most) {
@@ -90,7 +90,8 @@ export function DiffPage({ before, after }) {
       ${diff.parts.length > 0 &&
       html`<${Section} id="parts" title="Parts of a step"><${Table} columns=${PARTS} rows=${diff.parts} caption="mean times in a step" keyOf=${(row) => row.slug} /></${Section}>`}
       <${Section} id="ops" title="Ops" note="times of a step, in the order of tfprof diff">
-        ${diff.ops.length ? html`<${Table} columns=${opColumns(most)} rows=${diff.ops} caption="op types by change" keyOf=${(row) => `${row.op} ${row.device}`} />` : html`<p class="muted">No op is compared: a side has no traced steps of its main kind.</p>`}
+        ${diff.ops.length > 0 && html`<${Table} columns=${opColumns(most)} rows=${diff.ops} caption="op types by change" keyOf=${(row) => `${row.op} ${row.device}`} />`}
+        ${diff.ops.every((row) => row.before_ns === null || row.after_ns === null) && html`<p class="muted">No op is compared: a side has no traced steps of its main kind.</p>`}
         ${diff.partial_ops.length > 0 && html`<p class="muted small">Not compared, since not every run has them: ${diff.partial_ops.join(", ")}.</p>`}
       </${Section}>
     </main>`;

@@ -1,13 +1,12 @@
 /** The verdict, and the findings with their evidence. */
-import { html } from "../../lib/dom.js";
-import { useDocument } from "../../lib/documents.js";
-import { Section } from "../../lib/layout.js";
+import { html } from "../../vendor/preact-htm.js";
+import { Section, useSection } from "../../lib/layout.js";
 import { count, duration, percent, quantity, size } from "../../lib/numbers.js";
 
 /** The section. */
 export function Advice({ base, version }) {
-  const { document, problem } = useDocument(`${base}/advise`, version);
-  if (document === null) return problem === null ? null : html`<${Section} id="advice" title="Advice"><p class="muted">${problem.message}</p></${Section}>`;
+  const [document, instead] = useSection("advice", "Advice", `${base}/advise`, version);
+  if (document === null) return instead;
   const findings = document.checkers.flatMap((checker) => checker.reports.map((report) => ({ ...report, checker })));
   const missing = document.checkers.filter((checker) => checker.missing);
   const fine = document.checkers.filter((checker) => !checker.missing && !checker.reports.length);

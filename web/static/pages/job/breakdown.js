@@ -1,7 +1,6 @@
 /** The parts of a step: input, compute, copies, what is between steps. */
-import { html, useState } from "../../lib/dom.js";
-import { useDocument } from "../../lib/documents.js";
-import { Section } from "../../lib/layout.js";
+import { html, useState } from "../../vendor/preact-htm.js";
+import { Section, useSection } from "../../lib/layout.js";
 import { count, counted, duration } from "../../lib/numbers.js";
 import { Parts } from "../../pictures/parts.js";
 
@@ -10,9 +9,10 @@ const BESIDE = [["Input pipeline, beside the steps", "pipeline"], ["Parts that t
 
 /** The section; nothing if no step was timed. */
 export function Breakdown({ base, version }) {
-  const { document } = useDocument(`${base}/breakdown`, version);
+  const [document, instead] = useSection("parts", "Parts of a step", `${base}/breakdown`, version);
   const [chosen, setChosen] = useState(0);
-  const kinds = document?.kinds ?? [];
+  if (document === null) return instead;
+  const { kinds } = document;
   const kind = kinds[chosen] ?? kinds[0];
   if (kind === undefined || !kind.parts.length) return null;
   const caption = `from start to start ${duration(kind.period_ns)}, mean of ${count(kind.steps)} ${kind.kind} steps${kind.traced_steps ? `, their inside from ${counted(kind.traced_steps, "traced step")}` : ""}`;

@@ -1,7 +1,7 @@
 /** Alerts, events and losses. */
-import { html } from "../../lib/dom.js";
+import { html } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
-import { Section } from "../../lib/layout.js";
+import { Missing, Section } from "../../lib/layout.js";
 import { count, dateAndTime } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 import { lostText } from "./state.js";
@@ -19,12 +19,10 @@ const EVENTS = [
 
 /** The section. */
 export function Events({ base, version, job }) {
-  const { document: alerts } = useDocument(`${base}/alerts`, version);
-  const { document: steps } = useDocument(`${base}/steps`, version);
-  const found = alerts?.alerts ?? [];
-  const events = steps?.events ?? [];
+  const { document: alerts, problem: noAlerts } = useDocument(`${base}/alerts`, version);
+  const { document: steps, problem: noSteps } = useDocument(`${base}/steps`, version);
   return html`<${Section} id="events" title="Alerts, events and losses" note=${job.lost === 0 ? "nothing was lost" : `${lostText(job)} lost`}>
-    ${found.length ? html`<${Table} columns=${ALERTS} rows=${found} sort="found_ns" caption="alerts, the latest first" />` : html`<p class="muted">No alerts.</p>`}
-    ${events.length ? html`<${Table} columns=${EVENTS} rows=${events} caption="events" />` : null}
+    ${alerts === null ? html`<${Missing} problem=${noAlerts} />` : alerts.alerts.length ? html`<${Table} columns=${ALERTS} rows=${alerts.alerts} sort="found_ns" caption="alerts, the latest first" />` : html`<p class="muted">No alerts.</p>`}
+    ${steps === null ? html`<${Missing} problem=${noSteps} />` : steps.events.length ? html`<${Table} columns=${EVENTS} rows=${steps.events} caption="events" />` : null}
   </${Section}>`;
 }

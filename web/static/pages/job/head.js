@@ -1,7 +1,6 @@
 /** What a job is, its figures, its downloads and orders. */
-import { html } from "../../lib/dom.js";
+import { html, useEffect, useState } from "../../vendor/preact-htm.js";
 import { isReport, reportContent } from "../../lib/documents.js";
-import { useEffect, useState } from "../../lib/dom.js";
 import { Figures } from "../../lib/layout.js";
 import { cores, count, dateAndTime, duration, factor, size, totalCost } from "../../lib/numbers.js";
 import { Downloads } from "./downloads.js";
@@ -10,18 +9,19 @@ import { lostText, stateOf } from "./state.js";
 
 /** The head of the page of `job`; `now`: its live state, null without one. */
 export function Head({ job, now }) {
-  const state = stateOf(now ?? job);
+  const live = now ?? job;
+  const state = stateOf(live);
   const main = job.step_times.find((times) => !times.since && times.kind === job.median_kind);
   const cpu = job.job_series.cpu_cores;
   const memory = job.job_series.rss_bytes;
-  const isRunning = (now ?? job).state === "running";
+  const isRunning = live.state === "running";
   const spread = main?.spread;
   const figures = [
-    [`${job.step_kind || ""} steps`.trim(), count(job.steps), job.epochs ? `${count(job.epochs)} epoch${job.epochs === 1 ? "" : "s"}` : null],
+    [`${job.step_kind || ""} steps`.trim(), count(live.steps), job.epochs ? `${count(job.epochs)} epoch${job.epochs === 1 ? "" : "s"}` : null],
     [`median ${main?.kind.includes(":") ? main.kind : ""} step`.replace("  ", " "), duration(spread?.p50_ns), spread ? `p99 ${duration(spread.p99_ns)}` : null],
     isRunning && now?.now.step_ns ? ["step now", duration(now.now.step_ns), now.now.change === null ? null : `${factor(now.now.change)} of before`] : null,
-    ["traced", count(job.traced), job.cost === null ? null : `cost ${totalCost(job.cost, job.steps_ns)}`],
-    ["lost", html`<span class=${job.lost === 0 ? "" : "bad"}>${lostText(job)}</span>`, null],
+    ["traced", count(live.traced), job.cost === null ? null : `cost ${totalCost(job.cost, job.steps_ns)}`],
+    ["lost", html`<span class=${live.lost === 0 ? "" : "bad"}>${lostText(live)}</span>`, null],
     ["CPU", cores(cpu?.mean), job.cpus ? `of ${job.cpus}, mean` : "mean"],
     ["memory", size(memory?.max), "most"],
     now?.devices.length ? ["device", now.devices.join(" "), null] : null,
@@ -36,7 +36,7 @@ export function Head({ job, now }) {
           <span>${job.user || "-"}@${job.host || "-"}</span>
           ${job.pid ? html`<span>pid ${job.pid}</span>` : null}
           <span>${[job.framework, job.framework_version].filter(Boolean).join(" ")}</span>
-          <span>${duration(job.duration_ns)} since ${dateAndTime(job.started_ns)}</span>
+          <span>${duration(live.duration_ns)} since ${dateAndTime(job.started_ns)}</span>
           ${job.tags.map((tag) => html`<span class="pill" key=${tag}>${tag}</span>`)}
         </div>
         ${job.command ? html`<p class="command mono small">${job.command.map(quoted).join(" ")}</p>` : null}

@@ -1,7 +1,6 @@
 /** Memory, CPU and I/O of the job and of its host over the run, on one axis. */
-import { html, useMemo } from "../../lib/dom.js";
-import { useDocument } from "../../lib/documents.js";
-import { Section } from "../../lib/layout.js";
+import { html, useMemo } from "../../vendor/preact-htm.js";
+import { Section, useSection } from "../../lib/layout.js";
 import { cores, duration, quantity, rate, size } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 import { Curve, timeOfRun } from "../../pictures/curve.js";
@@ -60,9 +59,10 @@ const COLUMNS = [
 
 /** The section. */
 export function Hosts({ base, version, job }) {
-  const { document } = useDocument(`${base}/curves`, version);
+  const [document, instead] = useSection("host", "Memory, CPU and I/O", `${base}/curves`, version);
   const pictures = useMemo(() => picturesOf(document?.resource_curves ?? [], job.started_ns), [document, job.started_ns]);
-  if (!document?.resource_curves.length) return null;
+  if (document === null) return instead;
+  if (!document.resource_curves.length) return null;
   return html`<${Section} id="host" title="Memory, CPU and I/O" note="one sample a second; the pictures share their time axis">
     <div class="small-multiples">
       ${pictures.map(

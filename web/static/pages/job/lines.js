@@ -1,7 +1,7 @@
 /** The lines of Python that made the ops, in the tree of calls. */
-import { html, useMemo, useState } from "../../lib/dom.js";
+import { html, useMemo, useState } from "../../vendor/preact-htm.js";
 import { isReport, useDocument } from "../../lib/documents.js";
-import { Section } from "../../lib/layout.js";
+import { Section, useSection } from "../../lib/layout.js";
 import { counted } from "../../lib/numbers.js";
 import { Flame } from "../../pictures/flame.js";
 import { Tree } from "../../pictures/tree.js";
@@ -13,11 +13,12 @@ const LEAST = 0.001;
 /** The section: the user's own lines, or with those of packages. */
 export function Lines({ base, version }) {
   const [isAll, setAll] = useState(false);
-  const own = useDocument(`${base}/code`, version).document;
+  const [own, instead] = useSection("lines", "Source lines", `${base}/code`, version);
   const all = useDocument(isAll ? `${base}/code?show_name_regexes=.*` : null, version).document;
   const document = isAll && all !== null ? all : own;
   const root = useMemo(() => (document === null ? null : treeOf(document, "all ops", LEAST)), [document]);
-  if (root === null || !root.children.length) return null;
+  if (root === null) return instead;
+  if (!root.children.length) return null;
   const left = own.left_out.library_calls;
   return html`<${Section} id="lines" title="Source lines" note="lines that made the ops, with everything that they call">
     ${!isReport && left > 0

@@ -1,7 +1,6 @@
 /** What holds the memory at the peak, by device and allocator, what grows, and host memory. */
-import { html } from "../../lib/dom.js";
-import { useDocument } from "../../lib/documents.js";
-import { Section } from "../../lib/layout.js";
+import { html } from "../../vendor/preact-htm.js";
+import { Section, useSection } from "../../lib/layout.js";
 import { count, counted, duration, percent, size } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 
@@ -32,8 +31,9 @@ function holderColumns(whole) {
 
 /** The section; nothing if nothing is known. */
 export function Memory({ base, version }) {
-  const { document } = useDocument(`${base}/memory`, version);
-  if (document === null || !(document.allocators.length || document.growth.length || document.host)) return null;
+  const [document, instead] = useSection("memory", "Memory at the peak", `${base}/memory`, version);
+  if (document === null) return instead;
+  if (!(document.allocators.length || document.growth.length || document.host)) return null;
   const verdict = document.verdict.charAt(0).toUpperCase() + document.verdict.slice(1);
   return html`<${Section} id="memory" title="Memory at the peak">
     <p>${verdict}.</p>

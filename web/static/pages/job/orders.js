@@ -1,5 +1,5 @@
 /** Orders to a running job: trace steps, end the order. */
-import { html, useState } from "../../lib/dom.js";
+import { html, useState } from "../../vendor/preact-htm.js";
 import { Problem, read } from "../../lib/documents.js";
 
 /** Give an order to job `uid`; the answer is a line of text. Each order needs a new token of the server. */

@@ -1,5 +1,5 @@
 /** A job: what it is, what is wrong with it, where its time goes. */
-import { html, useEffect } from "../../lib/dom.js";
+import { html, useEffect } from "../../vendor/preact-htm.js";
 import { isReport, useDocument } from "../../lib/documents.js";
 import { Bar, Notices } from "../../lib/layout.js";
 import { useLive } from "../../lib/live.js";
@@ -23,7 +23,7 @@ export function JobPage({ uid }) {
   const { top } = useLive();
   const now = top?.jobs.find((job) => job.uid === uid) ?? null;
   const version = now === null ? "" : `${now.state} ${now.steps} ${now.traced} ${now.state === "running" ? now.duration_ns : ""}`;
-  const stored = now === null ? "" : `${now.state} ${now.traced}`;
+  const stored = now === null ? "" : `${now.state} ${now.traced} ${now.state === "running" ? Math.floor(now.duration_ns / 6e10) : ""}`;
   const base = `/api/job/${uid}`;
   const show = useDocument(`${base}/show`, version);
   const job = show.document;

@@ -1,7 +1,6 @@
 /** The programs that XLA compiled, each with the ops that went into it. */
-import { html } from "../../lib/dom.js";
-import { useDocument } from "../../lib/documents.js";
-import { Section } from "../../lib/layout.js";
+import { html } from "../../vendor/preact-htm.js";
+import { Section, useSection } from "../../lib/layout.js";
 import { count, counted, duration, percent } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 
@@ -24,8 +23,9 @@ const OPS = [
 
 /** The section; nothing if XLA compiled nothing. */
 export function Programs({ base, version, job }) {
-  const { document } = useDocument(job.compiled ? `${base}/compiled` : null, version);
-  if (!document?.programs.length) return null;
+  const [document, instead] = useSection("programs", "Programs compiled by XLA", job.compiled ? `${base}/compiled` : null, version);
+  if (document === null) return instead;
+  if (!document.programs.length) return null;
   return html`<${Section} id="programs" title="Programs compiled by XLA" note=${`in ${counted(document.steps, "traced step")}`}>
     <${Table} columns=${COLUMNS} rows=${document.programs} caption="programs, the longest time first" keyOf=${(row) => row.name} detail=${(row) => html`<${Ops} program=${row} />`} />
   </${Section}>`;

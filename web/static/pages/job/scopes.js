@@ -1,7 +1,6 @@
 /** The tree of scopes as a flame graph and as a table. */
-import { html, useMemo } from "../../lib/dom.js";
-import { useDocument } from "../../lib/documents.js";
-import { Section } from "../../lib/layout.js";
+import { html, useMemo } from "../../vendor/preact-htm.js";
+import { Section, useSection } from "../../lib/layout.js";
 import { Flame } from "../../pictures/flame.js";
 import { Tree } from "../../pictures/tree.js";
 import { treeOf } from "../../lib/trees.js";
@@ -11,9 +10,9 @@ const LEAST = 0.001;
 
 /** The section. */
 export function Scopes({ base, version }) {
-  const { document, problem } = useDocument(`${base}/scope`, version);
+  const [document, instead] = useSection("scopes", "Scopes", `${base}/scope`, version);
   const root = useMemo(() => (document === null ? null : treeOf(document, "all ops", LEAST)), [document]);
-  if (root === null) return problem ? html`<${Section} id="scopes" title="Scopes"><p class="muted">${problem.message}</p></${Section}>` : null;
+  if (root === null) return instead;
   if (!root.children.length) return null;
   return html`<${Section} id="scopes" title="Scopes" note="layers, gradients, optimizer: names with everything below; at least 0.1 % of the time">
     <${Flame} root=${root} label="time of the scopes" />

@@ -1,7 +1,6 @@
 /** The source lines of the ops as code, with the time of each in the margin. */
-import { html } from "../../lib/dom.js";
-import { useDocument } from "../../lib/documents.js";
-import { Section } from "../../lib/layout.js";
+import { html } from "../../vendor/preact-htm.js";
+import { Section, useSection } from "../../lib/layout.js";
 import { count, counted, duration, percent } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 import { Code } from "../../pictures/code.js";
@@ -17,8 +16,8 @@ const COLUMNS = [
 
 /** The section. */
 export function Source({ base, version }) {
-  const { document, problem } = useDocument(`${base}/source`, version);
-  if (document === null) return problem ? html`<${Section} id="source" title="Code"><p class="muted">${problem.message}</p></${Section}>` : null;
+  const [document, instead] = useSection("source", "Code", `${base}/source`, version);
+  if (document === null) return instead;
   if (!document.files.length) return null;
   const rows = document.files.flatMap(({ path, lines }) =>
     lines.filter((line) => line.ops !== null).map((line) => ({ ...line, path, file: path.slice(path.lastIndexOf("/") + 1) })),

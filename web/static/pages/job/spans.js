@@ -1,7 +1,6 @@
 /** The phases of a job (fits, epochs, evaluations), and what its Python does beside the ops. */
-import { html } from "../../lib/dom.js";
-import { useDocument } from "../../lib/documents.js";
-import { Section } from "../../lib/layout.js";
+import { html } from "../../vendor/preact-htm.js";
+import { Section, useSection } from "../../lib/layout.js";
 import { count, duration, percent, timeOfDay } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 
@@ -31,8 +30,9 @@ function indented(row, text) {
 
 /** The section. */
 export function Spans({ base, version }) {
-  const { document } = useDocument(`${base}/spans`, version);
-  if (!document?.spans.length && !document?.activities.length) return null;
+  const [document, instead] = useSection("spans", "Spans", `${base}/spans`, version);
+  if (document === null) return instead;
+  if (!document.spans.length && !document.activities.length) return null;
   return html`<${Section} id="spans" title="Spans">
     ${document.spans.length > 0 && html`<${Table} columns=${COLUMNS} rows=${document.spans} caption="fits, epochs, evaluations, runs" />`}
     ${document.activities.length > 0 && html`<${Table} columns=${ACTIVITIES} rows=${document.activities} caption="activities: what the job's Python does beside the ops" />`}

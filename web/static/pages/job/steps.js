@@ -1,7 +1,7 @@
 /** Step times over the whole run, and their percentiles. */
-import { html, useMemo, useState } from "../../lib/dom.js";
+import { html, useMemo, useState } from "../../vendor/preact-htm.js";
 import { isReport, useDocument } from "../../lib/documents.js";
-import { Section } from "../../lib/layout.js";
+import { Missing, Section } from "../../lib/layout.js";
 import { count, duration } from "../../lib/numbers.js";
 import { Table } from "../../lib/table.js";
 import { Curve, timeOfRun } from "../../pictures/curve.js";
@@ -17,12 +17,15 @@ const COLUMNS = [
   { key: "failed", title: "failed", value: (row) => row.failed, show: (row) => count(row.failed), isNumber: true, style: "wide" },
 ];
 
+/** Number of links to traced steps. */
+const LINKS = 12;
+
 /** The points of a curve with their neighbours on one axis: [time, least, mean, most, traced]. */
 function merged(curve, start) {
   const rows = new Map();
   for (const [points, name] of [[curve.normal, "normal"], [curve.traced, "traced"]]) {
     points?.times_ns.forEach((time, at) => {
-      rows.set(time, { ...rows.get(time), [name]: { least: points.least[at], mean: points.mean[at], most: points.most[at], step: points.steps?.[at] } });
+      rows.set(time, { ...rows.get(time), [name]: { least: points.least[at], mean: points.mean[at], most: points.most[at] } });
     });
   }
   const times = [...rows.keys()].sort((a, b) => a - b);
@@ -39,8 +42,8 @@ function limitOf(curve) {
 
 /** The section. */
 export function Steps({ base, version, job }) {
-  const { document: curves } = useDocument(`${base}/curves`, version);
-  const { document: steps } = useDocument(`${base}/steps`, version);
+  const { document: curves, problem: noCurves } = useDocument(`${base}/curves`, version);
+  const { document: steps, problem: noSteps } = useDocument(`${base}/steps`, version);
   const { document: alerts } = useDocument(`${base}/alerts`, version);
   const { document: spans } = useDocument(`${base}/spans`, version);
   const [kind, setKind] = useState(/** @type {string | null} */ (null));
@@ -50,7 +53,7 @@ export function Steps({ base, version, job }) {
   const curve = kinds.find((each) => each.kind === kind) ?? main;
   const shown = useMemo(() => (curve ? merged(curve, job.started_ns) : null), [curve, job.started_ns]);
   if (!kinds.length && !steps?.kinds.length) {
-    return html`<${Section} id="steps" title="Step times"><p class="muted">${curves === null ? "Reading …" : job.phase === "ended" ? "No steps." : "No steps yet."}</p></${Section}>`;
+    return html`<${Section} id="steps" title="Step times"><p class="muted">${(noCurves ?? noSteps)?.message ?? (curves === null ? "Reading …" : job.phase === "ended" ? "No steps." : "No steps yet.")}</p></${Section}>`;
   }
   const marks = [
     ...(spans?.spans ?? []).filter((span) => span.kind === "epoch" && span.count === 1).map((span) => ({ at: (span.start_ns - job.started_ns) / 1e9, text: `epoch ${span.label}`, colour: "line", isDashed: true })),
@@ -63,7 +66,6 @@ export function Steps({ base, version, job }) {
     { name: isBand ? "mean" : "step", values: shown.mean, colour: "class-1" },
     { name: "traced", values: shown.traced, colour: "class-6", points: true },
   ];
-  const traced = curve?.traced?.steps ?? [];
   return html`<${Section} id="steps" title="Step times" note="over the time since the start; a drag zooms, a double click shows all">
     <div class="tools">
       ${kinds.length > 1 &&
@@ -72,14 +74,18 @@ export function Steps({ base, version, job }) {
     </div>
     ${shown &&
     html`<${Curve} key=${curve.kind} xs=${shown.times} lines=${lines} marks=${marks} band=${isBand ? [1, 2] : null} limit=${isCut && limit !== null ? limit : undefined} format=${duration} formatX=${timeOfRun} label=${`times of the ${curve.kind} steps over the run; the table below has their percentiles`} />`}
-    ${!isReport && traced.length > 0 && html`<${Traced} base=${base} curve=${curve} />`}
-    ${steps && html`<${Table} columns=${COLUMNS} rows=${steps.kinds} caption="untraced steps by kind" keyOf=${(row) => `${row.kind} ${row.key}`} />`}
+    ${!isReport && curve?.traced && html`<${Traced} base=${base} curve=${curve} />`}
+    ${curves === null && html`<${Missing} problem=${noCurves} />`}
+    ${steps === null ? html`<${Missing} problem=${noSteps} />` : html`<${Table} columns=${COLUMNS} rows=${steps.kinds} caption="untraced steps by kind" keyOf=${(row) => `${row.kind} ${row.key}`} />`}
   </${Section}>`;
 }
 
 /** Links to the timelines of traced steps: the last ones. */
 function Traced({ base, curve }) {
-  const numbers = [...new Set(curve.traced.steps)].slice(-12);
+  const numbers = [];
+  for (const [first, last] of curve.traced_steps.toReversed()) {
+    for (let number = last; number >= first && numbers.length < LINKS; number -= 1) numbers.unshift(number);
+  }
   const page = base.replace("/api", "");
   return html`<p class="small">Timelines of traced steps: ${numbers.map((number) => html`<a key=${number} href=${`${page}/step/${number}?kind=${encodeURIComponent(curve.kind)}`}>${count(number)}</a> `)}</p>`;
 }

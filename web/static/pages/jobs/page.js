@@ -1,5 +1,5 @@
 /** All jobs, live. */
-import { html, useEffect, useMemo, useRef, useState } from "../../lib/dom.js";
+import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
 import { Bar, Notices } from "../../lib/layout.js";
 import { useLive } from "../../lib/live.js";
@@ -15,13 +15,13 @@ const STATES = { all: () => true, running: (job) => job.state === "running", end
 /** Smallest factor of a change that is shown. Smaller changes come and go. */
 const CHANGE_MIN = 1.3;
 
-/** The columns; `value` is what is sorted and copied. */
+/** The columns; `value` is what is sorted, and copied unless there is a `text`: a job without a step has no step time. */
 const COLUMNS = [
   { key: "name", title: "job", value: (job) => job.name, show: nameCell, style: "name" },
   { key: "state", title: "state", value: (job) => stateOf(job).word, show: stateCell },
-  { key: "step_ns", title: "time/step", value: (job) => job.now.idle_ns ?? stepOf(job), show: (job) => `${job.now.idle_ns === null ? "" : ">"}${duration(job.now.idle_ns ?? stepOf(job))}`, isNumber: true, hint: "the median of the last ten seconds or so; of ended jobs, the mean of all steps" },
+  { key: "step_ns", title: "time/step", value: (job) => job.now.idle_ns ?? stepOf(job), text: (job) => (job.now.idle_ns === null ? stepOf(job) : null), show: (job) => `${job.now.idle_ns === null ? "" : ">"}${duration(job.now.idle_ns ?? stepOf(job))}`, isNumber: true, hint: "the median of the last ten seconds or so; of ended jobs, the mean of all steps" },
   { key: "trend", title: "trend", value: (job) => job.now.change, show: (job) => html`<${Spark} values=${job.now.trend} label=${`step time of ${job.name}`} />`, style: "wide" },
-  { key: "change", title: "change", value: (job) => (job.now.idle_ns === null ? job.now.change : Infinity), show: changeCell, isNumber: true, hint: "the step time divided by that of the minutes before" },
+  { key: "change", title: "change", value: (job) => (job.now.idle_ns === null ? job.now.change : Infinity), text: (job) => (job.now.idle_ns === null ? job.now.change : null), show: changeCell, isNumber: true, hint: "the step time divided by that of the minutes before" },
   { key: "steps", title: "steps", value: (job) => job.steps, show: (job) => count(job.steps), isNumber: true, style: "wide" },
   { key: "cpu_cores", title: "CPU", value: (job) => job.cpu, show: (job) => cores(job.cpu), isNumber: true, style: "wide", hint: "busy cores" },
   { key: "memory_bytes", title: "memory", value: (job) => job.memory, show: (job) => size(job.memory), isNumber: true, style: "wide" },
@@ -90,10 +90,12 @@ export function JobsPage() {
   const uids = top === null ? [] : top.jobs.map((job) => `${job.uid}${job.state}`).sort();
   // Tags change without a change of the jobs: they are read again after a minute.
   const { document: listed, problem } = useDocument("/api/jobs", `${uids} ${Math.floor((top?.at_ns ?? 0) / 6e10)}`);
-  const [search, setSearch] = useState("");
-  const [state, setState] = useState("all");
-  const [order, setOrder] = useState(/** @type {{key: string | null, isDescending: boolean}} */ ({ key: null, isDescending: true }));
-  const [chosen, setChosen] = useState(/** @type {string[]} */ ([]));
+  const old = history.state ?? { search: "", state: "all", order: { key: null, isDescending: true }, chosen: [] };
+  const [search, setSearch] = useState(old.search);
+  const [state, setState] = useState(old.state);
+  const [order, setOrder] = useState(old.order);
+  const [chosen, setChosen] = useState(old.chosen);
+  useEffect(() => history.replaceState({ search, state, order, chosen }, ""), [search, state, order, chosen]);
   const [isHeld, setHeld] = useState(false);
   const last = useRef(/** @type {string[]} */ ([]));
   useEffect(() => {
@@ -111,7 +113,7 @@ export function JobsPage() {
     setOrder((old) => ({ key, isDescending: old.key === key ? !old.isDescending : Boolean(isNumber) }));
   };
   const choose = (uid) => setChosen((old) => (old.includes(uid) ? old.filter((each) => each !== uid) : [...old, uid].slice(-2)));
-  const text = () => csv(["uid", "user", "host", ...COLUMNS.map(({ key }) => key)], rows.map((job) => [job.uid, job.user, job.host, ...COLUMNS.map(({ value }) => value(job))]));
+  const text = () => csv(["uid", "user", "host", ...COLUMNS.map(({ key }) => key)], rows.map((job) => [job.uid, job.user, job.host, ...COLUMNS.map(({ value, text = value }) => text(job))]));
   return html`<${Bar} crumbs=${html`<span class="muted">${top === null ? "" : top.store}</span>`} />
     <main id="content">
       <${Notices} problem=${problem && !listed ? problem.message : jobs.some((job) => job.state === "stale") ? STALE : null} />

@@ -1,5 +1,5 @@
 /** A traced step: its timeline, and its slices as a table. */
-import { html, useEffect, useMemo, useState } from "../../lib/dom.js";
+import { html, useEffect, useMemo, useState } from "../../vendor/preact-htm.js";
 import { useDocument } from "../../lib/documents.js";
 import { Bar, Notices, Section } from "../../lib/layout.js";
 import { useLive } from "../../lib/live.js";
@@ -20,10 +20,11 @@ function spanOf(trace, step) {
 }
 
 /** The steps before and after `step` among the traced ones of its kind. */
-function neighbours(curves, kind, step) {
+export function neighbours(curves, kind, step) {
   const curve = curves?.step_curves.find((each) => each.kind === kind) ?? curves?.step_curves[0];
-  const numbers = [...new Set(curve?.traced?.steps ?? [])].sort((a, b) => a - b);
-  return [numbers.filter((number) => number < step).at(-1), numbers.find((number) => number > step)];
+  const before = curve?.traced_steps.findLast(([first]) => first < step);
+  const after = curve?.traced_steps.find(([, last]) => last > step);
+  return [before && Math.min(before[1], step - 1), after && Math.max(after[0], step + 1)];
 }
 
 /** The page. */
