@@ -1002,6 +1002,17 @@ def test_a_lasting_increase_of_the_pauses_between_sampled_steps_is_found(tmp_pat
     assert re.search(r"is 4\.0 times as long as before: 40\.0 ms instead of 10\.0 ms\.", report.text)
 
 
+def test_calls_in_turns_do_not_pause_longer_once_their_steps_are_sampled(tmp_path: Path) -> None:
+    """The call with the most time is followed by the other at once, the other one by a pause."""
+    steps = [(at, 5 + at % 2, at // 2 * 3 + at % 2 * 2.5, 0.3 + at % 2 / 10) for at in range(4000)]
+    entries = [span(layout.RUN, at, start_ms, step_ms, key=key) for at, key, start_ms, step_ms in steps[1:257]]
+    entries += [
+        span(layout.RUN, at - 60, start_ms - 60 * step_ms, 61 * step_ms, count=61, key=key, flags=layout.FLAG_SAMPLED)
+        for at, key, start_ms, step_ms in steps[256 + 61 :: 61]
+    ]
+    assert report_texts(job_of(tmp_path, spans=entries), "slower") == []
+
+
 def sampled_steps(periods_ms: Sequence[float]) -> list[tuple[int, int, float]]:
     """Return the timed ones of steps of 1 ms: number, steps since the last timed one, and start."""
     starts_ms = list(accumulate(periods_ms, initial=0.0))
