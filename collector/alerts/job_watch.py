@@ -95,13 +95,15 @@ class JobWatch:
             self._is_step_due = is_step or entry.kind in _DUE_AFTER
             if is_step and entry.steps and not entry.flags & _SPECIAL_FLAGS:
                 self._first_step_ns = self._first_step_ns or end_ns
-                self._add(entry, start_ns, end_ns)
-                self._add_period(entry, start_ns)
+                is_sampled = bool(entry.flags & layout.FLAG_SAMPLED)
+                start = measured_start(entry.ordinal, entry.steps, start_ns, entry.total_ns, is_sampled=is_sampled)
+                self._add(entry, start, end_ns)
+                self._add_period(entry, start)
 
-    def _add(self, entry: Span, start_ns: int, end_ns: int) -> None:
+    def _add(self, entry: Span, start: StepStart, end_ns: int) -> None:
         series_key = SeriesKey(entry.kind, entry.key, bool(entry.flags & layout.FLAG_TRACED))
         series = self._series.get(series_key) or self._new_series(series_key)
-        spike = series.add(entry.ordinal, start_ns, end_ns, entry.total_ns, entry.steps, entry.min_ns, entry.max_ns)
+        spike = series.add(start, end_ns, entry.total_ns, entry.steps, entry.min_ns, entry.max_ns)
         if spike is not None and not series_key.is_traced:
             self._raise(step_alert(SPIKE, end_ns, series_key, spike))
 
@@ -119,13 +121,11 @@ class JobWatch:
         self._series[series_key] = series
         return series
 
-    def _add_period(self, entry: Span, start_ns: int) -> None:
-        """Add the time from the measured start of the entry before ``entry`` to that of ``entry``.
+    def _add_period(self, entry: Span, end: StepStart) -> None:
+        """Add the time from the measured start of the entry before ``entry`` to ``end``, its own.
 
         It is left out after a traced step, and if the entries do not directly follow each other.
         """
-        is_sampled = bool(entry.flags & layout.FLAG_SAMPLED)
-        end = measured_start(entry.ordinal, entry.steps, start_ns, entry.total_ns, is_sampled=is_sampled)
         last, first = self._last_entries.get(entry.kind, (None, end))
         self._last_entries[entry.kind] = entry, end
         if last is None or last.flags & layout.FLAG_TRACED or last.ordinal + last.steps != entry.ordinal:
@@ -134,7 +134,7 @@ class JobWatch:
         if series_key in self._series and end.ns > first.ns:
             steps, total_ns = end.step - first.step, end.ns - first.ns
             series, mean_ns = self._periods.setdefault(series_key, StepSeries()), total_ns // steps
-            series.add(first.step, first.ns, end.ns, total_ns, steps, mean_ns, mean_ns)
+            series.add(first, end.ns, total_ns, steps, mean_ns, mean_ns)
 
     def add_sample(self, t_ns: int, values: Mapping[str, Any]) -> None:
         """Add a sample of the job's processes."""
@@ -217,11 +217,9 @@ class JobWatch:
         )
         is_stalled = self._is_step_due and usual_ns > 0 and silent_ns > threshold_ns
         if is_stalled and not self._is_stalled:
-            _, step = self._series[series_key].last_step
-            since_ns = self._last_step_ns
-            self._raise(
-                Alert(self._sampled_ns, since_ns, STALL, series_key.kind, series_key.key, step, usual_ns, silent_ns)
-            )
+            last, since_ns = self._last_entries[series_key.kind][0], self._last_step_ns
+            step = last.ordinal + last.steps - 1
+            self._raise(Alert(self._sampled_ns, since_ns, STALL, last.kind, last.key, step, usual_ns, silent_ns))
         self._is_stalled = is_stalled
 
     def _main_series_key(self) -> SeriesKey | None:

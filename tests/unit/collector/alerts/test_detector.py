@@ -253,6 +253,15 @@ def test_spikes_raise_one_alert_per_interval():
     assert (alert.slug, alert.now) == (SPIKE, 3 * NS)
 
 
+def test_a_spike_of_sampled_steps_is_the_one_that_was_timed():
+    host = Host().run(60)
+    sampled = span(host.now - 18 * NS, 20 * NS, host.steps[1] + 1, steps=10)
+    sampled = sampled._replace(flags=layout.FLAG_SAMPLED, min_ns=2 * NS, max_ns=2 * NS)
+    host.detector.add_spans(1, [sampled], 0, host.now + 2 * NS)
+    [(_, alert)] = host.run(1).alerts
+    assert (alert.slug, alert.step - sampled.ordinal, alert.since_ns) == (SPIKE, 9, host.now - NS)
+
+
 def test_a_job_without_steps_raises_one_stall_until_it_continues():
     host = Host().run(60).run(60, steps=False)
     [(_, alert)] = host.alerts
@@ -300,9 +309,11 @@ def test_a_job_may_stall_between_epochs():
     assert host.run(60, steps=False).slugs == [STALL]
 
 
-def test_a_stall_names_the_last_step_of_an_entry_with_several_steps():
+@pytest.mark.parametrize("flags", [0, layout.FLAG_TRACED])
+def test_a_stall_names_the_last_step_of_an_entry_with_several_steps(flags):
     host = Host().run(60)
-    host.detector.add_spans(1, [span(host.now, NS // 10, host.steps[1] + 1, steps=5)], 0, host.now + NS)
+    last = span(host.now, NS // 10, host.steps[1] + 1, steps=5)._replace(flags=flags)
+    host.detector.add_spans(1, [last], 0, host.now + NS)
     host.run(60, steps=False)
     [(_, alert)] = host.alerts
     assert (alert.slug, alert.step) == (STALL, host.steps[1] + 5)
