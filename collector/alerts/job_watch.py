@@ -64,7 +64,9 @@ class JobWatch:
         self.name = name
         self.load = CpuSeconds()
         self._series: dict[SeriesKey, StepSeries] = {}
-        self._periods: dict[SeriesKey, StepSeries] = {}  # times from the start of a step to the start of the next one
+        # Times from the start of a step to the next start. Those up to a sampled step are apart,
+        # since they are means over all calls, which may take turns.
+        self._periods: dict[bool, dict[SeriesKey, StepSeries]] = {False: {}, True: {}}
         self._last_entries: dict[int, tuple[Span, StepStart]] = {}  # by kind, with its measured start (real time)
         self._memory = MemoryGrowth()
         self._first_step_ns = 0
@@ -121,7 +123,8 @@ class JobWatch:
         if len(self._series) >= SERIES_MAX:
             smallest = min(self._series, key=lambda known_key: self._series[known_key].total_ns)
             series.total_ns = self._series.pop(smallest).total_ns
-            self._periods.pop(smallest, None)
+            for series_by_key in self._periods.values():
+                series_by_key.pop(smallest, None)
         self._series[series_key] = series
         return series
 
@@ -137,8 +140,8 @@ class JobWatch:
         series_key = SeriesKey(last.kind, last.key, is_traced=False)
         if series_key in self._series and end.ns > first.ns:
             steps, total_ns = end.step - first.step, end.ns - first.ns
-            series, mean_ns = self._periods.setdefault(series_key, StepSeries()), total_ns // steps
-            series.add(first, end.ns, total_ns, steps, mean_ns, mean_ns)
+            series_by_key, mean_ns = self._periods[bool(entry.flags & layout.FLAG_SAMPLED)], total_ns // steps
+            series_by_key.setdefault(series_key, StepSeries()).add(first, end.ns, total_ns, steps, mean_ns, mean_ns)
 
     def add_sample(self, t_ns: int, values: Mapping[str, Any]) -> None:
         """Add a sample of the job's processes."""
@@ -181,7 +184,8 @@ class JobWatch:
         large_keys = [series_key for series_key in keys if self._series[series_key].total_ns >= SHARE_MIN * total_ns]
         found = [
             SeriesShift(slug, series_key, series_by_key[series_key], shift)
-            for slug, series_by_key in ((SLOWER, self._series), (PAUSES, self._periods))
+            for slug, all_series in ((SLOWER, (self._series,)), (PAUSES, self._periods.values()))
+            for series_by_key in all_series
             for series_key in large_keys
             if series_key in series_by_key and (shift := series_by_key[series_key].shift(now_ns)) is not None
         ]
@@ -195,8 +199,9 @@ class JobWatch:
 
     def restart(self) -> None:
         """Restart all series, so that their current times become the usual ones."""
-        for series in (*self._series.values(), *self._periods.values()):
-            series.restart()
+        for series_by_key in (self._series, *self._periods.values()):
+            for series in series_by_key.values():
+                series.restart()
 
     def slowdown(self, shift: Shift) -> float | None:
         """Return this job's slowdown factor at the time of another job's ``shift``.

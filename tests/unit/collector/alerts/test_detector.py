@@ -5,6 +5,7 @@ collector/alerts/load.py, collector/alerts/step_series.py.
 """
 
 import random
+from itertools import pairwise
 
 import pytest
 from tfprof.collector.alerts.alert import LOSSES, MEMORY_GROWTH, PAUSES, SLOWER, SPIKE, STALL, Alert
@@ -14,6 +15,7 @@ from tfprof.formats import layout
 
 NS = 1_000_000_000
 START = 1_700_000_000 * NS
+MS = 1_000_000
 MIB = 1 << 20
 
 
@@ -239,6 +241,21 @@ def test_pauses_for_an_evaluation_raise_no_alert():
     for _ in range(10):  # epochs of 8 s
         host.run(3, steps=False)
         host.run(5)
+    assert host.slugs == []
+
+
+def test_calls_in_turns_raise_no_alert_once_their_steps_are_sampled():
+    """One call is followed by the other at once, the other one by a pause of 0.4 s."""
+    host = Host()
+    starts = [START + at // 2 * NS // 2 + at % 2 * NS // 10 for at in range(1200)]
+    timed = [*range(256), *range(256 + 10, 1200, 11)]
+    for last, at in pairwise(timed):
+        steps = at - last
+        entry = span(starts[at] - (steps - 1) * MS, steps * MS, last + 1, steps, layout.RUN, at % 2)
+        entry = entry._replace(flags=layout.FLAG_SAMPLED if steps > 1 else 0, min_ns=MS, max_ns=MS)
+        host.detector.add_spans(1, [entry], 0, starts[at] + NS)
+        if starts[at] >= host.now + NS:
+            host.run((starts[at] - host.now) // NS, steps=False)
     assert host.slugs == []
 
 
