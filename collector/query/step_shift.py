@@ -56,18 +56,18 @@ def step_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepSh
     shift = level_shift([group.total_ns / group.steps for group in normal_steps])
     if shift is None:
         return None
-    first = normal_steps[shift.first]
-    if _is_brief(steps, first.start_ns):
+    first, key = normal_steps[shift.first].measured_start, normal_steps[shift.first].key
+    if _is_brief(steps, first.ns):
         return None
     return StepShift(
-        first.ordinal,
-        first.key,
-        first.start_ns,
+        first.step,
+        key,
+        first.ns,
         median_step_ns(normal_steps[: shift.first]),
         median_step_ns(normal_steps[shift.first :]),
         shift.is_gradual,
-        _has_alert(job, SLOWER, kind, first.start_ns),
-        changed_ops(job, KINDS_BY_NAME[kind], first.key, first.ordinal).ops,
+        _has_alert(job, SLOWER, kind, first.ns),
+        changed_ops(job, KINDS_BY_NAME[kind], key, first.step).ops,
     )
 
 

@@ -910,6 +910,17 @@ def test_a_lasting_increase_of_the_step_time_is_one_finding(tmp_path: Path) -> N
     assert report_texts(job, "uneven") == []
 
 
+def test_sampled_steps_have_become_slower_at_a_step_that_was_timed(tmp_path: Path) -> None:
+    fast, slow = ([(ms, start_ms + 3000 * at) for at in range(1, 41)] for ms, start_ms in ((1, 0), (10, 120_000)))
+    entries = [
+        span(layout.RUN, 100 * at + 1, end_ms - 100 * ms, 100 * ms, count=100, flags=layout.FLAG_SAMPLED)
+        for at, (ms, end_ms) in enumerate(fast + slow)
+    ]
+    shift = gather(job_of(tmp_path, spans=entries)).shift
+    assert shift is not None
+    assert (shift.step, shift.start_ns) == (4100, START_NS + 122_990 * MS)
+
+
 def test_other_processes_that_come_with_slower_steps_are_named(tmp_path: Path) -> None:
     (report,) = reports(job_on_host(tmp_path, [QUIET] * 4 + [BUSY] * 4, SLOWER), "slower")
     assert "The likely reason is the host: other processes use 1.20 of its 2 CPUs, before 0." in report.text
