@@ -116,8 +116,8 @@ def figures_of(document: Mapping[str, Any]) -> LiveFigures:
 
 
 def _kind_figures(time_ns: int, kind: int, steps: int, last: int, *pace: Any) -> KindFigures:
-    step_ns, usual_ns, per_s, last_ns, row_ns, trend = pace
-    return KindFigures(time_ns, kind, steps, last, Pace(step_ns, usual_ns, per_s, last_ns, row_ns, tuple(trend)))
+    step_ns, usual_ns, per_s, last_ns, trend = pace
+    return KindFigures(time_ns, kind, steps, last, Pace(step_ns, usual_ns, per_s, last_ns, tuple(trend)))
 
 
 class LiveJob:

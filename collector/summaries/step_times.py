@@ -29,8 +29,8 @@ _USUAL_PARTS_MIN: Final = 3
 _TREND_PARTS_MAX: Final = 3
 #: Maximum number of rows in the median of a part; the times of further rows are ignored.
 _ROWS_MAX: Final = 256
-#: The rate is 0 once _IDLE_NS (ns) and the time of _IDLE_STEPS steps and rows have passed since the
-#: last step. Many short steps share a row.
+#: The rate is 0 once _IDLE_NS (ns) and the time of _IDLE_STEPS steps have passed since the last
+#: step.
 _IDLE_NS: Final = 10 * SECOND_NS
 _IDLE_STEPS: Final = 5
 #: Maximum number of points in a curve over the whole job.
@@ -72,15 +72,13 @@ class Pace(NamedTuple):
 
     ``step_ns``: median of the last ten seconds or so; ``usual_ns``: median of up to ten minutes
     before; ``per_s``: steps a second now; ``last_ns``: end of the last step in real time;
-    ``row_ns``: mean time from row to row; ``trend``: medians of up to 15 s each, the latest last.
-    Times are in ns.
+    ``trend``: medians of up to 15 s each, the latest last. Times are in ns.
     """
 
     step_ns: float | None
     usual_ns: float | None
     per_s: float | None
     last_ns: int | None
-    row_ns: float
     trend: tuple[float, ...]
 
     @property
@@ -90,31 +88,29 @@ class Pace(NamedTuple):
 
     def at(self, now_ns: int) -> "Pace":
         """Return the pace at ``now_ns``: if the last step was long ago, ``per_s`` is 0."""
-        wait_ns = _IDLE_STEPS * max(self.step_ns or 0, self.row_ns)
-        if self.last_ns is None or now_ns - self.last_ns <= max(_IDLE_NS, wait_ns):
+        if self.last_ns is None or now_ns - self.last_ns <= max(_IDLE_NS, _IDLE_STEPS * (self.step_ns or 0)):
             return self
         return self._replace(per_s=0.0)
 
 
-NO_PACE: Final = Pace(None, None, None, None, 0.0, ())
+NO_PACE: Final = Pace(None, None, None, None, ())
 
 
 class _Part:
     """The steps that began in one interval of PART_NS."""
 
-    __slots__ = ("count", "first", "number", "rows", "times")
+    __slots__ = ("count", "first", "number", "times")
 
     def __init__(self, number: int, first: SpanRow) -> None:
         self.number, self.first = number, first
-        self.count = self.rows = 0
+        self.count = 0
         self.times: list[tuple[float, int]] = []  # of rows: mean step time and number of steps
 
     def add(self, row: SpanRow) -> None:
-        """Add a row to ``rows``, its steps to ``count``, and their mean time to ``times``.
+        """Add the steps of a row to ``count``, and their mean time to ``times``.
 
         The mean is left out for traced, failed and setup steps, and after _ROWS_MAX rows.
         """
-        self.rows += 1
         self.count += row.steps
         if not row.flags & SPECIAL and len(self.times) < _ROWS_MAX:
             self.times.append((row.total_ns / row.steps, row.steps))
@@ -176,8 +172,7 @@ class PaceKeeper:
         current, earlier = medians[-_CURRENT_PARTS:], medians[:-_CURRENT_PARTS]
         step_ns = median(current) if current else None
         usual_ns = median(earlier) if len(earlier) >= _USUAL_PARTS_MIN else None
-        trend = _trend(medians, trend_length)
-        return Pace(step_ns, usual_ns, self._per_s(), self._last_ns, self._row_ns(), trend)
+        return Pace(step_ns, usual_ns, self._per_s(), self._last_ns, _trend(medians, trend_length))
 
     def _per_s(self) -> float | None:
         """Return the steps a second in the latest parts, from the end of the first row on.
@@ -190,10 +185,6 @@ class PaceKeeper:
         steps = sum(part.count for part in self._parts) - first.steps
         time_ns = self._last_ns - first.start_ns - first.total_ns
         return steps * SECOND_NS / time_ns if time_ns > 0 else None
-
-    def _row_ns(self) -> float:
-        rows = sum(part.rows for part in self._parts)
-        return 0.0 if self._last_ns is None else (self._last_ns - self._parts[0].first.start_ns) / rows
 
 
 def _trend(medians: Sequence[float], length: int) -> tuple[float, ...]:

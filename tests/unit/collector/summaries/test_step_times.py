@@ -75,8 +75,7 @@ def test_sampled_steps_have_the_rate_of_their_ends() -> None:
     for end_ms in range(12_800, 20 * 12_800, 12_800):
         start_ns = START_NS + end_ms * MS - 256 * MS // 20
         keeper.add([SpanRow(start_ns, 256 * MS // 20, 256, layout.FLAG_SAMPLED)])
-        assert end_ms == 12_800 or keeper.pace(8).at(START_NS + end_ms * MS + 12 * SECOND).per_s == 20
-    assert keeper.pace(8).at(START_NS + 20 * 12_800 * MS + 60 * SECOND).per_s == 0
+        assert end_ms == 12_800 or keeper.pace(8).per_s == 20
 
 
 def test_short_steps_that_share_a_row_all_count_in_the_median() -> None:
