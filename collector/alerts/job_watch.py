@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from ...formats import layout, span_kinds
 from ...formats.layout import SECOND_NS
 from ..records import Span, StepStart, measured_start
-from ..store.catalog import LOST_COUNTERS, integer_of
+from ..store.catalog import LOST_COUNTERS
 from .alert import LOSSES, MEMORY_GROWTH, PAUSES, SLOWER, SPIKE, STALL, Alert
 from .growth import WARM_UP_S, MemoryGrowth
 from .load import CpuSeconds
@@ -76,7 +76,6 @@ class JobWatch:
         self._is_step_due = False
         self._sampled_ns = 0
         self._lost_count: int | None = None
-        self._counted = 0  # the number of steps in the last counters
         self._alerts: list[Alert] = []
         self._hold_until_ns: dict[str, int] = {}
 
@@ -91,7 +90,9 @@ class JobWatch:
             end_ns = start_ns + entry.total_ns
             if entry.total_ns > _TOTAL_MAX_NS or not 0 < end_ns < now_ns + _FUTURE_MAX_NS:
                 continue
-            self._end_silence(end_ns)
+            if self._first_step_ns and self._is_step_due:
+                self._longest_silence_ns = max(self._longest_silence_ns, end_ns - self._last_step_ns)
+            self._last_step_ns = max(self._last_step_ns, end_ns)
             is_step = span_kinds.is_step(entry.kind)
             self._is_step_due = is_step or entry.kind in _DUE_AFTER
             if is_step and entry.steps and not entry.flags & _SPECIAL_FLAGS:
@@ -100,11 +101,6 @@ class JobWatch:
                 start = measured_start(entry.ordinal, entry.steps, start_ns, entry.total_ns, is_sampled=is_sampled)
                 self._add(entry, start, end_ns)
                 self._add_period(entry, start)
-
-    def _end_silence(self, end_ns: int) -> None:
-        if self._first_step_ns and self._is_step_due:
-            self._longest_silence_ns = max(self._longest_silence_ns, end_ns - self._last_step_ns)
-        self._last_step_ns = max(self._last_step_ns, end_ns)
 
     def _add(self, entry: Span, start: StepStart, end_ns: int) -> None:
         series_key = SeriesKey(entry.kind, entry.key, bool(entry.flags & layout.FLAG_TRACED))
@@ -156,11 +152,6 @@ class JobWatch:
         if self._lost_count is not None and lost > self._lost_count:
             self._raise(Alert(now_ns, now_ns, LOSSES, before=self._lost_count, now=lost))
         self._lost_count = lost
-        counts = values.get("counts")
-        steps = sum(integer_of(counts, name) for name in span_kinds.STEPS) if isinstance(counts, Mapping) else 0
-        if steps > self._counted > 0:  # many short steps share an entry, which comes long after the first of them
-            self._end_silence(self._sampled_ns)
-        self._counted = steps
 
     # -- output ----------------------------------------------------------------------------------
 

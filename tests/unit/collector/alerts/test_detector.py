@@ -288,16 +288,6 @@ def test_a_job_without_steps_raises_one_stall_until_it_continues():
     assert host.run(20, steps=False).slugs == [STALL, STALL]
 
 
-def test_a_job_whose_steps_are_only_counted_stalls_when_the_counts_stay():
-    host = Host().run(60)
-    for count in range(30):
-        host.detector.add_counters(1, {"counts": {"batch": host.steps[1] + count}}, host.now)
-        host.run(2, steps=False)
-    assert host.slugs == []
-    [(_, alert)] = host.run(16, steps=False).alerts
-    assert (alert.slug, alert.now) == (STALL, 16 * NS)
-
-
 def test_a_job_may_stall_soon_after_it_became_slower():
     host = Host().run(60)
     host.step_ns[1] *= 2
