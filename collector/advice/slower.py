@@ -46,7 +46,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
         return []
     normal_steps = [group for group in evidence.timed_steps if group.is_normal]
     before, now = (
-        cpu_use(evidence.load, [group for group in normal_steps if (group.ordinal >= shift.step) == is_later])
+        cpu_use(evidence.load, [group for group in normal_steps if (group.last >= shift.step) == is_later])
         for is_later in (False, True)
     )
     share = 1 - shift.before_ns / shift.now_ns

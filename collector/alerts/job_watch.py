@@ -64,7 +64,9 @@ class JobWatch:
         self.name = name
         self.load = CpuSeconds()
         self._series: dict[SeriesKey, StepSeries] = {}
-        self._periods: dict[SeriesKey, StepSeries] = {}  # times from the start of a step to the start of the next one
+        # Times from the start of a step to the next start. Those up to a sampled step are apart,
+        # since they are means over all calls, which may take turns.
+        self._periods: dict[bool, dict[SeriesKey, StepSeries]] = {False: {}, True: {}}
         self._last_entries: dict[int, tuple[Span, StepStart]] = {}  # by kind, with its measured start (real time)
         self._memory = MemoryGrowth()
         self._first_step_ns = 0
@@ -96,13 +98,15 @@ class JobWatch:
             self._is_step_due = is_step or entry.kind in _DUE_AFTER
             if is_step and entry.steps and not entry.flags & _SPECIAL_FLAGS:
                 self._first_step_ns = self._first_step_ns or end_ns
-                self._add(entry, start_ns, end_ns)
-                self._add_period(entry, start_ns)
+                is_sampled = bool(entry.flags & layout.FLAG_SAMPLED)
+                start = measured_start(entry.ordinal, entry.steps, start_ns, entry.total_ns, is_sampled=is_sampled)
+                self._add(entry, start, end_ns)
+                self._add_period(entry, start)
 
-    def _add(self, entry: Span, start_ns: int, end_ns: int) -> None:
+    def _add(self, entry: Span, start: StepStart, end_ns: int) -> None:
         series_key = SeriesKey(entry.kind, entry.key, bool(entry.flags & layout.FLAG_TRACED))
         series = self._series.get(series_key) or self._new_series(series_key)
-        spike = series.add(entry.ordinal, start_ns, end_ns, entry.total_ns, entry.steps, entry.min_ns, entry.max_ns)
+        spike = series.add(start, end_ns, entry.total_ns, entry.steps, entry.min_ns, entry.max_ns)
         if spike is not None and not series_key.is_traced:
             self._raise(step_alert(SPIKE, end_ns, series_key, spike))
 
@@ -116,17 +120,16 @@ class JobWatch:
         if len(self._series) >= SERIES_MAX:
             smallest = min(self._series, key=lambda known_key: self._series[known_key].total_ns)
             series.total_ns = self._series.pop(smallest).total_ns
-            self._periods.pop(smallest, None)
+            for series_by_key in self._periods.values():
+                series_by_key.pop(smallest, None)
         self._series[series_key] = series
         return series
 
-    def _add_period(self, entry: Span, start_ns: int) -> None:
-        """Add the time from the measured start of the entry before ``entry`` to that of ``entry``.
+    def _add_period(self, entry: Span, end: StepStart) -> None:
+        """Add the time from the measured start of the entry before ``entry`` to ``end``, its own.
 
         It is left out after a traced step, and if the entries do not directly follow each other.
         """
-        is_sampled = bool(entry.flags & layout.FLAG_SAMPLED)
-        end = measured_start(entry.ordinal, entry.steps, start_ns, entry.total_ns, is_sampled=is_sampled)
         last, first = self._last_entries.get(entry.kind, (None, end))
         self._last_entries[entry.kind] = entry, end
         if last is None or last.flags & layout.FLAG_TRACED or last.ordinal + last.steps != entry.ordinal:
@@ -134,8 +137,8 @@ class JobWatch:
         series_key = SeriesKey(last.kind, last.key, is_traced=False)
         if series_key in self._series and end.ns > first.ns:
             steps, total_ns = end.step - first.step, end.ns - first.ns
-            series, mean_ns = self._periods.setdefault(series_key, StepSeries()), total_ns // steps
-            series.add(first.step, first.ns, end.ns, total_ns, steps, mean_ns, mean_ns)
+            series_by_key, mean_ns = self._periods[bool(entry.flags & layout.FLAG_SAMPLED)], total_ns // steps
+            series_by_key.setdefault(series_key, StepSeries()).add(first, end.ns, total_ns, steps, mean_ns, mean_ns)
 
     def add_sample(self, t_ns: int, values: Mapping[str, Any]) -> None:
         """Add a sample of the job's processes."""
@@ -177,7 +180,8 @@ class JobWatch:
         large_keys = [series_key for series_key in keys if self._series[series_key].total_ns >= SHARE_MIN * total_ns]
         found = [
             SeriesShift(slug, series_key, series_by_key[series_key], shift)
-            for slug, series_by_key in ((SLOWER, self._series), (PAUSES, self._periods))
+            for slug, all_series in ((SLOWER, (self._series,)), (PAUSES, self._periods.values()))
+            for series_by_key in all_series
             for series_key in large_keys
             if series_key in series_by_key and (shift := series_by_key[series_key].shift(now_ns)) is not None
         ]
@@ -191,8 +195,9 @@ class JobWatch:
 
     def restart(self) -> None:
         """Restart all series, so that their current times become the usual ones."""
-        for series in (*self._series.values(), *self._periods.values()):
-            series.restart()
+        for series_by_key in (self._series, *self._periods.values()):
+            for series in series_by_key.values():
+                series.restart()
 
     def slowdown(self, shift: Shift) -> float | None:
         """Return this job's slowdown factor at the time of another job's ``shift``.
@@ -224,11 +229,9 @@ class JobWatch:
         is_silent = min(silent_ns, self._sampled_ns - self._counted_ns) > threshold_ns
         is_stalled = self._is_step_due and usual_ns > 0 and is_silent
         if is_stalled and not self._is_stalled:
-            _, step = self._series[series_key].last_step
-            since_ns = self._last_step_ns
-            self._raise(
-                Alert(self._sampled_ns, since_ns, STALL, series_key.kind, series_key.key, step, usual_ns, silent_ns)
-            )
+            last, since_ns = self._last_entries[series_key.kind][0], self._last_step_ns
+            step = last.ordinal + last.steps - 1
+            self._raise(Alert(self._sampled_ns, since_ns, STALL, last.kind, last.key, step, usual_ns, silent_ns))
         self._is_stalled = is_stalled
 
     def _main_series_key(self) -> SeriesKey | None:

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from ...formats.layout import SECOND_NS
+from ..records import StepStart
 
 #: Number of recent seconds that are compared with the baseline before them.
 RECENT: Final = 5
@@ -38,16 +39,14 @@ class Second(NamedTuple):
     """The steps that ended in one second.
 
     ``number``: Unix time in seconds. ``mean_ns`` and ``min_ns``: mean and minimum time of the
-    steps. ``step_count``: number of the steps. ``step`` and ``start_ns``: ordinal and start of the
-    first step.
+    steps. ``step_count``: number of the steps. ``first``: the first start that was measured.
     """
 
     number: int
     mean_ns: float
     min_ns: int
     step_count: int
-    step: int
-    start_ns: int
+    first: StepStart
 
 
 class Shift(NamedTuple):
@@ -67,8 +66,8 @@ class Shift(NamedTuple):
 class Spike(NamedTuple):
     """An unusually long step.
 
-    ``step`` and ``since_ns``: ordinal and start of the first step of its entry. ``before_ns``: the
-    usual duration. ``now_ns``: the duration of the long step.
+    ``step`` and ``since_ns``: ordinal and start of the step of its entry whose start was measured.
+    ``before_ns``: the usual duration. ``now_ns``: the duration of the long step.
     """
 
     step: int
@@ -78,14 +77,10 @@ class Spike(NamedTuple):
 
 
 class StepSeries:
-    """The last BASELINE + RECENT seconds in which steps ended.
-
-    ``total_ns``: time in all steps so far. ``last_step``: its end (real ns) and ordinal.
-    """
+    """The last BASELINE + RECENT seconds in which steps ended; ``total_ns``: time in all steps."""
 
     def __init__(self) -> None:
         self.total_ns = 0
-        self.last_step: tuple[int, int] = (0, 0)
         self._longest_ns = 0
         self._warm_up_left = WARM_UP
         self._restart()
@@ -93,7 +88,8 @@ class StepSeries:
     def _restart(self) -> None:
         self._seconds: deque[Second] = deque(maxlen=BASELINE + RECENT)
         self._medians: deque[float] = deque(maxlen=BASELINE + RECENT)
-        self._current_second: list[int] = []  # the fields of a Second, but with the total time (ns) instead of the mean
+        # The fields of a Second, but with the total time (ns) instead of the mean.
+        self._current_second: tuple[int, int, int, int, StepStart] | None = None
         self._usual_ns = 0.0
         self._seconds_to_usual = 0  # number of seconds with steps after which the usual time is computed again
         self._has_new_second = False
@@ -114,41 +110,37 @@ class StepSeries:
         return self._usual_ns
 
     def add(
-        self, step: int, start_ns: int, end_ns: int, total_ns: int, count: int, min_ns: int, longest_ns: int
+        self, start: StepStart, end_ns: int, total_ns: int, count: int, min_ns: int, longest_ns: int
     ) -> Spike | None:
-        """Add an entry of ``count`` steps from ``step`` on; return the spike in it, if any."""
+        """Add an entry of ``count`` steps; return the spike in it, if any.
+
+        ``start`` is the one that was measured.
+        """
         self.total_ns += total_ns
-        self.last_step = max(self.last_step, (end_ns, step + count - 1))
-        number = end_ns // SECOND_NS
-        if self._current_second and number > self._current_second[0]:
-            self._close_second()
-        if not self._current_second:
-            self._current_second = [number, 0, min_ns, 0, step, start_ns]
-        self._current_second[1] += total_ns
-        self._current_second[2] = min(self._current_second[2], min_ns)
-        self._current_second[3] += count
-        spike = self._spike(step, start_ns, longest_ns)
+        self.close_until(end_ns)
+        number, second_ns, least_ns, steps, first = self._current_second or (end_ns // SECOND_NS, 0, min_ns, 0, start)
+        self._current_second = (number, second_ns + total_ns, min(least_ns, min_ns), steps + count, first)
+        spike = self._spike(start, longest_ns)
         self._longest_ns = max(self._longest_ns, 0 if spike else longest_ns)
         return spike
 
-    def _spike(self, step: int, start_ns: int, longest_ns: int) -> Spike | None:
+    def _spike(self, start: StepStart, longest_ns: int) -> Spike | None:
         usual_ns = self._usual_ns
         threshold_ns = max(usual_ns * SPIKE_FACTOR, self._longest_ns * _SPIKE_LONGEST_FACTOR, SPIKE_NS)
-        return Spike(step, start_ns, usual_ns, longest_ns) if usual_ns and longest_ns >= threshold_ns else None
+        return Spike(*start, usual_ns, longest_ns) if usual_ns and longest_ns >= threshold_ns else None
 
     def close_until(self, now_ns: int) -> None:
         """Complete the current second if it ended before ``now_ns``."""
         if self._current_second and self._current_second[0] < now_ns // SECOND_NS:
-            self._close_second()
+            self._close_second(*self._current_second)
 
-    def _close_second(self) -> None:
-        number, total_ns, min_ns, count, step, start_ns = self._current_second
-        self._current_second = []
+    def _close_second(self, number: int, total_ns: int, min_ns: int, count: int, first: StepStart) -> None:
+        self._current_second = None
         if self._warm_up_left:
             self._warm_up_left -= 1
             self._longest_ns = 0
             return
-        self._seconds.append(Second(number, total_ns / count, min_ns, count, step, start_ns))
+        self._seconds.append(Second(number, total_ns / count, min_ns, count, first))
         self._medians.append(median(second.mean_ns for second in list(self._seconds)[-RECENT:]))
         self._has_new_second = True
         self._seconds_to_usual -= 1
@@ -196,9 +188,7 @@ class StepSeries:
         if sum(second.mean_ns > quantile_ns for second in recent) < RECENT - 1:
             return None
         first_slow_second = _first_above(seconds, (baseline_ns * recent_ns) ** 0.5)
-        return Shift(
-            first_slow_second.step, first_slow_second.start_ns, baseline_ns, recent_ns, seconds[0].number * SECOND_NS
-        )
+        return Shift(*first_slow_second.first, baseline_ns, recent_ns, seconds[0].number * SECOND_NS)
 
     def rate(self, from_ns: int, to_ns: int | None = None) -> float | None:
         """Return the steps per second from ``from_ns`` to ``to_ns``, None if there are none.

@@ -176,7 +176,7 @@ def _all_step_times(job: JobReader, row: JobRow, spans: pa.Table, evidence: Evid
         return all_times
     kind, shift = evidence.step_kind, evidence.shift
     is_slower = pc.and_(
-        pc.greater_equal(spans["ordinal"], pa.scalar(shift.step, pa.uint64())),
+        pc.greater(pc.add(spans["ordinal"], spans["count"]), pa.scalar(shift.step, pa.uint64())),
         pc.equal(spans["key"], pa.scalar(shift.key, pa.uint32())),
     )
     times = times_of_steps(all_times[0].kind, rows_of_kinds(spans.filter(is_slower), (KINDS_BY_NAME[kind],)))

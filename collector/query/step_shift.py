@@ -1,7 +1,6 @@
 """Finds the step from which on a job's main kind of step takes longer, or the pauses after it."""
 
 from collections.abc import Collection, Sequence
-from statistics import median
 from typing import Final
 
 from ...formats import layout
@@ -57,18 +56,18 @@ def step_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepSh
     shift = level_shift([group.total_ns / group.steps for group in normal_steps])
     if shift is None:
         return None
-    first = normal_steps[shift.first]
-    if _is_brief(steps, first.start_ns):
+    first, key = normal_steps[shift.first].measured_start, normal_steps[shift.first].key
+    if _is_brief(steps, first.ns):
         return None
     return StepShift(
-        first.ordinal,
-        first.key,
-        first.start_ns,
+        first.step,
+        key,
+        first.ns,
         median_step_ns(normal_steps[: shift.first]),
         median_step_ns(normal_steps[shift.first :]),
         shift.is_gradual,
-        _has_alert(job, SLOWER, kind, first.start_ns),
-        changed_ops(job, KINDS_BY_NAME[kind], first.key, first.ordinal).ops,
+        _has_alert(job, SLOWER, kind, first.ns),
+        changed_ops(job, KINDS_BY_NAME[kind], key, first.step).ops,
     )
 
 
@@ -92,21 +91,26 @@ def pause_shift(job: JobReader, kind: str, steps: Sequence[TimedSteps]) -> StepS
 
     ``steps`` are those of the main kind.
     """
-    period_of = {period.steps.ordinal: period for period in periods(steps) if period.steps.is_normal}
-    groups = steps_of_main_call([period.steps for period in period_of.values()])
-    periods_ns = [period_of[group.ordinal].ns for group in groups]
-    shift = level_shift(periods_ns)
+    groups = steps_of_main_call([group for group in steps if group.is_normal])
+    if len({group.key for group in steps}) > 1:
+        # The times of sampled steps are means over all calls, the other ones those of this call.
+        sampled = sum(group.steps for group in groups if group.is_sampled)
+        are_sampled = 2 * sampled > sum(group.steps for group in groups)
+        groups = [group for group in groups if group.is_sampled == are_sampled]
+    ordinals = {group.ordinal for group in groups}
+    found = [period for period in periods(steps) if period.steps.ordinal in ordinals]
+    shift = level_shift([period.ns for period in found])
     if shift is None:
         return None
-    first = period_of[groups[shift.first].ordinal].first
+    first = found[shift.first].first
     if _is_brief(steps, first.ns):
         return None
     return StepShift(
         first.step,
-        groups[shift.first].key,
+        groups[0].key,
         first.ns,
-        median(periods_ns[: shift.first]),
-        median(periods_ns[shift.first :]),
+        shift.before_ns,
+        shift.now_ns,
         shift.is_gradual,
         _has_alert(job, PAUSES, kind, first.ns),
         of_pauses=True,

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from statistics import median
 from typing import Any, Final, NamedTuple
 
@@ -98,21 +99,28 @@ NO_PACE: Final = Pace(None, None, None, None, ())
 class _Part:
     """The steps that began in one interval of PART_NS."""
 
-    __slots__ = ("count", "means", "number", "start_ns")
+    __slots__ = ("count", "first", "number", "times")
 
-    def __init__(self, number: int, start_ns: int) -> None:
-        self.number, self.start_ns = number, start_ns
+    def __init__(self, number: int, first: SpanRow) -> None:
+        self.number, self.first = number, first
         self.count = 0
-        self.means: list[float] = []
+        self.times: list[tuple[float, int]] = []  # of rows: mean step time and number of steps
 
     def add(self, row: SpanRow) -> None:
-        """Add the steps of a row to ``count``, and their mean time to ``means``.
+        """Add the steps of a row to ``count``, and their mean time to ``times``.
 
         The mean is left out for traced, failed and setup steps, and after _ROWS_MAX rows.
         """
         self.count += row.steps
-        if not row.flags & SPECIAL and len(self.means) < _ROWS_MAX:
-            self.means.append(row.total_ns / row.steps)
+        if not row.flags & SPECIAL and len(self.times) < _ROWS_MAX:
+            self.times.append((row.total_ns / row.steps, row.steps))
+
+    @property
+    def median_ns(self) -> float | None:
+        """The median of all step times, None without any."""
+        ordered = sorted(self.times)
+        counts, half = accumulate(steps for _, steps in ordered), sum(steps for _, steps in ordered) / 2
+        return next((ns for (ns, _), count in zip(ordered, counts, strict=True) if count >= half), None)
 
 
 class PaceKeeper:
@@ -138,7 +146,7 @@ class PaceKeeper:
         for row in rows:
             number = row.start_ns // PART_NS
             if part is None or number > self._parts[-1].number:
-                part = _Part(number, row.start_ns)
+                part = _Part(number, row)
                 self._parts.append(part)
                 self._close_earlier_parts()
             elif number != part.number:
@@ -150,9 +158,9 @@ class PaceKeeper:
 
     def _close_earlier_parts(self) -> None:
         while len(self._parts) > _CURRENT_PARTS:
-            part = self._parts.popleft()
-            if part.means:
-                self._medians.append(median(part.means))
+            median_ns = self._parts.popleft().median_ns
+            if median_ns is not None:
+                self._medians.append(median_ns)
 
     def _part_of(self, number: int) -> _Part:
         """Return the part with ``number``, else the last one before it, else the first one."""
@@ -160,18 +168,23 @@ class PaceKeeper:
 
     def pace(self, trend_length: int) -> Pace:
         """Return the pace at the last step, with a trend of at most ``trend_length`` values."""
-        medians = [*self._medians, *(median(part.means) for part in self._parts if part.means)]
+        medians = [*self._medians, *(ns for part in self._parts if (ns := part.median_ns) is not None)]
         current, earlier = medians[-_CURRENT_PARTS:], medians[:-_CURRENT_PARTS]
         step_ns = median(current) if current else None
         usual_ns = median(earlier) if len(earlier) >= _USUAL_PARTS_MIN else None
         return Pace(step_ns, usual_ns, self._per_s(), self._last_ns, _trend(medians, trend_length))
 
     def _per_s(self) -> float | None:
-        """Return the steps a second in the latest parts, None without steps."""
+        """Return the steps a second in the latest parts, from the end of the first row on.
+
+        The start of that row is unknown if its steps were sampled. None without another row.
+        """
         if self._last_ns is None:
             return None
-        steps = sum(part.count for part in self._parts)
-        return steps * SECOND_NS / max(1, self._last_ns - self._parts[0].start_ns)
+        first = self._parts[0].first
+        steps = sum(part.count for part in self._parts) - first.steps
+        time_ns = self._last_ns - first.start_ns - first.total_ns
+        return steps * SECOND_NS / time_ns if time_ns > 0 else None
 
 
 def _trend(medians: Sequence[float], length: int) -> tuple[float, ...]:

@@ -5,6 +5,7 @@ collector/alerts/load.py, collector/alerts/step_series.py.
 """
 
 import random
+from itertools import pairwise
 
 import pytest
 from tfprof.collector.alerts.alert import LOSSES, MEMORY_GROWTH, PAUSES, SLOWER, SPIKE, STALL, Alert
@@ -14,6 +15,7 @@ from tfprof.formats import layout
 
 NS = 1_000_000_000
 START = 1_700_000_000 * NS
+MS = 1_000_000
 MIB = 1 << 20
 
 
@@ -242,6 +244,21 @@ def test_pauses_for_an_evaluation_raise_no_alert():
     assert host.slugs == []
 
 
+def test_calls_in_turns_raise_no_alert_once_their_steps_are_sampled():
+    """One call is followed by the other at once, the other one by a pause of 0.4 s."""
+    host = Host()
+    starts = [START + at // 2 * NS // 2 + at % 2 * NS // 10 for at in range(1200)]
+    timed = [*range(256), *range(256 + 10, 1200, 11)]
+    for last, at in pairwise(timed):
+        steps = at - last
+        entry = span(starts[at] - (steps - 1) * MS, steps * MS, last + 1, steps, layout.RUN, at % 2)
+        entry = entry._replace(flags=layout.FLAG_SAMPLED if steps > 1 else 0, min_ns=MS, max_ns=MS)
+        host.detector.add_spans(1, [entry], 0, starts[at] + NS)
+        if starts[at] >= host.now + NS:
+            host.run((starts[at] - host.now) // NS, steps=False)
+    assert host.slugs == []
+
+
 def test_spikes_raise_one_alert_per_interval():
     host = Host().run(60)
     for _ in range(2):
@@ -251,6 +268,15 @@ def test_spikes_raise_one_alert_per_interval():
         host.run(5)
     [(_, alert)] = host.alerts
     assert (alert.slug, alert.now) == (SPIKE, 3 * NS)
+
+
+def test_a_spike_of_sampled_steps_is_the_one_that_was_timed():
+    host = Host().run(60)
+    sampled = span(host.now - 18 * NS, 20 * NS, host.steps[1] + 1, steps=10)
+    sampled = sampled._replace(flags=layout.FLAG_SAMPLED, min_ns=2 * NS, max_ns=2 * NS)
+    host.detector.add_spans(1, [sampled], 0, host.now + 2 * NS)
+    [(_, alert)] = host.run(1).alerts
+    assert (alert.slug, alert.step - sampled.ordinal, alert.since_ns) == (SPIKE, 9, host.now - NS)
 
 
 def test_a_job_without_steps_raises_one_stall_until_it_continues():
@@ -300,9 +326,11 @@ def test_a_job_may_stall_between_epochs():
     assert host.run(60, steps=False).slugs == [STALL]
 
 
-def test_a_stall_names_the_last_step_of_an_entry_with_several_steps():
+@pytest.mark.parametrize("flags", [0, layout.FLAG_TRACED])
+def test_a_stall_names_the_last_step_of_an_entry_with_several_steps(flags):
     host = Host().run(60)
-    host.detector.add_spans(1, [span(host.now, NS // 10, host.steps[1] + 1, steps=5)], 0, host.now + NS)
+    last = span(host.now, NS // 10, host.steps[1] + 1, steps=5)._replace(flags=flags)
+    host.detector.add_spans(1, [last], 0, host.now + NS)
     host.run(60, steps=False)
     [(_, alert)] = host.alerts
     assert (alert.slug, alert.step) == (STALL, host.steps[1] + 5)

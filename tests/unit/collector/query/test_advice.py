@@ -947,6 +947,17 @@ def test_a_lasting_increase_of_the_step_time_is_one_finding(tmp_path: Path) -> N
     assert report_texts(job, "uneven") == []
 
 
+def test_sampled_steps_have_become_slower_at_a_step_that_was_timed(tmp_path: Path) -> None:
+    fast, slow = ([(ms, start_ms + 3000 * at) for at in range(1, 41)] for ms, start_ms in ((1, 0), (10, 120_000)))
+    entries = [
+        span(layout.RUN, 100 * at + 1, end_ms - 100 * ms, 100 * ms, count=100, flags=layout.FLAG_SAMPLED)
+        for at, (ms, end_ms) in enumerate(fast + slow)
+    ]
+    shift = gather(job_of(tmp_path, spans=entries)).shift
+    assert shift is not None
+    assert (shift.step, shift.start_ns) == (4100, START_NS + 122_990 * MS)
+
+
 def test_other_processes_that_come_with_slower_steps_are_named(tmp_path: Path) -> None:
     (report,) = reports(job_on_host(tmp_path, [QUIET] * 4 + [BUSY] * 4, SLOWER), "slower")
     assert "The likely reason is the host: other processes use 1.20 of its 2 CPUs, before 0." in report.text
@@ -1058,6 +1069,17 @@ def test_a_lasting_increase_of_the_pauses_between_sampled_steps_is_found(tmp_pat
     ]
     (report,) = reports(job_of(tmp_path, spans=entries), "slower")
     assert re.search(r"is 4\.0 times as long as before: 40\.0 ms instead of 10\.0 ms\.", report.text)
+
+
+def test_calls_in_turns_do_not_pause_longer_once_their_steps_are_sampled(tmp_path: Path) -> None:
+    """The call with the most time is followed by the other at once, the other one by a pause."""
+    steps = [(at, 5 + at % 2, at // 2 * 3 + at % 2 * 2.5, 0.3 + at % 2 / 10) for at in range(4000)]
+    entries = [span(layout.RUN, at, start_ms, step_ms, key=key) for at, key, start_ms, step_ms in steps[1:257]]
+    entries += [
+        span(layout.RUN, at - 60, start_ms - 60 * step_ms, 61 * step_ms, count=61, key=key, flags=layout.FLAG_SAMPLED)
+        for at, key, start_ms, step_ms in steps[256 + 61 :: 61]
+    ]
+    assert report_texts(job_of(tmp_path, spans=entries), "slower") == []
 
 
 def sampled_steps(periods_ms: Sequence[float]) -> list[tuple[int, int, float]]:

@@ -59,9 +59,16 @@ def test_all_parts_are_of_one_moment(tmp_path: Path, job: LocalJobWriter, monkey
     assert [warning.slug for warning in summary.warnings] == ["gap"]
 
 
-def test_steps_since_a_slowdown_are_a_row_beside_those_of_the_whole_life(tmp_path: Path, job: LocalJobWriter) -> None:
+@pytest.mark.parametrize(("flags", "steps", "first"), [(0, 1, 111), (layout.FLAG_SAMPLED, 10, 1020)])
+def test_steps_since_a_slowdown_are_a_row_beside_those_of_the_whole_life(
+    tmp_path: Path, job: LocalJobWriter, flags: int, steps: int, first: int
+) -> None:
     times_ms = [2.0] * 100 + [16.0] * 40
-    job.append({"spans": rows("spans", [span(layout.BATCH, 11 + at, 200 * at, ms) for at, ms in enumerate(times_ms)])})
+    entries = [
+        span(layout.BATCH, 11 + steps * at, 200 * at, steps * ms, count=steps, flags=flags)
+        for at, ms in enumerate(times_ms)
+    ]
+    job.append({"spans": rows("spans", entries)})
     whole_life, since = overview(LocalStore(tmp_path, HOST).job("abcd")).steps[:2]
-    assert (whole_life.since, whole_life.count, whole_life.spread.p50_ns) == (0, 150, 2e6)
-    assert (since.kind, since.since, since.count, since.spread.p50_ns) == ("batch", 111, 40, 16e6)
+    assert (whole_life.since, whole_life.count, whole_life.spread.p50_ns) == (0, 10 + 140 * steps, 2e6)
+    assert (since.kind, since.since, since.count, since.spread.p50_ns) == ("batch", first, 40 * steps, 16e6)

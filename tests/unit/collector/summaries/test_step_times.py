@@ -1,6 +1,7 @@
 """Step times of a kind over a whole job, and the pace of its latest steps."""
 
 from dataclasses import replace
+from itertools import accumulate
 
 import pytest
 from fakes.made_store import MS, SECOND, START_NS, rows, span
@@ -66,6 +67,23 @@ def test_a_steady_job_has_its_rate_and_no_change() -> None:
     assert (pace.step_ns, pace.usual_ns, pace.change) == (40 * MS, 40 * MS, 1.0)
     assert abs(pace.per_s - 20) < 0.5
     assert pace.trend == (40.0 * MS,) * 8
+
+
+def test_sampled_steps_have_the_rate_of_their_ends() -> None:
+    """Of 256 steps in 12.8 s, only the last one was timed."""
+    keeper = PaceKeeper()
+    for end_ms in range(12_800, 20 * 12_800, 12_800):
+        start_ns = START_NS + end_ms * MS - 256 * MS // 20
+        keeper.add([SpanRow(start_ns, 256 * MS // 20, 256, layout.FLAG_SAMPLED)])
+        assert end_ms == 12_800 or keeper.pace(8).per_s == 20
+
+
+def test_short_steps_that_share_a_row_all_count_in_the_median() -> None:
+    keeper, times_ms = PaceKeeper(), [(0.9, 6), (2, 1), (2, 1)] * 1000
+    starts_ms = accumulate((ms for ms, _ in times_ms), initial=0.0)
+    rows_of_steps = zip(starts_ms, times_ms, strict=False)
+    keeper.add(SpanRow(START_NS + int(at * MS), int(ms * MS), steps, 0) for at, (ms, steps) in rows_of_steps)
+    assert keeper.pace(8).step_ns == 0.15 * MS
 
 
 def test_a_slowdown_shows_within_seconds() -> None:
