@@ -224,7 +224,7 @@ class EngineStore:
         """
         changed_ns = max(time.time_ns(), stored.changed_ns + 1 if stored is not None else 0)
         row = place_of(info) | {"changed_ns": changed_ns, "info": info.dump().decode()}
-        row |= {"tags": list(tags), "removed": int(is_removed)}
+        row |= {"tags": list(map(_plain, tags)), "removed": int(is_removed)}
         self.server.insert("jobs", pa.Table.from_pylist([row], schema=JOBS))
 
     def remove(self, uids: Iterable[int]) -> None:
@@ -280,5 +280,10 @@ def _with_stale_state(info: JobInfo, changed_ns: int) -> JobInfo:
 
 def place_of(info: JobInfo) -> dict[str, Any]:
     """Return the columns that name the job and its owner in each row."""
-    owner = str(info.identity.get("user") or "")
+    owner = _plain(str(info.identity.get("user") or ""))
     return {"job": info.hex.encode(), "owner": owner, "opened": max(0, min(info.opened_ns // 10**9, 0xFFFFFFFF))}
+
+
+def _plain(text: str) -> str:
+    """Return ``text`` without what UTF-8 lacks: an imported job may have half a surrogate pair."""
+    return text.encode(errors="replace").decode()

@@ -68,7 +68,11 @@ class EngineTarget:
         The job may still run. StoreError if the rows cannot be stored.
         The rows of a piece are first inserted, then listed: interrupted inserts have no effect.
         """
-        return job.on_one_snapshot(self._add)
+        try:
+            return job.on_one_snapshot(self._add)
+        except (OverflowError, ValueError) as error:  # the job does not end the copies of all others
+            text = f"job {job.info.hex} is damaged: {type(error).__name__} {error}"
+            raise StoreError(text, "store-damaged") from None
 
     def _add(self, job: JobReader) -> Copied:
         uid, place = job.info.uid, place_of(job.info)

@@ -17,8 +17,10 @@ import socket
 import subprocess
 import threading
 import time
+import types
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -301,6 +303,25 @@ def test_a_running_job_is_copied_bit_by_bit_and_each_row_once(database: str, tmp
     output_of("store", "copy", database, back)
     assert_same_rows(LocalStore(back).jobs()[0], stored)
     assert_same_figures(LocalStore(back).jobs()[0], stored)
+
+
+@needs_chdb
+def test_a_job_that_claims_anything_is_copied(database: str, tmp_path: Path) -> None:
+    identity = {"user": "half \ud83d", "created_real_ns": (1 << 64) - 1}
+    write_job(tmp_path, 7, {}, identity=identity, end={"t_ns": 1 << 64})
+    catalog.change_tags(catalog.job_folder(tmp_path, 7), lambda _: ("half \ud83d",))
+    output_of("store", "copy", tmp_path, database)
+    (job,) = EngineStore(Server(parse(database), credentials())).jobs()
+    assert (job.tags(), job.info.identity["user"]) == (("half ?",), identity["user"])
+
+
+def test_what_no_column_takes_is_damage_of_one_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = types.SimpleNamespace(address="clickhouse://head/jobs", server=types.SimpleNamespace(keep_days=lambda: 0))
+    target: Any = EngineTarget(cast("EngineStore", store))
+    write_job(tmp_path, 7, {})
+    monkeypatch.setattr(target, "_add", lambda _job: pa.array([1 << 64], pa.int64()))
+    with pytest.raises(StoreError, match=r"job 0{15}7 is damaged: OverflowError.*\[store-damaged\]"):
+        target.add(LocalStore(tmp_path).jobs()[0])
 
 
 @needs_chdb
