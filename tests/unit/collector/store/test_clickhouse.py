@@ -14,11 +14,13 @@ collector/store/copying.py, collector/store/opening.py, cli/store.py.
 import os
 import random
 import socket
+import ssl
 import subprocess
 import threading
 import time
 import types
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, cast
 
@@ -88,7 +90,7 @@ def test_a_password_file_that_others_can_read_is_refused(tmp_path: Path, monkeyp
         credentials()
 
 
-def _answering(answer: bytes) -> Iterator[Server]:
+def _answering(answer: bytes, delay_s: float = 0.0) -> Iterator[Server]:
     """Provide a server on loopback that sends ``answer`` to one request, then closes."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -98,6 +100,7 @@ def _answering(answer: bytes) -> Iterator[Server]:
                 request = b""
                 while b"Native" not in request:
                     request += connection.recv(1 << 16)
+                time.sleep(delay_s)
                 connection.sendall(answer)
 
         thread = threading.Thread(target=serve)
@@ -150,16 +153,35 @@ def test_a_server_that_sends_a_byte_now_and_then_is_given_up(monkeypatch: pytest
         def serve() -> None:
             connection, _ = listener.accept()
             with connection:
+                connection.sendall(_ok(b"", 10**6))
                 while not is_over.wait(0.02):
                     connection.send(b"H")
 
         thread = threading.Thread(target=serve)
         thread.start()
         server = Server(Address("127.0.0.1", listener.getsockname()[1], "tfprof"), Credentials("ada", "secret"))
-        with pytest.raises(StoreError):
+        with pytest.raises(StoreError, match=r"does not answer in time.*\[engine-away\]"):
             server.query("SELECT 1")
         is_over.set()
         thread.join()
+
+
+def test_a_query_may_take_longer_than_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "_CONNECT_S", 0.1)
+    for server in _answering(_ok(b""), delay_s=0.3):
+        assert server.query("SELECT 1").num_rows == 0
+    assert float(http._SETTINGS["max_execution_time"]) < http.SILENCE_S
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "head..net"])
+def test_a_certificate_or_a_host_that_is_invalid_is_named(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(_connection: HTTPConnection) -> None:
+        raise ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed")
+
+    if host == "127.0.0.1":
+        monkeypatch.setattr(HTTPConnection, "connect", connect)
+    with pytest.raises(StoreError, match=r"no answer: .*(verify|codec) failed.*\[engine-away\]"):
+        Server(Address(host, 1, "tfprof", "https"), Credentials("ada", "secret")).query("SELECT 1")
 
 
 def test_the_statements_have_the_columns_of_each_table() -> None:
