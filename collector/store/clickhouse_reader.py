@@ -25,7 +25,7 @@ from .executions import TRACE_COLUMNS
 from .merging import with_canonical
 from .protocols import Executions, JobReader, RecordedTotals
 from .rollup import indexed_by_node
-from .selectors import selected
+from .selectors import UID, selected
 from .sql_queries import Sql
 
 T = TypeVar("T")
@@ -195,6 +195,8 @@ class EngineStore:
 
     def job(self, selector: str) -> EngineJob:
         """Return the job that ``selector`` means; errors as for `selectors.selected`."""
+        if UID.fullmatch(selector) and (stored := self.stored(int(selector, 16))):  # without reading all jobs
+            return EngineJob(self, stored)
         return selected(*self.read(), selector)
 
     def current(self, uid: int) -> JobInfo | None:

@@ -284,6 +284,12 @@ def test_rows_and_aggregates_equal_and_an_interrupted_copy_goes_on(
     without_ops = LocalStore(tmp_path).job(f"{8:016x}")
     target.add(without_ops)
     assert_same_figures(store.job(f"{8:016x}"), without_ops)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "read", lambda condition, read=store.read: read(condition))  # never of all jobs
+        assert_same_rows(store.job(f"{7:016x}"), local)
+    server.command(f"ALTER TABLE spans DELETE WHERE job = '{7:016x}' AND row = 3 SETTINGS mutations_sync = 1")
+    with pytest.raises(StoreError, match=r"damaged: spans has 29 of 30 rows \[store-damaged\]"):
+        store.job(f"{7:016x}").table("spans")
     store.remove([7, 8])
     assert not store.jobs()
     left = server.query("SELECT count() AS rows FROM rollup UNION ALL SELECT count() AS rows FROM times")
