@@ -185,15 +185,19 @@ def test_a_certificate_or_a_host_that_is_invalid_is_named(host: str, monkeypatch
 
 
 def test_the_statements_have_the_columns_of_each_table() -> None:
-    rules = tables.Rules(30, ("operators",))
-    texts = "\n".join(tables.statements(Address("head", 8123, "tfprof"), rules))
+    rules = tables.Rules(30, ("operators", "svc-tfprof", "ada.lovelace"))
+    texts = "\n".join(tables.statements(Address("head", 8123, "team-a"), rules))
     for name, columns in tables.ROW_TABLES.items():
-        (line,) = [line for line in texts.splitlines() if line.startswith(f"CREATE TABLE IF NOT EXISTS tfprof.{name} ")]
+        (line,) = [
+            line for line in texts.splitlines() if line.startswith(f"CREATE TABLE IF NOT EXISTS `team-a`.{name} ")
+        ]
         assert all(f", {column} " in line for column in columns.names)
         assert line.endswith("TTL opened + INTERVAL 30 DAY")
-        assert f"tfprof_owner ON tfprof.{name} FOR SELECT USING owner = currentUser()" in texts
-    with pytest.raises(UsageError):
-        list(tables.statements(Address("head", 8123, "tfprof"), tables.Rules(0, ("a b",))))
+        assert f"tfprof_owner ON `team-a`.{name} FOR SELECT USING owner = currentUser()" in texts
+        assert f"tfprof_admins ON `team-a`.{name} FOR SELECT USING 1 TO `operators`, `svc-tfprof`, `ada.l" in texts
+    for admin in ("a b", "a`b", "a\\", "a\x1b", ""):
+        with pytest.raises(UsageError):
+            list(tables.statements(Address("head", 8123, "tfprof"), tables.Rules(0, (admin,))))
 
 
 def test_copies_that_overlap_count_once_and_groups_of_traces_as_a_whole() -> None:
