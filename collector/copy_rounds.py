@@ -144,6 +144,8 @@ class CopyRounds:
 
     def _add(self, target: "StoreTarget", job: LocalJob, version: _Version) -> None:
         info = job.info
+        if not target.keeps(info):
+            return
         assert self._copied is not None
         is_known = info.uid in self._copied and info.state not in MAY_CONTINUE
         is_changed = info.hex in self._settled or self._copied.are_newer(version.tags)

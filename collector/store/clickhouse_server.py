@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..errors import StoreError
 from .clickhouse_address import Address, Credentials
 from .clickhouse_native import decode, encode
-from .clickhouse_tables import column_type
+from .clickhouse_tables import PART, column_type
 from .columns import row_tuples
 
 #: Seconds for a connection, without any data from the server, and for a whole answer.
@@ -50,6 +50,7 @@ _NO_DATABASE, _NO_TABLE = 81, 60
 #: Codes of an old server: unknown format; unknown setting.
 _OLD: Final = frozenset({73, 115})
 _DISTRIBUTED: Final = re.compile(r"Distributed\('?([\w.-]+)")
+_TTL_DAYS: Final = re.compile(r"TTL opened \+ toIntervalDay\((\d+)\)")
 _CODE: Final = re.compile(r"Code: (\d+)")
 
 
@@ -109,11 +110,21 @@ class Server:
 
         "" if the table has its own rows, None if there is no such table.
         """
-        rows = self.query(f"SELECT engine_full FROM system.tables WHERE database = '{database}' AND name = '{table}'")  # noqa: S608
-        for (engine,) in row_tuples(rows):
-            match = _DISTRIBUTED.match(engine.decode(errors="replace"))
+        for engine in self._engines(database, table):
+            match = _DISTRIBUTED.match(engine)
             return match[1] if match else ""
         return None
+
+    def keep_days(self) -> int:
+        """Return for how many days the server keeps a job after its start, 0 for no limit."""
+        days = [_TTL_DAYS.search(engine) for engine in self._engines(self.address.database, "jobs", f"jobs{PART}")]
+        return min((int(match[1]) for match in days if match), default=0)
+
+    def _engines(self, database: str, *tables: str) -> list[str]:
+        """Return the engines of ``tables``, those that exist, with all their clauses."""
+        names = ", ".join(f"'{table}'" for table in tables)
+        rows = self.query(f"SELECT engine_full FROM system.tables WHERE database = '{database}' AND name IN ({names})")  # noqa: S608
+        return [engine.decode(errors="replace") for (engine,) in row_tuples(rows)]
 
     def hosts(self, cluster: str) -> list[str]:
         """Return the hosts of ``cluster``, as the server knows them; StoreError if it has none."""

@@ -1,6 +1,7 @@
 """Copies jobs into ClickHouse, also while they run. Each row is stored once."""
 
 import secrets
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from .schema import JOB_TABLES
 from .segment import ROLLUP_NAME
 from .writer import SEAL_ROWS
 
+_DAY_NS = 86_400 * 10**9
 #: Rows of other tables refer to names, so names come first. Ops and their traces are stored
 #: together, so they come last.
 _OTHER_TABLES = ("names", *sorted(JOB_TABLES.keys() - {"names", "ops", "traces"}))
@@ -54,6 +56,7 @@ class EngineTarget:
         """Copy into ``store``."""
         self._store = store
         self.address = store.address
+        self._keep_ns = store.server.keep_days() * _DAY_NS
         self._batches: dict[tuple[int, str], _Batch] = {}
         self._tags: dict[int, tuple[str, ...]] = {}  # of the jobs' folders, as they were last copied
 
@@ -61,6 +64,10 @@ class EngineTarget:
         """Whether job ``uid`` is there as a whole."""
         stored = self._store.stored(uid)
         return stored is not None and stored.info.state not in MAY_CONTINUE
+
+    def keeps(self, info: JobInfo) -> bool:
+        """Whether the server keeps the job: its days (`--keep-days`) are not over."""
+        return not self._keep_ns or time.time_ns() - info.opened_ns < self._keep_ns
 
     def add(self, job: JobReader) -> Copied:
         """Store the rows of ``job`` that are not there yet, then its job file and tags.

@@ -61,6 +61,10 @@ class FolderTarget:
         """Whether job ``uid`` is there."""
         return catalog.job_folder(self._path, uid).exists()
 
+    def keeps(self, _info: JobInfo) -> bool:
+        """Return True: a folder removes a job only when a collector writes it."""
+        return True
+
     def add(self, job: JobReader) -> Copied:
         """Store an ended ``job`` that is not there, and its tags; StoreError if that fails."""
         info, rows = job.info, 0

@@ -9,6 +9,7 @@ from tfprof.collector import copy_rounds
 from tfprof.collector.copy_rounds import CopyRounds
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import catalog
+from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.store.copying import Copied
 from tfprof.collector.store.protocols import JobReader
 
@@ -22,6 +23,9 @@ class _Target:
 
     def has(self, _uid: int) -> bool:
         return bool(self.tags)
+
+    def keeps(self, _info: JobInfo) -> bool:
+        return True
 
     def add(self, job: JobReader) -> Copied:
         if slug := self.errors.pop(job.info.uid, ""):

@@ -20,6 +20,7 @@ import threading
 import time
 import types
 from collections.abc import Iterator
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, cast
@@ -479,6 +480,23 @@ def test_two_processes_that_copy_a_running_job_at_once_have_the_same_sums(
         assert row_counts(stored.ranges)["rollup"] == row_counts(stored.ranges)["traces"] // 7 * 7
         writer.append(_tables(max(end, 30), 10, seed=end))
     folder.close()
+
+
+@needs_chdb
+def test_jobs_that_the_database_would_remove_are_named_and_not_copied(database: str, tmp_path: Path) -> None:
+    limited = f"{database}-30"
+    output_of("store", "init", limited, "--keep-days", "30")
+    for uid, days in ((7, 29), (8, 31)):
+        write_job(tmp_path, uid, {})
+        info = catalog.load(catalog.job_folder(tmp_path, uid))
+        opened_ns = time.time_ns() - days * 86_400 * 10**9
+        catalog.save(catalog.job_folder(tmp_path, uid), replace(info, opened_ns=opened_ns))
+    assert CopyRounds(tmp_path, limited).run()["error"] is None
+    assert [job.info.uid for job in EngineStore(Server(parse(limited), credentials())).jobs()] == [7]
+    text = output_of("store", "copy", tmp_path, limited)
+    assert "0 of 2 jobs copied" in text
+    assert "1 left out, for they are older than the target keeps jobs: 0000000000000008" in text
+    assert "2 of 2 jobs copied" in output_of("store", "copy", tmp_path, database)
 
 
 @needs_chdb
