@@ -87,7 +87,9 @@ class EngineJob:
 
     def store_uids(self) -> list[str]:
         """Return the uids, in hexadecimal, of all jobs in the job's store."""
-        return sorted(job.info.hex for job in self._store.jobs())
+        is_there = f"{_LATEST.format('removed')} = 0"
+        rows = self._store.server.query(f"SELECT job FROM jobs GROUP BY job HAVING {is_there} ORDER BY job")  # noqa: S608
+        return [job.decode(errors="replace") for (job,) in row_tuples(rows)]
 
     def on_one_snapshot(self, action: Callable[[JobReader], T]) -> T:
         """Return the result of ``action`` on the job, whose rows do not change."""

@@ -292,6 +292,7 @@ def test_rows_and_aggregates_equal_and_an_interrupted_copy_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(store, "read", lambda condition, read=store.read: read(condition))  # never of all jobs
         assert_same_rows(store.job(f"{7:016x}"), local)
+        assert store.job(f"{7:016x}").store_uids() == [f"{7:016x}", f"{8:016x}"]
     server.command(f"ALTER TABLE spans DELETE WHERE job = '{7:016x}' AND row = 3 SETTINGS mutations_sync = 1")
     with pytest.raises(StoreError, match=r"damaged: spans has 29 of 30 rows \[store-damaged\]"):
         store.job(f"{7:016x}").table("spans")
