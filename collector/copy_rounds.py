@@ -144,7 +144,7 @@ class CopyRounds:
 
     def _add(self, target: "StoreTarget", job: LocalJob, version: _Version) -> None:
         info = job.info
-        if not target.keeps(info):
+        if info.opened_ns < target.oldest_ns:
             return
         assert self._copied is not None
         is_known = info.uid in self._copied and info.state not in MAY_CONTINUE

@@ -65,9 +65,10 @@ class EngineTarget:
         stored = self._store.stored(uid)
         return stored is not None and stored.info.state not in MAY_CONTINUE
 
-    def keeps(self, info: JobInfo) -> bool:
-        """Whether the server keeps the job: its days (`--keep-days`) are not over."""
-        return not self._keep_ns or time.time_ns() - info.opened_ns < self._keep_ns
+    @property
+    def oldest_ns(self) -> int:
+        """The server removes jobs that were opened before (`--keep-days`); 0: none."""
+        return time.time_ns() - self._keep_ns if self._keep_ns else 0
 
     def add(self, job: JobReader) -> Copied:
         """Store the rows of ``job`` that are not there yet, then its job file and tags.

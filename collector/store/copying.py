@@ -51,6 +51,7 @@ class FolderTarget:
     """A store folder that takes copies of jobs; a copy that is interrupted leaves nothing."""
 
     takes_running = False  # the rows of a running job are not in their final order
+    oldest_ns = 0
 
     def __init__(self, path: str) -> None:
         """Copy into the store at ``path``, which is created when a job is copied."""
@@ -60,10 +61,6 @@ class FolderTarget:
     def has(self, uid: int) -> bool:
         """Whether job ``uid`` is there."""
         return catalog.job_folder(self._path, uid).exists()
-
-    def keeps(self, _info: JobInfo) -> bool:
-        """Return True: a folder removes a job only when a collector writes it."""
-        return True
 
     def add(self, job: JobReader) -> Copied:
         """Store an ended ``job`` that is not there, and its tags; StoreError if that fails."""

@@ -9,7 +9,6 @@ from tfprof.collector import copy_rounds
 from tfprof.collector.copy_rounds import CopyRounds
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import catalog
-from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.store.copying import Copied
 from tfprof.collector.store.protocols import JobReader
 
@@ -17,15 +16,14 @@ from tfprof.collector.store.protocols import JobReader
 class _Target:
     """A store that takes copies, and notes the tags of each; `errors`: next errors by uid."""
 
+    oldest_ns = 0
+
     def __init__(self) -> None:
         self.tags = list[tuple[str, ...]]()
         self.errors = dict[int, str]()
 
     def has(self, _uid: int) -> bool:
         return bool(self.tags)
-
-    def keeps(self, _info: JobInfo) -> bool:
-        return True
 
     def add(self, job: JobReader) -> Copied:
         if slug := self.errors.pop(job.info.uid, ""):
