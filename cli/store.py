@@ -67,7 +67,8 @@ def copy(source: str, target: str, selectors: Sequence[str], *, with_running: bo
     jobs = _chosen(reader, selectors)
     running = [job.info for job in jobs if not with_running and job.info.state in MAY_CONTINUE]
     known = [job.info for job in jobs if writer.has(job.info.uid)]
-    left_out = {info.uid for info in (*running, *known)}
+    expired = [job.info for job in jobs if job.info.opened_ns < writer.oldest_ns]
+    left_out = {info.uid for info in (*running, *known, *expired)}
     copied = failed = 0
     for job in jobs:
         if job.info.uid not in left_out:
@@ -83,7 +84,7 @@ def copy(source: str, target: str, selectors: Sequence[str], *, with_running: bo
     damaged = () if selectors else reader.read()[1]
     for damage in damaged:
         note(str(damage))
-    print_lines([f"{copied} of {len(jobs)} jobs copied to {writer.address}", *_reasons(known, running)])
+    print_lines([f"{copied} of {len(jobs)} jobs copied to {writer.address}", *_reasons(known, running, expired)])
     return int(bool(failed or damaged))
 
 
@@ -99,9 +100,10 @@ def _line(job: JobReader, copied: Copied) -> str:
     return f"{job.info.hex} {job.info.name}: {copied.rows:,} rows{earlier}"
 
 
-def _reasons(known: Sequence[JobInfo], running: Sequence[JobInfo]) -> Iterator[str]:
+def _reasons(known: Sequence[JobInfo], running: Sequence[JobInfo], expired: Sequence[JobInfo]) -> Iterator[str]:
     """Yield why jobs were left out."""
     if known:
         yield f"{len(known)} there already"
-    if running:
-        yield f"{len(running)} left out, for they may still run: {', '.join(info.hex for info in running)}"
+    for why, infos in (("may still run", running), ("are older than the target keeps jobs", expired)):
+        if infos:
+            yield f"{len(infos)} left out, for they {why}: {', '.join(info.hex for info in infos)}"

@@ -91,8 +91,9 @@ class CopyRounds:
                     break
                 self._copy_job(job, version)
             else:
-                self._copied.set_time(started_ns)
-            self._copied_ns = started_ns
+                if not any(failed.slug in _PASSING_SLUGS for failed in self._failed.values()):
+                    self._copied.set_time(started_ns)
+                    self._copied_ns = started_ns
             error = next(iter(self._failed.values()), None)
         except TfprofError as target_error:
             self._target = None  # the next round connects again, with the settings of then
@@ -126,8 +127,9 @@ class CopyRounds:
     def _copy_job(self, job: LocalJob, version: _Version) -> None:
         """Copy what is new of ``job``; StoreError if the target as a whole takes nothing."""
         name = job.info.hex
+        self._target = self._target or open_target(self._url)
         try:
-            self._add(job, version)
+            self._add(self._target, job, version)
             self._failed.pop(name, None)
         except NoSuchJobError:
             return
@@ -140,15 +142,16 @@ class CopyRounds:
         if job.info.state != RUNNING:
             self._settled[name] = version
 
-    def _add(self, job: LocalJob, version: _Version) -> None:
+    def _add(self, target: "StoreTarget", job: LocalJob, version: _Version) -> None:
         info = job.info
-        self._target = self._target or open_target(self._url)
+        if info.opened_ns < target.oldest_ns:
+            return
         assert self._copied is not None
         is_known = info.uid in self._copied and info.state not in MAY_CONTINUE
         is_changed = info.hex in self._settled or self._copied.are_newer(version.tags)
-        if is_known and not (is_changed and self._target.has(info.uid)):
+        if is_known and not (is_changed and target.has(info.uid)):
             return
-        copied = self._target.add(job)
+        copied = target.add(job)
         self._rows += copied.rows - copied.earlier
         self._due_ns.pop(info.hex, None)
         settled_ns = (info.closed_ns or 0) + _SETTLING_NS
@@ -178,19 +181,24 @@ class _CopiedJobs:
         return hex_id(uid) in self._uids
 
     def are_newer(self, tags: FileVersion | None) -> bool:
-        """Whether ``tags`` were changed after the last complete round of earlier processes."""
+        """Whether ``tags`` were changed after the last complete round."""
         return tags is not None and tags.changed_ns > self._time_ns
 
     def set_time(self, started_ns: int) -> None:
         """Note that a complete round began at ``started_ns``."""
+        self._time_ns = started_ns - _TICK_NS
         with contextlib.suppress(OSError):  # no job has been copied to its end
-            os.utime(self._path, ns=(started_ns - _TICK_NS, started_ns - _TICK_NS))
+            self._keep_time()
 
     def add(self, uid: int) -> None:
         """Write down ``uid``; StoreError if that fails."""
         self._uids.add(hex_id(uid))
         with store_errors(self._path):
             replace(self._path, "".join(f"{each}\n" for each in sorted(self._uids)).encode())
+            self._keep_time()
+
+    def _keep_time(self) -> None:
+        os.utime(self._path, ns=(self._time_ns, self._time_ns))
 
 
 def _version(folder: Path) -> _Version:

@@ -143,13 +143,18 @@ def _chunks(content: bytes | memoryview | Path) -> Iterator[bytes | memoryview]:
 
 def first_sample_ns(info: JobInfo) -> int:
     """Return the time from which samples of its host belong to a job (ns, real time)."""
-    return info.started_ns - MARGIN_NS
+    return _clamped(info.started_ns - MARGIN_NS)
 
 
 def samples_of_job(info: JobInfo, samples: pa.Table) -> pa.Table:
     """Return the samples of the host from the time of the job."""
     first = first_sample_ns(info)
     ended: Any = info.end.get("t_ns", info.closed_ns)
-    last = (ended if isinstance(ended, int) else time.time_ns()) + MARGIN_NS
+    last = _clamped((ended if isinstance(ended, int) else time.time_ns()) + MARGIN_NS)
     times = samples["t_ns"]
     return samples.filter(pc.and_(pc.greater_equal(times, integer(first)), pc.less_equal(times, integer(last))))
+
+
+def _clamped(ns: int) -> int:
+    """Return the time next to ``ns`` that a column has: an imported job may claim any number."""
+    return max(-(1 << 63), min(ns, (1 << 63) - 1))

@@ -18,7 +18,7 @@ from ..errors import StoreError
 SCHEME: Final = "clickhouse"
 #: Protocol -> its default port at a server of ClickHouse.
 _PORTS: Final = {"http": 8123, "https": 8443}
-_DATABASE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_DATABASE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 #: Environment variables of the user, the password, and a private file with the password. The
 #: password is no setting: settings files can be read by others.
 USER_VARIABLE: Final = SETTINGS["clickhouse-user"].variable

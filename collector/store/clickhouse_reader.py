@@ -25,7 +25,7 @@ from .executions import TRACE_COLUMNS
 from .merging import with_canonical
 from .protocols import Executions, JobReader, RecordedTotals
 from .rollup import indexed_by_node
-from .selectors import selected
+from .selectors import UID, selected
 from .sql_queries import Sql
 
 T = TypeVar("T")
@@ -87,7 +87,9 @@ class EngineJob:
 
     def store_uids(self) -> list[str]:
         """Return the uids, in hexadecimal, of all jobs in the job's store."""
-        return sorted(job.info.hex for job in self._store.jobs())
+        is_there = f"{_LATEST.format('removed')} = 0"
+        rows = self._store.server.query(f"SELECT job FROM jobs GROUP BY job HAVING {is_there} ORDER BY job")  # noqa: S608
+        return [job.decode(errors="replace") for (job,) in row_tuples(rows)]
 
     def on_one_snapshot(self, action: Callable[[JobReader], T]) -> T:
         """Return the result of ``action`` on the job, whose rows do not change."""
@@ -195,6 +197,8 @@ class EngineStore:
 
     def job(self, selector: str) -> EngineJob:
         """Return the job that ``selector`` means; errors as for `selectors.selected`."""
+        if UID.fullmatch(selector) and (stored := self.stored(int(selector, 16))):  # without reading all jobs
+            return EngineJob(self, stored)
         return selected(*self.read(), selector)
 
     def current(self, uid: int) -> JobInfo | None:
@@ -224,7 +228,7 @@ class EngineStore:
         """
         changed_ns = max(time.time_ns(), stored.changed_ns + 1 if stored is not None else 0)
         row = place_of(info) | {"changed_ns": changed_ns, "info": info.dump().decode()}
-        row |= {"tags": list(tags), "removed": int(is_removed)}
+        row |= {"tags": list(map(_plain, tags)), "removed": int(is_removed)}
         self.server.insert("jobs", pa.Table.from_pylist([row], schema=JOBS))
 
     def remove(self, uids: Iterable[int]) -> None:
@@ -280,5 +284,10 @@ def _with_stale_state(info: JobInfo, changed_ns: int) -> JobInfo:
 
 def place_of(info: JobInfo) -> dict[str, Any]:
     """Return the columns that name the job and its owner in each row."""
-    owner = str(info.identity.get("user") or "")
+    owner = _plain(str(info.identity.get("user") or ""))
     return {"job": info.hex.encode(), "owner": owner, "opened": max(0, min(info.opened_ns // 10**9, 0xFFFFFFFF))}
+
+
+def _plain(text: str) -> str:
+    """Return ``text`` without what UTF-8 lacks: an imported job may have half a surrogate pair."""
+    return text.encode(errors="replace").decode()

@@ -67,10 +67,14 @@ class JobTables:
         if columns is not None:
             fields: Any = [schema.field(column) for column in columns]
             schema = pa.schema(fields)
-        if start >= row_counts(self.ranges).get(name, 0):
+        listed = row_counts(self.ranges).get(name, 0)
+        if start >= listed:
             return schema.empty_table()
         where = rows_of_job(name, self._job, self.ranges, start, end) + condition
         rows = self._server.query(f"SELECT {', '.join(schema.names)} FROM {name} WHERE {where} ORDER BY row")  # noqa: S608
+        expected = min(listed, listed if end is None else end) - start
+        if not condition and rows.num_rows < expected:
+            raise self._damage(f"{name} has {rows.num_rows:,} of {expected:,} rows")
         return self._cast(rows, schema)
 
     @cached_property
@@ -116,7 +120,7 @@ class JobTables:
         try:
             return typed(rows, schema)
         except (pa.ArrowException, ValueError) as error:
-            text = str(error).partition("\n")[0]
-            raise StoreError(
-                f"job {self._job} in {self._server.address.text} is damaged: {text}", "store-damaged"
-            ) from None
+            raise self._damage(str(error).partition("\n")[0]) from None
+
+    def _damage(self, text: str) -> StoreError:
+        return StoreError(f"job {self._job} in {self._server.address.text} is damaged: {text}", "store-damaged")

@@ -1,13 +1,10 @@
 """A server of ClickHouse: queries and inserts over HTTP, with limits on time and size."""
 
-import contextlib
 import http.client
 import re
-import socket
 import ssl
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -16,11 +13,12 @@ import pyarrow as pa
 from ..errors import StoreError
 from .clickhouse_address import Address, Credentials
 from .clickhouse_native import decode, encode
-from .clickhouse_tables import column_type
+from .clickhouse_tables import PART, column_type
 from .columns import row_tuples
 
-#: Seconds without any data from the server, and for a whole request.
-SILENCE_S: Final = 60.0
+#: Seconds for a connection, without any data from the server, and for a whole answer.
+_CONNECT_S: Final = 60.0
+SILENCE_S: Final = 300.0
 REQUEST_S: Final = 900.0
 #: Maximum sizes of an answer and of the text of an error (bytes).
 ANSWER_MAX: Final = 2 << 30
@@ -33,10 +31,12 @@ _POLL_S: Final = 0.1
 OLDEST: Final = (18, 16)
 OLDEST_WITH_RULES: Final = (22, 8)
 #: Settings of each request. The server answers when the query has ended, since an error in the
-#: middle of an answer would look like a part of it. Lists of numbers in a query may be long. A row
-#: that is sent to other servers is there when the request ends.
+#: middle of an answer would look like a part of it, and ends it before tfprof gives up. Lists of
+#: numbers in a query may be long. A row that is sent to other servers is there when the request
+#: ends.
 _SETTINGS: Final = {
     "wait_end_of_query": "1",
+    "max_execution_time": str(int(SILENCE_S) - 10),
     "max_query_size": str(64 << 20),
     "max_ast_elements": str(64 << 20),
     "max_expanded_ast_elements": str(64 << 20),
@@ -50,6 +50,7 @@ _NO_DATABASE, _NO_TABLE = 81, 60
 #: Codes of an old server: unknown format; unknown setting.
 _OLD: Final = frozenset({73, 115})
 _DISTRIBUTED: Final = re.compile(r"Distributed\('?([\w.-]+)")
+_TTL_DAYS: Final = re.compile(r"TTL opened \+ toIntervalDay\((\d+)\)")
 _CODE: Final = re.compile(r"Code: (\d+)")
 
 
@@ -109,11 +110,21 @@ class Server:
 
         "" if the table has its own rows, None if there is no such table.
         """
-        rows = self.query(f"SELECT engine_full FROM system.tables WHERE database = '{database}' AND name = '{table}'")  # noqa: S608
-        for (engine,) in row_tuples(rows):
-            match = _DISTRIBUTED.match(engine.decode(errors="replace"))
+        for engine in self._engines(database, table):
+            match = _DISTRIBUTED.match(engine)
             return match[1] if match else ""
         return None
+
+    def keep_days(self) -> int:
+        """Return for how many days the server keeps a job after its start, 0 for no limit."""
+        days = [_TTL_DAYS.search(engine) for engine in self._engines(self.address.database, "jobs", f"jobs{PART}")]
+        return min((int(match[1]) for match in days if match), default=0)
+
+    def _engines(self, database: str, *tables: str) -> list[str]:
+        """Return the engines of ``tables``, those that exist, with all their clauses."""
+        names = ", ".join(f"'{table}'" for table in tables)
+        rows = self.query(f"SELECT engine_full FROM system.tables WHERE database = '{database}' AND name IN ({names})")  # noqa: S608
+        return [engine.decode(errors="replace") for (engine,) in row_tuples(rows)]
 
     def hosts(self, cluster: str) -> list[str]:
         """Return the hosts of ``cluster``, as the server knows them; StoreError if it has none."""
@@ -151,33 +162,34 @@ class Server:
         connection = self._connection()
         try:
             connection.connect()
-            with _limited(connection.sock) as is_over:
-                connection.request("POST", path, body, self._headers)
-                response = connection.getresponse()
-                if response.status != http.client.OK:
-                    raise self._refusal(response.status, response.read(_ERROR_MAX).decode(errors="replace"))
-                data = self._body(response)
+            connection.sock.settimeout(SILENCE_S)
+            connection.request("POST", path, body, self._headers)
+            response = connection.getresponse()
+            if response.status != http.client.OK:
+                raise self._refusal(response.status, response.read(_ERROR_MAX).decode(errors="replace"))
+            return self._body(response)
         except TimeoutError:
             raise self._error("it does not answer in time", "engine-away") from None
+        except (ssl.SSLError, UnicodeError) as error:  # may be ValueErrors: a certificate, the name of a host
+            raise self._error(f"no answer: {getattr(error, 'strerror', error)}", "engine-away") from None
         except (http.client.HTTPException, ValueError) as error:
             raise self._error(f"its answer is cut off or not HTTP: {type(error).__name__}", "engine-answer") from None
         except OSError as error:
             raise self._error(f"no answer: {error.strerror or error}", "engine-away") from None
         finally:
             connection.close()
-        if is_over.is_set():
-            raise self._error("it does not answer in time", "engine-away")
-        return data
 
     def _connection(self) -> http.client.HTTPConnection:
         host, port = self.address.host, self.address.port
         if self.address.protocol == "https":
-            return http.client.HTTPSConnection(host, port, timeout=SILENCE_S, context=ssl.create_default_context())
-        return http.client.HTTPConnection(host, port, timeout=SILENCE_S)
+            return http.client.HTTPSConnection(host, port, timeout=_CONNECT_S, context=ssl.create_default_context())
+        return http.client.HTTPConnection(host, port, timeout=_CONNECT_S)
 
     def _body(self, response: http.client.HTTPResponse) -> bytes:
-        chunks, size = [], 0
+        chunks, size, end = [], 0, time.monotonic() + REQUEST_S
         while chunk := response.read1(_CHUNK):
+            if time.monotonic() > end:
+                raise TimeoutError
             chunks.append(chunk)
             size += len(chunk)
             if size > ANSWER_MAX:
@@ -193,9 +205,8 @@ class Server:
         if code in _DENIED or status in (401, 403):
             return self._error(f"it refuses the user: {_first_line(text)}", "engine-refused")
         if code in (_NO_DATABASE, _NO_TABLE):
-            what = "database" if code == _NO_DATABASE else "tables of tfprof in the database"
-            hint = f"create them with `tfprof store init {self.address.text}`"
-            return self._error(f"there is no {what}{hint and ': '}{hint}", "store-missing")
+            text = "there is no database" if code == _NO_DATABASE else "the database has no tables of tfprof"
+            return self._error(f"{text}: `tfprof store init {self.address.text}` creates them", "store-missing")
         if code in _OLD:
             return self._too_old(f"it lacks what a query needs ({_first_line(text)})", "this tfprof needs", OLDEST)
         return self._error(f"it answers HTTP {status}: {_first_line(text)}", "engine-answer")
@@ -206,28 +217,6 @@ class Server:
 
     def _error(self, text: str, slug: str) -> StoreError:
         return StoreError(f"{self.address.text}: {text}", slug)
-
-
-@contextlib.contextmanager
-def _limited(connection: socket.socket) -> Iterator[threading.Event]:
-    """Shut ``connection`` down when the time for a request is over; provide whether it is over.
-
-    A timeout of the socket is not enough: a server may send a byte now and then.
-    """
-    is_over = threading.Event()
-
-    def shut_down() -> None:
-        is_over.set()
-        with contextlib.suppress(OSError):
-            connection.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(REQUEST_S, shut_down)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield is_over
-    finally:
-        timer.cancel()
 
 
 def _first_line(text: str) -> str:

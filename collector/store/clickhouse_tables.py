@@ -113,7 +113,8 @@ _TYPES: Final = {
 }
 #: Columns whose type does not follow from that of their Arrow column.
 _COLUMN_TYPES: Final = {"job": "FixedString(16)", "opened": "DateTime"}
-_USER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: Name of a user or role, which can stand in backquotes.
+_USER: Final = re.compile(r"[^\s`\\]+")
 _CLUSTER: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 #: End of the name of the table with the rows of one server, if the rows are on several.
 PART: Final = "_part"
@@ -139,13 +140,13 @@ def statements(address: Address, rules: Rules) -> Iterator[str]:
     UsageError if an admin is no name.
     """
     for admin in rules.admins:
-        if not _USER.fullmatch(admin):
+        if not _USER.fullmatch(admin) or not admin.isprintable():
             raise UsageError(f"{admin!r} is not the name of a user or role of ClickHouse")
     if rules.cluster and not _CLUSTER.fullmatch(rules.cluster):
         raise UsageError(f"{rules.cluster!r} is not the name of a cluster of ClickHouse")
     if rules.cluster and rules.admins:
         raise UsageError("--admins and --cluster exclude each other: rows of other servers have no policy")
-    database = address.database
+    database = f"`{address.database}`"
     yield f"CREATE DATABASE IF NOT EXISTS {database}"
     tables = {name: pa.schema([*PLACE, *schema]) for name, schema in ROW_TABLES.items()}
     tables |= {"batches": BATCHES, "jobs": JOBS}
@@ -160,7 +161,7 @@ def statements(address: Address, rules: Rules) -> Iterator[str]:
     yield f"CREATE TABLE IF NOT EXISTS {database}.store (version UInt32) ENGINE = MergeTree ORDER BY version"
     yield f"INSERT INTO {database}.store SELECT {TABLES_VERSION} WHERE (SELECT count() FROM {database}.store) = 0"  # noqa: S608
     if rules.admins:
-        admins = ", ".join(rules.admins)
+        admins = ", ".join(f"`{admin}`" for admin in rules.admins)
         for name in tables:
             on = f"ON {database}.{name} FOR SELECT USING"
             yield f"CREATE ROW POLICY IF NOT EXISTS tfprof_owner {on} owner = currentUser() TO ALL EXCEPT {admins}"

@@ -1,6 +1,7 @@
 """Copies jobs into ClickHouse, also while they run. Each row is stored once."""
 
 import secrets
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from .schema import JOB_TABLES
 from .segment import ROLLUP_NAME
 from .writer import SEAL_ROWS
 
+_DAY_NS = 86_400 * 10**9
 #: Rows of other tables refer to names, so names come first. Ops and their traces are stored
 #: together, so they come last.
 _OTHER_TABLES = ("names", *sorted(JOB_TABLES.keys() - {"names", "ops", "traces"}))
@@ -54,6 +56,7 @@ class EngineTarget:
         """Copy into ``store``."""
         self._store = store
         self.address = store.address
+        self._keep_ns = store.server.keep_days() * _DAY_NS
         self._batches: dict[tuple[int, str], _Batch] = {}
         self._tags: dict[int, tuple[str, ...]] = {}  # of the jobs' folders, as they were last copied
 
@@ -62,13 +65,22 @@ class EngineTarget:
         stored = self._store.stored(uid)
         return stored is not None and stored.info.state not in MAY_CONTINUE
 
+    @property
+    def oldest_ns(self) -> int:
+        """The server removes jobs that were opened before (`--keep-days`); 0: none."""
+        return time.time_ns() - self._keep_ns if self._keep_ns else 0
+
     def add(self, job: JobReader) -> Copied:
         """Store the rows of ``job`` that are not there yet, then its job file and tags.
 
         The job may still run. StoreError if the rows cannot be stored.
         The rows of a piece are first inserted, then listed: interrupted inserts have no effect.
         """
-        return job.on_one_snapshot(self._add)
+        try:
+            return job.on_one_snapshot(self._add)
+        except (OverflowError, ValueError) as error:  # the job does not end the copies of all others
+            text = f"job {job.info.hex} is damaged: {type(error).__name__} {error}"
+            raise StoreError(text, "store-damaged") from None
 
     def _add(self, job: JobReader) -> Copied:
         uid, place = job.info.uid, place_of(job.info)

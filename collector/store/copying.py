@@ -51,6 +51,7 @@ class FolderTarget:
     """A store folder that takes copies of jobs; a copy that is interrupted leaves nothing."""
 
     takes_running = False  # the rows of a running job are not in their final order
+    oldest_ns = 0
 
     def __init__(self, path: str) -> None:
         """Copy into the store at ``path``, which is created when a job is copied."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
 from . import catalog, executions, lock, segment, shared, totals, trace_ranges
 from .catalog import JobInfo
-from .columns import pc
+from .columns import integer, pc
 from .protocols import Executions, JobReader, RecordedTotals
 from .schema import HOST_SAMPLES
 from .selectors import selected
@@ -182,10 +182,7 @@ class LocalJob:
 
 
 def _host_samples(root: Path, info: JobInfo) -> pa.Table:
-    """Return the samples of a job's host below ``root``; the table may be empty.
-
-    Segments from before the job are left out.
-    """
+    """Return the samples of a job's host below ``root`` from `first_sample_ns` on."""
     from .archive import first_sample_ns  # noqa: PLC0415  # few commands need it
 
     host = info.host
@@ -205,7 +202,8 @@ def _samples_since(snapshot: Snapshot, since_ns: int) -> pa.Table:
         tables.append(segment.read(path, name))
         if (pc.max(tables[-1]["t_ns"]).as_py() or 0) < since_ns:
             break
-    return pa.concat_tables(reversed(tables))
+    rows = pa.concat_tables(reversed(tables))
+    return rows.filter(pc.greater_equal(rows["t_ns"], integer(since_ns)))
 
 
 def _totals(snapshot: Snapshot) -> RecordedTotals:

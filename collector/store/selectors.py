@@ -16,10 +16,11 @@ Job = TypeVar("Job", bound=JobReader)
 #: Selects the job that was opened last.
 LAST: Final = "last"
 ID_DIGITS_MIN: Final = 4
+#: A whole id.
+UID: Final = re.compile(r"[0-9a-f]{16}")
 #: Number of runs of a baseline.
 BASELINE_RUNS: Final = 10
 
-_UID: Final = re.compile(r"[0-9a-f]{16}")
 _PREFIX: Final = re.compile(r"[0-9a-f]{1,16}")
 _SELECTOR: Final = re.compile(r"(?P<base>.+?)(?:~(?P<back>[0-9]{1,6}))?(?:@(?P<time>[^@~]+))?", re.DOTALL)
 _LAST_SERIES: Final = re.compile(rf"{SERIES_PREFIX}{LAST}(?=:|$)")
@@ -157,11 +158,11 @@ def _meaning(jobs: Sequence[JobInfo], base: str) -> _Meaning:
     lower = base.lower()
     by_id = [info for info in jobs if _PREFIX.fullmatch(lower) and info.hex.startswith(lower)]
     roots = _without_forked(jobs)
-    by_launch = [info for info in roots if _UID.fullmatch(lower) and info.identity.get("launch") == lower]
+    by_launch = [info for info in roots if UID.fullmatch(lower) and info.identity.get("launch") == lower]
     by_prefix = [info for info in roots if base and info.name.lower().startswith(lower)]
     by_stem = [info for info in by_prefix if info.name.rpartition(".")[0].lower() == lower]
     meanings = (
-        _Meaning(by_id if _UID.fullmatch(lower) else []),
+        _Meaning(by_id if UID.fullmatch(lower) else []),
         _Meaning([info for info in roots if info.name == base]),
         _Meaning(in_series(roots, base) if base.startswith(SERIES_PREFIX) else []),
         _Meaning(by_launch, is_newest=False),

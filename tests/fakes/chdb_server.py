@@ -42,7 +42,7 @@ class Handler(BaseHTTPRequestHandler):
         names = engine.query("SHOW DATABASES", "TSV").bytes().decode().split()
         if parameters["database"] not in names:
             raise ValueError(f"Code: 81. DB::Exception: Database {parameters['database']} does not exist")
-        engine.query(f"USE {parameters['database']}")
+        engine.query(f"USE `{parameters['database']}`")
         settings = ", ".join(f"{key} = '{value}'" for key, value in parameters.items() if key not in NOT_SETTINGS)
         engine.query(f"SET {settings}")
         if "query" in parameters:  # an insert: chDB takes the data from a file

@@ -198,7 +198,7 @@ def test_what_the_old_server_lacks_is_refused(pair: Pair) -> None:
 
 def test_half_of_the_jobs_is_no_answer(tmp_path: Path) -> None:
     with clickhouse_program.running(tmp_path, clickhouse_program.HOSTS) as (port, processes):
-        url = Pair(port, processes).url("half")
+        url = Pair(port, processes).url("the-half")
         create(url, 0, (), "pair", only_print=False)
         assert open_reader(url).jobs() == []
         processes[1].kill()

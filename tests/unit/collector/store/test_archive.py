@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fakes import ended_jobs, random_rows
-from fakes.made_store import HOST, SECOND, START_NS, rows, write_host
+from fakes.made_store import HOST, SECOND, START_NS, rows, write_host, write_job
 from fakes.many_executions import write_many_executions
 from tfprof.collector.errors import TfprofError
 from tfprof.collector.store import catalog
@@ -89,6 +89,28 @@ def test_every_table_comes_back_row_for_row(store: LocalStore, archive: Path, tm
     assert copy.info.acked == {3: 21}
     assert [path.name for path in (tmp_path / "other" / "jobs").iterdir()] == [f"{UID:016x}"]
     assert not list((tmp_path / "other" / "hosts").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("identity", "end", "samples"),
+    [
+        ({"created_real_ns": (1 << 64) - 1}, {}, 0),
+        ({"created_real_ns": -(1 << 63) - 5}, {"t_ns": 1 << 64}, 40),
+    ],
+)
+def test_a_job_of_impossible_times_can_be_exported(
+    identity: dict[str, int], end: dict[str, int], samples: int, store: LocalStore, tmp_path: Path
+) -> None:
+    write_job(store.path, 8, {}, identity=identity, end=end)
+    archive = exported(store.job(f"{8:016x}"), tmp_path / "job.tfprof")
+    imported = import_archive(tmp_path / "other", str(archive), "elsewhere")
+    assert LocalStore(tmp_path / "other").job(imported.info.hex).host_samples().num_rows == samples
+
+
+def test_samples_from_before_the_job_are_not_those_of_its_host(store: LocalStore) -> None:
+    earlier_ns = [START_NS - seconds * SECOND for seconds in (444, 60, 1)]
+    write_host(store.path, [{"t_ns": t_ns, "cpus": 8} for t_ns in earlier_ns])
+    assert store.jobs()[0].host_samples()["t_ns"].to_pylist()[40:] == earlier_ns[1:]
 
 
 def test_a_copy_of_a_copy_is_the_same(archive: Path, store: LocalStore, tmp_path: Path) -> None:

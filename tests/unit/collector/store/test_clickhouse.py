@@ -14,11 +14,16 @@ collector/store/copying.py, collector/store/opening.py, cli/store.py.
 import os
 import random
 import socket
+import ssl
 import subprocess
 import threading
 import time
+import types
 from collections.abc import Iterator
+from dataclasses import replace
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -86,7 +91,7 @@ def test_a_password_file_that_others_can_read_is_refused(tmp_path: Path, monkeyp
         credentials()
 
 
-def _answering(answer: bytes) -> Iterator[Server]:
+def _answering(answer: bytes, delay_s: float = 0.0) -> Iterator[Server]:
     """Provide a server on loopback that sends ``answer`` to one request, then closes."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -96,6 +101,7 @@ def _answering(answer: bytes) -> Iterator[Server]:
                 request = b""
                 while b"Native" not in request:
                     request += connection.recv(1 << 16)
+                time.sleep(delay_s)
                 connection.sendall(answer)
 
         thread = threading.Thread(target=serve)
@@ -148,28 +154,51 @@ def test_a_server_that_sends_a_byte_now_and_then_is_given_up(monkeypatch: pytest
         def serve() -> None:
             connection, _ = listener.accept()
             with connection:
+                connection.sendall(_ok(b"", 10**6))
                 while not is_over.wait(0.02):
                     connection.send(b"H")
 
         thread = threading.Thread(target=serve)
         thread.start()
         server = Server(Address("127.0.0.1", listener.getsockname()[1], "tfprof"), Credentials("ada", "secret"))
-        with pytest.raises(StoreError):
+        with pytest.raises(StoreError, match=r"does not answer in time.*\[engine-away\]"):
             server.query("SELECT 1")
         is_over.set()
         thread.join()
 
 
+def test_a_query_may_take_longer_than_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "_CONNECT_S", 0.1)
+    for server in _answering(_ok(b""), delay_s=0.3):
+        assert server.query("SELECT 1").num_rows == 0
+    assert float(http._SETTINGS["max_execution_time"]) < http.SILENCE_S
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "head..net"])
+def test_a_certificate_or_a_host_that_is_invalid_is_named(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(_connection: HTTPConnection) -> None:
+        raise ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed")
+
+    if host == "127.0.0.1":
+        monkeypatch.setattr(HTTPConnection, "connect", connect)
+    with pytest.raises(StoreError, match=r"no answer: .*(verify|codec) failed.*\[engine-away\]"):
+        Server(Address(host, 1, "tfprof", "https"), Credentials("ada", "secret")).query("SELECT 1")
+
+
 def test_the_statements_have_the_columns_of_each_table() -> None:
-    rules = tables.Rules(30, ("operators",))
-    texts = "\n".join(tables.statements(Address("head", 8123, "tfprof"), rules))
+    rules = tables.Rules(30, ("operators", "svc-tfprof", "ada.lovelace"))
+    texts = "\n".join(tables.statements(Address("head", 8123, "team-a"), rules))
     for name, columns in tables.ROW_TABLES.items():
-        (line,) = [line for line in texts.splitlines() if line.startswith(f"CREATE TABLE IF NOT EXISTS tfprof.{name} ")]
+        (line,) = [
+            line for line in texts.splitlines() if line.startswith(f"CREATE TABLE IF NOT EXISTS `team-a`.{name} ")
+        ]
         assert all(f", {column} " in line for column in columns.names)
         assert line.endswith("TTL opened + INTERVAL 30 DAY")
-        assert f"tfprof_owner ON tfprof.{name} FOR SELECT USING owner = currentUser()" in texts
-    with pytest.raises(UsageError):
-        list(tables.statements(Address("head", 8123, "tfprof"), tables.Rules(0, ("a b",))))
+        assert f"tfprof_owner ON `team-a`.{name} FOR SELECT USING owner = currentUser()" in texts
+        assert f"tfprof_admins ON `team-a`.{name} FOR SELECT USING 1 TO `operators`, `svc-tfprof`, `ada.l" in texts
+    for admin in ("a b", "a`b", "a\\", "a\x1b", ""):
+        with pytest.raises(UsageError):
+            list(tables.statements(Address("head", 8123, "tfprof"), tables.Rules(0, (admin,))))
 
 
 def test_copies_that_overlap_count_once_and_groups_of_traces_as_a_whole() -> None:
@@ -260,6 +289,13 @@ def test_rows_and_aggregates_equal_and_an_interrupted_copy_goes_on(
     without_ops = LocalStore(tmp_path).job(f"{8:016x}")
     target.add(without_ops)
     assert_same_figures(store.job(f"{8:016x}"), without_ops)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "read", lambda condition, read=store.read: read(condition))  # never of all jobs
+        assert_same_rows(store.job(f"{7:016x}"), local)
+        assert store.job(f"{7:016x}").store_uids() == [f"{7:016x}", f"{8:016x}"]
+    server.command(f"ALTER TABLE spans DELETE WHERE job = '{7:016x}' AND row = 3 SETTINGS mutations_sync = 1")
+    with pytest.raises(StoreError, match=r"damaged: spans has 29 of 30 rows \[store-damaged\]"):
+        store.job(f"{7:016x}").table("spans")
     store.remove([7, 8])
     assert not store.jobs()
     left = server.query("SELECT count() AS rows FROM rollup UNION ALL SELECT count() AS rows FROM times")
@@ -301,6 +337,25 @@ def test_a_running_job_is_copied_bit_by_bit_and_each_row_once(database: str, tmp
     output_of("store", "copy", database, back)
     assert_same_rows(LocalStore(back).jobs()[0], stored)
     assert_same_figures(LocalStore(back).jobs()[0], stored)
+
+
+@needs_chdb
+def test_a_job_that_claims_anything_is_copied(database: str, tmp_path: Path) -> None:
+    identity = {"user": "half \ud83d", "created_real_ns": (1 << 64) - 1}
+    write_job(tmp_path, 7, {}, identity=identity, end={"t_ns": 1 << 64})
+    catalog.change_tags(catalog.job_folder(tmp_path, 7), lambda _: ("half \ud83d",))
+    output_of("store", "copy", tmp_path, database)
+    (job,) = EngineStore(Server(parse(database), credentials())).jobs()
+    assert (job.tags(), job.info.identity["user"]) == (("half ?",), identity["user"])
+
+
+def test_what_no_column_takes_is_damage_of_one_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = types.SimpleNamespace(address="clickhouse://head/jobs", server=types.SimpleNamespace(keep_days=lambda: 0))
+    target: Any = EngineTarget(cast("EngineStore", store))
+    write_job(tmp_path, 7, {})
+    monkeypatch.setattr(target, "_add", lambda _job: pa.array([1 << 64], pa.int64()))
+    with pytest.raises(StoreError, match=r"job 0{15}7 is damaged: OverflowError.*\[store-damaged\]"):
+        target.add(LocalStore(tmp_path).jobs()[0])
 
 
 @needs_chdb
@@ -426,6 +481,23 @@ def test_two_processes_that_copy_a_running_job_at_once_have_the_same_sums(
         assert row_counts(stored.ranges)["rollup"] == row_counts(stored.ranges)["traces"] // 7 * 7
         writer.append(_tables(max(end, 30), 10, seed=end))
     folder.close()
+
+
+@needs_chdb
+def test_jobs_that_the_database_would_remove_are_named_and_not_copied(database: str, tmp_path: Path) -> None:
+    limited = f"{database}-30"
+    output_of("store", "init", limited, "--keep-days", "30")
+    for uid, days in ((7, 29), (8, 31)):
+        write_job(tmp_path, uid, {})
+        info = catalog.load(catalog.job_folder(tmp_path, uid))
+        opened_ns = time.time_ns() - days * 86_400 * 10**9
+        catalog.save(catalog.job_folder(tmp_path, uid), replace(info, opened_ns=opened_ns))
+    assert CopyRounds(tmp_path, limited).run()["error"] is None
+    assert [job.info.uid for job in EngineStore(Server(parse(limited), credentials())).jobs()] == [7]
+    text = output_of("store", "copy", tmp_path, limited)
+    assert "0 of 2 jobs copied" in text
+    assert "1 left out, for they are older than the target keeps jobs: 0000000000000008" in text
+    assert "2 of 2 jobs copied" in output_of("store", "copy", tmp_path, database)
 
 
 @needs_chdb
