@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from ...formats import span_kinds
+from ...formats import layout, span_kinds
 from ..store.catalog import DAMAGED, LOST, LOST_COUNTERS, RUNNING, JobInfo, integer_of
 from ..store.selectors import short_ids
 from .kinds import by_kind, kind_name, main_kind_of
@@ -12,6 +12,7 @@ from .kinds import by_kind, kind_name, main_kind_of
 #: Phases of a job besides `catalog.RUNNING`: the job runs and has no span yet, or it has ended.
 STARTING: Final = "starting"
 ENDED: Final = "ended"
+_ACTIVITY: Final = layout.SPAN_NAMES[layout.ACTIVITY]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,15 @@ def channel_words(info: JobInfo) -> dict[str, Any]:
 
 
 def counts_of(info: JobInfo) -> dict[str, int]:
-    """Return the number of spans of each kind in a job, including those that were not recorded."""
+    """Return the number of spans of each kind in a job, including those that were not recorded.
+
+    Activities are left out: a program that imports TensorFlow collects garbage before its first step.
+    """
     counts = channel_words(info).get("counts")
+    if not isinstance(counts, Mapping):
+        return {}
     kinds = span_kinds.declared(info.identity.get("kinds")) or span_kinds.UNDECLARED
-    return {name: integer_of(counts, name) for name, _, _ in kinds.values()} if isinstance(counts, Mapping) else {}
+    return {name: integer_of(counts, name) for name, _, _ in kinds.values() if name != _ACTIVITY}
 
 
 def functions_of(info: JobInfo) -> dict[int, str]:
