@@ -15,7 +15,7 @@ from ..store.protocols import JobReader
 from ..store.schema import NODE, NONE_ID
 from ..summaries.activities import ActivityNode, activity_tree
 from ..summaries.events import EventSummary, events
-from ..summaries.jobs import counts_of, functions_of
+from ..summaries.jobs import counts_of, current_info, functions_of
 from ..summaries.spans import SpanNode, span_tree
 from ..summaries.steps import RunName, Steps, rows_of_kinds, spans_since, spans_within
 from ..summaries.steps import steps as summarize
@@ -75,7 +75,7 @@ def job_steps(job: JobReader, selection: StepSelection) -> JobSteps:
 
 def _job_steps(job: JobReader, selection: StepSelection) -> JobSteps:
     spans, event_rows = job.table("spans"), job.table("events")
-    counts = counts_of(job.info)
+    counts = counts_of(current_info(job.info, spans))
     if selection.is_partial:
         all_steps = rows_of_kinds(spans, span_kinds.steps())
         spans = spans_within(all_steps, selection.steps, selection.since_ns)
