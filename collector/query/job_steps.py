@@ -20,7 +20,7 @@ from ..summaries.spans import SpanNode, span_tree
 from ..summaries.steps import RunName, Steps, rows_of_kinds, spans_since, spans_within
 from ..summaries.steps import steps as summarize
 from ..tfviews.nodes import interned_texts
-from .explanations import missed_steps_note
+from .explanations import missed_steps_note, untraced_reason
 from .recorded_steps import no_such_timed_step
 
 #: The op that returns a fetch: the node, its output, and the position of the fetch.
@@ -52,15 +52,15 @@ class JobSteps:
     """The steps and the events of a job.
 
     ``counts``: number of selected spans by kind. Without a selection these are all spans of the
-    job, including those without an entry. ``missed``: how many selected steps could not be traced,
-    and why; None if there are none.
+    job, including those without an entry. ``note``: why no step was traced, or how many selected
+    steps could not be traced, and why; None if there are none.
     """
 
     job: JobReader
     steps: Steps
     counts: Mapping[str, int]
     events: tuple[EventSummary, ...]
-    missed: str | None
+    note: str | None
     selection: StepSelection
 
 
@@ -88,7 +88,7 @@ def _job_steps(job: JobReader, selection: StepSelection) -> JobSteps:
         summarize(spans, selection.listed, functions_of(job.info), run_names(job), longest=selection.longest),
         counts,
         events(event_rows),
-        missed_steps_note(job),
+        missed_steps_note(job) if job.table("traces", ("trace",)).num_rows else untraced_reason(job),
         selection,
     )
 

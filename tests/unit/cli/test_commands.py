@@ -212,6 +212,15 @@ def test_steps_as_json_lists_the_requested_number(run: Run) -> None:
     assert len(json.loads(run("steps", "7f3a", "--json", "--all")[1])["steps"]) == 5
 
 
+def test_steps_say_why_none_was_traced(tmp_path: Path, run: Run) -> None:
+    spans = {"spans": rows("spans", [span(layout.BATCH, 1, 0, 5)])}
+    write_job(tmp_path / "store", TRAIN, spans, identity={"trace": "off"}, counters={"counts": {"batch": 1}})
+    reason = "no traced steps: its only step was only timed, as requested (--trace off)"
+    arguments = ("steps", "7f3a", "--store", str(tmp_path / "store"))
+    assert run(*arguments)[2] == f"tfprof: {reason}\n"
+    assert json.loads(run(*arguments, "--json")[1])["note"] == reason
+
+
 def event_table(*slugs: str) -> dict[str, Any]:
     """Return the events of a job, one for each of ``slugs``."""
     events = [
