@@ -58,9 +58,7 @@ class StepsDocument(TypedDict):
         list[StepDocument], "The last entries in order of their start (--last, --all), or the longest (--top)."
     ]
     events: Annotated[list[EventDocument], "The events of the job."]
-    note: Annotated[
-        str | None, "Why no step was traced, or how many selected steps could not be; null if there are none."
-    ]
+    note: Annotated[str | None, "Why no step was traced, or how many could not be; null if there are none."]
 
 
 def steps_document(job_steps: JobSteps) -> StepsDocument:
