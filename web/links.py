@@ -19,7 +19,7 @@ def socket_lines(path: str, target: str) -> Iterator[str]:
 
 
 def tunnel(path: str) -> str:
-    """Return the command that makes the unix socket ``path`` reachable on the user's own machine."""
+    """Return the command that makes the unix socket ``path`` reachable from another machine."""
     return f"ssh -N -L {TUNNEL_PORT}:{path} {_login()}"
 
 
