@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..agent.channels import ChannelReader
 from ..collector.render import lines_text
-from ..collector.summaries.lines import step_line
+from ..collector.summaries.lines import Row, step_line
 from ..formats import layout
 
 #: Maximum number of consecutive entries of one kind that get a line each. If there are more, they
@@ -42,7 +42,7 @@ class StepReader:
             for line_rows in [[row] for row in entries] if len(entries) <= LINES_MAX else [entries]:
                 yield lines_text.step_line(replace(step_line(line_rows, {}), kind=kinds[number].name))
 
-    def _row(self, entry: tuple[int, ...]) -> dict[str, Any]:
+    def _row(self, entry: tuple[int, ...]) -> Row:
         """Return an entry as a row of SPANS; its start is in real time."""
         row: dict[str, Any] = dict(zip(_COLUMNS, entry, strict=False))
         row["start_ns"] += self._channel.word("created_real_ns") - self._channel.word("created_mono_ns")
