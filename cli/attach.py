@@ -31,7 +31,7 @@ from ..formats.ids import hex_id
 from ..formats.policy import Policy
 from ..formats.settings import SETTINGS
 from .attach_host import attach_on
-from .command import folder_option, json_option, print_json, width
+from .command import folder_option, json_option, print_json, store_lines, width
 from .hosts import host_option
 from .job_names import short_id
 from .outputs import Outputs, output_option, write_outputs
@@ -344,7 +344,11 @@ def _print_attached(attachments: Sequence[Attachment], store: str) -> None:
 def _detach_command(attachment: Attachment, store: str) -> str:
     """Return the command that detaches from a job, to be run on the host of its collector."""
     command = f"tfprof detach {short_id(hex_id(attachment.channel.identity.uid), store)}"
-    return f"ssh {remote_endpoint(store).host} {command}" if is_remote(store) else command
+    return f"ssh {remote_endpoint(store).host} {command}" if is_remote(store) else _with_store(command, store)
+
+
+def _with_store(commands: str, store: str) -> str:
+    return " ".join([commands, *store_lines(store)])
 
 
 def _settings(trace: str | None, level: str | None) -> dict[str, str]:
@@ -515,7 +519,7 @@ def _finish(attachments: Sequence[Attachment], outputs: Outputs, store: str) -> 
                 host = remote_endpoint(store).host
                 note(f"detached; more with  ssh {host} tfprof op {job}")
                 continue
-            note(f"detached; more with  tfprof op {job} · tfprof steps {job}")
+            note(_with_store(f"detached; more with  tfprof op {job} · tfprof steps {job}", store))
     if outputs.paths and attachments:
         exit_status = _write_files(attachments, outputs.paths, store) or exit_status
     return exit_status

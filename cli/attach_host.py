@@ -20,7 +20,7 @@ from ..formats.errors import TfprofError
 from ..formats.ids import hex_id
 from ..formats.orders import Order
 from ..formats.requests import ATTACH
-from .command import width
+from .command import store_lines, width
 from .hosts import one_reply
 from .job_names import short_id
 from .outputs import Outputs, write_outputs
@@ -61,6 +61,8 @@ def attach_on(store: str, host: str, pid: int, options: Mapping[str, str], steps
     if steps is None:
         short = job.id
         note(f"{title}: its steps are shown by  tfprof follow {short}; detach it with  tfprof detach {short}")
+        for line in store_lines(store):
+            note(line)
         return 0
     try:
         with suppress(KeyboardInterrupt):

@@ -8,7 +8,7 @@ from ..collector.query.job_selection import ids_of
 from ..collector.render import breakdown_text
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
-from .command import job_argument, json_option, print_json, store_option, why_no_spans, width
+from .command import job_argument, json_option, print_json, store_lines, store_option, why_no_spans, width
 from .selection_options import kind_option, since_option, step_kinds, steps_option
 
 
@@ -36,5 +36,6 @@ def breakdown(
         for index, parts in enumerate(answer.breakdowns):
             print_lines(["", ""] if index else [])
             print_lines(breakdown_text.lines(parts, job_id, width()))
+        print_lines(store_lines(store) if answer.breakdowns else [])
     if not answer.breakdowns:
         note(why_no_spans(answer.job, "step"))

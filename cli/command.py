@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from ..collector.store.catalog import IMPORTED, RUNNING
 from ..collector.store.opening import absolute, scheme_of
 from ..collector.store.protocols import JobReader
 from ..collector.summaries.jobs import counts_of
-from ..commands import streams
+from ..commands import settings_files, streams
 from ..formats import runtime_dir
 from ..formats.errors import UsageError
 from .job_names import complete_jobs, complete_names
@@ -110,6 +111,11 @@ def width() -> int | None:
 
         return get_terminal_size().columns
     return None
+
+
+def store_lines(store: str) -> list[str]:
+    """Return a line with the option that the commands above it need; none for the default store."""
+    return [] if store == settings_files.store() else [f"(with --store {shlex.quote(store)})"]
 
 
 def why_no_spans(job: JobReader, noun: str) -> str:

@@ -109,6 +109,9 @@ def diff_(
         print_lines(_markdown(result, unit))
     else:
         print_lines(text_lines(result, unit, width()))
+    uids_of_sides = [{run.row.uid for run in side} for side in (result.before, result.after)]
+    if moment_ns is None and not result.is_spread and uids_of_sides[0] == uids_of_sides[1]:
+        note("both sides are the same runs")
     if not result.ops.changes:
         note("no op is compared: a side has no traced steps of its main kind")
     return _status(result, limit)

@@ -9,7 +9,7 @@ import zmq
 from ..collector.errors import TfprofError, UsageError
 from ..commands import key_files
 from ..commands.key_files import KeyFileError, KeyPair, NodeKey
-from ..commands.streams import print_lines
+from ..commands.streams import note, print_lines
 from .values import NON_EMPTY
 
 
@@ -59,7 +59,10 @@ def add(node: str, path: str | None) -> None:
 @keys.command("list")
 def list_() -> None:
     """Print the hosts that may send, each with its public key."""
-    print_lines([f"{node}  {key}" for node, key in key_files.nodes().items()])
+    nodes = key_files.nodes()
+    print_lines([f"{node}  {key}" for node, key in nodes.items()])
+    if not nodes:
+        note("no keys: tfprof keys add NODE")
 
 
 @keys.command()

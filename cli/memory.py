@@ -8,7 +8,7 @@ from ..collector.query.memory import job_memory
 from ..collector.render import memory_text
 from ..collector.store.opening import open_reader
 from ..commands.streams import print_lines
-from .command import job_argument, json_option, print_json, store_option, width
+from .command import job_argument, json_option, print_json, store_lines, store_option, width
 
 
 @click.command()
@@ -24,4 +24,5 @@ def memory(job: str, store: str, as_json: bool) -> None:
     if as_json:
         print_json(memory_document(answer))
     else:
-        print_lines(memory_text.lines(answer.use, ids_of([answer.job])[answer.job.info.hex], width()))
+        job_id = ids_of([answer.job])[answer.job.info.hex]
+        print_lines([*memory_text.lines(answer.use, job_id, width()), *store_lines(store)])

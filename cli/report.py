@@ -35,7 +35,7 @@ from ..collector.summaries.kinds import FUNCTION_PREFIX
 from ..collector.summaries.step_times import median_step, step_times_of
 from ..commands.streams import print_lines
 from .colored import has_colors
-from .command import width
+from .command import store_lines, width
 
 
 def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> JobSummary:
@@ -77,7 +77,11 @@ def report(
     profile = top.profile if top else None
     summaries = [_summary(job, row, profile if job is first_job else None) for job, row in jobs[: report_text.JOBS_MAX]]
     summaries += [JobSummary(row, None) for _, row in jobs[report_text.JOBS_MAX :]]
-    yield from report_text.job_lines(summaries, columns) if is_brief else _whole(jobs, summaries, top, columns)
+    if is_brief:
+        yield from report_text.job_lines(summaries, columns)
+    else:
+        yield from _whole(jobs, summaries, top, columns)
+        yield from (f"tfprof: {line}" for line in store_lines(store.address))
     if problem:
         yield from wrapped(f"tfprof: {problem}", columns)
 
@@ -137,6 +141,7 @@ def _comparison(store: StoreReader, series: str) -> Iterator[str]:
     try:
         result = compared(store, [series])
         yield from ("", *text_lines(result, "run", width()), f"tfprof: more with  tfprof diff {series}")
+        yield from (f"tfprof: {line}" for line in store_lines(store.address))
     except TfprofError as error:
         yield f"tfprof: no comparison: {error}"
 

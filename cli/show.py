@@ -10,7 +10,7 @@ from ..collector.render import overview_text
 from ..collector.render.overview_text import OP_ROWS_MAX
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
-from .command import check_top, job_argument, json_option, print_json, store_option, width, without_gc
+from .command import check_top, job_argument, json_option, print_json, store_lines, store_option, width, without_gc
 from .selection_options import top_option
 
 
@@ -31,6 +31,7 @@ def show(job: str, store: str, as_json: bool, top: int) -> None:
     if as_json:
         print_json(show_document(job_overview))
         return
-    print_lines(overview_text.lines(job_overview, time.time_ns(), width(), top or OP_ROWS_MAX))
+    lines = overview_text.lines(job_overview, time.time_ns(), width(), top or OP_ROWS_MAX)
+    print_lines([*lines, *store_lines(store)])
     if job_overview.ops.why:
         note(job_overview.ops.why)

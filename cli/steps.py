@@ -53,7 +53,7 @@ def steps(
     else:
         if answer.steps.entry_count or answer.events:
             print_lines(steps_text.lines(answer, width()))
-        if answer.missed:
-            note(answer.missed)
+        if answer.note and answer.steps.entry_count:
+            note(answer.note)
     if not answer.steps.entry_count:
         note(why_no_spans(job_reader, "step"))

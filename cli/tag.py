@@ -7,7 +7,7 @@ from ..collector.errors import UsageError
 from ..collector.job_changes import service_of
 from ..collector.store.catalog import TAG_LENGTH_MAX
 from ..collector.store.opening import open_reader
-from ..commands.streams import print_lines
+from ..commands.streams import note, print_lines
 from .command import job_argument, json_option, print_json, store_option
 from .values import Text
 
@@ -48,3 +48,5 @@ def tag(job: str, store: str, texts: tuple[str, ...], *, remove: bool, as_json: 
         print_json(tag_document(job_reader, tags))
     else:
         print_lines(tags)
+        if not tags:
+            note("no tags")

@@ -1,12 +1,13 @@
 """Steps of a running job as lines, read from its channel without a daemon."""
 
-import statistics
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 from ..agent.channels import ChannelReader
-from ..collector.numbers import duration
+from ..collector.render import lines_text
+from ..collector.summaries.lines import Row, step_line
 from ..formats import layout
 
 #: Maximum number of consecutive entries of one kind that get a line each. If there are more, they
@@ -14,16 +15,7 @@ from ..formats import layout
 LINES_MAX: Final = 10
 #: Maximum number of entries that are read at once. The job may write as many meanwhile.
 _ENTRIES_MAX: Final = layout.SPAN_COUNT // 2
-_STATES: Final = ((layout.FLAG_FAILED, "failed"), (layout.FLAG_TRACED, "traced"), (layout.FLAG_SETUP, "setup"))
-_TRACED_BY_JOB: Final = layout.FLAG_TRACED | layout.FLAG_REQUESTED
-
-
-class _Entry(NamedTuple):
-    kind: int
-    first: int
-    steps: int
-    mean_ns: int
-    flags: int
+_COLUMNS: Final = ("start_ns", "total_ns", "ordinal", "count", "kind", "flags", "key", "thread", "min_ns", "max_ns")
 
 
 class StepReader:
@@ -43,38 +35,16 @@ class StepReader:
         if ring_slice is None:
             return
         self._position = ring_slice.end
-        rows = [_entry(row) for row in layout.SPAN.iter_unpack(ring_slice.data)]
+        rows = map(self._row, layout.SPAN.iter_unpack(ring_slice.data))
         kinds = {number: kind for number, kind in self._channel.kinds().items() if kind.role == layout.STEP_ROLE}
-        for number, entries in groupby((row for row in rows if row.kind in kinds), key=lambda row: row.kind):
-            yield from _lines(kinds[number].name, list(entries))
+        for number, group in groupby((row for row in rows if row["kind"] in kinds), key=lambda row: row["kind"]):
+            entries = list(group)
+            for line_rows in [[row] for row in entries] if len(entries) <= LINES_MAX else [entries]:
+                yield lines_text.step_line(replace(step_line(line_rows, {}), kind=kinds[number].name))
 
-
-def _entry(row: tuple[int, ...]) -> _Entry:
-    _, total, ordinal, count, kind, flags = row[:6]
-    return _Entry(kind, ordinal, max(count, 1), total // max(count, 1), flags)
-
-
-def _lines(kind: str, entries: list[_Entry]) -> Iterator[str]:
-    if len(entries) <= LINES_MAX:
-        yield from (_line(kind, entry) for entry in entries)
-        return
-    last = entries[-1].first + entries[-1].steps - 1
-    times = [entry.mean_ns for entry in entries]
-    traced_count = sum(entry.flags & _TRACED_BY_JOB == layout.FLAG_TRACED for entry in entries)
-    yield (
-        f"{_range(kind, entries[0].first, last)}  median {duration(statistics.median(times))}, "
-        f"{duration(min(times))} to {duration(max(times))}" + (f", {traced_count} traced" if traced_count else "")
-    )
-
-
-def _line(kind: str, entry: _Entry) -> str:
-    states = [word for flag, word in _STATES if entry.flags & flag]
-    if entry.flags & layout.FLAG_REQUESTED:
-        states.append("by the job itself")
-    suffix = " each" if entry.steps > 1 else ""
-    time = f"{duration(entry.mean_ns):>8}{suffix}"
-    return "  ".join([_range(kind, entry.first, entry.first + entry.steps - 1), time, *states])
-
-
-def _range(kind: str, first: int, last: int) -> str:
-    return f"{kind} {first if first == last else f'{first}-{last}'}".ljust(20)
+    def _row(self, entry: tuple[int, ...]) -> Row:
+        """Return an entry as a row of SPANS; its start is in real time."""
+        row: dict[str, Any] = dict(zip(_COLUMNS, entry, strict=False))
+        row["start_ns"] += self._channel.word("created_real_ns") - self._channel.word("created_mono_ns")
+        row["count"] = max(row["count"], 1)
+        return row

@@ -7,7 +7,7 @@ from ..collector.query.workers import group_of
 from ..collector.render import workers_text
 from ..collector.store.opening import open_reader
 from ..commands.streams import print_lines
-from .command import job_argument, json_option, print_json, store_option, width
+from .command import job_argument, json_option, print_json, store_lines, store_option, width
 
 
 @click.command()
@@ -24,4 +24,4 @@ def workers(job: str, store: str, as_json: bool) -> None:
     if as_json:
         print_json(workers_document(group))
     else:
-        print_lines(workers_text.lines(group, width()))
+        print_lines([*workers_text.lines(group, width()), *store_lines(store)])

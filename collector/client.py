@@ -146,7 +146,7 @@ def give(
     """
     for job in jobs:
         if not job.may_run:
-            yield job, OrderAnswer(job.info.uid, orders.REFUSED, orders.JobGoneError.slug, "the job has ended")
+            yield job, _gone(job)
     by_uid = {job.info.uid: job for job in jobs if job.may_run}
     if not by_uid:
         return
@@ -157,6 +157,15 @@ def give(
         for answer in client.give(list(by_uid), order, to_the_end=to_the_end):
             job = by_uid[answer.uid]
             yield job, _of_node(job, answer)
+
+
+def _gone(job: OrderTarget) -> OrderAnswer:
+    """Return the refusal of a job that has ended, or from which tfprof was detached."""
+    info = job.info
+    if info.state == "detached":
+        text = f"tfprof was detached from the job: `tfprof attach {info.pid}` attaches to it again"
+        return OrderAnswer(info.uid, orders.REFUSED, "job-detached", text)
+    return OrderAnswer(info.uid, orders.REFUSED, orders.JobGoneError.slug, "the job has ended")
 
 
 def unanswered(uid: int) -> OrderAnswer:

@@ -13,9 +13,14 @@ TUNNEL_PORT: Final = 8080
 def socket_lines(path: str, target: str) -> Iterator[str]:
     """Yield how to open the page at ``target``, which is served at the unix socket ``path``."""
     yield "on your own machine:"
-    yield f"  ssh -N -L {TUNNEL_PORT}:{path} {_login()}"
+    yield f"  {tunnel(path)}"
     yield "then open there:"
     yield f"  http://localhost:{TUNNEL_PORT}{target}"
+
+
+def tunnel(path: str) -> str:
+    """Return the command that makes the unix socket ``path`` reachable from another machine."""
+    return f"ssh -N -L {TUNNEL_PORT}:{path} {_login()}"
 
 
 def port_lines(port: int, token: str, target: str) -> Iterator[str]:

@@ -52,8 +52,9 @@ def _memory_growth(alert: Alert, _step: str) -> str:
 
 
 def _losses(alert: Alert, _step: str) -> str:
-    lost = count(int(alert.now - alert.before))
-    return f"{lost} records, traced steps or spans were lost; {count(int(alert.now))} in all"
+    lost = int(alert.now - alert.before)
+    what = "record, traced step or span was" if lost == 1 else "records, traced steps or spans were"
+    return f"{count(lost)} {what} lost" + (f"; {count(int(alert.now))} in all" if alert.before else "")
 
 
 _SENTENCES: Final[Mapping[str, Callable[[Alert, str], str]]] = {

@@ -58,7 +58,7 @@ class StepsDocument(TypedDict):
         list[StepDocument], "The last entries in order of their start (--last, --all), or the longest (--top)."
     ]
     events: Annotated[list[EventDocument], "The events of the job."]
-    note: Annotated[str | None, "How many selected steps could not be traced, and why; null if there are none."]
+    note: Annotated[str | None, "Why no step was traced, or how many could not be; null if there are none."]
 
 
 def steps_document(job_steps: JobSteps) -> StepsDocument:
@@ -76,7 +76,7 @@ def steps_document(job_steps: JobSteps) -> StepsDocument:
         "entries": steps.entry_count,
         "steps": [fields(StepDocument, entry) for entry in steps.listed_entries],
         "events": [fields(EventDocument, event) for event in job_steps.events],
-        "note": job_steps.missed,
+        "note": job_steps.note,
     }
 
 

@@ -96,7 +96,7 @@ def _never_traced(job: JobReader) -> str:
     if words.get("policy_seen"):
         return f": {steps_text} ran before the first step that an order selected, or while tracing was off"
     if policy == "off":
-        return f": {steps_text} were only timed, as requested (--trace off)"
+        return f": {steps_text} {'were' if step_count > 1 else 'was'} only timed, as requested (--trace off)"
     if policy.startswith("budget"):
         return f": {steps_text} ran before the first step that is traced under a budget (--trace all traces every step)"
     unselected = f"none of {steps_text} was" if step_count > 1 else f"{steps_text} was not"

@@ -12,7 +12,7 @@ from ..store.catalog import RUNNING, STALE, JobInfo
 from ..store.protocols import JobReader, StoreReader
 from ..store.selectors import LAST, matching
 from ..summaries.events import EventSummary, events
-from ..summaries.jobs import JobRow, functions_of, job_row
+from ..summaries.jobs import JobRow, current_info, functions_of, job_row
 from ..summaries.lines import StepLine, StepLines
 from ..summaries.step_times import median_step, step_times_of
 from .followed import FollowedRows, followed
@@ -148,8 +148,10 @@ class JobFollower:
         info = job.rows.info
         if new_rows:
             job.last_rows_ns = now_ns
-        row = job_row(info, job.short_id, now_ns)
         is_first = not job.is_announced
+        if is_first and "spans" in new_rows:
+            info = current_info(info, new_rows["spans"])
+        row = job_row(info, job.short_id, now_ns)
         if is_first:
             job.is_announced = True
             yield JobChange("job", row)

@@ -15,12 +15,12 @@ from ..store.protocols import JobReader
 from ..store.schema import NODE, NONE_ID
 from ..summaries.activities import ActivityNode, activity_tree
 from ..summaries.events import EventSummary, events
-from ..summaries.jobs import counts_of, functions_of
+from ..summaries.jobs import counts_of, current_info, functions_of
 from ..summaries.spans import SpanNode, span_tree
 from ..summaries.steps import RunName, Steps, rows_of_kinds, spans_since, spans_within
 from ..summaries.steps import steps as summarize
 from ..tfviews.nodes import interned_texts
-from .explanations import missed_steps_note
+from .explanations import missed_steps_note, untraced_reason
 from .recorded_steps import no_such_timed_step
 
 #: The op that returns a fetch: the node, its output, and the position of the fetch.
@@ -52,15 +52,15 @@ class JobSteps:
     """The steps and the events of a job.
 
     ``counts``: number of selected spans by kind. Without a selection these are all spans of the
-    job, including those without an entry. ``missed``: how many selected steps could not be traced,
-    and why; None if there are none.
+    job, including those without an entry. ``note``: why no step was traced, or how many selected
+    steps could not be traced, and why; None if there are none.
     """
 
     job: JobReader
     steps: Steps
     counts: Mapping[str, int]
     events: tuple[EventSummary, ...]
-    missed: str | None
+    note: str | None
     selection: StepSelection
 
 
@@ -75,7 +75,7 @@ def job_steps(job: JobReader, selection: StepSelection) -> JobSteps:
 
 def _job_steps(job: JobReader, selection: StepSelection) -> JobSteps:
     spans, event_rows = job.table("spans"), job.table("events")
-    counts = counts_of(job.info)
+    counts = counts_of(current_info(job.info, spans))
     if selection.is_partial:
         all_steps = rows_of_kinds(spans, span_kinds.steps())
         spans = spans_within(all_steps, selection.steps, selection.since_ns)
@@ -88,7 +88,7 @@ def _job_steps(job: JobReader, selection: StepSelection) -> JobSteps:
         summarize(spans, selection.listed, functions_of(job.info), run_names(job), longest=selection.longest),
         counts,
         events(event_rows),
-        missed_steps_note(job),
+        missed_steps_note(job) if job.table("traces", ("trace",)).num_rows else untraced_reason(job),
         selection,
     )
 

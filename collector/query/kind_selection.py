@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from ...formats import layout
 from ..errors import UsageError
+from ..store.catalog import RUNNING
 from ..store.columns import column_list, flagged, occurrences, pc
 from ..store.protocols import JobReader
 from ..store.schema import NODE
-from ..summaries.jobs import channel_words, counts_of, functions_of
+from ..summaries.jobs import channel_words, counts_of, current_info, functions_of
 from ..summaries.kinds import (
     FunctionNames,
     by_kind,
@@ -26,7 +27,7 @@ from ..tfviews.nodes import interned_texts
 
 #: Columns of TRACES that this module reads.
 COLUMNS: Final = ("trace", "kind", "key", "duration_ns")
-_SPAN_COLUMNS: Final = ("kind", "key", "count", "total_ns", "flags")
+_SPAN_COLUMNS: Final = ("kind", "key", "ordinal", "count", "total_ns", "flags")
 #: Matches the name of a node that computes a gradient.
 _GRADIENT: Final = re.compile(r"(?:^|/)gradient(?:s|_tape)(?:_\d+)?/")
 
@@ -151,7 +152,8 @@ def steps_run(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, b
     """
     count, is_estimate = 0, False
     for job in jobs:
-        counts = counts_of(job.info)
+        is_running = job.info.state == RUNNING
+        counts = counts_of(current_info(job.info, job.table("spans", _SPAN_COLUMNS)) if is_running else job.info)
         count += sum(counts.get(kind_name(kind), 0) for kind in kinds if not function_key(kind))
         functions = [kind for kind in kinds if function_key(kind) and layout.FUNCTION not in kinds]
         if functions:

@@ -1,7 +1,6 @@
 """Summary of one job: phases, step times, top ops, host use, warnings and advice."""
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -11,12 +10,11 @@ from ..advice.evidence import Evidence
 from ..advice.table import CHECKERS
 from ..advice.verdict import findings
 from ..store import catalog
-from ..store.catalog import integer_of
 from ..store.columns import pc
 from ..store.protocols import JobReader
 from ..summaries.events import EventSummary, events
-from ..summaries.jobs import JobRow, functions_of, job_row
-from ..summaries.kinds import KINDS_BY_NAME, kind_name
+from ..summaries.jobs import JobRow, current_info, functions_of, job_row
+from ..summaries.kinds import KINDS_BY_NAME
 from ..summaries.parts import Breakdown
 from ..summaries.spans import Stage, span_tree, stages
 from ..summaries.step_times import StepTimes, median_step, step_times_of, times_of_steps
@@ -102,7 +100,8 @@ def overview(job: JobReader, *, with_advice: bool = True) -> Overview:
 def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
     now_ns = time.time_ns()
     spans = job.table("spans")
-    row = job_row(_current_info(job, spans), short_id, now_ns)
+    info = current_info(job.info, spans, job.table("traces", ("trace",)).num_rows)
+    row = job_row(info, short_id, now_ns)
     usage = job_usage(job)
     advice = _advice(job) if with_advice else None
     tree = span_tree(spans, functions_of(job.info), live=job.info.state == catalog.RUNNING)
@@ -140,25 +139,6 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
         ],
         advice=_items(advice) if advice else [],
     )
-
-
-def _current_info(job: JobReader, spans: pa.Table) -> catalog.JobInfo:
-    """Return the info of a job with counters that include its stored steps.
-
-    The counters in the job file of a running job are up to five seconds old.
-    """
-    counters = job.info.counters
-    counts, times = (
-        {**stored} if isinstance(stored := counters.get(name), Mapping) else {} for name in ("counts", "times")
-    )
-    last_ordinals = pc.add(spans["ordinal"], pc.subtract(spans["count"], pa.scalar(1, pa.uint32())))
-    by_kind = pa.table({"kind": spans["kind"], "last": last_ordinals, "time": spans["total_ns"]}).group_by("kind")
-    for kind_row in by_kind.aggregate([("last", "max"), ("time", "sum")]).to_pylist():
-        kind = kind_name(kind_row["kind"])
-        counts[kind] = max(integer_of(counts, kind), kind_row["last_max"])
-        times[kind] = max(integer_of(times, kind), kind_row["time_sum"])
-    traced = max(integer_of(counters, "traced"), job.table("traces", ("trace",)).num_rows)
-    return replace(job.info, counters={**counters, "counts": counts, "times": times, "traced": traced})
 
 
 def _command(job: JobReader) -> tuple[str, ...]:

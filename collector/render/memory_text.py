@@ -180,8 +180,6 @@ def _host_text(host: HostMemory) -> str:
 
 
 def _next(memory: MemoryUse, job: str) -> str:
-    commands = [f"tfprof export {job} -o memory.svg"] if memory.allocators else []
-    commands.append(f"tfprof op {job} -select memory,residual_memory")
-    if memory.host is not None:
-        commands.append(f"tfprof host {job}")
-    return f"next: {' · '.join(commands)}"
+    commands = [f"export {job} -o memory.svg", f"op {job} -select memory,residual_memory"] if memory.allocators else []
+    commands.append(f"host {job}" if memory.host else f"steps {job}")
+    return f"next: {' · '.join(f'tfprof {command}' for command in commands)}"

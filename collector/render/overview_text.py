@@ -190,14 +190,15 @@ def _blocks(overview: Overview, now_ns: int, width: int | None, op_rows: int) ->
         (_OPS, [_op_cells(op) for op in overview.ops.ops[:op_rows]]),
     ):
         yield render(columns, rows, width=width) if rows else []
-    short = overview.row.id
+    names = ("op", "steps", "advise") if overview.ops.ops else ("steps", "advise")
+    commands = [f"tfprof {name} {overview.row.id}" for name in names]
     warnings = [*(event.line for event in overview.warnings), *overview.notes]
     shown_warnings = TEXTS_MAX + sum(event.is_incompleteness for event in overview.warnings)
     yield [
         *_list_lines("alerts", overview.alerts, width),
         *_list_lines("warnings", warnings, width, shown_warnings),
         *_list_lines("advice", [f"{advice.title}: {advice.text}" for advice in overview.advice], width),
-        *_joined_lines([f"{'more':9}tfprof op {short}", f"tfprof steps {short}", f"tfprof advise {short}"], width, 9),
+        *_joined_lines([f"{'more':9}{commands[0]}", *commands[1:]], width, 9),
     ]
 
 

@@ -1,17 +1,21 @@
 """Makes one row from each job file: identity, progress, traced and lost steps."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from ...formats import span_kinds
+import pyarrow as pa
+
+from ...formats import layout, span_kinds
 from ..store.catalog import DAMAGED, LOST, LOST_COUNTERS, RUNNING, JobInfo, integer_of
+from ..store.columns import pc
 from ..store.selectors import short_ids
 from .kinds import by_kind, kind_name, main_kind_of
 
 #: Phases of a job besides `catalog.RUNNING`: the job runs and has no span yet, or it has ended.
 STARTING: Final = "starting"
 ENDED: Final = "ended"
+_ACTIVITY: Final = layout.SPAN_NAMES[layout.ACTIVITY]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +64,37 @@ def channel_words(info: JobInfo) -> dict[str, Any]:
 
 
 def counts_of(info: JobInfo) -> dict[str, int]:
-    """Return the number of spans of each kind in a job, including those that were not recorded."""
+    """Return the number of spans of each kind in a job, including those that were not recorded.
+
+    Activities are left out: while a program imports TensorFlow, its only spans are collections of
+    garbage.
+    """
     counts = channel_words(info).get("counts")
+    if not isinstance(counts, Mapping):
+        return {}
     kinds = span_kinds.declared(info.identity.get("kinds")) or span_kinds.UNDECLARED
-    return {name: integer_of(counts, name) for name, _, _ in kinds.values()} if isinstance(counts, Mapping) else {}
+    return {name: integer_of(counts, name) for name, _, _ in kinds.values() if name != _ACTIVITY}
+
+
+def current_info(info: JobInfo, spans: pa.Table, traced: int = 0) -> JobInfo:
+    """Return ``info`` with counters that include the job's stored steps.
+
+    The counters in the job file of a running job are up to five seconds old. ``spans``: the columns
+    ``kind``, ``ordinal``, ``count`` and ``total_ns`` of all its spans. ``traced``: number of its
+    stored traces.
+    """
+    counters = info.counters
+    counts, times = (
+        {**stored} if isinstance(stored := counters.get(name), Mapping) else {} for name in ("counts", "times")
+    )
+    last_ordinals = pc.add(spans["ordinal"], pc.subtract(spans["count"], pa.scalar(1, pa.uint32())))
+    kinds = pa.table({"kind": spans["kind"], "last": last_ordinals, "time": spans["total_ns"]}).group_by("kind")
+    for kind_row in kinds.aggregate([("last", "max"), ("time", "sum")]).to_pylist():
+        kind = kind_name(kind_row["kind"])
+        counts[kind] = max(integer_of(counts, kind), kind_row["last_max"])
+        times[kind] = max(integer_of(times, kind), kind_row["time_sum"])
+    traced = max(integer_of(counters, "traced"), traced)
+    return replace(info, counters={**counters, "counts": counts, "times": times, "traced": traced})
 
 
 def functions_of(info: JobInfo) -> dict[int, str]:

@@ -15,6 +15,7 @@ import uvicorn
 from ...collector.errors import TfprofError
 from ...collector.store.opening import scheme_of
 from ...formats.runtime_dir import digest, make_instance, make_private, runtime_root
+from ..links import tunnel
 from . import memory
 from .app import Give, app
 from .guard import Guard
@@ -98,7 +99,7 @@ def _remove_stale(path: str) -> None:
         return
     except OSError as error:
         raise BoundError(f"cannot serve at {path}: {error.strerror}") from None
-    raise BoundError(f"another process serves at {path} already; its terminal shows the address")
+    raise BoundError(f"another process serves at {path} already; on your own machine: {tunnel(path)}")
 
 
 class _Server(uvicorn.Server):

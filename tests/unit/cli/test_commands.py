@@ -212,6 +212,15 @@ def test_steps_as_json_lists_the_requested_number(run: Run) -> None:
     assert len(json.loads(run("steps", "7f3a", "--json", "--all")[1])["steps"]) == 5
 
 
+def test_steps_say_why_none_was_traced(tmp_path: Path, run: Run) -> None:
+    spans = {"spans": rows("spans", [span(layout.BATCH, 1, 0, 5)])}
+    write_job(tmp_path / "store", TRAIN, spans, identity={"trace": "off"}, counters={"counts": {"batch": 1}})
+    reason = "no traced steps: its only step was only timed, as requested (--trace off)"
+    arguments = ("steps", "7f3a", "--store", str(tmp_path / "store"))
+    assert run(*arguments)[2] == f"tfprof: {reason}\n"
+    assert json.loads(run(*arguments, "--json")[1])["note"] == reason
+
+
 def event_table(*slugs: str) -> dict[str, Any]:
     """Return the events of a job, one for each of ``slugs``."""
     events = [
@@ -250,7 +259,7 @@ def test_the_report_contains_unusual_events(
 ) -> None:
     write_job(tmp_path, TRAIN, {**tables(), **event_table(*slugs)}, end={"status": 0})
     assert report.main(["00000000000000aa", "--store", str(tmp_path)]) == 0
-    *_, note, _ = capsys.readouterr().out.splitlines()
+    *_, note, _, _ = capsys.readouterr().out.splitlines()
     assert note == f"tfprof: {expected}" if expected else note.startswith("  ")
 
 
@@ -396,6 +405,15 @@ def test_without_a_command_the_help_is_printed(run: Run) -> None:
     assert all(name in out for name in cli.COMMANDS)
 
 
+@pytest.mark.parametrize("command", ["show", "breakdown", "memory"])
+def test_next_commands_need_the_option_of_a_store_that_is_not_the_default(
+    store: Path, run: Run, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    assert "--store" not in run(command, "7f3a", "--store", str(store))[1]
+    monkeypatch.setenv("TFPROF_STORE", "/another/store")
+    assert run(command, "7f3a", "--store", str(store))[1].endswith(f"\n(with --store {store})\n")
+
+
 def test_the_report_summarizes_the_jobs_of_a_launch(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert report.main(["00000000000000aa", "--store", str(store), "--problem", "one thing"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -404,8 +422,9 @@ def test_the_report_summarizes_the_jobs_of_a_launch(store: Path, capsys: pytest.
     )
     assert lines[1].startswith("tfprof: batch to batch ")
     assert lines[3].split()[:3] == ["MatMul", "CPU:0", "1"]
-    assert lines[-2:] == [
+    assert lines[-3:] == [
         "tfprof: more with  tfprof op 7f3a · tfprof breakdown 7f3a · tfprof steps 7f3a",
+        f"tfprof: (with --store {store})",
         "tfprof: one thing",
     ]
 

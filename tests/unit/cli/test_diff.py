@@ -102,6 +102,10 @@ def test_two_runs_are_listed_without_a_verdict_on_ops(compare) -> None:
     assert not any(line.endswith(("slower", "faster")) for line in out.splitlines()[1:])
 
 
+def test_the_same_runs_on_both_sides_are_named(compare) -> None:
+    assert compare("old.py", "old.py")[2] == "tfprof: both sides are the same runs\n"
+
+
 def test_a_baseline_is_the_ended_runs_of_a_name(compare) -> None:
     document = json.loads(compare("new.py", "--baseline", "old.py", "--json")[1])
     assert [len(document[side]) for side in ("before", "after")] == [3, 1]
@@ -213,7 +217,8 @@ def test_the_end_of_a_series_shows_how_its_runs_compare(
 ) -> None:
     lines = run("diff", "repeat:77aa01", "--store", str(series))[1].splitlines()
     assert report.main(["repeat:77aa01", "--store", str(series)]) == 0
-    assert capsys.readouterr().out.splitlines() == ["", *lines, "tfprof: more with  tfprof diff repeat:77aa01"]
+    more = ["tfprof: more with  tfprof diff repeat:77aa01", f"tfprof: (with --store {series})"]
+    assert capsys.readouterr().out.splitlines() == ["", *lines, *more]
     assert report.main(["repeat:77aa02", "--store", str(series)]) == 0
     assert "no comparison: no job 'repeat:77aa02'" in capsys.readouterr().out
 

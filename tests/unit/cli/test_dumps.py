@@ -32,7 +32,7 @@ def profile_messages(
     arguments = [LAUNCH, "--store", str(store), "--dump-steps", steps, "--dump-dir", str(folder), *options]
     assert report.main(arguments) == 0
     lines = capsys.readouterr().out.replace(f"{folder}/", "").splitlines()
-    return [line.removeprefix("tfprof: ") for line in lines if "profile" in line]
+    return [line.removeprefix("tfprof: ") for line in lines if "profile_" in line and "--store" not in line]
 
 
 def steps_of(path: Path) -> list[int]:

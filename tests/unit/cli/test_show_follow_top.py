@@ -33,6 +33,11 @@ def test_show_prints_the_summary_of_a_job_on_one_screen(run: Run) -> None:
     assert len(lines) <= 24
 
 
+def test_next_commands_need_no_traced_steps_if_there_are_none(run: Run) -> None:
+    assert run("show", "7f3a")[1].splitlines()[-1] == "more     tfprof steps 7f3a · tfprof advise 7f3a"
+    assert run("memory", "7f3a")[1].splitlines()[-1] == "next: tfprof host 7f3a"
+
+
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_show_fits_its_screen(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, width: int) -> None:
     name = "gradients/some/long/scope/of/a/layer/MatMul_grad/MatMul"

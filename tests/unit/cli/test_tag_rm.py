@@ -52,7 +52,7 @@ def test_an_invalid_file_of_tags_does_no_harm(run: Run, store: Path, text: str) 
 
 def test_a_pipe_instead_of_the_file_of_tags_does_not_block(run: Run, store: Path) -> None:
     os.mkfifo(catalog.job_folder(store, TRAIN) / catalog.TAGS_FILE)
-    assert run("tag", "7f3a") == (0, "", "")
+    assert run("tag", "7f3a") == (0, "", "tfprof: no tags\n")
 
 
 # -- rm -------------------------------------------------------------------------------------------

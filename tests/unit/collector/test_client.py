@@ -9,6 +9,8 @@ import pytest
 import zmq
 from tfprof.collector import client
 from tfprof.collector.client import Client
+from tfprof.collector.store.catalog import JobInfo
+from tfprof.collector.summaries.order_results import OrderTarget
 from tfprof.formats import orders, wire
 from tfprof.formats.orders import Giver, Order, OrderAnswer
 from tfprof.formats.wire import Head
@@ -99,6 +101,14 @@ def test_without_an_agent_the_order_is_refused(collector: Collector, monkeypatch
     monkeypatch.setattr(client, "RESEND_S", 10.0)
     collector.answers = lambda _: [NO_AGENT]
     assert given(collector) == [NO_AGENT]
+
+
+@pytest.mark.parametrize(("state", "slug"), [("exited", "job-gone"), ("detached", "job-detached")])
+def test_a_job_that_has_ended_or_is_detached_gets_no_order(state: str, slug: str) -> None:
+    target = OrderTarget(JobInfo(UID, state, {"pid": 4711}), "7000", may_run=False)
+    [(_, answer)] = client.give("/no/store", [target], ORDER)
+    assert (answer.state, answer.slug) == (orders.REFUSED, slug)
+    assert ("tfprof attach 4711" in answer.text) == (state == "detached")
 
 
 def test_no_job_has_time_left_to_apply_an_order_after_the_client_has_given_up(collector: Collector) -> None:

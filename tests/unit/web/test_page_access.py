@@ -55,6 +55,8 @@ def test_the_socket_is_private_from_its_first_moment(tmp_path: Path) -> None:
     try:
         with bind_socket(path):
             modes.append(stat.S_IMODE(os.stat(path).st_mode))
+            with pytest.raises(BoundError, match=f"already; on your own machine: ssh -N -L 8080:{path} "):
+                bind_socket(path)
     finally:
         os.umask = umask
     assert set(modes) == {0o600}

@@ -12,7 +12,8 @@ from fakes.made_steps import Execution, graph, made_job
 from fakes.made_store import START_NS, rows, span, write_job
 from tfprof.cli.alerts import alerts
 from tfprof.cli.views import op
-from tfprof.collector.alerts.alert import SLOWER, STALL
+from tfprof.collector.alerts.alert import LOSSES, SLOWER, STALL, Alert
+from tfprof.collector.alerts.sentence import sentence
 from tfprof.collector.api import open_store
 from tfprof.collector.query.alerts import alerts_of
 from tfprof.collector.store.reader import LocalStore
@@ -48,6 +49,18 @@ def run(store, *arguments):
     result = CliRunner().invoke(alerts, ["--store", str(store), *arguments])
     assert result.exit_code == 0, result.output
     return result.output
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "text"),
+    [
+        (0, 1, "1 record, traced step or span was lost"),
+        (0, 3, "3 records, traced steps or spans were lost"),
+        (2, 3, "1 record, traced step or span was lost; 3 in all"),
+    ],
+)
+def test_losses_are_a_sentence(before, now, text):
+    assert sentence(Alert(1, 1, LOSSES, before=before, now=now), {}) == text
 
 
 def test_a_slow_down_names_the_op_that_takes_longer(store):

@@ -60,7 +60,9 @@ def test_steps_are_followed_as_they_are_stored_until_the_end(writer: LocalStoreW
     job_writer = job(writer, 0xA << 60)
     append_steps(job_writer, 1, 2)
     follower = new_follower(writer, "train.py")
-    assert brief(follower.update(NOW)) == [("job", "a000"), ("steps", "a000", 1), ("steps", "a000", 2)]
+    changes = follower.update(NOW)
+    assert brief(changes) == [("job", "a000"), ("steps", "a000", 1), ("steps", "a000", 2)]
+    assert changes[0].row.steps == 2
     assert follower.update(NOW + SECOND) == []
     append_steps(job_writer, 3)
     assert brief(follower.update(NOW + 2 * SECOND)) == [("steps", "a000", 3)]

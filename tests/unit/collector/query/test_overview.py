@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from fakes.made_store import HOST, IDENTITY, START_NS, rows, span, trace
 from tfprof.collector.query import overview as module
+from tfprof.collector.query.job_steps import StepSelection, job_steps
+from tfprof.collector.query.kind_selection import steps_run
 from tfprof.collector.query.overview import overview
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
@@ -38,6 +40,12 @@ def test_counts_include_the_stored_steps_of_a_running_job(tmp_path: Path, job: L
     summary = overview(LocalStore(tmp_path, HOST).job("abcd"))
     assert (summary.row.id, summary.row.steps, summary.row.step_kind, summary.row.epochs) == ("abcd", 10, "batch", 3)
     assert (summary.row.traced, summary.row.step_ns, summary.steps[0].count) == (2, 9e6, 10)
+
+
+def test_all_commands_count_the_stored_steps_of_a_running_job(tmp_path: Path, job: LocalJobWriter) -> None:
+    reader = LocalStore(tmp_path, HOST).job("abcd")
+    assert job_steps(reader, StepSelection(None)).counts["batch"] == 10
+    assert steps_run([reader], (layout.BATCH,)) == (10, False)
 
 
 def test_all_parts_are_of_one_moment(tmp_path: Path, job: LocalJobWriter, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from fakes.made_store import IDENTITY, SECOND, START_NS
 from tfprof.collector.store.catalog import JobInfo
-from tfprof.collector.summaries.jobs import cost, functions_of, job_rows, short_ids
+from tfprof.collector.summaries.jobs import cost, counts_of, functions_of, job_rows, short_ids
 
 COUNTERS = {
     "traced": 3,
@@ -39,6 +39,12 @@ def test_a_row_is_built_from_identity_counters_and_end() -> None:
 def test_a_running_job_has_run_until_now() -> None:
     (row,) = job_rows([JobInfo(1, "running", IDENTITY, COUNTERS)], START_NS + 9 * SECOND)
     assert (row.ended_ns, row.duration_ns) == (None, 9 * SECOND)
+
+
+def test_a_job_with_activities_only_is_starting_and_has_no_spans() -> None:
+    info = JobInfo(1, "running", IDENTITY, {"counts": {"activity": 428}})
+    (row,) = job_rows([info], START_NS)
+    assert (row.phase, row.steps, sum(counts_of(info).values())) == ("starting", 0, 0)
 
 
 def test_a_job_without_an_identity_has_a_row() -> None:
