@@ -35,12 +35,12 @@ def extension(package: str, name: str, source: str, *headers: str, python: str =
 
 
 class BuildModules(build_py):
-    """Copies the modules into an empty build folder, since an old one may have deleted modules."""
+    """Copies the modules without those of an earlier build, some of which may be deleted by now."""
 
     def run(self) -> None:
-        """Remove the build folder, and fill it."""
+        """Remove what an earlier build made, and build."""
         if not self.editable_mode:
-            shutil.rmtree(self.build_lib, ignore_errors=True)
+            shutil.rmtree(Path(self.build_lib, "tfprof"), ignore_errors=True)
         super().run()
 
 

@@ -18,7 +18,7 @@ _FETCHES_MAX = 64  # maximum fetches and targets examined; the others are assume
 _GROUPS = {"NoOp", "Identity", "IdentityN", "ReadVariableOp"}
 #: Pattern of op types -> purpose of running them. The first match counts.
 _TYPES = [
-    (re.compile(pattern + r"\Z"), kind)
+    (re.compile(r"(?:%s)\Z" % pattern), kind)
     for pattern, kind in (
         (r"(Resource)?(Sparse)?(Accumulator)?Apply(?!Unigram)[A-Z]\w*", layout.TRAIN),
         (r"AssignSub(VariableOp)?|(Resource)?Scatter(Nd)?Sub", layout.TRAIN),

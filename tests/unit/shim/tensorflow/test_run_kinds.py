@@ -69,6 +69,7 @@ def chain(length, last):
         ([Op("NoOp")], layout.RUN),
         ([], layout.RUN),
         ([Op("Summarize")], layout.RUN),
+        ([Op("SaveDatasetV2")], layout.RUN),
     ],
 )
 def test_the_kind_of_a_run_follows_from_its_ops(fetched, kind):
