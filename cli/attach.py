@@ -1,6 +1,7 @@
 """`tfprof attach`: profile running jobs."""
 
 import os
+import shlex
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -344,11 +345,9 @@ def _print_attached(attachments: Sequence[Attachment], store: str) -> None:
 def _detach_command(attachment: Attachment, store: str) -> str:
     """Return the command that detaches from a job, to be run on the host of its collector."""
     command = f"tfprof detach {short_id(hex_id(attachment.channel.identity.uid), store)}"
-    return f"ssh {remote_endpoint(store).host} {command}" if is_remote(store) else _with_store(command, store)
-
-
-def _with_store(commands: str, store: str) -> str:
-    return " ".join([commands, *store_lines(store)])
+    if is_remote(store):
+        return f"ssh {remote_endpoint(store).host} {command}"
+    return f"{command} --store {shlex.quote(store)}" if store_lines(store) else command
 
 
 def _settings(trace: str | None, level: str | None) -> dict[str, str]:
@@ -519,7 +518,7 @@ def _finish(attachments: Sequence[Attachment], outputs: Outputs, store: str) -> 
                 host = remote_endpoint(store).host
                 note(f"detached; more with  ssh {host} tfprof op {job}")
                 continue
-            note(_with_store(f"detached; more with  tfprof op {job} · tfprof steps {job}", store))
+            note(" ".join([f"detached; more with  tfprof op {job} · tfprof steps {job}", *store_lines(store)]))
     if outputs.paths and attachments:
         exit_status = _write_files(attachments, outputs.paths, store) or exit_status
     return exit_status

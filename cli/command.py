@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 import click
@@ -18,7 +18,7 @@ from ..collector.store.protocols import JobReader
 from ..collector.summaries.jobs import counts_of
 from ..commands import settings_files, streams
 from ..formats import runtime_dir
-from ..formats.errors import UsageError
+from ..formats.errors import TfprofError, UsageError
 from .job_names import complete_jobs, complete_names
 from .values import NON_EMPTY, WHOLE
 
@@ -115,7 +115,10 @@ def width() -> int | None:
 
 def store_lines(store: str) -> list[str]:
     """Return a line with the option that the commands above it need; none for the default store."""
-    return [] if store == settings_files.store() else [f"(with --store {shlex.quote(store)})"]
+    with suppress(TfprofError):  # the default is no folder
+        if store == settings_files.store():
+            return []
+    return [f"(with --store {shlex.quote(store)})"]
 
 
 def why_no_spans(job: JobReader, noun: str) -> str:

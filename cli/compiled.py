@@ -9,7 +9,7 @@ from ..collector.render import compiled_text
 from ..collector.render.compiled_text import OPS_MAX
 from ..collector.store.opening import open_reader
 from ..commands.streams import note, print_lines
-from .command import check_top, job_argument, json_option, print_json, store_option, width
+from .command import check_top, job_argument, json_option, print_json, store_lines, store_option, width
 from .selection_options import top_option
 
 
@@ -30,5 +30,6 @@ def compiled(job: str, program: str, store: str, as_json: bool, top: int) -> Non
         print_json(compiled_document(answer))
     else:
         print_lines(compiled_text.lines(answer, ids_of([answer.job])[answer.job.info.hex], width(), top or OPS_MAX))
+        print_lines(store_lines(store) if len(answer.programs) > 1 else [])
     if answer.why:
         note(answer.why)

@@ -67,8 +67,9 @@ def copy(source: str, target: str, selectors: Sequence[str], *, with_running: bo
     jobs = _chosen(reader, selectors)
     running = [job.info for job in jobs if not with_running and job.info.state in MAY_CONTINUE]
     known = [job.info for job in jobs if writer.has(job.info.uid)]
-    expired = [job.info for job in jobs if job.info.opened_ns < writer.oldest_ns]
-    left_out = {info.uid for info in (*running, *known, *expired)}
+    left_out = {info.uid for info in (*running, *known)}
+    expired = [job.info for job in jobs if job.info.uid not in left_out and job.info.opened_ns < writer.oldest_ns]
+    left_out |= {info.uid for info in expired}
     copied = failed = 0
     for job in jobs:
         if job.info.uid not in left_out:

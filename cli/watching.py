@@ -1,8 +1,8 @@
 """Steps of a running job as lines, read from its channel without a daemon."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import groupby
 from typing import Any, Final
 
 from ..agent.channels import ChannelReader
@@ -10,8 +10,7 @@ from ..collector.render import lines_text
 from ..collector.summaries.lines import Row, step_line
 from ..formats import layout
 
-#: Maximum number of consecutive entries of one kind that get a line each. If there are more, they
-#: share one line.
+#: Maximum number of entries that get a line each. If there are more, those of a call share a line.
 LINES_MAX: Final = 10
 #: Maximum number of entries that are read at once. The job may write as many meanwhile.
 _ENTRIES_MAX: Final = layout.SPAN_COUNT // 2
@@ -29,18 +28,19 @@ class StepReader:
         self._position = channel.word("span_head")
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each entry since the last call; many entries of a kind share a line."""
+        """Yield a line for each entry since the last call; many entries of a call share a line."""
         self._position = max(self._position, self._channel.word("span_head") - _ENTRIES_MAX)
         ring_slice = self._channel.spans.read(self._position, _ENTRIES_MAX, ended=False)
         if ring_slice is None:
             return
         self._position = ring_slice.end
-        rows = map(self._row, layout.SPAN.iter_unpack(ring_slice.data))
         kinds = {number: kind for number, kind in self._channel.kinds().items() if kind.role == layout.STEP_ROLE}
-        for number, group in groupby((row for row in rows if row["kind"] in kinds), key=lambda row: row["kind"]):
-            entries = list(group)
-            for line_rows in [[row] for row in entries] if len(entries) <= LINES_MAX else [entries]:
-                yield lines_text.step_line(replace(step_line(line_rows, {}), kind=kinds[number].name))
+        rows = [row for row in map(self._row, layout.SPAN.iter_unpack(ring_slice.data)) if row["kind"] in kinds]
+        groups: dict[Any, list[Row]] = defaultdict(list)
+        for number, row in enumerate(rows):
+            groups[number if len(rows) <= LINES_MAX else (row["kind"], row["key"])].append(row)
+        for line_rows in groups.values():
+            yield lines_text.step_line(replace(step_line(line_rows, {}), kind=kinds[line_rows[0]["kind"]].name))
 
     def _row(self, entry: tuple[int, ...]) -> Row:
         """Return an entry as a row of SPANS; its start is in real time."""

@@ -22,7 +22,7 @@ class StepCurveDocument(TypedDict):
     kind: Annotated[str, "The kind of step."]
     normal: Annotated[CurvePoints | None, "The steps that were not traced; null without any."]
     traced: Annotated[CurvePoints | None, "The traced steps; null without any."]
-    traced_steps: Annotated[list[list[int]], "The numbers of the traced steps: first and last of each range, in order."]
+    traced_steps: Annotated[list[list[int]], "The numbers of the last traced steps: first and last of each range."]
 
 
 class ResourceCurveDocument(TypedDict):

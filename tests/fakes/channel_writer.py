@@ -100,13 +100,13 @@ class ChannelWriter:
         self.set(head=head + size)
         return True
 
-    def put_span(self, ordinal, kind=layout.RUN):
+    def put_span(self, ordinal, kind=layout.RUN, key=0, total=1000):
         head = self.word("span_head")
         if head - self.word("span_tail") >= layout.SPAN_COUNT:
             self.set(dropped_spans=self.word("dropped_spans") + 1)
             return False
         at = layout.SPANS_AT + head % layout.SPAN_COUNT * layout.SPAN_SIZE
-        layout.SPAN.pack_into(self.map, at, time.monotonic_ns(), 1000, ordinal, 1, kind, 0, 0, 0, 1000, 1000, 0)
+        layout.SPAN.pack_into(self.map, at, time.monotonic_ns(), total, ordinal, 1, kind, 0, key, 0, total, total, 0)
         count_at = layout.COUNTS_AT + 8 * kind
         struct.pack_into("<Q", self.map, count_at, struct.unpack_from("<Q", self.map, count_at)[0] + 1)
         self.set(span_head=head + 1)

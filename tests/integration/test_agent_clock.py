@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fakes.channel_writer import ChannelWriter
+from fakes.made_store import host_samples
 from fakes.polling import until
 from tfprof.agent import launches
 from tfprof.agent.launches import Launch
@@ -44,7 +45,7 @@ def channel(private_store: Path) -> Iterator[ChannelWriter]:
 def sample_counts(store: Path, uid: int) -> tuple[int, int]:
     """Return the number of stored samples of the job, and of its host."""
     job: LocalJob = LocalStore(store).job(f"{uid:016x}")
-    return job.table("samples").num_rows, job.host_samples().num_rows
+    return job.table("samples").num_rows, host_samples(store, job.info.host).num_rows
 
 
 def test_samples_and_events_are_stored_whatever_the_clock_shows(private_store: Path, channel: ChannelWriter) -> None:

@@ -406,11 +406,12 @@ def test_without_a_command_the_help_is_printed(run: Run) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "breakdown", "memory"])
+@pytest.mark.parametrize("default", ["/another/store", "clickhouse://host/database"])
 def test_next_commands_need_the_option_of_a_store_that_is_not_the_default(
-    store: Path, run: Run, monkeypatch: pytest.MonkeyPatch, command: str
+    store: Path, run: Run, monkeypatch: pytest.MonkeyPatch, default: str, command: str
 ) -> None:
     assert "--store" not in run(command, "7f3a", "--store", str(store))[1]
-    monkeypatch.setenv("TFPROF_STORE", "/another/store")
+    monkeypatch.setenv("TFPROF_STORE", default)
     assert run(command, "7f3a", "--store", str(store))[1].endswith(f"\n(with --store {store})\n")
 
 

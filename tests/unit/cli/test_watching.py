@@ -24,6 +24,18 @@ def test_each_entry_has_a_line_but_many_of_a_kind_share_one(count: int) -> None:
     writer.close()
 
 
+def test_each_of_several_functions_has_a_line_of_its_own() -> None:
+    writer = ChannelWriter()
+    channel = ChannelReader(os.dup(writer.fd))
+    reader = StepReader(channel)
+    for number in range(1, 2 * LINES_MAX + 1):
+        writer.put_span(number, layout.FUNCTION, key=number % 2 + 1, total=1_000 if number % 2 else 9_000_000)
+    lines = list(reader.lines())
+    assert [("1.00 µs" in line, "9.00 ms" in line) for line in lines] == [(True, False), (False, True)]
+    channel.close()
+    writer.close()
+
+
 def test_a_job_that_writes_faster_than_its_steps_are_read_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     writer = ChannelWriter()
     channel = ChannelReader(os.dup(writer.fd))

@@ -91,7 +91,7 @@ export function DiffPage({ before, after }) {
       html`<${Section} id="parts" title="Parts of a step"><${Table} columns=${PARTS} rows=${diff.parts} caption="mean times in a step" keyOf=${(row) => row.slug} /></${Section}>`}
       <${Section} id="ops" title="Ops" note="times of a step, in the order of tfprof diff">
         ${diff.ops.length > 0 && html`<${Table} columns=${opColumns(most)} rows=${diff.ops} caption="op types by change" keyOf=${(row) => `${row.op} ${row.device}`} />`}
-        ${diff.ops.every((row) => row.before_ns === null || row.after_ns === null) && html`<p class="muted">No op is compared: a side has no traced steps of its main kind.</p>`}
+        ${!(isReport && diff.ops.length) && diff.ops.every((row) => row.before_ns === null || row.after_ns === null) && html`<p class="muted">No op is compared: a side has no traced steps of its main kind.</p>`}
         ${diff.partial_ops.length > 0 && html`<p class="muted small">Not compared, since not every run has them: ${diff.partial_ops.join(", ")}.</p>`}
       </${Section}>
     </main>`;

@@ -90,18 +90,19 @@ export function JobsPage() {
   const uids = top === null ? [] : top.jobs.map((job) => `${job.uid}${job.state}`).sort();
   // Tags change without a change of the jobs: they are read again after a minute.
   const { document: listed, problem } = useDocument("/api/jobs", `${uids} ${Math.floor((top?.at_ns ?? 0) / 6e10)}`);
-  const old = history.state ?? { search: "", state: "all", order: { key: null, isDescending: true }, chosen: [] };
+  const old = history.state?.jobs ?? { search: "", state: "all", order: { key: null, isDescending: true }, chosen: [] };
   const [search, setSearch] = useState(old.search);
   const [state, setState] = useState(old.state);
   const [order, setOrder] = useState(old.order);
   const [chosen, setChosen] = useState(old.chosen);
-  useEffect(() => history.replaceState({ search, state, order, chosen }, ""), [search, state, order, chosen]);
+  useEffect(() => history.replaceState({ jobs: { search, state, order, chosen } }, ""), [search, state, order, chosen]);
   const [isHeld, setHeld] = useState(false);
   const last = useRef(/** @type {string[]} */ ([]));
   useEffect(() => {
     document.title = "tfprof: all jobs";
   }, []);
   const jobs = useMemo(() => (top === null ? [] : joined(top, listed)), [top, listed]);
+  const pair = chosen.filter((uid) => jobs.some((job) => job.uid === uid)); // without removed jobs
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const found = jobs.filter((job) => STATES[state](job) && isFound(job, words));
   const column = COLUMNS.find(({ key }) => key === order.key);
@@ -123,8 +124,8 @@ export function JobsPage() {
         ${Object.entries(STATES).map(
           ([name, test]) => html`<button key=${name} type="button" aria-pressed=${state === name} onClick=${() => setState(name)}>${name} ${jobs.filter(test).length}</button>`,
         )}
-        ${chosen.length === 2 &&
-        html`<a class="button" href=${`/diff/${byStart(chosen, jobs).join("/")}`}>Compare the two chosen jobs</a>`}
+        ${pair.length === 2 &&
+        html`<a class="button" href=${`/diff/${byStart(pair, jobs).join("/")}`}>Compare the two chosen jobs</a>`}
         <span class="end"></span>
       </div>
       ${top === null
