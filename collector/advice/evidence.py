@@ -135,7 +135,7 @@ class Evidence:
     time of each function's first call, as a fraction of the time from the start of the job's first
     span (0) to the end of the main call's last step (1). `other_run_keys`: the keys of session runs
     of other kinds than the main one, in order of time. `longest_ns`: the duration of the longest
-    activity of each category since the first timed step.
+    activity of each category after the first timed step.
     """
 
     nodes: tuple[Node, ...] = ()

@@ -34,7 +34,7 @@ _REMEDY_ON_BUSY_HOST: Final = (
 )
 #: The waits for a CPU before the shift are unknown if that time is short.
 _BUSY_HOST: Final = (
-    " Other processes compete for the host's CPUs since then, and it is not known how long the job waited for one"
+    " Other processes have competed for the host's CPUs since then, and it is not known how long the job waited for one"
     " before, so this need not be the job's doing."
 )
 

@@ -106,18 +106,19 @@ def _mean(group: TimedSteps) -> float:
 
 
 def _known_ns(parts: Breakdown | None) -> float:
-    """Return the time of a step that other findings explain, which may all be in outliers."""
+    """Return the time within a step that other findings explain, which may all be in outliers."""
     if parts is None:
         return 0.0
     collections_ns = sum(ns for name, ns in parts.detail_ns(PYTHON).items() if name.startswith(GARBAGE))
-    return parts.ns(TRACING) + parts.ns(INPUT) + collections_ns
+    known_ns = parts.ns(TRACING) + parts.ns(INPUT) + collections_ns
+    return max(0.0, known_ns - (parts.period_ns - parts.step_ns))  # some of it may be between the steps
 
 
 def _interval(ordinals: Sequence[int], step_count: int) -> int | None:
     """Return the most common distance between neighbors in ``ordinals``, of ``step_count`` steps.
 
     None if it is 1, if there are fewer than three ordinals, if the ordinals are not regular
-    (_REGULAR_SHARE_MIN), or if most steps are between none of them.
+    (_REGULAR_SHARE_MIN), or if they span less than half of the steps.
     """
     if len(ordinals) < 3:
         return None

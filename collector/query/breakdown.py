@@ -145,14 +145,15 @@ def _of_kind(
     timed = tuple(
         group
         for group in recorded.steps
-        if group.start_ns >= since_ns and (steps is None or (steps[0] <= group.last and group.ordinal <= steps[1]))
+        if group.measured_start.ns >= since_ns
+        and (steps is None or (steps[0] <= group.last and group.ordinal <= steps[1]))
     )
     if not timed:
         return None
     if since_ns:
         steps = timed[0].ordinal, timed[-1].last
     nodes, traces = _traces(job, kind, steps, known)
-    period = timed[0].start_ns, timed[-1].start_ns + timed[-1].total_ns
+    period = timed[0].measured_start.ns, timed[-1].start_ns + timed[-1].total_ns
     used = use_between(job.table("samples"), period)
     return break_down(
         Recording(

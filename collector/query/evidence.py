@@ -179,9 +179,9 @@ def _other_run_keys(spans: pa.Table, step_kind: str) -> tuple[int, ...]:
 
 
 def _longest_activities(spans: pa.Table, steps: Sequence[TimedSteps]) -> dict[str, int]:
-    """Return the duration of the longest activity of each category since the first of ``steps``."""
+    """Return the duration of the longest activity of each category after the first of ``steps``."""
     rows = rows_of_kinds(spans, (layout.ACTIVITY,))
-    begin_ns = steps[0].start_ns if steps else 0
+    begin_ns = steps[0].start_ns + steps[0].total_ns if steps else 0
     rows = rows.filter(pc.greater_equal(rows["start_ns"], pa.scalar(begin_ns, pa.int64())))
     by_duration = rows.group_by("key").aggregate([("max_ns", "max")]).sort_by("max_ns_max")
     return {activities.category_of(key): ns for key, ns in row_tuples(by_duration, "key", "max_ns_max")}

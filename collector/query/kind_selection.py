@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ...formats import layout
 from ..errors import UsageError
-from ..store.catalog import RUNNING
+from ..store.catalog import MAY_CONTINUE
 from ..store.columns import column_list, flagged, occurrences, pc
 from ..store.protocols import JobReader
 from ..store.schema import NODE
@@ -152,8 +152,8 @@ def steps_run(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, b
     """
     count, is_estimate = 0, False
     for job in jobs:
-        is_running = job.info.state == RUNNING
-        counts = counts_of(current_info(job.info, job.table("spans", _SPAN_COLUMNS)) if is_running else job.info)
+        may_continue = job.info.state in MAY_CONTINUE
+        counts = counts_of(current_info(job.info, job.table("spans", _SPAN_COLUMNS)) if may_continue else job.info)
         count += sum(counts.get(kind_name(kind), 0) for kind in kinds if not function_key(kind))
         functions = [kind for kind in kinds if function_key(kind) and layout.FUNCTION not in kinds]
         if functions:

@@ -7,6 +7,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ...formats import orders
@@ -18,7 +19,7 @@ from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import kind_name, main_kind_of, span_kind, step_kind_of
 from ..summaries.order_results import JobAnswers, OrderOps, OrderTarget
-from ..summaries.step_records import TimedSteps, periods
+from ..summaries.step_records import TimedSteps
 from .job_selection import ids_of, matches_any, may_run
 from .kind_selection import COLUMNS, traces_of_job
 from .node_times import rank_ops
@@ -163,7 +164,8 @@ def first_common(workers: Iterable[Progress]) -> int:
 
 def progress_in(steps: Sequence[TimedSteps]) -> Progress | None:
     """Return the progress in the timed ``steps`` of a job, None if their period is unknown."""
-    times_ns = [period.ns for period in periods(steps[-_PACE_STEPS:])]
+    starts = pairwise(group.measured_start for group in steps[-_PACE_STEPS:])
+    times_ns = [(end.ns - start.ns) / (end.step - start.step) for start, end in starts if end.step > start.step]
     return Progress(steps[-1].last, statistics.median(times_ns)) if times_ns else None
 
 

@@ -62,7 +62,7 @@ def no_such_timed_step(spans: pa.Table, steps: tuple[int, int] | None, since_ns:
     """Return the error that no step in ``spans`` is one of ``steps`` since ``since_ns``."""
     what = f"no step {range_text(*steps)}" if steps else "no step"
     since = f" began since {date_and_time(since_ns)}" if since_ns else ""
-    last = spans.sort_by("start_ns").slice(spans.num_rows - 1).to_pylist()[0]
+    last = by_time(spans).slice(spans.num_rows - 1).to_pylist()[0]
     number = last["ordinal"] + last["count"] - 1
     text = f"{what}{since}: the last one is {span_kinds.name_of(last['kind'])} {number:,}"
     return UsageError(f"{text}, of {date_and_time(last['start_ns'])}", slug="no-such-step")
@@ -90,8 +90,7 @@ def steps_of_kind(spans: pa.Table, kind: int, names: FunctionNames) -> StepsOfKi
     steps = spans.filter(is_of_kind)
     threads = steps.group_by("thread").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
     thread = threads["thread"][0]
-    numbered = spans.filter(pc.and_(is_numbered, pc.equal(spans["thread"], thread)))
-    steps = _latest(rows_of_kinds(_with_others(numbered, key), (kind,)))
+    steps = _latest(_with_others(spans.filter(is_numbered), key, thread))
     rows = row_tuples(steps, *_TIMED_COLUMNS)
     others = spans.filter(pc.and_(pc.invert(is_of_kind), pc.greater_equal(spans["start_ns"], steps["start_ns"][0])))
     return StepsOfKind(
@@ -104,15 +103,18 @@ def steps_of_kind(spans: pa.Table, kind: int, names: FunctionNames) -> StepsOfKi
     )
 
 
-def _with_others(steps: pa.Table, function: int) -> pa.Table:
-    """Return ``steps`` by time, with the number of steps of other functions before each.
+def _with_others(steps: pa.Table, function: int, thread: Any) -> pa.Table:
+    """Return the steps of a function (0 for all) and thread by time.
 
-    All functions are numbered together.
+    Each has the number of other steps before it, since all functions and threads are numbered
+    together.
     """
     ordered = by_time(steps)
-    is_own = pc.equal(ordered["key"], pa.scalar(function, pa.uint32())) if function else True
+    is_own = pc.equal(ordered["thread"], thread)
+    if function:
+        is_own = pc.and_(is_own, pc.equal(ordered["key"], pa.scalar(function, pa.uint32())))
     others = pc.cumulative_sum(flat(pc.if_else(is_own, 0, ordered["count"].cast(pa.int64()))))
-    return ordered.append_column("others", others)
+    return ordered.append_column("others", others).filter(is_own)
 
 
 def _latest(spans: pa.Table) -> pa.Table:

@@ -12,7 +12,8 @@ class TimedSteps(NamedTuple):
 
     `steps`: their number; `total_ns`: sum of their durations, without the pauses between them.
     Of sampled steps only the last one was timed: `total_ns` is an estimate, and so is `start_ns`.
-    `others`: the number of steps of other functions before, which are numbered together with these.
+    `others`: the number of steps of other functions and threads before, which are numbered together
+    with these.
     """
 
     ordinal: int

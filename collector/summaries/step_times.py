@@ -175,15 +175,16 @@ class PaceKeeper:
         return Pace(step_ns, usual_ns, self._per_s(), self._last_ns, _trend(medians, trend_length))
 
     def _per_s(self) -> float | None:
-        """Return the steps a second in the latest parts, from the end of the first row on.
+        """Return the steps a second in the latest parts, None if that is unknown.
 
-        The start of that row is unknown if its steps were sampled. None without another row.
+        The start of a row of sampled steps is unknown, so time counts from the end of such a row.
         """
         if self._last_ns is None:
             return None
-        first = self._parts[0].first
-        steps = sum(part.count for part in self._parts) - first.steps
-        time_ns = self._last_ns - first.start_ns - first.total_ns
+        first, steps = self._parts[0].first, sum(part.count for part in self._parts)
+        time_ns = self._last_ns - first.start_ns
+        if first.flags & layout.FLAG_SAMPLED:
+            steps, time_ns = steps - first.steps, time_ns - first.total_ns
         return steps * SECOND_NS / time_ns if time_ns > 0 else None
 
 

@@ -38,7 +38,9 @@ def spans_within(spans: pa.Table, steps: tuple[int, int] | None, since_ns: int) 
             pc.less_equal(spans["ordinal"], pa.scalar(steps[1], pa.uint64())),
         )
         spans = spans.filter(is_in_range)
-    return spans.filter(pc.greater_equal(spans["start_ns"], pa.scalar(since_ns, pa.int64()))) if since_ns else spans
+    if not since_ns:
+        return spans
+    return spans.filter(pc.greater_equal(at_measured_starts(spans)["start_ns"], pa.scalar(since_ns, pa.int64())))
 
 
 def spans_since(spans: pa.Table, since_ns: int) -> pa.Table:
