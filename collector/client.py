@@ -163,7 +163,8 @@ def _gone(job: OrderTarget) -> OrderAnswer:
     """Return the refusal of a job that has ended, or from which tfprof was detached."""
     info = job.info
     if info.state == "detached":
-        text = f"tfprof was detached from the job: `tfprof attach {info.pid}` attaches to it again"
+        host = f"--host {info.node} " if info.node else ""
+        text = f"tfprof was detached from the job: `tfprof attach {host}{info.pid}` attaches to it again"
         return OrderAnswer(info.uid, orders.REFUSED, "job-detached", text)
     return OrderAnswer(info.uid, orders.REFUSED, orders.JobGoneError.slug, "the job has ended")
 

@@ -9,7 +9,7 @@ unset TFPROF_COLLECTOR TFPROF_TRACE
 XDG_RUNTIME_DIR=$folder/run XDG_CONFIG_HOME=$folder TFPROF_STORE=$folder/store
 export XDG_RUNTIME_DIR XDG_CONFIG_HOME TFPROF_STORE
 mkdir -m 700 "$XDG_RUNTIME_DIR"
-trap 'tfprof stop >/dev/null 2>&1 || true; rm -rf "$folder"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; tfprof stop >/dev/null 2>&1 || true; rm -rf "$folder"' EXIT
 trap 'exit 130' INT TERM  # runs the trap above, too
 
 show() {

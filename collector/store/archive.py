@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..errors import StoreError
 from . import catalog, segment, small_segments, store_files
 from .catalog import JobInfo
-from .columns import integer, pc
+from .columns import pc
 from .schema import STORE_VERSION
 from .snapshot import Snapshot
 
@@ -152,7 +152,8 @@ def samples_of_job(info: JobInfo, samples: pa.Table) -> pa.Table:
     ended: Any = info.end.get("t_ns", info.closed_ns)
     last = _clamped((ended if isinstance(ended, int) else time.time_ns()) + MARGIN_NS)
     times = samples["t_ns"]
-    return samples.filter(pc.and_(pc.greater_equal(times, integer(first)), pc.less_equal(times, integer(last))))
+    begin, end = (pa.scalar(ns, pa.int64()) for ns in (first, last))  # `integer` would keep them for ever
+    return samples.filter(pc.and_(pc.greater_equal(times, begin), pc.less_equal(times, end)))
 
 
 def _clamped(ns: int) -> int:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..errors import DamagedJobError, NoSuchJobError, StoreError
 from . import catalog, executions, lock, segment, shared, totals, trace_ranges
 from .catalog import JobInfo
-from .columns import integer, pc
+from .columns import pc
 from .protocols import Executions, JobReader, RecordedTotals
 from .schema import HOST_SAMPLES
 from .selectors import selected
@@ -203,7 +203,7 @@ def _samples_since(snapshot: Snapshot, since_ns: int) -> pa.Table:
         if (pc.max(tables[-1]["t_ns"]).as_py() or 0) < since_ns:
             break
     rows = pa.concat_tables(reversed(tables))
-    return rows.filter(pc.greater_equal(rows["t_ns"], integer(since_ns)))
+    return rows.filter(pc.greater_equal(rows["t_ns"], pa.scalar(since_ns, pa.int64())))
 
 
 def _totals(snapshot: Snapshot) -> RecordedTotals:

@@ -183,7 +183,7 @@ class Tracker(object):
 
     @guarded
     def _choose_skip(self, start: int, duration: int, ordinal: int) -> int:
-        """Choose how many steps are only counted after step ``ordinal``, for about a second.
+        """Choose how many steps are only counted after step ``ordinal``: those of a second at most.
 
         Return how many were only counted before it. A step that may be traced is timed, and so is
         the one before it: its entry contains the counted ones. Steps of some kinds are never traced

@@ -88,7 +88,7 @@ class Step(object):
         if not self.is_sampled or flags or self.is_paced:
             put_start = mono()
             about = tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, self.count
-            tracker.put(*about, 0 if flags else tracker.ordinals.take_counted())
+            tracker.put(*about, tracker.ordinals.take_counted() if self.is_sampled and not flags else 0)
             tracker.spend(TIMING_FACTOR * (mono() - put_start))
             tracker.decide_if_due(self.ordinal)
         else:

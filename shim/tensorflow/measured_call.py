@@ -50,7 +50,9 @@ def measure(
     if is_untraced:
         tracker.put_timed(start, duration, ordinal, key)
     else:
-        tracker.put(tracker.kind, start, duration, ordinal, key, 0, 0, 1, tracker.ordinals.take_counted())
+        # A run with options of the job's does not stand for those that were counted before it.
+        counted = 0 if may_be_requested else tracker.ordinals.take_counted()
+        tracker.put(tracker.kind, start, duration, ordinal, key, 0, 0, 1, counted)
         tracker.note_untraced(key, duration)
     return result
 

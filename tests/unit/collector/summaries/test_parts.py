@@ -166,6 +166,15 @@ def test_the_period_of_sampled_steps_is_measured() -> None:
     assert result.notes == ("no step was traced, so the inside of the steps is not cut",)
 
 
+def test_sampled_steps_of_two_threads_are_timed_apart() -> None:
+    """Each thread has steps of 1 ms, 2 ms from start to start; one of nine is timed."""
+    spans = [
+        span(layout.RUN, 9 * at + 1, 9 * at, 9, count=9, flags=layout.FLAG_SAMPLED, thread=at % 2) for at in range(40)
+    ]
+    result = broken_down(steps=steps_of_kind(rows("spans", spans), layout.RUN, {}).steps)
+    assert (result.step_ns, result.period_ns) == (MS, 2 * MS)
+
+
 def test_the_cost_of_tracing_is_taken_from_the_time_without_ops() -> None:
     slow = TRACE._replace(duration_ns=8 * MS)  # the trace costs 2 ms after the last op
     assert parts_of(broken_down(traces=[slow])) == pytest.approx(

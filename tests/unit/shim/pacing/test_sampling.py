@@ -72,7 +72,7 @@ class SameKindRuns(RunSignatures):
 
 def measured_session(method, run_tracker):
     """Return a session with ``method`` as `_call_tf_sessionrun`, patched by the shim."""
-    run = session.measured_run(method, SameKindRuns(run_tracker), SimpleNamespace())
+    run = session.measured_run(method, SameKindRuns(run_tracker), SimpleNamespace(TF_GetBuffer=bytes))
     return type("Session", (), {"_call_tf_sessionrun": run})()
 
 
@@ -99,10 +99,10 @@ class Job:
 
         self.session = measured_session(_call_tf_sessionrun, self.tracker)
 
-    def run(self, *outcomes, fetch_count=1):
+    def run(self, *outcomes, fetch_count=1, options=None):
         """Run a step for each outcome: the duration of the step, or the error that it raises."""
         for outcome in outcomes:
-            self.session._call_tf_sessionrun(None, [outcome], [0] * fetch_count, [], None)
+            self.session._call_tf_sessionrun(options, [outcome], [0] * fetch_count, [], None)
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_steps_before_a_selected_one_have_entries(channel, fake_clock, reader):
     assert ordinals_of(reader.take().spans) == list(range(1, 3000))
 
 
-def test_no_two_entries_contain_the_same_step(job, reader, monkeypatch, fake_clock):
+def test_entries_of_sampled_and_other_steps_follow_each_other(job, reader, monkeypatch, fake_clock):
     """Steps of a new key may be traced, and are put in another way than the others."""
     monkeypatch.setattr(step, "mono", fake_clock)
     job.run(*[SHORT] * 2000)
@@ -158,6 +158,18 @@ def test_no_two_entries_contain_the_same_step(job, reader, monkeypatch, fake_clo
     numbers = ordinals_of(reader.take(ended=True).spans)
     assert numbers == list(range(1, 1 + len(numbers)))
     assert len(numbers) > 5000
+
+
+def test_long_steps_that_are_always_timed_do_not_stand_for_short_ones(job, reader, monkeypatch, fake_clock):
+    monkeypatch.setattr(step, "mono", fake_clock)
+    for _ in range(5):
+        job.run(*[SHORT] * 1000)
+        job.run(10**9, options=b"")
+        begun_step = step.Step(job.tracker, job.tracker.next(), 0, False, is_sampled=False)
+        fake_clock.now += 10**9
+        begun_step.end()
+    spans = reader.take(ended=True).spans
+    assert sum(span.total for span in spans) == pytest.approx(10 * 10**9 + 5000 * SHORT, rel=0.01)
 
 
 def test_without_the_c_part_all_short_steps_are_timed_and_share_entries(channel, fake_clock, reader, monkeypatch):
