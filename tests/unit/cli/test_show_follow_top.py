@@ -43,7 +43,8 @@ def test_show_fits_its_screen(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_pat
     name = "gradients/some/long/scope/of/a/layer/MatMul_grad/MatMul"
     made_job(tmp_path / "s", [[Execution(name, 0, 500 + n)] for n in range(6)], graph({name: "MatMul"}), **tables())
     monkeypatch.setenv("COLUMNS", str(width))
-    out = run("show", "last", "--store", str(tmp_path / "s"))[1]
+    monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "s"))
+    out = run("show", "last")[1]
     assert max(map(len, out.splitlines())) <= width
     assert "MatMul" in out
 
