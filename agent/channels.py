@@ -76,14 +76,16 @@ def is_drained(fd: int) -> bool:
 def open_file(path: str, flags: int) -> int:
     """Return a descriptor of the channel at ``path``, a link below /proc.
 
-    The link may lead to another file by now, for example a pipe that blocks its reader. OSError if
-    that file is not a regular one.
+    The link may lead to another file by now, for example a device. OSError if that file is not a
+    regular one: it is not opened.
     """
-    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    if stat.S_ISREG(os.fstat(fd).st_mode):
-        return fd
-    os.close(fd)
-    raise OSError(errno.ESTALE, "not a regular file", path)
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(place).st_mode):
+            raise OSError(errno.ESTALE, "not a regular file", path)
+        return os.open(f"/proc/self/fd/{place}", flags | os.O_CLOEXEC)
+    finally:
+        os.close(place)
 
 
 class ChannelReader:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from ..commands.environment import initial_environment
-from ..formats import addresses, layout, runtime_dir, settings, tested_versions
+from ..formats import addresses, layout, private_files, runtime_dir, settings, tested_versions
 from ..formats.errors import FolderError, TfprofError
 from . import python_command
 from .attach import maps, targets
@@ -228,11 +228,8 @@ def _memory_outcome(root: str) -> Outcome:
 
 
 def _cgroup_bytes(root: str) -> int | None:
-    try:
-        with open(os.path.join(root, _CGROUP_MEMORY), encoding="ascii") as file:
-            text = file.read().strip()
-    except OSError:
-        return None
+    # The root of the process may have any file there, such as a pipe.
+    text = (private_files.read_file(os.path.join(root, _CGROUP_MEMORY), 64) or b"").strip()
     return int(text) if text.isdigit() else None
 
 

@@ -186,12 +186,15 @@ def command_line(words: Sequence[str]) -> list[str]:
 def accepted_hello(hello: Mapping[str, Any]) -> dict[str, Any]:
     """Return the accepted fields of a job's hello.
 
-    They are the texts of `HELLO_FIELDS`, the kinds of spans by number, and the names of functions
-    by key. The length of all texts and the number of functions are limited.
+    They are the texts of `HELLO_FIELDS`, the pid of its parent process, the kinds of spans by
+    number, and the names of functions by key. The length of all texts and the number of functions
+    are limited.
     """
     fields: dict[str, Any] = {
         name: hello[name][:_TEXT_MAX] for name in HELLO_FIELDS if isinstance(hello.get(name), str)
     }
+    if type(hello.get("ppid")) is int:
+        fields["ppid"] = hello["ppid"]
     functions = hello.get("functions")
     if isinstance(functions, dict):
         pairs = [

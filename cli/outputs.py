@@ -88,4 +88,5 @@ def _without_force(error: TfprofError) -> TfprofError:
 
 def _in_path(name: str) -> str:
     """Return the name of a job as a part of a file's name."""
-    return Path(name.replace(os.sep, "_").replace("\0", "_")).stem[:100] or "job"
+    clean = "".join(char if char.isprintable() and char != os.sep else "_" for char in name)
+    return Path(clean).stem[:100].lstrip(".-") or "job"

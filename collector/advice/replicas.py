@@ -32,6 +32,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
         for device, busy_ns in _busy(step).items():
             by_device[device].append(busy_ns)
     medians = {device: median(times) for device, times in by_device.items()}
+    medians = {device: ns for device, ns in medians.items() if "gpu:" in device} or medians  # the host is no replica
     slowest = max(medians, key=lambda device: medians[device], default="")
     others = [ns for device, ns in medians.items() if device != slowest and ns >= _REPLICA_SHARE * medians[slowest]]
     step_ns = median(step.duration_ns for step in steps)
@@ -56,5 +57,5 @@ def _busy(step: StepTrace) -> dict[str, int]:
     intervals: dict[str, list[Interval]] = defaultdict(list)
     for execution in step.executions:
         if "device:" in execution.device and class_of(execution, {}).part == DEVICE:
-            intervals[execution.device].append((execution.start_ns, execution.end_ns))
+            intervals[execution.device.partition("/stream:")[0]].append((execution.start_ns, execution.end_ns))
     return {device: covered(spans) for device, spans in intervals.items()}

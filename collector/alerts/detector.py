@@ -37,10 +37,10 @@ class Detector:
         self._hosts: dict[str, tuple[int, CpuSeconds]] = {}  # by host: number of processors, and their load
         self._due_ns = 0
 
-    def open(self, uid: int, host: str, name: str) -> None:
+    def open(self, uid: int, host: str, training: str) -> None:
         """Watch job ``uid`` on ``host``; a job that is already watched keeps its state."""
         if uid not in self._jobs:
-            self._jobs[uid] = JobWatch(host, name)
+            self._jobs[uid] = JobWatch(host, training)
 
     def close(self, uid: int) -> None:
         """Stop watching job ``uid``."""
@@ -81,7 +81,7 @@ class Detector:
         the future.
         """
         if now_ns < self._due_ns - INTERVAL_NS:
-            self._jobs = {uid: JobWatch(job.host, job.name) for uid, job in self._jobs.items()}
+            self._jobs = {uid: JobWatch(job.host, job.training) for uid, job in self._jobs.items()}
             self._hosts.clear()
         elif now_ns < self._due_ns:
             return []
@@ -114,7 +114,7 @@ class Detector:
         is_saturated = self._is_saturated(job.host, shift.since_ns)
         if is_saturated and now_ns - shift.since_ns < SATURATED_NS:
             return False
-        slowdowns = list(self._slowdowns_of_others(job, shift, all_names=is_saturated))
+        slowdowns = list(self._slowdowns_of_others(job, shift, all_trainings=is_saturated))
         slowdown = max(1.0, median(slowdowns)) if slowdowns else 1.0
         others_unaffected = slowdown < _OTHERS_SLOWER_MIN and (bool(slowdowns) or not is_saturated)
         if others_unaffected and not is_saturated:
@@ -130,14 +130,13 @@ class Detector:
         busy = load.cores(since_ns) if load is not None else None
         return busy is not None and busy >= SATURATED_SHARE * cpus
 
-    def _slowdowns_of_others(self, job: JobWatch, shift: Shift, *, all_names: bool) -> Iterator[float]:
+    def _slowdowns_of_others(self, job: JobWatch, shift: Shift, *, all_trainings: bool) -> Iterator[float]:
         """Yield the slowdown factors of the other jobs on the host at ``shift``.
 
-        Unless ``all_names``, leave out jobs of the same name: they may be processes of one training
-        that wait for each other.
+        Unless ``all_trainings``, leave out jobs of its training, which may wait for each other.
         """
         for other in self._jobs.values():
-            if other is not job and other.host == job.host and (all_names or other.name != job.name):
+            if other is not job and other.host == job.host and (all_trainings or other.training != job.training):
                 slowdown = other.slowdown(shift)
                 if slowdown is not None:
                     yield slowdown

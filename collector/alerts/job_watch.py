@@ -57,11 +57,14 @@ class SeriesShift(NamedTuple):
 
 
 class JobWatch:
-    """The state of one job, updated by its messages; ``host``: the host on which it runs."""
+    """The state of one job, updated by its messages; ``host``: the host on which it runs.
 
-    def __init__(self, host: str, name: str) -> None:
+    ``training``: the name that processes of one training have in common.
+    """
+
+    def __init__(self, host: str, training: str) -> None:
         self.host = host
-        self.name = name
+        self.training = training
         self.load = CpuSeconds()
         self._series: dict[SeriesKey, StepSeries] = {}
         # Times from the start of a step to the next start. Those up to a sampled step are apart,

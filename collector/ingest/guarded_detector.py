@@ -26,9 +26,9 @@ class GuardedDetector:
         self._live = LiveJobs()
         self._report_failure = report_failure
 
-    def open(self, uid: int, host: str, name: str, *, has_rows: bool = False) -> None:
+    def open(self, uid: int, host: str, training: str, *, has_rows: bool = False) -> None:
         """Watch job ``uid`` on ``host``; ``has_rows``: whether rows of it are stored."""
-        self._detector.open(uid, host, name)
+        self._detector.open(uid, host, training)
         self._live.open(uid, has_rows=has_rows)
 
     def close(self, uid: int) -> None:

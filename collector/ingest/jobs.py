@@ -170,8 +170,8 @@ class OpenJobs:
         has_rows = any(map(job.writer.acked, (wire.RECORDS, wire.SPANS, wire.SAMPLES)))
         is_new = head.uid not in self.open
         self.open[head.uid] = job
-        host, name = (str(identity.get(key) or "") for key in ("host", "name"))
-        self._detector.open(head.uid, host, name, has_rows=has_rows)
+        host, training = str(identity.get("host") or ""), str(identity.get("group") or identity.get("name") or "")
+        self._detector.open(head.uid, host, training, has_rows=has_rows)
         if is_new and job.writer.acked(wire.RECORDS):
             self._detector.add_names(head.uid, job.writer.table("names"))
         self._report_removed(job)

@@ -45,9 +45,16 @@ class Peers:
         self.heard_s: dict[bytes, float] = {}
         self._welcome = welcome
 
-    def note_heard(self, connection: bytes) -> None:
-        """Record that a message of a known connection has come."""
-        if connection in self.by_connection:
+    def note_heard(self, connection: bytes, node: str | None) -> None:
+        """Record that a message of a known connection has come from ``node``.
+
+        A node can take the name of another one's connection that has left. It is unknown then.
+        """
+        peer = self.by_connection.get(connection)
+        if peer is not None and peer.node != node:
+            del self.by_connection[connection]
+            self.heard_s.pop(connection, None)
+        elif peer is not None:
             self.heard_s[connection] = time.monotonic()
 
     def greet(self, connection: bytes, node: str | None, body: memoryview) -> tuple[Head, bytes]:

@@ -122,7 +122,7 @@ class Receiver:
         head = Head(0)
         try:
             node = self._sockets.node_of(connection, frames)
-            self._peers.note_heard(connection)
+            self._peers.note_heard(connection, node)
             head = _head(frames)
             handler = self._HANDLERS.get(head.type, Receiver._unknown)
             return handler(self, Message(connection, node, head, frames[1].buffer))

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -309,7 +310,7 @@ def hint(answer: Answer) -> str | None:
         return None
     regexes = ",".join(f"{re.escape(name)}:.*" for name in files[:_OWN_FILES_MAX])
     more = f", and so on for {len(files) - _OWN_FILES_MAX} more files" if len(files) > _OWN_FILES_MAX else ""
-    return f"your own lines alone: -max_depth 1000 -show_name_regexes '{regexes}'{more}"
+    return f"your own lines alone: -max_depth 1000 -show_name_regexes {shlex.quote(regexes)}{more}"
 
 
 _NO_OPS: Final = (

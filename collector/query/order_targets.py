@@ -24,7 +24,7 @@ from .job_selection import ids_of, matches_any, may_run
 from .kind_selection import COLUMNS, traces_of_job
 from .node_times import rank_ops
 from .recorded_steps import main_kind, steps_of_kind
-from .workers import members_of
+from .workers import is_evaluator, members_of
 
 #: Time from the last stored step to the first agreed one (seconds). Steps are stored up to three
 #: seconds after their end. The order must reach all workers before the first agreed step.
@@ -171,5 +171,5 @@ def progress_in(steps: Sequence[TimedSteps]) -> Progress | None:
 
 def _progress_of(job: JobReader) -> Progress | None:
     spans = job.table("spans")
-    kind = main_kind(job, spans)
+    kind = None if is_evaluator(job.info) else main_kind(job, spans)
     return None if kind is None else progress_in(steps_of_kind(spans, kind, functions_of(job.info)).steps)

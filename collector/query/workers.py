@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
+
 from ...formats import layout
+from ...formats.layout import SECOND_NS
 from ..errors import UsageError
 from ..store.catalog import IMPORTED, JobInfo, integer_of
 from ..store.columns import pc
@@ -17,8 +20,11 @@ from .breakdown import main_breakdown
 from .job_selection import ids_of
 from .recorded_steps import main_kind, steps_of_kind
 
-#: Beginning of the names of workers in a cluster of TF_CONFIG.
+#: Beginnings of names in a cluster of TF_CONFIG: of workers, and of what evaluates beside them.
 _WORKER: Final = "worker:"
+_EVALUATOR: Final = "evaluator:"
+#: After this time without data, a job that was never closed has ended.
+_SILENCE_NS: Final = 60 * SECOND_NS
 #: Executions of these classes wait for other workers.
 _FOR_OTHERS = ("collectives", "send and receive")
 
@@ -106,21 +112,30 @@ def worker_name(info: JobInfo) -> str:
     return str(task) if task else f"rank {rank}" if rank is not None else f"pid {info.identity.get('pid')}"
 
 
+def is_evaluator(info: JobInfo) -> bool:
+    """Return whether a job of a group evaluates checkpoints, at a pace of its own."""
+    return worker_name(info).startswith(_EVALUATOR)
+
+
 def _of_one_run(jobs: Iterable[JobReader], chosen: JobInfo) -> list[JobReader]:
     """Return those of ``jobs`` that ran at the same time as ``chosen``, the oldest first."""
-    start, end = _period(chosen)
-    same = [job for job in jobs for first, last in [_period(job.info)] if first <= end and last >= start]
+    periods = {job.info.uid: (job, *_period(job)) for job in jobs}
+    _, start, end = periods[chosen.uid]
+    same = [job for job, first, last in periods.values() if first <= end and last >= start]
     return sorted(same, key=lambda job: job.info.opened_ns)
 
 
-def _period(info: JobInfo) -> tuple[int, float]:
-    """Return when ``info`` was opened, and its end by the same clock.
+def _period(job: JobReader) -> tuple[int, int]:
+    """Return when ``job`` was opened, and its end by the same clock.
 
-    A job from another store was closed in this one when it was imported.
+    A job from another store was closed in this one when it was imported. A job whose host broke
+    down is never closed.
     """
+    info = job.info
     ended = integer_of(info.end, "t_ns")
     ends = info.closed_ns, info.opened_ns + ended - info.started_ns if ended else None
-    return info.opened_ns, min(filter(None, ends), default=float("inf"))
+    known = list(filter(None, ends))
+    return info.opened_ns, min(known) if known else job.last_write_ns() + _SILENCE_NS
 
 
 #: What is known about the steps of a worker, and their parts.
@@ -149,8 +164,12 @@ def _dispatched(members: Sequence[JobReader], read: Sequence[_Read]) -> dict[int
 
 
 def _by_thread(job: JobReader) -> list[_Read]:
-    """Return the function calls of each thread of ``job`` that calls functions, by its number."""
+    """Return the function calls of each thread of ``job`` that calls functions, by its number.
+
+    Those of the main thread are left out: checkpoints call functions there.
+    """
     calls = rows_of_kinds(job.table("spans"), (layout.FUNCTION,))
+    calls = calls.filter(pc.not_equal(calls["thread"], pa.scalar(integer_of(job.info.identity, "pid"), pa.uint32())))
     threads: list[Any] = sorted(pc.unique(calls["thread"]).to_pylist())
     parts = [main_breakdown(job, calls.filter(pc.equal(calls["thread"], thread))) for thread in threads]
     return [(WorkerSteps(job.info.host, {}, None, part.period_ns if part else None), part) for part in parts]
@@ -158,7 +177,7 @@ def _by_thread(job: JobReader) -> list[_Read]:
 
 def _read(job: JobReader) -> _Read:
     spans = job.table("spans")
-    kind = main_kind(job, spans)
+    kind = None if is_evaluator(job.info) else main_kind(job, spans)
     if kind is None:
         return WorkerSteps(job.info.host, {}, None), None
     steps = {

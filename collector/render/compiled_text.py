@@ -1,5 +1,6 @@
 """The programs that XLA compiled in a job as text, and the ops of one of them."""
 
+import shlex
 from collections.abc import Iterator
 from typing import Final
 
@@ -44,7 +45,7 @@ def lines(answer: Compiled, job: str, width: int | None, top: int) -> Iterator[s
     yield from render(_PROGRAMS, list(map(_program_cells, programs)), width=width)
     yield ""
     if len(programs) > 1:
-        yield f"next: tfprof compiled {job} {programs[0].name!r} shows its ops"
+        yield f"next: tfprof compiled {job} {shlex.quote(programs[0].name)} shows its ops"
         return
     yield from _op_lines(programs[0], width, top)
 

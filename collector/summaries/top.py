@@ -79,8 +79,10 @@ class TopOp:
 
 
 def short_device(device: str) -> str:
-    """Return the short form of a device's name: CPU:0, GPU:1; in a cluster: worker:1 GPU:0."""
+    """Return the short form of a device's name: CPU:0, or GPU:1 STREAM:ALL, or worker:1 GPU:0."""
+    device, _, stream = device.partition("/stream:")
     task, name = _TASK.search(device), device.rsplit("/", 1)[-1].removeprefix("device:").upper() or "-"
+    name = f"{name} STREAM:{stream.upper()}" if stream else name
     return f"{task[1]}:{task[2]} {name}" if task else name
 
 

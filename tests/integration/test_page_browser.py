@@ -254,7 +254,7 @@ def test_jobs_without_a_step_have_no_step_time_as_csv_and_the_page_is_as_it_was_
         page.page.get_by_role("button", name="ended").click()
         page.page.get_by_role("button", name="steps", exact=True).click()
         page.page.get_by_role("checkbox").first.check()
-        page.page.wait_for_function("history.state.chosen.length")
+        page.page.wait_for_function("history.state.jobs.chosen.length")
         page.page.locator("tbody a").first.click()
         page.page.wait_for_url("**/job/*")
         page.page.go_back()

@@ -69,8 +69,9 @@ def test_the_environment_of_a_process_is_read_from_outside() -> None:
 
 
 def test_only_listed_texts_are_accepted_from_a_hello_and_long_ones_are_cut() -> None:
-    hello = {"name": "x" * 5000, "framework": ["tensorflow"], "python": "3.11", "secret": "hush"}
-    assert identity.accepted_hello(hello) == {"name": "x" * 512, "python": "3.11"}
+    hello = {"name": "x" * 5000, "framework": ["tensorflow"], "python": "3.11", "secret": "hush", "ppid": 7}
+    assert identity.accepted_hello(hello) == {"name": "x" * 512, "python": "3.11", "ppid": 7}
+    assert identity.accepted_hello({"ppid": "7"}) == identity.accepted_hello({"ppid": True}) == {}
 
 
 def test_a_user_without_a_name_is_shown_by_number() -> None:

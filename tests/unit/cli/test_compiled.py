@@ -142,7 +142,9 @@ def test_the_summary_says_whether_xla_compiled_ops(
 
 def test_of_several_programs_one_is_opened_by_its_name(run: Run, tmp_path: Path) -> None:
     store = write(tmp_path / "s", CLUSTERS)
-    assert "next: tfprof compiled" in run("compiled", "last", "--store", store)[1]
+    lines = run("compiled", "last", "--store", store)[1].splitlines()
+    assert lines[-2].endswith(" cluster_0 shows its ops")
+    assert lines[-1] == f"(with --store {store})"
     _, text, _ = run("compiled", "last", "cluster_1", "--store", store)
     assert text.splitlines()[-1].startswith("note: TensorFlow did not record which ops")
     status, _, err = run("compiled", "last", "cluster", "--store", store)

@@ -61,7 +61,8 @@ def test_a_quiet_launch_names_only_files_that_are_not_written(
 def test_a_name_of_a_job_cannot_leave_the_folder(run: Run, tmp_path: Path) -> None:
     write_many_executions(tmp_path / "store", 5 << 60, name="../../evil\0\n.py", launch="00000000000000ab")
     report.main(["00000000000000ab", "--store", str(tmp_path / "store"), "--quiet", "--output", "x{name}.csv"])
-    assert len(list(Path().glob("x*.csv"))) == 1
+    (path,) = Path().glob("x*.csv")
+    assert path.name.isprintable()
     assert not list(tmp_path.parent.glob("*evil*"))
 
 

@@ -4,6 +4,7 @@ Tests collector/documents/workers.py, collector/query/workers.py, collector/rend
 """
 
 import json
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from fakes.command import Run
 from fakes.made_store import HOST, SECOND, START_NS, rows, span, write_job
-from tfprof.collector.store.catalog import JOB_FILE, JobInfo, job_folder
+from tfprof.collector.store.catalog import JOB_FILE, JobInfo, job_folder, load
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout
 
@@ -48,6 +49,26 @@ def test_the_straggler_is_first(run: Run, store: Path, selector: str) -> None:
 def test_the_screen_names_the_straggler(run: Run, store: Path) -> None:
     _, text, _ = run("workers", "2000", "--store", str(store))
     assert text.startswith("Verdict: the others wait 40.0 ms in each step for worker:1.\n")
+
+
+def test_an_earlier_run_that_was_never_closed_is_another_one(run: Run, store: Path) -> None:
+    write_worker(store, 8 << 60, 1, 0, "tf-12345678")
+    folder = job_folder(store, 8 << 60)
+    info = load(folder)
+    (folder / JOB_FILE).write_bytes(replace(info, opened_ns=info.opened_ns - 86400 * SECOND).dump())
+    for path in (folder, *folder.iterdir()):
+        os.utime(path, (time.time() - 80000,) * 2)
+    _, text, _ = run("workers", "2000", "--store", str(store))
+    assert text.startswith("Verdict: the others wait 40.0 ms in each step for worker:1.\n")
+
+
+def test_an_evaluator_is_listed_and_not_compared(run: Run, store: Path) -> None:
+    steps = [span(layout.RUN, step, 400 * step, 390) for step in range(1, 6)]
+    identity = {"name": "worker.py", "group": "tf-12345678", "tags": {"tf_task": "evaluator:0"}, "pid": 109}
+    write_job(store, 9 << 60, {"spans": rows("spans", steps)}, state=None, identity=identity)
+    _, text, _ = run("workers", "2000", "--store", str(store))
+    assert text.startswith("Verdict: the others wait 40.0 ms in each step for worker:1.\n")
+    assert "evaluator:0" in text
 
 
 def test_one_worker_alone_waits_for_nobody(run: Run, store: Path) -> None:
@@ -91,6 +112,7 @@ def write_coordinator(store: Path, threads: int) -> None:
         for thread in range(threads)
         for step in range(20)
     ]
+    calls.append(span(layout.FUNCTION, 20 * threads, 0, 5))  # that of a checkpoint, in the main thread
     identity = {"name": "coordinator.py", "group": "tf-99999999", "tags": {"tf_task": "chief:0"}, "pid": 1}
     write_job(store, 6 << 60, {"spans": rows("spans", calls)}, state=None, identity=identity)
     for place, task in enumerate(("ps:0", "worker:10", "worker:9")):

@@ -31,6 +31,17 @@ def test_invalid_greetings_are_refused_and_nobody_is_remembered(values: dict[str
     assert not peers.by_connection
 
 
+def test_a_connection_is_that_of_the_node_that_was_verified() -> None:
+    peers = Peers({})
+    greet(peers, b"a", "node7")
+    peers.note_heard(b"a", "node7")
+    assert peers.welcome_unknown(b"a", "node7") == []
+    peers.note_heard(b"a", "node8")  # it took the name of the other one's connection
+    assert not peers.heard_s
+    assert len(peers.welcome_unknown(b"a", "node8")) == 1
+    assert peers.by_connection[b"a"].host == "node8"
+
+
 def test_an_unknown_agent_is_welcomed_once_and_the_oldest_is_forgotten() -> None:
     peers = Peers({})
     for number in range(PEERS_MAX + 1):

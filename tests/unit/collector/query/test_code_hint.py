@@ -1,5 +1,7 @@
 """Notes beside a code view: how to show only the user's lines; gradients of ops without a stack."""
 
+import shlex
+
 from fakes.nodes import node, with_stack
 from tfprof.collector.query.engine import VIEWS, Answer
 from tfprof.collector.query.explanations import hint, incomplete_reason
@@ -24,6 +26,12 @@ def answer(nodes: list[Node], **options: object) -> Answer:
 
 def test_the_users_files_are_suggested_as_patterns() -> None:
     assert hint(answer(NODES)) == r"your own lines alone: -max_depth 1000 -show_name_regexes 'my\.model\.py:.*'"
+
+
+def test_a_suggested_pattern_is_one_word_of_a_shell() -> None:
+    suggestion = hint(answer([with_stack(node("a", "Add"), Frame("/ada/ada's;reboot;.py", 1, "f"))]))
+    assert suggestion is not None
+    assert shlex.split(suggestion)[-2:] == ["-show_name_regexes", r"ada's;reboot;\.py:.*"]
 
 
 def test_only_some_of_many_files_are_named() -> None:

@@ -411,6 +411,16 @@ def test_replicas_with_unequal_work_are_reported() -> None:
     assert "ops on CPU:1 run for 5.50 ms of a step, on the others for 2.00 ms" in report.text
     assert found(parts(), nodes=nodes, step_traces=steps("MatMul", {0: 4, 1: 5.5})) == {}
     assert found(parts(), step_traces=steps("MatMul", {0: 1, 1: 5.5})) == {}  # no replicas
+    on_gpus = [
+        OpExecution("replica_0/MatMul", "MatMul", f"/device:gpu:{at}/stream:all", at, 0, int(ms * MS))
+        for at, ms in enumerate((5, 5))
+    ]
+    (on_host,) = steps("MatMul", {0: 1})
+    trace = on_host._replace(executions=(*on_gpus, *on_host.executions))
+    assert found(parts(), nodes=nodes, step_traces=(trace,)) == {}  # the host is no replica
+    slow = trace._replace(executions=(on_gpus[0], on_gpus[1]._replace(end_ns=2 * MS), *on_host.executions))
+    report = the_report(parts(), "replicas", nodes=nodes, step_traces=(slow,))
+    assert "ops on GPU:0 run for 5.00 ms of a step, on the others for 2.00 ms" in report.text
 
 
 def test_every_checker_has_its_own_slug_and_title() -> None:
