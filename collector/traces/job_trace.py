@@ -13,7 +13,7 @@ from ..store.schema import DEVICE
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import is_activity, kind_name, step_kind_of
 from ..summaries.op_classes import WAITING_OPS
-from ..summaries.steps import sampled
+from ..summaries.steps import possible_starts, sampled
 from ..tfviews.nodes import interned_bytes, interned_texts
 from .chosen import JobTraces
 from .curves import curves, memory_curves
@@ -61,10 +61,12 @@ class JobTrace:
         self._functions = functions_of(job.info)
         window = (0, _LAST_NS) if window_ns is None else window_ns
         spans = job.table("spans", _SPAN_COLUMNS)
+        starts, ends = possible_starts(spans), pc.add(spans["start_ns"], spans["total_ns"])
         # The starts of sampled steps are estimates: on threads of their own, they contain nothing.
-        threads = pc.if_else(sampled(spans), pc.negate(spans["start_ns"]), spans["thread"].cast(pa.int64()))
-        spans = spans.drop_columns("thread").append_column("thread", threads)
-        self._spans = _within(spans, spans["start_ns"], pc.add(spans["start_ns"], spans["total_ns"]), window)
+        threads = pc.if_else(sampled(spans), pc.negate(starts), spans["thread"].cast(pa.int64()))
+        columns = {"start_ns": starts, "total_ns": pc.subtract(ends, starts), "thread": threads}
+        spans = pa.table({name: spans[name] for name in _SPAN_COLUMNS} | columns)
+        self._spans = _within(spans, starts, ends, window)
         self._samples, self._events, self._alerts = (
             _within(table, table[time], table[time], window)
             for table, time in (

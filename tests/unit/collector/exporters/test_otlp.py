@@ -80,11 +80,27 @@ def test_steps_and_phases_are_spans_below_the_job(name: str, run: Run, tmp_path:
 
 
 def test_no_step_is_within_sampled_steps_since_their_start_is_an_estimate(run: Run, tmp_path: Path) -> None:
-    sampled = span(layout.RUN, 2, 0, 90, count=9, flags=layout.FLAG_SAMPLED)
-    write_job(tmp_path / "store", 1, {"spans": rows("spans", [span(layout.RUN, 1, 20, 10), sampled])})
+    sampled = span(layout.RUN, 2, 10, 90, count=9, flags=layout.FLAG_SAMPLED)
+    others = [span(layout.RUN, 1, 0, 10), span(layout.BATCH, 1, 20, 10)]
+    write_job(tmp_path / "store", 1, {"spans": rows("spans", [*others, sampled])})
     assert run("export", "train.py", "-o", tmp_path / "a.otlp") == (0, "", "")
     found = spans(read(tmp_path / "a.otlp"))
     assert {each.parent_span_id for each in found[:-1]} == {found[-1].span_id}
+
+
+def test_sampled_steps_start_after_the_row_before_however_slow_the_timed_one_is(run: Run, tmp_path: Path) -> None:
+    """They start with the timed step at the latest."""
+    slow, parallel = (
+        span(layout.RUN, first, end - 900, 900, count=9, flags=layout.FLAG_SAMPLED)
+        for first, end in ((2, 200), (11, 210))
+    )
+    write_job(tmp_path / "store", 1, {"spans": rows("spans", [slow, parallel, span(layout.RUN, 1, 20, 10)])})
+    assert run("export", "train.py", "-o", tmp_path / "a.otlp") == (0, "", "")
+    times = {
+        (span.name, (span.start_time_unix_nano - START_NS) // MS, (span.end_time_unix_nano - START_NS) // MS)
+        for span in spans(read(tmp_path / "a.otlp"))
+    }
+    assert times == {("train.py", 20, 210), ("run", 20, 30), ("9 run steps", 30, 200), ("9 run steps", 110, 210)}
 
 
 def test_ids_have_the_length_of_the_protocol(run: Run, tmp_path: Path) -> None:
