@@ -56,7 +56,7 @@ def spans(request: Request) -> Iterator[Spans]:
     jobs = request.selection.jobs
     writers: list[_Job] = []
     is_empty = True
-    for job, job_trace in zip(jobs, Trace(request.selection).jobs, strict=True):
+    for job, job_trace in zip(jobs, Trace(request.selection, needs_traces=False).jobs, strict=True):
         writer = _Job(job_trace.process, job)
         writers.append(writer)
         for part in job_trace.parts(with_executions=False, with_curves=False):

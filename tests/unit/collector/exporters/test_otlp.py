@@ -3,13 +3,14 @@
 Tests collector/exporters/otel.py, collector/exporters/otlp_json.py.
 """
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes import ended_jobs, exported_slices, hostile_store, page_store
 from fakes.command import Run
-from fakes.made_store import START_NS, rows, span, write_job
+from fakes.made_store import START_NS, rows, span, trace, write_job
 from fakes.many_executions import write_many_executions
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -124,6 +125,20 @@ def test_the_id_of_a_span_is_the_same_in_each_export(run: Run, tmp_path: Path) -
         )
     assert 0 < len(ids[1]) < len(ids[0])
     assert ids[1].items() <= ids[0].items()
+
+
+@pytest.mark.parametrize(("seconds", "first"), [(300, 30), (600, 60)])
+def test_all_that_ended_since_then_is_a_span(seconds: int, first: int, run: Run, tmp_path: Path) -> None:
+    """The last step was traced after 500 seconds."""
+    traces = [
+        trace(number, step, 0, 0) | {"start_ns": START_NS + step * 10_000 * MS} for number, step in enumerate((1, 50))
+    ]
+    steps = [span(layout.RUN, number, number * 10_000, 5) for number in range(1, 100)]
+    write_job(tmp_path / "store", 1, {"spans": rows("spans", steps), "traces": rows("traces", traces)})
+    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(START_NS // 10**9 + seconds))
+    assert run("export", "train.py", "--since", since, "-o", tmp_path / "a.otlp") == (0, "", "")
+    found = spans(read(tmp_path / "a.otlp"))
+    assert [attributes(span)["tfprof.step.number"] for span in found[:-1]] == list(range(first, 100))
 
 
 def test_each_job_is_a_trace_of_its_own(run: Run, tmp_path: Path) -> None:
