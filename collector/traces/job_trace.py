@@ -115,7 +115,7 @@ class JobTrace:
             for kind, number, span_kind in zip(kinds, counts, integers(rows["kind"]), strict=True)
         ]
         first_step = len(self._steps)
-        self._steps += map(Step, kinds, column_list(rows, step))
+        self._steps += map(Step, kinds, column_list(rows, step), counts)
         columns = {
             "label": pa.array([self._labels.number(Label(name, category)) for name in names], pa.uint32()),
             "step": pa.array(range(first_step, len(self._steps)), pa.uint32()),
