@@ -56,7 +56,7 @@ def spans(request: Request) -> Iterator[Spans]:
     jobs = request.selection.jobs
     writers: list[_Job] = []
     is_empty = True
-    for job, job_trace in zip(jobs, Trace(request.selection).jobs, strict=True):
+    for job, job_trace in zip(jobs, Trace(request.selection, needs_traces=False).jobs, strict=True):
         writer = _Job(job_trace.process, job)
         writers.append(writer)
         for part in job_trace.parts(with_executions=False, with_curves=False):
@@ -122,15 +122,17 @@ class _Job:
         enclosing = self._open.setdefault(track, [])
         del enclosing[depth:]
         parent = enclosing[-1] if enclosing else self._root
-        kind, ordinal = slices.steps[step]
+        kind, ordinal, count = slices.steps[step]
         facts = (kind, slices.labels[label].op, ordinal, start_ns, duration_ns)
         # The id depends on the span alone, so that it is the same in each export.
         number = _id(sha256(b"%s %s" % (self._trace_id, repr(facts).encode("utf-8", "replace"))).digest())
         enclosing.append(number)
         end_ns = start_ns + duration_ns
         self._start_ns, self._end_ns = min(self._start_ns, start_ns), max(self._end_ns, end_ns)
-        attributes: Attributes = {"tfprof.step.kind": kind, "tfprof.step.number": ordinal}
-        return Span(number, parent, slices.labels[label].op, start_ns, end_ns, attributes)
+        attributes: dict[str, str | int] = {"tfprof.step.kind": kind, "tfprof.step.number": ordinal}
+        if count > 1:
+            attributes["tfprof.step.count"] = count
+        return Span(number, parent, kind, start_ns, end_ns, attributes)
 
     def _batch(self, spans: Sequence[Span]) -> Spans:
         return Spans(self._resource, self._trace_id, spans)

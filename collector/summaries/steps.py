@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...formats import layout, run_keys, span_kinds
-from ..store.columns import constant, flagged, integers, row_tuples
+from ..store.columns import changes, constant, flagged, flat, integer, integers, row_numbers, row_tuples
 from .kinds import KINDS_BY_NAME, NO_FUNCTION_NAMES, FunctionNames, function_key, step_kind_of
 from .series import Spread, spread, timed_step_count
 
@@ -219,6 +219,22 @@ def at_measured_starts(spans: pa.Table) -> pa.Table:
     return spans.set_column(spans.schema.get_field_index("start_ns"), "start_ns", starts)
 
 
+def possible_starts(spans: pa.Table) -> Any:
+    """Return the starts of ``spans``; sampled steps start no earlier than the row before ends.
+
+    If the only step that was timed is a slow one, the estimate is long before that. The row before
+    is that of the same kind; without one, the start is the measured one.
+    """
+    order = pc.sort_indices(spans, sort_keys=[("kind", "ascending"), ("ordinal", "ascending")])
+    rows = spans.take(order)
+    starts, ends = rows["start_ns"], flat(pc.add(rows["start_ns"], rows["total_ns"]))
+    ends_before = ends.take(pc.max_element_wise(pc.subtract(row_numbers(len(ends)), integer(1)), integer(0)))
+    measured = flat(at_measured_starts(rows)["start_ns"])
+    latest = pc.if_else(changes(flat(rows["kind"])), measured, pc.min_element_wise(ends_before, measured))
+    starts = pc.if_else(sampled(rows), pc.max_element_wise(starts, latest), starts)
+    return starts.take(pc.sort_indices(order))
+
+
 def by_time(spans: pa.Table) -> pa.Table:
     """Return ``spans`` in the order of their measured starts."""
     return spans.take(pc.sort_indices(at_measured_starts(spans)["start_ns"]))
@@ -284,7 +300,7 @@ def _step_entry(row: dict[str, Any]) -> StepEntry:
         span_kinds.name_of(row["kind"]),
         row["ordinal"],
         row["count"],
-        row["start_ns"],
+        row["possible_start_ns"],
         row["total_ns"] / row["count"],
         bool(flags & layout.FLAG_TRACED),
         bool(flags & layout.FLAG_REQUESTED),
@@ -295,7 +311,8 @@ def _step_entry(row: dict[str, Any]) -> StepEntry:
 
 
 def _listed(step_spans: pa.Table, number: int | None, *, longest: bool) -> pa.Table:
-    """Return the last ``number`` rows, None for all, or the longest ones."""
+    """Return the last ``number`` rows (None: all) or the longest ones, with possible starts."""
+    step_spans = step_spans.append_column("possible_start_ns", possible_starts(step_spans))
     if not longest:
         ordered = by_time(step_spans)
         return ordered if number is None else ordered.slice(max(0, ordered.num_rows - number))

@@ -49,12 +49,13 @@ class JobTraces(NamedTuple):
         return min(window[0], pc.min(bases).as_py() or window[0]), window[1]
 
 
-def chosen_traces(selection: Selection, rows_max: int | None = None) -> list[JobTraces]:
+def chosen_traces(selection: Selection, rows_max: int | None = None, *, needs_traces: bool = True) -> list[JobTraces]:
     """Return the jobs of ``selection`` with their selected traces.
 
     The kinds of steps are the selected ones, else the main kind of each job. ``rows_max``: only the
     last traces of all jobs that have at most this number of executions together; at least one
-    trace. Raises UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
+    trace. ``needs_traces``: if no step was traced since the selected time, it is an error. Raises
+    UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
     """
     tables = [(job, job.table("traces", _COLUMNS)) for job in selection.jobs]
     kinds = None if selection.kinds is None else resolve_kinds(tables, selection.kinds)
@@ -62,7 +63,7 @@ def chosen_traces(selection: Selection, rows_max: int | None = None) -> list[Job
     if selection.steps is not None and _has_rows(tables) and not _has_rows(of_steps):
         raise no_such_step(tables, kinds or resolve_kinds(tables, None), *selection.steps)
     selected = [(job, traces_since(table, selection.since_ns)) for job, table in of_steps]
-    if _has_rows(of_steps) and not _has_rows(selected):
+    if needs_traces and _has_rows(of_steps) and not _has_rows(selected):
         raise no_step_since([table for _, table in of_steps], selection.since_ns)
     devices = _devices(selection)
     first_ns = None if rows_max is None else _first_start([table for _, table in selected], rows_max)

@@ -13,7 +13,7 @@ from ..store.schema import DEVICE
 from ..summaries.jobs import functions_of
 from ..summaries.kinds import is_activity, kind_name, step_kind_of
 from ..summaries.op_classes import WAITING_OPS
-from ..summaries.steps import sampled
+from ..summaries.steps import possible_starts, sampled
 from ..tfviews.nodes import interned_bytes, interned_texts
 from .chosen import JobTraces
 from .curves import curves, memory_curves
@@ -36,11 +36,11 @@ _FLOWS_MAX: Final = 1 << 40
 #: Maximum number of slices in a part. The output of a format for one part is in memory as a whole.
 PART_ROWS: Final = 20_000
 #: The last time that a trace can have (ns), in the year 2262.
-_LAST_NS: Final = (1 << 63) - 1
+LAST_NS: Final = (1 << 63) - 1
 
 
 class JobTrace:
-    """One job of a trace; ``window_ns``: only what overlaps this interval, None for everything.
+    """One job of a trace; ``window_ns``: only what overlaps this interval.
 
     ``left_out``: number of traced steps that were left out because there were too many.
     """
@@ -50,7 +50,7 @@ class JobTrace:
         process: Process,
         chosen: JobTraces,
         tracks: Iterator[int],
-        window_ns: tuple[int, int] | None,
+        window_ns: tuple[int, int],
         labels: Labels | None = None,
     ) -> None:
         job = self._job = chosen.job
@@ -59,14 +59,15 @@ class JobTrace:
         self._groups = Groups(process, tracks)
         self._flow_numbers = count(process.number * _FLOWS_MAX)
         self._functions = functions_of(job.info)
-        window = (0, _LAST_NS) if window_ns is None else window_ns
         spans = job.table("spans", _SPAN_COLUMNS)
+        starts, ends = possible_starts(spans), pc.add(spans["start_ns"], spans["total_ns"])
         # The starts of sampled steps are estimates: on threads of their own, they contain nothing.
-        threads = pc.if_else(sampled(spans), pc.negate(spans["start_ns"]), spans["thread"].cast(pa.int64()))
-        spans = spans.drop_columns("thread").append_column("thread", threads)
-        self._spans = _within(spans, spans["start_ns"], pc.add(spans["start_ns"], spans["total_ns"]), window)
+        threads = pc.if_else(sampled(spans), pc.negate(starts), spans["thread"].cast(pa.int64()))
+        columns = {"start_ns": starts, "total_ns": pc.subtract(ends, starts), "thread": threads}
+        spans = pa.table({name: spans[name] for name in _SPAN_COLUMNS} | columns)
+        self._spans = _within(spans, starts, ends, window_ns)
         self._samples, self._events, self._alerts = (
-            _within(table, table[time], table[time], window)
+            _within(table, table[time], table[time], window_ns)
             for table, time in (
                 (job.table("samples"), "t_ns"),
                 (job.table("events"), "t_ns"),
@@ -114,7 +115,7 @@ class JobTrace:
             for kind, number, span_kind in zip(kinds, counts, integers(rows["kind"]), strict=True)
         ]
         first_step = len(self._steps)
-        self._steps += map(Step, kinds, column_list(rows, step))
+        self._steps += map(Step, kinds, column_list(rows, step), counts)
         columns = {
             "label": pa.array([self._labels.number(Label(name, category)) for name in names], pa.uint32()),
             "step": pa.array(range(first_step, len(self._steps)), pa.uint32()),

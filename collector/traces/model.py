@@ -89,10 +89,14 @@ class Label(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step: the name of its kind, and its number among the steps of that kind."""
+    """A step: the name of its kind, and its number among the steps of that kind.
+
+    ``steps``: number of steps from it on that are one slice.
+    """
 
     kind: str
     number: int
+    steps: int = 1
 
 
 class Slices(NamedTuple):

@@ -5,9 +5,10 @@ from itertools import count
 from typing import Final
 
 from ..query.job_selection import Selection, ids_of
+from ..store.columns import integer, pc
 from ..store.protocols import JobReader
-from .chosen import chosen_traces
-from .job_trace import JobTrace
+from .chosen import JobTraces, chosen_traces
+from .job_trace import LAST_NS, JobTrace
 from .labels import Labels
 from .model import Part, Process
 
@@ -26,19 +27,31 @@ class Trace:
     traced steps of each job that has some, with their executions.
     """
 
-    def __init__(self, selection: Selection, rows_max: int | None = None, labels: Labels | None = None) -> None:
-        """Choose the traced steps; errors as in `chosen_traces`.
+    def __init__(
+        self,
+        selection: Selection,
+        rows_max: int | None = None,
+        labels: Labels | None = None,
+        *,
+        needs_traces: bool = True,
+    ) -> None:
+        """Choose the traced steps; arguments and errors as in `chosen_traces`.
 
-        ``labels``: labels of the only job, which several traces share.
+        ``labels``: labels of the only job, which several traces share. Steps without start times
+        are left out.
         """
-        chosen = chosen_traces(selection, rows_max)
+        chosen = [
+            traces._replace(traces=traces.traces.filter(pc.greater(traces.traces["start_ns"], integer(0))))
+            for traces in chosen_traces(selection, rows_max, needs_traces=needs_traces)
+        ]
         self.left_out = sum(traces.left_out for traces in chosen)
         self.steps = sum(traces.traces.num_rows for traces in chosen)
-        is_part = selection.steps is not None or selection.since_ns > 0 or self.left_out > 0
         tracks = count(1)
         self.jobs = [
-            JobTrace(process, traces, tracks, (traces.window_ns or _NOTHING) if is_part else None, labels)
-            for process, traces in zip(_processes(selection.jobs), chosen, strict=True)
+            JobTrace(process, traces, tracks, window, labels)
+            for process, traces, window in zip(
+                _processes(selection.jobs), chosen, _windows(selection, chosen), strict=True
+            )
         ]
         starts_ns = [start for job in self.jobs for start in job.starts_ns()]
         self.windows_ns = [window for traces in chosen for window in (traces.executed_ns,) if window]
@@ -51,6 +64,20 @@ class Trace:
         """
         for job in self.jobs:
             yield from job.parts(with_curves=with_curves)
+
+
+def _windows(selection: Selection, chosen: Sequence[JobTraces]) -> list[tuple[int, int]]:
+    """Return the interval that is shown of each job.
+
+    If steps are left out because there are too many, it is the same one for all jobs.
+    """
+    windows = [traces.window_ns for traces in chosen]
+    if selection.steps is not None:
+        return [window or _NOTHING for window in windows]
+    if any(traces.left_out for traces in chosen) and any(windows) and not selection.since_ns:
+        starts, ends = zip(*filter(None, windows), strict=True)
+        return [(min(starts), max(ends))] * len(chosen)
+    return [(selection.since_ns, LAST_NS)] * len(chosen)
 
 
 def _processes(jobs: Sequence[JobReader]) -> Iterator[Process]:

@@ -3,13 +3,14 @@
 Tests collector/exporters/otel.py, collector/exporters/otlp_json.py.
 """
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes import ended_jobs, exported_slices, hostile_store, page_store
 from fakes.command import Run
-from fakes.made_store import START_NS, rows, span, write_job
+from fakes.made_store import START_NS, rows, span, trace, write_job
 from fakes.many_executions import write_many_executions
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -80,11 +81,37 @@ def test_steps_and_phases_are_spans_below_the_job(name: str, run: Run, tmp_path:
 
 
 def test_no_step_is_within_sampled_steps_since_their_start_is_an_estimate(run: Run, tmp_path: Path) -> None:
-    sampled = span(layout.RUN, 2, 0, 90, count=9, flags=layout.FLAG_SAMPLED)
-    write_job(tmp_path / "store", 1, {"spans": rows("spans", [span(layout.RUN, 1, 20, 10), sampled])})
+    sampled = span(layout.RUN, 2, 10, 90, count=9, flags=layout.FLAG_SAMPLED)
+    others = [span(layout.RUN, 1, 0, 10), span(layout.BATCH, 1, 20, 10)]
+    write_job(tmp_path / "store", 1, {"spans": rows("spans", [*others, sampled])})
     assert run("export", "train.py", "-o", tmp_path / "a.otlp") == (0, "", "")
     found = spans(read(tmp_path / "a.otlp"))
     assert {each.parent_span_id for each in found[:-1]} == {found[-1].span_id}
+
+
+def test_sampled_steps_start_after_the_row_before_however_slow_the_timed_one_is(run: Run, tmp_path: Path) -> None:
+    """They start with the timed step at the latest."""
+    slow, parallel = (
+        span(layout.RUN, first, end - 900, 900, count=9, flags=layout.FLAG_SAMPLED)
+        for first, end in ((2, 200), (11, 210))
+    )
+    write_job(tmp_path / "store", 1, {"spans": rows("spans", [slow, parallel, span(layout.RUN, 1, 20, 10)])})
+    assert run("export", "train.py", "-o", tmp_path / "a.otlp") == (0, "", "")
+    times = {
+        (
+            span.name,
+            attributes(span).get("tfprof.step.count"),
+            (span.start_time_unix_nano - START_NS) // MS,
+            (span.end_time_unix_nano - START_NS) // MS,
+        )
+        for span in spans(read(tmp_path / "a.otlp"))
+    }
+    assert times == {
+        ("train.py", None, 20, 210),
+        ("run", None, 20, 30),
+        ("run", 9, 30, 200),
+        ("run", 9, 110, 210),
+    }
 
 
 def test_ids_have_the_length_of_the_protocol(run: Run, tmp_path: Path) -> None:
@@ -108,6 +135,20 @@ def test_the_id_of_a_span_is_the_same_in_each_export(run: Run, tmp_path: Path) -
         )
     assert 0 < len(ids[1]) < len(ids[0])
     assert ids[1].items() <= ids[0].items()
+
+
+@pytest.mark.parametrize(("seconds", "first"), [(300, 30), (600, 60)])
+def test_all_that_ended_since_then_is_a_span(seconds: int, first: int, run: Run, tmp_path: Path) -> None:
+    """The last step was traced after 500 seconds."""
+    traces = [
+        trace(number, step, 0, 0) | {"start_ns": START_NS + step * 10_000 * MS} for number, step in enumerate((1, 50))
+    ]
+    steps = [span(layout.RUN, number, number * 10_000, 5) for number in range(1, 100)]
+    write_job(tmp_path / "store", 1, {"spans": rows("spans", steps), "traces": rows("traces", traces)})
+    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(START_NS // 10**9 + seconds))
+    assert run("export", "train.py", "--since", since, "-o", tmp_path / "a.otlp") == (0, "", "")
+    found = spans(read(tmp_path / "a.otlp"))
+    assert [attributes(span)["tfprof.step.number"] for span in found[:-1]] == list(range(first, 100))
 
 
 def test_each_job_is_a_trace_of_its_own(run: Run, tmp_path: Path) -> None:

@@ -117,6 +117,17 @@ def test_only_the_last_steps_are_written_if_there_are_too_many(
     assert {piece.step for piece in read(tmp_path / "all.json").slices if piece.category == "op"} == {7, 8, 9}
 
 
+def test_a_job_without_traced_steps_is_shown_beside_a_large_one(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfprof.collector.exporters.timelines.SLICES_MAX", 100)
+    write_many_executions(tmp_path / "store", name="many.py")
+    runs = rows("spans", [span(layout.RUN, 1, 0, 1), span(layout.RUN, 2, 90, 1)])
+    write_job(tmp_path / "store", 2, {"spans": runs})
+    assert run("export", "many.py", "train.py", "-o", tmp_path / "a.json")[0] == 0
+    assert [piece.step for piece in read(tmp_path / "a.json").slices if piece.name == "run"] == [1]
+
+
 def test_a_step_whose_ops_have_no_times_does_not_move_the_origin(run: Run, tmp_path: Path) -> None:
     traces = [trace(0, 0, 1, START_NS), trace(1, 1, 1, 0)]
     names = [{"kind": kind, "text": b"/device:CPU:0"} for kind in (DEVICE, NODE)]
@@ -125,6 +136,15 @@ def test_a_step_whose_ops_have_no_times_does_not_move_the_origin(run: Run, tmp_p
     assert run("export", "last", "-o", tmp_path / "out.json") == (0, "", "")
     document = json.loads((tmp_path / "out.json").read_bytes())
     assert document["otherData"]["origin_ns"] == str(START_NS)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_step_without_start_times_is_left_out(name: str, run: Run, tmp_path: Path) -> None:
+    """Files of steps that were imported together may lack them."""
+    untimed = trace(1, 1, 0, 0) | {"start_ns": 0}
+    write_job(tmp_path / "store", 1, {"traces": rows("traces", [trace(0, 0, 0, START_NS), untimed])})
+    assert run("export", "last", "-o", tmp_path / name) == (0, "", "")
+    assert [(piece.step, piece.start_ns) for piece in read(tmp_path / name).slices] == [(0, START_NS)]
 
 
 def test_a_running_job_can_be_exported(run: Run, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ Tests collector/summaries/series.py.
 from collections.abc import Sequence
 
 import pytest
-from fakes.made_store import MS, rows, span
+from fakes.made_store import MS, START_NS, rows, span
 from tfprof.collector.render.steps_text import cost_text
 from tfprof.collector.summaries.series import spread
 from tfprof.collector.summaries.steps import StepCost, call_label, steps
@@ -143,6 +143,9 @@ def test_the_last_steps_are_listed_in_order_of_time() -> None:
     sampled = span(RUN, 60, 0, 100, count=40, flags=layout.FLAG_SAMPLED)
     result = steps(rows("spans", [sampled, span(RUN, 10, 50, 1), span(RUN, 100, 100, 1)]), None)
     assert [step.ordinal for step in result.listed_entries] == [10, 60, 100]
+    # The others of them ran after step 10.
+    assert [step.start_ns - START_NS for step in result.listed_entries] == [50 * MS, 51 * MS, 100 * MS]
+    assert result.listed_entries[1].mean_ns == 2.5 * MS
     assert len(steps(rows("spans", [span(RUN, at, at, 1) for at in range(5)]), None).listed_entries) == 5
 
 
