@@ -53,7 +53,7 @@ def attempt(expected: "Any", function: "Callable[P, R]", *args: "P.args", **kwar
     except expected as error:
         if raised_by_job(error):
             raise
-        return None
+    return None  # not above: an exception of a trace function there would leave ``error`` the current one
 
 
 def called_back(function: "Callable[P, object]") -> "Callable[P, None]":
