@@ -16,7 +16,7 @@ def test_a_job_whose_evaluation_fails_does_not_silence_the_alerts_of_others(monk
     original = JobWatch.alerts
 
     def alerts(job: JobWatch, now_ns: int) -> object:
-        if job.name == "broken":
+        if job.training == "broken":
             raise ValueError("a defect")
         return original(job, now_ns)
 
