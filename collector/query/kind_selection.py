@@ -152,12 +152,13 @@ def steps_run(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, b
     """
     count, is_estimate = 0, False
     for job in jobs:
-        may_continue = job.info.state in MAY_CONTINUE
-        counts = counts_of(current_info(job.info, job.table("spans", _SPAN_COLUMNS)) if may_continue else job.info)
-        count += sum(counts.get(kind_name(kind), 0) for kind in kinds if not function_key(kind))
         functions = [kind for kind in kinds if function_key(kind) and layout.FUNCTION not in kinds]
-        if functions:
-            calls = rows_of_kinds(job.table("spans", _SPAN_COLUMNS), (layout.FUNCTION,))
+        may_continue = job.info.state in MAY_CONTINUE
+        spans = job.table("spans", _SPAN_COLUMNS) if functions or may_continue else None
+        counts = counts_of(current_info(job.info, spans) if spans is not None and may_continue else job.info)
+        count += sum(counts.get(kind_name(kind), 0) for kind in kinds if not function_key(kind))
+        if spans is not None and functions:
+            calls = rows_of_kinds(spans, (layout.FUNCTION,))
             selected = rows_of_kinds(calls, functions)
             if selected.num_rows == calls.num_rows:
                 count += counts.get(kind_name(layout.FUNCTION), 0)

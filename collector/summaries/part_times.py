@@ -6,7 +6,6 @@ The inside of a step is cut where it was traced, the time between steps in all t
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from statistics import median
 from typing import Final
 
@@ -33,6 +32,7 @@ from .parts import (
     Recording,
     Sums,
 )
+from .series import weighted_median
 from .step_cut import AFTER, BEFORE, BETWEEN_OPS, covered, cut
 from .step_records import NamedSum, Period, StepTrace, ThreadUse, TimedSteps, periods
 
@@ -127,12 +127,7 @@ def median_step_ns(steps: Sequence[TimedSteps]) -> float:
 
     Steps timed together count with their mean.
     """
-    step_count = sum(group.steps for group in steps)
-    ordered = sorted(steps, key=lambda group: group.total_ns / group.steps)
-    counts = accumulate(group.steps for group in ordered)
-    return next(
-        group.total_ns / group.steps for group, count in zip(ordered, counts, strict=True) if 2 * count >= step_count
-    )
+    return weighted_median((group.total_ns / group.steps, group.steps) for group in steps)
 
 
 def _typical(steps: Sequence[TimedSteps]) -> tuple[list[TimedSteps], str]:
@@ -171,7 +166,7 @@ def _without_breaks(periods: Sequence[Period]) -> tuple[list[Period], str]:
     limit_ns = max(_BREAK_NS, _BREAK_FACTOR * typical_ns)
 
     def break_ns(period: Period) -> float:
-        # Between steps that were timed together are typical pauses, too.
+        # Steps that were timed together have typical pauses between them, too.
         return period.gap_ns - (period.number - 1) * typical_ns
 
     breaks = [length_ns for length_ns in map(break_ns, periods) if length_ns > limit_ns]

@@ -1,6 +1,6 @@
 """Series of step times and samples in few figures: their spread, their curve and their shift."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import log
@@ -72,6 +72,13 @@ def spread(spans: pa.Table) -> Spread | None:
     p50, p90, p99 = (_percentile(times, cumulative_counts, percent, count) for percent in (50, 90, 99))
     min_ns, max_ns = int(pc.min(spans["min_ns"]).as_py()), int(pc.max(spans["max_ns"]).as_py())
     return Spread(count, p50, p90, p99, min_ns, max_ns, total / count, total, timed_step_count(spans))
+
+
+def weighted_median(values: Iterable[tuple[float, int]]) -> float:
+    """Return the median of one or more values, each with its number of occurrences."""
+    ordered = sorted(values)
+    counts, half = accumulate(number for _, number in ordered), sum(number for _, number in ordered) / 2
+    return next(value for (value, _), count in zip(ordered, counts, strict=True) if count >= half)
 
 
 def timed_step_count(spans: pa.Table) -> int:

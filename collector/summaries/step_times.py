@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from statistics import median
 from typing import Any, Final, NamedTuple
 
@@ -14,7 +13,7 @@ from ...formats.layout import SECOND_NS
 from ..store.columns import flagged, pc
 from .jobs import JobRow
 from .kinds import KINDS_BY_NAME, function_key, kind_name, span_kind
-from .series import Spread, spread
+from .series import Spread, spread, weighted_median
 from .steps import SPECIAL, requested_steps, rows_of_kinds, sums_by_kind
 
 #: Steps are grouped by their start into parts of this length (ns).
@@ -118,9 +117,7 @@ class _Part:
     @property
     def median_ns(self) -> float | None:
         """The median of all step times, None without any."""
-        ordered = sorted(self.times)
-        counts, half = accumulate(steps for _, steps in ordered), sum(steps for _, steps in ordered) / 2
-        return next((ns for (ns, _), count in zip(ordered, counts, strict=True) if count >= half), None)
+        return weighted_median(self.times) if self.times else None
 
 
 class PaceKeeper:

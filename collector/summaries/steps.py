@@ -225,6 +225,8 @@ def possible_starts(spans: pa.Table) -> Any:
     If the only step that was timed is a slow one, the estimate is long before that. The row before
     is that of the same kind; without one, the start is the measured one.
     """
+    if not pc.any(sampled(spans)).as_py():
+        return spans["start_ns"]
     order = pc.sort_indices(spans, sort_keys=[("kind", "ascending"), ("ordinal", "ascending")])
     rows = spans.take(order)
     starts, ends = rows["start_ns"], flat(pc.add(rows["start_ns"], rows["total_ns"]))

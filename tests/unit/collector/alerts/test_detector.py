@@ -245,7 +245,7 @@ def test_pauses_for_an_evaluation_raise_no_alert():
 
 
 def test_calls_in_turns_raise_no_alert_once_their_steps_are_sampled():
-    """One call is followed by the other at once, the other one by a pause of 0.4 s."""
+    """The second call follows the first at once; a pause of 0.4 s follows the second."""
     host = Host()
     starts = [START + at // 2 * NS // 2 + at % 2 * NS // 10 for at in range(1200)]
     timed = [*range(256), *range(256 + 10, 1200, 11)]

@@ -29,7 +29,7 @@ class FakeTensorFlow(NamedTuple):
 @pytest.fixture
 def fake_tf(monkeypatch, armed):
     """The fake profiler, functions and Keras, observed by the shim."""
-    monkeypatch.delitem(sys.modules, "greenlet", raising=False)  # what drives the browser imports it
+    monkeypatch.delitem(sys.modules, "greenlet", raising=False)  # tests of the page import it
     modules = FakeTensorFlow(*eager_tensorflow.install(monkeypatch))
     keras.patch_callbacks(modules.keras)
     function.patch(modules.functions)
